@@ -1,0 +1,32 @@
+/* loop.h - one event loop on one thread (libuv): timers, signals, and work posted from others.
+ *
+ * Everything but acre_loop_post belongs to the thread that runs the loop, and asserts so.
+ * acre_loop_post may be called from any thread; posted functions run in order of posting per
+ * producer, and the loop is woken only when it sleeps. */
+#ifndef ACRE_CORE_LOOP_H
+#define ACRE_CORE_LOOP_H
+
+#include "core/error.h"
+
+struct acre_loop;
+struct acre_timer;
+
+typedef void acre_loop_function(void *context);
+
+int acre_loop_create(struct acre_loop **ret_loop, struct acre_error *err);
+void acre_loop_destroy(struct acre_loop *loop); /* NULL is fine; stops timers and signals */
+
+int acre_loop_run(struct acre_loop *loop); /* until stop, or nothing is left to wait for */
+void acre_loop_stop(struct acre_loop *loop);
+
+/* First after `delay_ms`, then every `period_ms` (0: once). */
+struct acre_timer *acre_loop_timer(struct acre_loop *loop, uint64_t delay_ms, uint64_t period_ms,
+                                   acre_loop_function *function, void *context);
+void acre_timer_cancel(struct acre_timer *timer); /* NULL is fine */
+
+int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_function *function,
+                     void *context, struct acre_error *err);
+
+void acre_loop_post(struct acre_loop *loop, acre_loop_function *function, void *context);
+
+#endif

@@ -1,0 +1,21 @@
+/* names.h - strings interned as small integers, so that tables hold 4 bytes and compare ints.
+ *
+ * Ids count from 1 in order of first use; 0 means "none". Names are never removed. One thread
+ * at a time; pure (no I/O). */
+#ifndef ACRE_CORE_NAMES_H
+#define ACRE_CORE_NAMES_H
+
+#include "core/str.h"
+
+struct acre_names;
+
+struct acre_names *acre_names_create(void);
+void acre_names_destroy(struct acre_names *names); /* NULL is fine */
+
+uint32_t acre_names_intern(struct acre_names *names, struct acre_str text);     /* "" gives 0 */
+uint32_t acre_names_find(const struct acre_names *names, struct acre_str text); /* 0: unknown */
+const char *acre_names_text(const struct acre_names *names, uint32_t id);       /* "" for 0 */
+uint32_t acre_names_count(const struct acre_names *names);
+size_t acre_names_bytes(const struct acre_names *names); /* memory held */
+
+#endif

@@ -1,0 +1,60 @@
+/* opt.h - command lines as tables: one row per option prints --help, parses, and completes.
+ *
+ * "--name VALUE", "--name=VALUE", "-n VALUE", flags without value, "--" ends options.
+ * Unknown options are refused with the nearest known one ("did you mean --json?"); a value
+ * that does not parse is refused with the option, the value and what is accepted; an option
+ * given twice is refused. On failure the target struct is unspecified: exit. */
+#ifndef ACRE_CORE_OPT_H
+#define ACRE_CORE_OPT_H
+
+#include "core/buf.h"
+
+enum acre_opt_kind {
+    ACRE_OPT_FLAG,     /* bool */
+    ACRE_OPT_STRING,   /* const char * */
+    ACRE_OPT_COUNT,    /* uint64_t within [min, max] */
+    ACRE_OPT_MIB,      /* uint64_t */
+    ACRE_OPT_DURATION, /* uint64_t, ms */
+    ACRE_OPT_MILLI,    /* uint32_t within [min, max] */
+    ACRE_OPT_CHOICE,   /* const char *, one of the comma-separated `choices` */
+};
+
+struct acre_opt {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    enum acre_opt_kind kind;
+    size_t offset;     /* in the target struct */
+    const char *value; /* placeholder in help: "FILE" */
+    const char *help;
+    uint64_t min, max;
+    const char *choices;
+    bool required;
+};
+
+struct acre_command {
+    const char *name;    /* "gpus" or "simulate packing" */
+    const char *summary; /* one line */
+    const char *usage;   /* "acre gpus [options]" */
+    const char *details; /* paragraphs and examples, may be NULL */
+    const struct acre_opt *options;
+    size_t option_count;
+    uint32_t min_arguments, max_arguments;
+    int (*run)(int argument_count, char **arguments, void *options); /* returns the exit code */
+    size_t options_size;
+    const void *defaults; /* options_size bytes, NULL: zero */
+};
+
+/* Parse argv (after the command's name) into `target`. Positional arguments are moved to the
+ * front of argv; `ret_count` says how many. ACRE_EINVALID with the text, or ACRE_ENOTFOUND
+ * when --help was asked for (print it, exit 0). */
+int acre_opt_parse(const struct acre_command *command, int argc, char **argv, void *target,
+                   int *ret_count, struct acre_error *err);
+void acre_opt_help(const struct acre_command *command, struct acre_buf *out);
+
+/* Find the command by the longest match of argv's first words (NULL: none; `err` suggests the
+ * nearest). `ret_words` is how many words named it. */
+const struct acre_command *acre_command_find(const struct acre_command *const *commands,
+                                             size_t count, int argc, char **argv, int *ret_words,
+                                             struct acre_error *err);
+
+#endif
