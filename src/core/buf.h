@@ -26,7 +26,7 @@ int acre_buf_append(struct acre_buf *buf, const void *bytes, size_t length);
 int acre_buf_puts(struct acre_buf *buf, const char *text);
 int acre_buf_putc(struct acre_buf *buf, char c);
 int acre_buf_printf(struct acre_buf *buf, const char *format, ...) ACRE_PRINTF(2, 3);
-int acre_buf_vprintf(struct acre_buf *buf, const char *format, va_list arguments);
+int acre_buf_vprintf(struct acre_buf *buf, const char *format, va_list arguments) ACRE_PRINTF(2, 0);
 bool acre_buf_failed(const struct acre_buf *buf);
 
 #endif

@@ -19,7 +19,7 @@ bool acre_str_is(struct acre_str a, const char *text);
 struct acre_str acre_str_trim(struct acre_str text); /* blanks and tabs at both ends */
 
 /* Cut the part before the first `separator` off `*rest`. False when `*rest` is used up;
- * "a,,b" gives "a", "", "b". Start with acre_str_split_begin. */
+ * "a,,b" gives "a", "", "b". Start with acre_split_begin. */
 struct acre_split {
     struct acre_str rest;
     char separator;
@@ -35,9 +35,18 @@ bool acre_str_copy(char *to, size_t size, struct acre_str from);
  * No control characters, no quotes, no leading or trailing blank. */
 bool acre_str_is_name(struct acre_str text, size_t max);
 
+/* Length of the valid UTF-8 sequence at the front; 0 when there is none. */
+size_t acre_str_utf8(struct acre_str text);
+
 /* Write `text` to `out` with everything but printable ASCII and UTF-8 letters made visible
  * (\n, \x1b ...), cut to `size` with "..." : for values shown in error messages. */
 char *acre_str_show(struct acre_str text, char *out, size_t size);
+
+/* The same for the first unit (one character, or one byte that is not text) of a view that is
+ * not empty. Returns the length written; `ret_used_bytes` says how much of `text` it stands for. */
+enum { ACRE_SHOW_UNIT_MAX = 8 };
+size_t acre_str_show_unit(struct acre_str text, char out[ACRE_SHOW_UNIT_MAX],
+                          size_t *ret_used_bytes);
 
 uint64_t acre_hash_bytes(const void *bytes, size_t length); /* FNV-1a folded; stable */
 

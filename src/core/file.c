@@ -1,0 +1,127 @@
+/* file.c - whole files.
+ *
+ * Reading asks fstat only what kind of file it is, never how long: proc and sysfs say 0 or
+ * 4096 whatever they hold. It reads until the end or until one byte too many. Opening does
+ * not block, so a FIFO is refused instead of waited for.
+ *
+ * Writing goes to a new file beside the target, is synced and renamed over it: a reader sees
+ * the old bytes or the new ones, also after a crash. */
+#include "core/file.h"
+
+#include "core/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 16384, PATH_SHOWN = 200 };
+
+static int refuse_kind(const char *shown, mode_t mode, struct acre_error *err) {
+    if (S_ISDIR(mode)) {
+        return acre_fail(err, ACRE_EINVALID, "%s: is a directory; accepted: a file", shown);
+    }
+    return acre_fail(err, ACRE_EINVALID, "%s: is not a regular file; accepted: a file", shown);
+}
+
+static int read_all(int fd, const char *shown, size_t max_bytes, struct acre_buf *buf,
+                    struct acre_error *err) {
+    size_t total = 0;
+    for (;;) {
+        char piece[PIECE_BYTES];
+        ssize_t got = read(fd, piece, sizeof(piece));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return acre_fail_errno(err, errno, "%s", shown);
+        }
+        if (got == 0) {
+            return 0;
+        }
+        total += (size_t)got;
+        if (total > max_bytes || acre_buf_append(buf, piece, (size_t)got) < 0) {
+            return acre_fail(err, ACRE_ELIMIT, "%s: is too long; accepted: at most %zu bytes",
+                             shown, ACRE_MIN(max_bytes, buf->max));
+        }
+    }
+}
+
+int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
+                   struct acre_error *err) {
+    char shown[PATH_SHOWN];
+    acre_str_show(acre_str_from(path), shown, sizeof(shown));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return acre_fail_errno(err, errno, "%s", shown);
+    }
+    struct stat info;
+    int r;
+    if (fstat(fd, &info) != 0) {
+        r = acre_fail_errno(err, errno, "%s", shown);
+    } else if (!S_ISREG(info.st_mode)) {
+        r = refuse_kind(shown, info.st_mode, err);
+    } else {
+        size_t length = buf->length;
+        bool failed = buf->failed;
+        r = read_all(fd, shown, max_bytes, buf, err);
+        if (r < 0) {
+            buf->length = length;
+            buf->data[length] = '\0';
+            buf->failed = failed;
+        }
+    }
+    close(fd);
+    return r;
+}
+
+static int write_all(int fd, const char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t put = write(fd, bytes, length);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return -1;
+        }
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return fsync(fd);
+}
+
+int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err) {
+    char shown[PATH_SHOWN];
+    acre_str_show(acre_str_from(path), shown, sizeof(shown));
+    struct stat info = {.st_mode = S_IFREG | 0666}; /* what the umask leaves of it */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return refuse_kind(shown, info.st_mode, err);
+    }
+    uint64_t unique = 0;
+    char temporary[PATH_MAX];
+    if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
+        snprintf(temporary, sizeof(temporary), "%s.%016" PRIx64 ".tmp", path, unique) >=
+            (int)sizeof(temporary)) {
+        return acre_fail_errno(err, ENAMETOOLONG, "%s", shown);
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);
+    if (fd < 0) {
+        return acre_fail_errno(err, errno, "%s", shown);
+    }
+    int errnum = write_all(fd, bytes, length) != 0 ? errno : 0;
+    if (close(fd) != 0 && errnum == 0) {
+        errnum = errno;
+    }
+    if (errnum == 0 && rename(temporary, path) != 0) {
+        errnum = errno;
+    }
+    if (errnum != 0) {
+        unlink(temporary);
+        return acre_fail_errno(err, errnum, "%s", shown);
+    }
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* opt_help.c - --help, printed from the same rows that parse.
+ *
+ * Options stand in one column as wide as the widest of them, up to LEFT_MAX; texts are
+ * wrapped at blanks in the column beside it. `details` are printed as they are written: they
+ * hold examples, and examples must not be reflowed. */
+#include "core/opt.h"
+
+#include "core/str.h"
+
+#include <string.h>
+
+enum { WIDTH = 80, LEFT_MAX = 30, GAP = 2 };
+
+static const struct acre_opt help_row = {
+    .name = "help", .letter = 'h', .kind = ACRE_OPT_FLAG, .help = "print this text"};
+
+static void put_left(const struct acre_opt *option, struct acre_buf *out) {
+    if (option->letter != 0) {
+        acre_buf_printf(out, "  -%c, --%s", option->letter, option->name);
+    } else {
+        acre_buf_printf(out, "      --%s", option->name);
+    }
+    if (option->kind != ACRE_OPT_FLAG) {
+        acre_buf_printf(out, " %s", option->value != NULL ? option->value : "VALUE");
+    }
+}
+
+static void put_right(const struct acre_opt *option, struct acre_buf *out) {
+    acre_buf_puts(out, option->help != NULL ? option->help : "");
+    if (option->kind == ACRE_OPT_CHOICE) {
+        struct acre_split split = acre_split_begin(acre_str_from(option->choices), ',');
+        struct acre_str choice;
+        const char *before = ": ";
+        while (acre_split_next(&split, &choice)) {
+            choice = acre_str_trim(choice);
+            acre_buf_printf(out, "%s%.*s", before, (int)choice.length, choice.data);
+            before = ", ";
+        }
+    }
+    if (option->required) {
+        acre_buf_puts(out, " (required)");
+    }
+}
+
+/* Append `text`, wrapped to the columns from `indent` on; the first line starts at `column`. */
+static void put_wrapped(struct acre_str text, size_t column, size_t indent, struct acre_buf *out) {
+    struct acre_split split = acre_split_begin(text, ' ');
+    struct acre_str word;
+    bool line_start = true;
+    while (acre_split_next(&split, &word)) {
+        if (word.length == 0) {
+            continue;
+        }
+        if (!line_start && column + 1 + word.length > WIDTH) {
+            acre_buf_putc(out, '\n');
+            column = 0;
+            line_start = true;
+        }
+        if (line_start) {
+            size_t pad = column < indent ? indent - column : 0;
+            acre_buf_printf(out, "%*s", (int)pad, "");
+            column += pad;
+        } else {
+            acre_buf_putc(out, ' ');
+            column++;
+        }
+        acre_buf_append(out, word.data, word.length);
+        column += word.length;
+        line_start = false;
+    }
+    acre_buf_putc(out, '\n');
+}
+
+static size_t left_width(const struct acre_opt *option) {
+    struct acre_buf left;
+    acre_buf_init(&left, SIZE_MAX);
+    put_left(option, &left);
+    size_t width = left.length;
+    acre_buf_finish(&left);
+    return width;
+}
+
+static void put_option(const struct acre_opt *option, size_t indent, struct acre_buf *out) {
+    size_t width = left_width(option);
+    put_left(option, out);
+    if (width + GAP > indent) {
+        acre_buf_putc(out, '\n');
+        width = 0;
+    }
+    struct acre_buf right;
+    acre_buf_init(&right, out->max);
+    put_right(option, &right);
+    put_wrapped((struct acre_str){right.data, right.length}, width, indent, out);
+    acre_buf_finish(&right);
+}
+
+void acre_opt_help(const struct acre_command *command, struct acre_buf *out) {
+    acre_buf_printf(out, "Usage: %s\n\n", command->usage);
+    put_wrapped(acre_str_from(command->summary), 0, 0, out);
+    acre_buf_puts(out, "\nOptions:\n");
+    size_t widest = left_width(&help_row);
+    for (size_t i = 0; i < command->option_count; i++) {
+        widest = ACRE_MAX(widest, left_width(&command->options[i]));
+    }
+    size_t indent = ACRE_MIN(widest, (size_t)LEFT_MAX) + GAP;
+    for (size_t i = 0; i < command->option_count; i++) {
+        put_option(&command->options[i], indent, out);
+    }
+    put_option(&help_row, indent, out);
+    if (command->details != NULL) {
+        size_t length = strlen(command->details);
+        bool ends = length > 0 && command->details[length - 1] == '\n';
+        acre_buf_printf(out, "\n%s%s", command->details, ends ? "" : "\n");
+    }
+}
