@@ -72,8 +72,7 @@ static int find_place(struct acre_ledger *ledger, const struct acre_request *req
     if (want->replicas > 1 && place_gang(ledger, want, parts)) {
         return 0;
     }
-    if (request->expires_ms != 0 &&
-        reserved_place(ledger, want, request->expires_ms, parts)) {
+    if (request->expires_ms != 0 && reserved_place(ledger, want, request->expires_ms, parts)) {
         return 0;
     }
     return err != NULL ? explain_no_fit(ledger, want, err) : ACRE_ENOFIT;
@@ -82,9 +81,10 @@ static int find_place(struct acre_ledger *ledger, const struct acre_request *req
 static int check_times(const struct acre_request *request, uint64_t now_ms,
                        struct acre_error *err) {
     if (request->expires_ms != 0 && request->expires_ms <= now_ms) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-                         (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+            (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
     }
     return 0;
 }
@@ -242,9 +242,10 @@ int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires
         return no_such(id, err);
     }
     if (expires_ms != 0 && expires_ms <= now_ms) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-                         (unsigned long long)expires_ms, (unsigned long long)now_ms);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+            (unsigned long long)expires_ms, (unsigned long long)now_ms);
     }
     int r = reserved_may_last(ledger, hold, expires_ms, err);
     if (r < 0) {

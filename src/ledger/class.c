@@ -39,7 +39,7 @@ struct class {
 };
 
 struct classes {
-    struct class *all; /* HEAPS_MAX */
+    struct class *all;          /* HEAPS_MAX */
     uint16_t table[TABLE_SIZE]; /* open addressing, index + 1 */
     uint32_t count;
     uint64_t uses;
@@ -146,8 +146,8 @@ bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32
         class->profile_count = count;
     }
     if (class->matches[profile] == MATCH_UNKNOWN) {
-        bool matches = want_matches(ledger, &class->want, ledger->profiles[profile],
-                                    &class->slots[profile]);
+        bool matches =
+            want_matches(ledger, &class->want, ledger->profiles[profile], &class->slots[profile]);
         class->matches[profile] = matches ? MATCH_YES : MATCH_NO;
     }
     *ret_slots = class->slots[profile];
@@ -212,8 +212,7 @@ static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) 
     struct room room;
     room_from_shape(ledger, shape, &room);
     if (class->want.replicas == 0) {
-        new.rank.score =
-            choose_capacity(&class->want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
+        new.rank.score = choose_capacity(&class->want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
         if (new.rank.score <= 0) {
             return;
         }

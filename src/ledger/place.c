@@ -92,12 +92,6 @@ static uint32_t pick_candidate(const struct acre_ledger *ledger, const struct ca
     return best;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The `wanted` lowest of the heap's nodes, ascending. A heap's k lowest are among those reached
  * by expanding the k lowest found so far, so only they and their children are looked at. */
 static void lowest_nodes(const struct shape *shape, uint32_t wanted, uint32_t *nodes) {
@@ -134,8 +128,8 @@ static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want, 
     uint32_t placed = 0;
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
     for (uint32_t i = 0; i < node_count; i++) {
-        bool fits = place_on_node(ledger, class, nodes[i], each, NULL,
-                                  parts + (size_t)placed * per_member);
+        bool fits =
+            place_on_node(ledger, class, nodes[i], each, NULL, parts + (size_t)placed * per_member);
         ACRE_ASSERT(fits); /* choose_capacity and choose_devices agree */
         placed += each;
     }
