@@ -317,9 +317,9 @@ static void doubles_have_the_decimals_asked_for(void) {
         {2.0 / 3, 3, "0.667"},
         {-1.5, 1, "-1.5"},
         {1e15, 1, "1000000000000000.0"},
-        {NAN, 2, "null"},
-        {INFINITY, 2, "null"},
-        {-INFINITY, 2, "null"},
+        {(double)NAN, 2, "null"},
+        {(double)INFINITY, 2, "null"},
+        {-(double)INFINITY, 2, "null"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         struct acre_buf buf;
