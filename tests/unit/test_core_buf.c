@@ -122,6 +122,18 @@ static void base_allocations_abort_instead_of_failing(void) {
     free(zeros);
 }
 
+/* Under a sanitizer let the allocator fail, as it does elsewhere, instead of ending the
+ * process in its own way. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+
 static void overflow_realloc(void) {
     void *volatile memory = acre_realloc(NULL, SIZE_MAX / 2, 4);
     (void)memory;

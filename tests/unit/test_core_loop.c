@@ -154,13 +154,16 @@ static void signals_that_cannot_be_caught_are_refused(void) {
 }
 
 static void no_descriptors_left_is_an_error(void) {
-    struct rlimit none = {3, 3};
+    struct rlimit kept;
+    REQUIRE_EQ(getrlimit(RLIMIT_NOFILE, &kept), 0);
+    struct rlimit none = {3, kept.rlim_max};
     REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
     struct acre_error err = {0};
     struct acre_loop *loop = NULL;
     CHECK_EQ(acre_loop_create(&loop, &err), ACRE_EIO);
     CHECK(loop == NULL);
     CHECK_HAS(err.text, "event loop: ");
+    setrlimit(RLIMIT_NOFILE, &kept);
 }
 
 static void post_b(void *context) {
