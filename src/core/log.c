@@ -73,11 +73,11 @@ static void put_value(struct line *line, const char *value) {
         put_text(line, value);
         return;
     }
-    put(line, "\"", 1);
-    if (line->full || line->size - line->length < 2) {
+    if (line->full || line->size - line->length < sizeof("\"\"")) {
         line->full = true;
         return;
     }
+    put(line, "\"", 1);
     line->size--; /* the closing quote always fits, even when the value is cut */
     for (struct acre_str rest = acre_str_from(value); rest.length > 0 && !line->full;) {
         char unit[ACRE_SHOW_UNIT_MAX];

@@ -2,7 +2,8 @@
  *
  * Everything but acre_loop_post belongs to the thread that runs the loop, and asserts so.
  * acre_loop_post may be called from any thread; posted functions run in order of posting per
- * producer, and the loop is woken only when it sleeps. */
+ * producer, and the loop is woken only when it sleeps. While the loop does not run, it may be
+ * handed to another thread; producers must be done before it is destroyed. */
 #ifndef ACRE_CORE_LOOP_H
 #define ACRE_CORE_LOOP_H
 
@@ -16,14 +17,18 @@ typedef void acre_loop_function(void *context);
 int acre_loop_create(struct acre_loop **ret_loop, struct acre_error *err);
 void acre_loop_destroy(struct acre_loop *loop); /* NULL is fine; stops timers and signals */
 
-int acre_loop_run(struct acre_loop *loop); /* until stop, or nothing is left to wait for */
+/* Until stop, or nothing is left to wait for: no timer, no signal, nothing posted. (Posts that
+ * may still come are not waited for: a loop that lives on them alone needs a signal or timer.) */
+int acre_loop_run(struct acre_loop *loop);
 void acre_loop_stop(struct acre_loop *loop);
 
-/* First after `delay_ms`, then every `period_ms` (0: once). */
+/* First after `delay_ms`, then every `period_ms` (0: once, and the timer is gone when its
+ * function returns: do not cancel it after that). Functions may cancel their own timer. */
 struct acre_timer *acre_loop_timer(struct acre_loop *loop, uint64_t delay_ms, uint64_t period_ms,
                                    acre_loop_function *function, void *context);
 void acre_timer_cancel(struct acre_timer *timer); /* NULL is fine */
 
+/* Until the loop is destroyed. A signal without a function keeps its default meaning. */
 int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_function *function,
                      void *context, struct acre_error *err);
 

@@ -15,26 +15,30 @@
 
 enum { NAME_MAX_BYTES = 48, SHOWN_BYTES = 64, LIST_BYTES = 300, EDITS_MAX = 2, ROWS_MAX = 64 };
 
-/* Levenshtein distance, one row at a time; names too long count as far away. */
+/* Insertions, deletions, changes and swaps of neighbours that lead from `a` to `b`; three rows
+ * of the usual table are enough. Names too long count as far away. */
 static size_t edit_distance(struct acre_str a, struct acre_str b) {
-    size_t row[NAME_MAX_BYTES + 1];
+    size_t rows[3][NAME_MAX_BYTES + 1];
     if (a.length > NAME_MAX_BYTES || b.length > NAME_MAX_BYTES) {
         return SIZE_MAX;
     }
     for (size_t j = 0; j <= b.length; j++) {
-        row[j] = j;
+        rows[0][j] = j;
     }
     for (size_t i = 1; i <= a.length; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b.length; j++) {
-            size_t above = row[j];
-            size_t changed = diagonal + (a.data[i - 1] != b.data[j - 1]);
-            row[j] = ACRE_MIN(changed, ACRE_MIN(above, row[j - 1]) + 1);
-            diagonal = above;
+            size_t changed = above[j - 1] + (a.data[i - 1] != b.data[j - 1]);
+            row[j] = ACRE_MIN(changed, ACRE_MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a.data[i - 1] == b.data[j - 2] &&
+                a.data[i - 2] == b.data[j - 1]) {
+                row[j] = ACRE_MIN(row[j], two_above[j - 2] + 1);
+            }
         }
     }
-    return row[b.length];
+    return rows[a.length % 3][b.length];
 }
 
 /* Keep in *best the candidate nearest to `typed`, if near enough to be a slip of it. */

@@ -48,6 +48,9 @@ static void put_wrapped(struct acre_str text, size_t column, size_t indent, stru
     struct acre_str word;
     bool line_start = true;
     while (acre_split_next(&split, &word)) {
+        if (word.length == 0) {
+            continue;
+        }
         if (!line_start && column + 1 + word.length > WIDTH) {
             acre_buf_putc(out, '\n');
             column = 0;
@@ -70,7 +73,7 @@ static void put_wrapped(struct acre_str text, size_t column, size_t indent, stru
 
 static size_t left_width(const struct acre_opt *option) {
     struct acre_buf left;
-    acre_buf_init(&left, WIDTH);
+    acre_buf_init(&left, SIZE_MAX);
     put_left(option, &left);
     size_t width = left.length;
     acre_buf_finish(&left);

@@ -1,0 +1,95 @@
+# Acre's front door. Meson and ninja do the work, out of tree: build/ is the product, its
+# variants (sanitizers, clang, coverage, fuzzers) are under build/variants/. Every target first
+# lets scripts/setup install what it needs and the machine lacks; `make SETUP=true ...` skips that.
+
+MESON   ?= meson
+NINJA   ?= ninja
+SETUP   ?= scripts/setup
+PREFIX  ?= /usr/local
+DESTDIR ?=
+RUNS    ?= 1000000
+SECONDS ?= 600
+OPS     ?= 10000000
+SOAK    ?= test_ledger_random
+
+V        := build/variants
+asan     := -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
+tsan     := -Db_sanitize=thread
+coverage := -Db_coverage=true -Dbuildtype=debug
+fuzz     := -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+            -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
+
+# The sanitizers of gcc 12 and clang 14 cannot map their shadow memory where the kernel uses 32
+# random bits of address (recent default); without randomisation they run everywhere.
+STEADY = $$(setarch -R true 2>/dev/null && echo setarch -R)
+export UBSAN_OPTIONS ?= print_stacktrace=1
+
+# $(call build,DIRECTORY,OPTIONS,ENVIRONMENT): configure once, then build.
+define build
+	@test -f $(1)/build.ninja || $(3) $(MESON) setup $(1) $(2)
+	@$(NINJA) -C $(1)
+endef
+
+.DEFAULT_GOAL := all
+.PHONY: all demo test sanitize tsan clang tidy fuzz soak bench coverage install clean help
+
+all: ## Build everything into build/ (the default)
+	@$(SETUP) build
+	$(call build,build,-Dprefix=$(PREFIX))
+
+demo: all ## See it work on this machine, in under a minute
+	@scripts/demo
+
+test: ## Build and run all tests; the last line counts them
+	@$(SETUP) build test
+	$(call build,build,-Dprefix=$(PREFIX))
+	@scripts/test build
+
+sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(SETUP) build test
+	$(call build,$(V)/asan,$(asan))
+	@$(STEADY) scripts/test --slower 10 $(V)/asan
+
+tsan: ## All tests but those of the pure, thread-free directories, under ThreadSanitizer
+	@$(SETUP) build test
+	$(call build,$(V)/tsan,$(tsan))
+	@$(STEADY) scripts/test --slower 10 --except 'ledger*' --except 'sched*' --except 'sim*' \
+	    --except 'scripts*' $(V)/tsan
+
+clang: ## Build with clang, warnings as errors, and run all tests
+	@$(SETUP) build test clang
+	$(call build,$(V)/clang,,CC=clang)
+	@scripts/test $(V)/clang
+
+tidy: ## Check format, sizes, who includes whom, banned calls and the like
+	@$(SETUP) tidy
+	@scripts/tidy
+
+fuzz: ## Run every fuzzer for RUNS=1000000 executions, at most SECONDS=600 each
+	@$(SETUP) build fuzz
+	$(call build,$(V)/fuzz,$(fuzz),CC=clang)
+	@$(STEADY) scripts/fuzz --runs $(RUNS) --seconds $(SECONDS) $(V)/fuzz
+
+soak: ## The long random run of the ledger against its oracle, sanitized: OPS=10000000
+	@$(SETUP) build test
+	$(call build,$(V)/asan,$(asan))
+	@ACRE_SOAK=1 ACRE_SOAK_OPS=$(OPS) $(STEADY) $(V)/asan/tests/unit/$(SOAK)
+
+bench: ## Run all benchmarks; Markdown with their JSON on standard output
+	@$(MAKE) --no-print-directory all >&2
+	@scripts/bench build
+
+coverage: ## Line coverage per directory of src/; fails below the floors
+	@$(SETUP) build test coverage
+	$(call build,$(V)/coverage,$(coverage))
+	@scripts/coverage $(V)/coverage
+
+install: all ## Install under PREFIX=/usr/local (DESTDIR= for packagers)
+	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) $(MESON) install -C build
+
+clean: ## Remove build/ and all variants
+	rm -rf build
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,304 @@
+/* allocate.c - the verbs: plan, allocate, place, activate, release, extend, tick.
+ *
+ * plan: the class's best shape and its first node; for in-order strategies the order's first
+ * node; then several nodes if it is a gang; then devices reserved for later if the want ends in
+ * time. allocate is plan + take; place is take alone. Nothing changes unless all of it can. */
+#include "ledger/mix.h"
+#include "ledger/order.h"
+#include "ledger/place.h"
+#include "ledger/reserve.h"
+#include "ledger/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const event_names[] = {
+#define X(name, text) text,
+    ACRE_LEDGER_EVENTS(X)
+#undef X
+};
+
+const char *acre_ledger_event_name(enum acre_ledger_event_kind kind) {
+    return event_names[kind];
+}
+
+static void tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, uint64_t now_ms,
+                 uint64_t owner, uint64_t allocation, int code) {
+    if (ledger->event != NULL) {
+        struct acre_ledger_event event = {kind, now_ms, owner, allocation, code};
+        ledger->event(ledger->event_context, &event);
+    }
+}
+
+static uint32_t find_node(struct acre_ledger *ledger, struct class *class) {
+    switch ((enum acre_strategy)class_want(class)->strategy) {
+    case ACRE_STRATEGY_FIRST_FIT:
+        return order_find(ledger, class, 0);
+    case ACRE_STRATEGY_ROUND_ROBIN:
+        return order_find(ledger, class, order_cursor(ledger));
+    case ACRE_STRATEGY_LEAST_WASTE:
+    case ACRE_STRATEGY_BEST_FIT:
+    case ACRE_STRATEGY_WORST_FIT:
+    case ACRE_STRATEGY_LOAD_BALANCED:
+    case ACRE_STRATEGY_DEFAULT:
+    case ACRE_STRATEGY_COUNT:
+        break;
+    }
+    uint32_t shape = class_best(ledger, class);
+    return shape != SHAPE_NONE ? shapes_get(ledger->shapes, shape)->nodes[0] : UINT32_MAX;
+}
+
+/* Words carry the number of shares only once a strategy asks for it. */
+static void track_counts(struct acre_ledger *ledger) {
+    ledger->track_counts = true;
+    for (uint32_t i = 0; i < ledger->node_count; i++) {
+        shapes_file_node(ledger, i);
+    }
+}
+
+static int find_place(struct acre_ledger *ledger, const struct acre_request *request,
+                      const struct want *want, struct acre_part *parts, struct acre_error *err) {
+    if (want->strategy == ACRE_STRATEGY_LOAD_BALANCED && !ledger->track_counts) {
+        track_counts(ledger);
+    }
+    if (request->reservation != 0) {
+        return reserved_place_within(ledger, want, request->reservation, parts, err);
+    }
+    struct class *class = classes_get(ledger, want);
+    uint32_t node = find_node(ledger, class);
+    if (node != UINT32_MAX && place_on_node(ledger, class, node, want->replicas, NULL, parts)) {
+        return 0;
+    }
+    if (want->replicas > 1 && place_gang(ledger, want, parts)) {
+        return 0;
+    }
+    if (request->expires_ms != 0 &&
+        reserved_place(ledger, want, request->expires_ms, parts)) {
+        return 0;
+    }
+    return err != NULL ? explain_no_fit(ledger, want, err) : ACRE_ENOFIT;
+}
+
+static int check_times(const struct acre_request *request, uint64_t now_ms,
+                       struct acre_error *err) {
+    if (request->expires_ms != 0 && request->expires_ms <= now_ms) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+                         (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
+    }
+    return 0;
+}
+
+uint32_t acre_request_parts(const struct acre_request *request) {
+    return request->replicas * ACRE_MAX(request->gpus, 1U);
+}
+
+int acre_ledger_plan(struct acre_ledger *ledger, const struct acre_request *request,
+                     uint64_t now_ms, struct acre_part *parts, uint32_t max, uint32_t *ret_count,
+                     struct acre_error *err) {
+    struct want want;
+    int r = want_from(ledger, request, &want, err);
+    if (r == 0) {
+        r = check_times(request, now_ms, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    uint32_t count = acre_request_parts(request);
+    if (count > max) {
+        return acre_fail(err, ACRE_ELIMIT, "parts: room for %u, the request has %u", max, count);
+    }
+    r = find_place(ledger, request, &want, parts, err);
+    if (r == 0) {
+        *ret_count = count;
+    }
+    return r;
+}
+
+/* Take the parts under `id` and keep them. */
+static int keep(struct acre_ledger *ledger, const struct acre_request *request, bool exclusive,
+                const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,
+                uint64_t *ret_id, struct acre_error *err) {
+    bool within = request->reservation != 0;
+    struct hold *hold = holds_add(ledger->holds, id, count);
+    if (hold == NULL) {
+        return acre_fail(err, ACRE_EEXISTS, "allocation %llu is already in the ledger",
+                         (unsigned long long)id);
+    }
+    int r = books_take(ledger, parts, count, request->isolation, exclusive, within, err);
+    if (r < 0) {
+        holds_remove(ledger->holds, hold);
+        return r;
+    }
+    hold->owner = request->owner;
+    hold->tenant = request->tenant;
+    hold->isolation = (uint8_t)request->isolation;
+    hold->exclusive = exclusive;
+    hold->status = request->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE;
+    hold->created_ms = now_ms;
+    hold->expires_ms = request->expires_ms;
+    hold->reservation = request->reservation;
+    memcpy(hold_parts(hold), parts, count * sizeof(*parts));
+    if (hold->expires_ms != 0) {
+        holds_note_end(ledger->holds, hold);
+    }
+    reserved_note(ledger, hold, true);
+    order_used(ledger, parts[count - 1].node);
+    tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
+    *ret_id = hold->id;
+    return 0;
+}
+
+int acre_ledger_allocate(struct acre_ledger *ledger, const struct acre_request *request,
+                         uint64_t now_ms, uint64_t *ret_id, struct acre_error *err) {
+    struct want want;
+    int r = want_from(ledger, request, &want, err);
+    if (r == 0) {
+        r = check_times(request, now_ms, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    tell(ledger, ACRE_LEDGER_REQUESTED, now_ms, request->owner, 0, 0);
+    mix_note(ledger, &want);
+    uint32_t count = acre_request_parts(request);
+    struct acre_part one;
+    struct acre_part *parts = count > 1 ? acre_calloc(count, sizeof(*parts)) : &one;
+    r = find_place(ledger, request, &want, parts, err);
+    if (r == 0) {
+        r = keep(ledger, request, want.whole, parts, count, 0, now_ms, ret_id, err);
+    }
+    if (r < 0) {
+        tell(ledger, ACRE_LEDGER_FAILED, now_ms, request->owner, 0, r);
+    }
+    if (parts != &one) {
+        free(parts);
+    }
+    return r;
+}
+
+int acre_ledger_place(struct acre_ledger *ledger, const struct acre_request *request,
+                      const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,
+                      uint64_t *ret_id, struct acre_error *err) {
+    struct want want;
+    int r = want_from(ledger, request, &want, err);
+    if (r < 0) {
+        return r;
+    }
+    if (count == 0 || count != acre_request_parts(request)) {
+        return acre_fail(err, ACRE_EINVALID, "parts: %u given, the request has %u", count,
+                         acre_request_parts(request));
+    }
+    return keep(ledger, request, want.whole, parts, count, id, now_ms, ret_id, err);
+}
+
+static int no_such(uint64_t id, struct acre_error *err) {
+    return acre_fail(err, ACRE_ENOTFOUND, "there is no live allocation %llu",
+                     (unsigned long long)id);
+}
+
+int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
+                         struct acre_error *err) {
+    struct hold *hold = holds_find(ledger->holds, id);
+    if (hold == NULL) {
+        return no_such(id, err);
+    }
+    if (hold->status != ACRE_ALLOCATION_PENDING) {
+        return acre_fail(err, ACRE_ECONFLICT, "allocation %llu is active already",
+                         (unsigned long long)id);
+    }
+    hold->status = ACRE_ALLOCATION_ACTIVE;
+    tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    return 0;
+}
+
+void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
+              uint64_t now_ms) {
+    reserved_note(ledger, hold, false);
+    books_give(ledger, hold_parts(hold), hold->part_count, hold->reservation != 0);
+    tell(ledger, outcome == ACRE_ALLOCATION_EXPIRED ? ACRE_LEDGER_EXPIRED : ACRE_LEDGER_RELEASED,
+         now_ms, hold->owner, hold->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
+    holds_remove(ledger->holds, hold);
+}
+
+int acre_ledger_release(struct acre_ledger *ledger, uint64_t id,
+                        enum acre_allocation_status outcome, uint64_t now_ms,
+                        struct acre_error *err) {
+    if (outcome != ACRE_ALLOCATION_COMPLETED && outcome != ACRE_ALLOCATION_FAILED) {
+        return acre_fail(err, ACRE_EINVALID, "outcome: %d; accepted: completed or failed", outcome);
+    }
+    struct hold *hold = holds_find(ledger->holds, id);
+    if (hold == NULL) {
+        return no_such(id, err);
+    }
+    hold_end(ledger, hold, outcome, now_ms);
+    return 0;
+}
+
+int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires_ms,
+                       uint64_t now_ms, struct acre_error *err) {
+    struct hold *hold = holds_find(ledger->holds, id);
+    if (hold == NULL) {
+        return no_such(id, err);
+    }
+    if (expires_ms != 0 && expires_ms <= now_ms) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+                         (unsigned long long)expires_ms, (unsigned long long)now_ms);
+    }
+    int r = reserved_may_last(ledger, hold, expires_ms, err);
+    if (r < 0) {
+        return r;
+    }
+    reserved_note(ledger, hold, false);
+    hold->expires_ms = expires_ms;
+    reserved_note(ledger, hold, true);
+    if (expires_ms != 0) {
+        holds_note_end(ledger->holds, hold);
+    }
+    tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    return 0;
+}
+
+uint32_t acre_ledger_tick(struct acre_ledger *ledger, uint64_t now_ms) {
+    uint32_t changed = 0;
+    for (struct hold *hold; (hold = holds_take_ended(ledger->holds, now_ms)) != NULL;) {
+        hold_end(ledger, hold, ACRE_ALLOCATION_EXPIRED, now_ms);
+        changed++;
+    }
+    return changed + reservations_tick(ledger, now_ms);
+}
+
+static void show_hold(struct hold *hold, struct acre_allocation *ret_allocation) {
+    *ret_allocation = (struct acre_allocation){
+        .id = hold->id,
+        .owner = hold->owner,
+        .tenant = hold->tenant,
+        .status = (enum acre_allocation_status)hold->status,
+        .isolation = (enum acre_isolation)hold->isolation,
+        .exclusive = hold->exclusive,
+        .created_ms = hold->created_ms,
+        .expires_ms = hold->expires_ms,
+        .reservation = hold->reservation,
+        .parts = hold_parts(hold),
+        .part_count = hold->part_count,
+    };
+}
+
+bool acre_ledger_find(const struct acre_ledger *ledger, uint64_t id,
+                      struct acre_allocation *ret_allocation) {
+    struct hold *hold = holds_find(ledger->holds, id);
+    if (hold != NULL) {
+        show_hold(hold, ret_allocation);
+    }
+    return hold != NULL;
+}
+
+bool acre_ledger_walk(const struct acre_ledger *ledger, uint32_t *cursor,
+                      struct acre_allocation *ret_allocation) {
+    struct hold *hold = holds_walk(ledger->holds, cursor);
+    if (hold != NULL) {
+        show_hold(hold, ret_allocation);
+    }
+    return hold != NULL;
+}

@@ -1,0 +1,289 @@
+/* class.c - judgements kept per want, brought up to date when asked.
+ *
+ * Judging a shape for a want is the expensive step (every distinct device state is tried), so
+ * each class judges each shape once in its life. A cluster event changes one node, that is, it
+ * may bring one new shape to life; a class catches up with those born since it was last asked.
+ * Dead shapes are left in the heap and dropped when they reach the top; `known` has a bit per
+ * shape that is in the heap, so that one that lives again is not judged twice.
+ *
+ * Everything starts afresh when ids were recycled (generation), when the log has moved past us,
+ * or, for strategies that go by worth, when the mix was frozen anew (epoch). Heaps are kept for
+ * the HEAPS_MAX wants used last; a want beyond that costs one look at all shapes. */
+#include "ledger/class.h"
+
+#include "ledger/mix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEAPS_MAX = 128, /* wants with a heap; 24 B a shape each */
+    TABLE_SIZE = 512,
+};
+
+enum match { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };
+
+struct class {
+    struct want want;
+    bool in_use;
+    uint64_t last_used;
+    uint32_t generation, epoch;
+    uint64_t log_seen;
+    struct candidate *heap;
+    uint32_t heap_count, heap_capacity;
+    uint64_t *known; /* a bit per shape id */
+    uint32_t known_words;
+    uint8_t *matches; /* by profile */
+    uint64_t *slots;  /* by profile */
+    uint32_t profile_count;
+};
+
+struct classes {
+    struct class *all; /* HEAPS_MAX */
+    uint16_t table[TABLE_SIZE]; /* open addressing, index + 1 */
+    uint32_t count;
+    uint64_t uses;
+};
+
+struct classes *classes_create(void) {
+    struct classes *classes = acre_calloc(1, sizeof(*classes));
+    classes->all = acre_calloc(HEAPS_MAX, sizeof(*classes->all));
+    return classes;
+}
+
+static void class_finish(struct class *class) {
+    free(class->heap);
+    free(class->known);
+    free(class->matches);
+    free(class->slots);
+    memset(class, 0, sizeof(*class));
+}
+
+void classes_destroy(struct classes *classes) {
+    if (classes == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
+        class_finish(&classes->all[i]);
+    }
+    free(classes->all);
+    free(classes);
+}
+
+static uint32_t home_of(const struct want *want) {
+    uint64_t words[sizeof(*want) / sizeof(uint64_t)];
+    memcpy(words, want, sizeof(words));
+    uint64_t hash = 0;
+    for (size_t i = 0; i < ACRE_COUNT(words); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash & (TABLE_SIZE - 1);
+}
+
+static void table_rebuild(struct classes *classes) {
+    memset(classes->table, 0, sizeof(classes->table));
+    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
+        if (classes->all[i].in_use) {
+            uint32_t at = home_of(&classes->all[i].want);
+            while (classes->table[at] != 0) {
+                at = (at + 1) & (TABLE_SIZE - 1);
+            }
+            classes->table[at] = (uint16_t)(i + 1);
+        }
+    }
+}
+
+static struct class *class_add(struct classes *classes, const struct want *want) {
+    struct class *class = NULL;
+    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
+        struct class *other = &classes->all[i];
+        if (!other->in_use) {
+            class = other;
+            break;
+        }
+        if (class == NULL || other->last_used < class->last_used) {
+            class = other;
+        }
+    }
+    class_finish(class);
+    class->want = *want;
+    class->in_use = true;
+    table_rebuild(classes);
+    return class;
+}
+
+struct class *classes_get(struct acre_ledger *ledger, const struct want *want) {
+    struct classes *classes = ledger->classes;
+    struct class *class = NULL;
+    uint32_t at = home_of(want);
+    while (classes->table[at] != 0) {
+        struct class *other = &classes->all[classes->table[at] - 1];
+        if (memcmp(&other->want, want, sizeof(*want)) == 0) {
+            class = other;
+            break;
+        }
+        at = (at + 1) & (TABLE_SIZE - 1);
+    }
+    if (class == NULL) {
+        class = class_add(classes, want);
+    }
+    class->last_used = ++classes->uses;
+    return class;
+}
+
+const struct want *class_want(const struct class *class) {
+    return &class->want;
+}
+
+bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32_t profile,
+                   uint64_t *ret_slots) {
+    if (profile >= class->profile_count) {
+        uint32_t count = ledger->profile_count;
+        class->matches = acre_realloc(class->matches, count, sizeof(*class->matches));
+        class->slots = acre_realloc(class->slots, count, sizeof(*class->slots));
+        memset(class->matches + class->profile_count, MATCH_UNKNOWN, count - class->profile_count);
+        class->profile_count = count;
+    }
+    if (class->matches[profile] == MATCH_UNKNOWN) {
+        bool matches = want_matches(ledger, &class->want, ledger->profiles[profile],
+                                    &class->slots[profile]);
+        class->matches[profile] = matches ? MATCH_YES : MATCH_NO;
+    }
+    *ret_slots = class->slots[profile];
+    return class->matches[profile] == MATCH_YES;
+}
+
+static bool is_better(const struct acre_ledger *ledger, const struct candidate *a,
+                      const struct candidate *b) {
+    if (a->rank.score != b->rank.score) {
+        return a->rank.score > b->rank.score;
+    }
+    if (a->rank.second != b->rank.second) {
+        return a->rank.second > b->rank.second;
+    }
+    return shape_compare(shapes_get(ledger->shapes, a->shape),
+                         shapes_get(ledger->shapes, b->shape)) < 0;
+}
+
+static void heap_push(struct acre_ledger *ledger, struct class *class, struct candidate new) {
+    if (class->heap_count == class->heap_capacity) {
+        class->heap_capacity = ACRE_MAX(2 * class->heap_capacity, 64U);
+        class->heap = acre_realloc(class->heap, class->heap_capacity, sizeof(*class->heap));
+    }
+    uint32_t at = class->heap_count++;
+    while (at > 0 && is_better(ledger, &new, &class->heap[(at - 1) / 2])) {
+        class->heap[at] = class->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    class->heap[at] = new;
+}
+
+static void heap_drop_first(struct acre_ledger *ledger, struct class *class) {
+    struct candidate last = class->heap[--class->heap_count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= class->heap_count) {
+            break;
+        }
+        if (child + 1 < class->heap_count &&
+            is_better(ledger, &class->heap[child + 1], &class->heap[child])) {
+            child++;
+        }
+        if (is_better(ledger, &last, &class->heap[child])) {
+            break;
+        }
+        class->heap[at] = class->heap[child];
+        at = child;
+    }
+    class->heap[at] = last;
+}
+
+/* Judge one shape; a want for 0 replicas asks how many members would fit (gang.c). */
+static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) {
+    const struct shape *shape = shapes_get(ledger->shapes, id);
+    uint64_t slots;
+    if (shape == NULL || shape->node_count == 0 || (class->known[id / 64] >> id % 64 & 1) != 0 ||
+        !class_matches(ledger, class, shape->profile, &slots)) {
+        return;
+    }
+    struct candidate new = {.shape = id};
+    struct room room;
+    room_from_shape(ledger, shape, &room);
+    if (class->want.replicas == 0) {
+        new.rank.score =
+            choose_capacity(&class->want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
+        if (new.rank.score <= 0) {
+            return;
+        }
+    } else if (!choose_devices(ledger, &class->want, slots, class->want.replicas, &room, NULL,
+                               &new.rank)) {
+        return;
+    }
+    heap_push(ledger, class, new);
+    class->known[id / 64] |= UINT64_C(1) << id % 64;
+}
+
+static void start_afresh(struct acre_ledger *ledger, struct class *class) {
+    class->heap_count = 0;
+    memset(class->known, 0, class->known_words * sizeof(*class->known));
+    class->generation = shapes_generation(ledger->shapes);
+    class->epoch = mix_epoch(ledger->mix);
+    class->log_seen = shapes_log_end(ledger->shapes);
+    for (uint32_t id = 0; id < shapes_limit(ledger->shapes); id++) {
+        judge(ledger, class, id);
+    }
+}
+
+static void catch_up(struct acre_ledger *ledger, struct class *class) {
+    const struct shapes *shapes = ledger->shapes;
+    uint32_t words = shapes_limit(shapes) / 64 + 1;
+    if (words > class->known_words) {
+        class->known = acre_realloc(class->known, 2 * words, sizeof(*class->known));
+        memset(class->known + class->known_words, 0,
+               (2 * words - class->known_words) * sizeof(*class->known));
+        class->known_words = 2 * words;
+    }
+    bool by_worth = class->want.strategy == ACRE_STRATEGY_LEAST_WASTE && class->want.replicas > 0;
+    if (class->generation != shapes_generation(shapes) ||
+        (by_worth && class->epoch != mix_epoch(ledger->mix)) ||
+        class->log_seen < shapes_log_begin(shapes)) {
+        start_afresh(ledger, class);
+        return;
+    }
+    while (class->log_seen < shapes_log_end(shapes)) {
+        judge(ledger, class, shapes_log_at(shapes, class->log_seen++));
+    }
+}
+
+uint32_t class_best(struct acre_ledger *ledger, struct class *class) {
+    catch_up(ledger, class);
+    while (class->heap_count > 0) {
+        uint32_t id = class->heap[0].shape;
+        if (shapes_get(ledger->shapes, id)->node_count > 0) {
+            return id;
+        }
+        heap_drop_first(ledger, class);
+        class->known[id / 64] &= ~(UINT64_C(1) << id % 64);
+    }
+    return SHAPE_NONE;
+}
+
+const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,
+                                         uint32_t *ret_count) {
+    catch_up(ledger, class);
+    *ret_count = class->heap_count;
+    return class->heap;
+}
+
+size_t classes_bytes(const struct classes *classes) {
+    size_t bytes = sizeof(*classes) + HEAPS_MAX * sizeof(*classes->all);
+    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
+        const struct class *class = &classes->all[i];
+        bytes += class->heap_capacity * sizeof(*class->heap) +
+                 class->known_words * sizeof(*class->known) +
+                 class->profile_count * (sizeof(*class->matches) + sizeof(*class->slots));
+    }
+    return bytes;
+}

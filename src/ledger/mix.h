@@ -1,0 +1,24 @@
+/* mix.h - what has been asked for lately, and what a node's free room is worth to such requests.
+ *
+ * The worth of a node is the GPU it could still serve, in milli, averaged over the recent mix of
+ * requests (docs/design/002-least-fragmentation.md). A placement that lowers the worth by no
+ * more than what it takes wastes nothing. The mix is learned from requests as they arrive and
+ * frozen between refreshes, so that judgements may be kept. Private to src/ledger; pure. */
+#ifndef ACRE_LEDGER_MIX_H
+#define ACRE_LEDGER_MIX_H
+
+#include "ledger/choose.h"
+
+struct mix *mix_create(void);
+void mix_destroy(struct mix *mix);
+
+/* A request of this want arrived (whether it was placed or not). */
+void mix_note(struct acre_ledger *ledger, const struct want *want);
+
+/* Grows when the frozen mix changed: judgements by worth must start afresh. */
+uint32_t mix_epoch(const struct mix *mix);
+
+double mix_worth(const struct mix *mix, const struct room *room);
+size_t mix_bytes(const struct mix *mix);
+
+#endif

@@ -1,0 +1,23 @@
+/* order.h - the first node, in order, that can serve a want (first fit, round robin).
+ *
+ * Private to src/ledger; core thread only. Built when first asked for. */
+#ifndef ACRE_LEDGER_ORDER_H
+#define ACRE_LEDGER_ORDER_H
+
+#include "ledger/class.h"
+
+void order_destroy(struct order *order); /* NULL is fine */
+
+/* The node's state changed (or it is new). Does nothing until the order is in use. */
+void order_changed(struct acre_ledger *ledger, uint32_t node);
+
+/* The first node at or after `from` that serves the class's want, else the first before it;
+ * UINT32_MAX when there is none. */
+uint32_t order_find(struct acre_ledger *ledger, struct class *class, uint32_t from);
+size_t order_bytes(const struct order *order);
+
+/* Round robin starts after the node used last. */
+uint32_t order_cursor(const struct acre_ledger *ledger);
+void order_used(struct acre_ledger *ledger, uint32_t node);
+
+#endif

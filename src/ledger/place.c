@@ -1,0 +1,171 @@
+/* place.c - choices turned into parts, on one node or over several.
+ *
+ * A gang that fits one node goes there (class.c judges that like any want). Otherwise the fewest
+ * nodes are those with most room for members: whole nodes are filled from the roomiest shape
+ * down, and the last node is the one whose room is tightest for the rest. Rooms are judged per
+ * shape and kept like any other judgement, under the want with 0 replicas. */
+#include "ledger/place.h"
+
+#include "ledger/shape.h"
+
+#include <stdlib.h>
+
+static void fill_part(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
+                      uint32_t slot, bool first, struct acre_part *part) {
+    const struct node *host = &ledger->nodes[node];
+    *part = (struct acre_part){
+        .node = node,
+        .device = ACRE_DEVICE_NONE,
+        .cpu_milli = first ? want->cpu_milli : 0,
+        .ram_mib = first ? want->ram_mib : 0,
+    };
+    if (want->gpus == 0) {
+        return;
+    }
+    const struct hardware *hardware = &ledger->profiles[host->profile]->slots[slot];
+    part->device = host->first_device + ledger->devices[host->first_device + slot].at_slot;
+    part->milli = want_milli_on(want, hardware);
+    part->by_share = want->whole || want->mib == 0;
+    part->mib = part->by_share ? (uint32_t)((uint64_t)hardware->memory_mib * part->milli / 1000)
+                               : want->mib;
+}
+
+bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
+                   uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
+    const struct want *want = class_want(class);
+    const struct node *host = &ledger->nodes[node];
+    uint64_t slots;
+    if (host->drained || !class_matches(ledger, class, host->profile, &slots)) {
+        return false;
+    }
+    struct room room;
+    room_from_shape(ledger, shapes_get(ledger->shapes, host->shape), &room);
+    uint8_t device_at_slot[ACRE_NODE_DEVICES_MAX];
+    for (uint32_t i = 0; i < host->device_count; i++) {
+        device_at_slot[i] = ledger->devices[host->first_device + i].at_slot;
+        room.words[i] = words != NULL ? words[i] : room.words[i];
+    }
+    room.device_at_slot = device_at_slot;
+    /* A member takes at least a milli of each of its devices, or CPU or RAM of the node. */
+    uint8_t few[ACRE_NODE_DEVICES_MAX];
+    size_t choices = (size_t)replicas * want->gpus;
+    uint8_t *chosen = choices > ACRE_COUNT(few) ? acre_calloc(choices, 1) : few;
+    struct rank rank;
+    bool fits = choose_devices(ledger, want, slots, replicas, &room, chosen, &rank);
+    uint32_t per_member = ACRE_MAX(want->gpus, 1U);
+    for (uint32_t i = 0; fits && i < replicas * per_member; i++) {
+        fill_part(ledger, want, node, want->gpus > 0 ? chosen[i] : 0, i % per_member == 0,
+                  &parts[i]);
+    }
+    if (chosen != few) {
+        free(chosen);
+    }
+    return fits;
+}
+
+/* Of the shapes with room: the roomiest, or, when some have room for all `needed`, the tightest
+ * of those. `done` marks shapes whose nodes are used up. */
+static uint32_t pick_candidate(const struct acre_ledger *ledger, const struct candidate *all,
+                               uint32_t count, const bool *done, uint32_t needed) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        if (done[i]) {
+            continue;
+        }
+        if (best == UINT32_MAX) {
+            best = i;
+            continue;
+        }
+        double room = ACRE_MIN(all[i].rank.score, (double)ACRE_REQUEST_REPLICAS_MAX);
+        double best_room = all[best].rank.score;
+        bool holds_rest = room >= needed;
+        bool best_holds_rest = best_room >= needed;
+        if (holds_rest != best_holds_rest) {
+            best = holds_rest ? i : best;
+        } else if (room != best_room) {
+            best = (holds_rest ? room < best_room : room > best_room) ? i : best;
+        } else if (shape_compare(shapes_get(ledger->shapes, all[i].shape),
+                                 shapes_get(ledger->shapes, all[best].shape)) < 0) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The `wanted` lowest of the heap's nodes, ascending. A heap's k lowest are among those reached
+ * by expanding the k lowest found so far, so only they and their children are looked at. */
+static void lowest_nodes(const struct shape *shape, uint32_t wanted, uint32_t *nodes) {
+    uint32_t *frontier = acre_calloc((size_t)wanted + 2, sizeof(*frontier)); /* heap positions */
+    uint32_t frontier_count = 1;
+    for (uint32_t taken = 0; taken < wanted; taken++) {
+        uint32_t least = 0;
+        for (uint32_t i = 1; i < frontier_count; i++) {
+            if (shape->nodes[frontier[i]] < shape->nodes[frontier[least]]) {
+                least = i;
+            }
+        }
+        uint32_t at = frontier[least];
+        nodes[taken] = shape->nodes[at];
+        frontier[least] = frontier[--frontier_count];
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
+            if (child < shape->node_count) {
+                frontier[frontier_count++] = child;
+            }
+        }
+    }
+    free(frontier);
+}
+
+/* Fill nodes of one shape with as many members as needed and possible; returns how many. */
+static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want, uint32_t id,
+                           uint32_t room, uint32_t needed, struct acre_part *parts) {
+    const struct shape *shape = shapes_get(ledger->shapes, id);
+    uint32_t each = ACRE_MIN(room, needed);
+    uint32_t node_count = ACRE_MIN(shape->node_count, needed / each);
+    uint32_t *nodes = acre_calloc(node_count, sizeof(*nodes));
+    lowest_nodes(shape, node_count, nodes);
+    struct class *class = classes_get(ledger, want);
+    uint32_t placed = 0;
+    uint32_t per_member = ACRE_MAX(want->gpus, 1U);
+    for (uint32_t i = 0; i < node_count; i++) {
+        bool fits = place_on_node(ledger, class, nodes[i], each, NULL,
+                                  parts + (size_t)placed * per_member);
+        ACRE_ASSERT(fits); /* choose_capacity and choose_devices agree */
+        placed += each;
+    }
+    free(nodes);
+    return placed;
+}
+
+bool place_gang(struct acre_ledger *ledger, const struct want *want, struct acre_part *parts) {
+    struct want room = *want;
+    room.replicas = 0;
+    uint32_t count;
+    const struct candidate *kept = class_candidates(ledger, classes_get(ledger, &room), &count);
+    uint64_t total = 0;
+    struct candidate *all = acre_calloc(ACRE_MAX(count, 1U), sizeof(*all));
+    bool *done = acre_calloc(ACRE_MAX(count, 1U), sizeof(*done));
+    for (uint32_t i = 0; i < count; i++) {
+        all[i] = kept[i];
+        uint64_t nodes = shapes_get(ledger->shapes, all[i].shape)->node_count;
+        done[i] = nodes == 0;
+        total += nodes * (uint64_t)all[i].rank.score;
+    }
+    uint32_t placed = 0;
+    while (total >= want->replicas && placed < want->replicas) {
+        uint32_t needed = want->replicas - placed;
+        uint32_t at = pick_candidate(ledger, all, count, done, needed);
+        done[at] = true;
+        placed += fill_shape(ledger, want, all[at].shape, (uint32_t)all[at].rank.score, needed,
+                             parts + (size_t)placed * ACRE_MAX(want->gpus, 1U));
+    }
+    free(done);
+    free(all);
+    return placed == want->replicas;
+}

@@ -1,0 +1,32 @@
+/* place.h - from a want to parts, and parts into the books. Private to src/ledger. */
+#ifndef ACRE_LEDGER_PLACE_H
+#define ACRE_LEDGER_PLACE_H
+
+#include "ledger/class.h"
+#include "ledger/hold.h"
+
+/* Parts for `replicas` members of the class's want on this node, as the strategy chooses; false:
+ * they do not fit. `words` (by slot, may be NULL) replaces the devices' states. */
+bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
+                   uint32_t replicas, const uint64_t *words, struct acre_part *parts);
+
+/* Members over several nodes, as few as can be. */
+bool place_gang(struct acre_ledger *ledger, const struct want *want, struct acre_part *parts);
+
+/* Put the parts into the books, all or none, and refile the nodes. ACRE_ECONFLICT: a part does
+ * not fit. With `within_reservation` the devices' books are left alone (the reservation's
+ * allocation is in them already) and only CPU and RAM are taken. */
+int books_take(struct acre_ledger *ledger, const struct acre_part *parts, uint32_t count,
+               enum acre_isolation isolation, bool exclusive, bool within_reservation,
+               struct acre_error *err);
+void books_give(struct acre_ledger *ledger, const struct acre_part *parts, uint32_t count,
+                bool within_reservation);
+
+/* Why nothing served this want, for people (explain.c). Fills err with ACRE_ENOFIT. */
+int explain_no_fit(struct acre_ledger *ledger, const struct want *want, struct acre_error *err);
+
+/* Release one hold with this outcome and tell. */
+void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
+              uint64_t now_ms);
+
+#endif

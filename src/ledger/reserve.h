@@ -1,0 +1,39 @@
+/* reserve.h - reservations as the rest of the ledger sees them. Private to src/ledger. */
+#ifndef ACRE_LEDGER_RESERVE_H
+#define ACRE_LEDGER_RESERVE_H
+
+#include "ledger/class.h"
+#include "ledger/hold.h"
+#include "ledger/reservation.h"
+
+struct reservations *reservations_create(void);
+void reservations_destroy(struct reservations *reservations);
+size_t reservations_bytes(const struct reservations *reservations);
+
+/* `word` (by the books) of a device that has reservations ahead, lowered to what is free at every
+ * time before `until_ms`. */
+uint64_t reserved_word(const struct acre_ledger *ledger, uint32_t device, uint64_t word,
+                       uint64_t until_ms);
+
+/* An allocation was taken (or is about to be given back): keep the calendars of its devices. */
+void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken);
+
+/* A place for a want that ends at `expires_ms`, on devices whose reservations all begin later. */
+bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_t expires_ms,
+                    struct acre_part *parts);
+
+/* A place on the devices of an active reservation. ACRE_ENOTFOUND, ACRE_ECONFLICT (not active),
+ * ACRE_ENOFIT. */
+int reserved_place_within(struct acre_ledger *ledger, const struct want *want, uint64_t id,
+                          struct acre_part *parts, struct acre_error *err);
+
+/* May this allocation last until `expires_ms` (0: for ever)? ACRE_ECONFLICT names the
+ * reservation that begins before. */
+int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
+                      struct acre_error *err);
+
+/* Complete, expire and start reservations; returns how many changed. Called after allocations
+ * that ended have been released. */
+uint32_t reservations_tick(struct acre_ledger *ledger, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,409 @@
+/* shape.c - hash-consing of node states.
+ *
+ * Most clusters have few kinds of nodes, and most nodes of a kind are in one of few states
+ * (empty, full, one half-used device ...). A placement depends on nothing but the state, so the
+ * ledger judges states, not nodes: 12,500 nodes are a few hundred to a few thousand shapes.
+ *
+ * Filing a node is: compute its words, sort them within groups of equal hardware (devices of
+ * one group are interchangeable; each device remembers its slot), hash, look up, move the node
+ * from the old shape's heap to the new one's. When one device changed, the words are copied
+ * from the old shape and that one word is moved to its place.
+ *
+ * Sweeping: a dead shape costs memory, a live one is needed. When the dead outnumber the live
+ * and a floor of 1024, all dead ones go and the generation is raised; that happens at most once
+ * in as many filings as there are live shapes, so its cost per filing is constant. */
+#include "ledger/shape.h"
+
+#include "ledger/reserve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SWEEP_FLOOR = 1024, /* dead shapes kept at least: about 150 KB */
+    LOG_LENGTH = 8192,  /* births a reader may miss before it must look at all shapes; 2^n */
+};
+
+struct shapes {
+    struct shape **by_id;
+    uint32_t *free_ids;
+    uint32_t limit, capacity, free_count;
+    uint32_t *table; /* open addressing, id + 1; 0 empty */
+    uint32_t table_mask;
+    uint32_t count, live;
+    uint32_t generation;
+    uint64_t log_end;
+    uint64_t log_begin;
+    uint32_t log[LOG_LENGTH];
+    size_t bytes;
+};
+
+struct shapes *shapes_create(void) {
+    struct shapes *shapes = acre_calloc(1, sizeof(*shapes));
+    shapes->table_mask = 1023;
+    shapes->table = acre_calloc(shapes->table_mask + 1, sizeof(*shapes->table));
+    shapes->generation = 1;
+    return shapes;
+}
+
+static void shape_free(struct shapes *shapes, struct shape *shape) {
+    shapes->bytes -= sizeof(*shape) + shape->device_count * sizeof(shape->words[0]) +
+                     shape->node_capacity * sizeof(*shape->nodes);
+    free(shape->nodes);
+    free(shape);
+}
+
+void shapes_destroy(struct shapes *shapes) {
+    if (shapes == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < shapes->limit; i++) {
+        if (shapes->by_id[i] != NULL) {
+            shape_free(shapes, shapes->by_id[i]);
+        }
+    }
+    free(shapes->by_id);
+    free(shapes->free_ids);
+    free(shapes->table);
+    free(shapes);
+}
+
+uint32_t shapes_limit(const struct shapes *shapes) {
+    return shapes->limit;
+}
+
+const struct shape *shapes_get(const struct shapes *shapes, uint32_t id) {
+    return shapes->by_id[id];
+}
+
+uint64_t shapes_log_end(const struct shapes *shapes) {
+    return shapes->log_end;
+}
+
+uint64_t shapes_log_begin(const struct shapes *shapes) {
+    return shapes->log_begin;
+}
+
+uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position) {
+    ACRE_ASSERT(position >= shapes->log_begin && position < shapes->log_end);
+    return shapes->log[position & (LOG_LENGTH - 1)];
+}
+
+uint32_t shapes_generation(const struct shapes *shapes) {
+    return shapes->generation;
+}
+
+size_t shapes_bytes(const struct shapes *shapes) {
+    return sizeof(*shapes) + shapes->bytes +
+           shapes->capacity * (sizeof(*shapes->by_id) + sizeof(*shapes->free_ids)) +
+           (shapes->table_mask + 1) * sizeof(*shapes->table);
+}
+
+int shape_compare(const struct shape *a, const struct shape *b) {
+    if (a->free_milli != b->free_milli) {
+        return a->free_milli < b->free_milli ? -1 : 1;
+    }
+    if (a->cpu_free_milli != b->cpu_free_milli) {
+        return a->cpu_free_milli < b->cpu_free_milli ? -1 : 1;
+    }
+    if (a->ram_free_mib != b->ram_free_mib) {
+        return a->ram_free_mib < b->ram_free_mib ? -1 : 1;
+    }
+    if (a->device_count != b->device_count) {
+        return a->device_count < b->device_count ? -1 : 1;
+    }
+    for (uint32_t i = 0; i < a->device_count; i++) {
+        if (a->words[i] != b->words[i]) {
+            return a->words[i] < b->words[i] ? -1 : 1;
+        }
+    }
+    return a->profile == b->profile ? 0 : a->profile < b->profile ? -1 : 1;
+}
+
+/* Each step multiplies by an odd constant and folds the high half down: cheap, and every input
+ * bit reaches the low bits that index the table. */
+static uint64_t mix_in(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_state(uint32_t profile, uint32_t cpu, uint32_t ram, const uint64_t *words,
+                           uint32_t count) {
+    uint64_t hash = mix_in(mix_in(count, (uint64_t)cpu << 32 | ram), profile);
+    for (uint32_t i = 0; i < count; i++) {
+        hash = mix_in(hash, words[i]);
+    }
+    return hash;
+}
+
+static bool state_is(const struct shape *shape, uint64_t hash, const struct node *node,
+                     const uint64_t *words) {
+    return shape->hash == hash && shape->profile == node->profile &&
+           shape->cpu_free_milli == node->cpu_free_milli &&
+           shape->ram_free_mib == node->ram_free_mib &&
+           memcmp(shape->words, words, node->device_count * sizeof(words[0])) == 0;
+}
+
+static void table_put(struct shapes *shapes, uint32_t id) {
+    uint32_t at = (uint32_t)shapes->by_id[id]->hash & shapes->table_mask;
+    while (shapes->table[at] != 0) {
+        at = (at + 1) & shapes->table_mask;
+    }
+    shapes->table[at] = id + 1;
+}
+
+static void table_rebuild(struct shapes *shapes, uint32_t size) {
+    free(shapes->table);
+    shapes->table = acre_calloc(size, sizeof(*shapes->table));
+    shapes->table_mask = size - 1;
+    for (uint32_t i = 0; i < shapes->limit; i++) {
+        if (shapes->by_id[i] != NULL) {
+            table_put(shapes, i);
+        }
+    }
+}
+
+static void sweep(struct shapes *shapes) {
+    for (uint32_t i = 0; i < shapes->limit; i++) {
+        if (shapes->by_id[i] != NULL && shapes->by_id[i]->node_count == 0) {
+            shape_free(shapes, shapes->by_id[i]);
+            shapes->by_id[i] = NULL;
+            shapes->free_ids[shapes->free_count++] = i;
+            shapes->count--;
+        }
+    }
+    shapes->generation++;
+    table_rebuild(shapes, shapes->table_mask + 1);
+}
+
+static uint32_t take_id(struct shapes *shapes) {
+    if (shapes->free_count > 0) {
+        return shapes->free_ids[--shapes->free_count];
+    }
+    if (shapes->limit == shapes->capacity) {
+        shapes->capacity = ACRE_MAX(2 * shapes->capacity, 256U);
+        shapes->by_id = acre_realloc(shapes->by_id, shapes->capacity, sizeof(*shapes->by_id));
+        shapes->free_ids =
+            acre_realloc(shapes->free_ids, shapes->capacity, sizeof(*shapes->free_ids));
+    }
+    return shapes->limit++;
+}
+
+static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct node *node,
+                          const uint64_t *words) {
+    if (shapes->count > 2 * shapes->live + SWEEP_FLOOR) {
+        sweep(shapes);
+    }
+    if (2 * (shapes->count + 1) > shapes->table_mask) {
+        table_rebuild(shapes, 2 * (shapes->table_mask + 1));
+    }
+    size_t words_size = node->device_count * sizeof(words[0]);
+    struct shape *shape = acre_calloc(1, sizeof(*shape) + words_size);
+    shape->hash = hash;
+    shape->profile = node->profile;
+    shape->cpu_free_milli = node->cpu_free_milli;
+    shape->ram_free_mib = node->ram_free_mib;
+    shape->device_count = node->device_count;
+    memcpy(shape->words, words, words_size);
+    for (uint32_t i = 0; i < node->device_count; i++) {
+        shape->free_milli += word_milli(words[i]);
+    }
+    uint32_t id = take_id(shapes);
+    shapes->by_id[id] = shape;
+    shapes->count++;
+    shapes->bytes += sizeof(*shape) + words_size;
+    table_put(shapes, id);
+    return id;
+}
+
+static uint32_t shape_find_or_add(struct shapes *shapes, const struct node *node,
+                                  const uint64_t *words) {
+    uint64_t hash = hash_state(node->profile, node->cpu_free_milli, node->ram_free_mib, words,
+                               node->device_count);
+    uint32_t at = (uint32_t)hash & shapes->table_mask;
+    while (shapes->table[at] != 0) {
+        if (state_is(shapes->by_id[shapes->table[at] - 1], hash, node, words)) {
+            return shapes->table[at] - 1;
+        }
+        at = (at + 1) & shapes->table_mask;
+    }
+    return shape_add(shapes, hash, node, words);
+}
+
+static void heap_set(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
+    shape->nodes[at] = node;
+    ledger->nodes[node].heap_pos = at;
+}
+
+static void heap_up(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
+    while (at > 0 && shape->nodes[(at - 1) / 2] > node) {
+        heap_set(ledger, shape, at, shape->nodes[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    heap_set(ledger, shape, at, node);
+}
+
+static void heap_down(struct acre_ledger *ledger, struct shape *shape, uint32_t at,
+                      uint32_t node) {
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= shape->node_count) {
+            break;
+        }
+        if (child + 1 < shape->node_count && shape->nodes[child + 1] < shape->nodes[child]) {
+            child++;
+        }
+        if (shape->nodes[child] > node) {
+            break;
+        }
+        heap_set(ledger, shape, at, shape->nodes[child]);
+        at = child;
+    }
+    heap_set(ledger, shape, at, node);
+}
+
+static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
+    uint32_t id = ledger->nodes[node].shape;
+    if (id == SHAPE_NONE) {
+        return;
+    }
+    struct shape *shape = ledger->shapes->by_id[id];
+    uint32_t at = ledger->nodes[node].heap_pos;
+    ACRE_ASSERT(at < shape->node_count && shape->nodes[at] == node);
+    uint32_t last = shape->nodes[--shape->node_count];
+    if (last != node) {
+        if (at > 0 && shape->nodes[(at - 1) / 2] > last) {
+            heap_up(ledger, shape, at, last);
+        } else {
+            heap_down(ledger, shape, at, last);
+        }
+    }
+    if (shape->node_count == 0) {
+        ledger->shapes->live--;
+    }
+    ledger->nodes[node].shape = SHAPE_NONE;
+}
+
+static void enter_shape(struct acre_ledger *ledger, uint32_t node, uint32_t id) {
+    struct shapes *shapes = ledger->shapes;
+    struct shape *shape = shapes->by_id[id];
+    if (shape->node_count == shape->node_capacity) {
+        uint32_t capacity = ACRE_MAX(2 * shape->node_capacity, 2U);
+        shape->nodes = acre_realloc(shape->nodes, capacity, sizeof(*shape->nodes));
+        shapes->bytes += (capacity - shape->node_capacity) * sizeof(*shape->nodes);
+        shape->node_capacity = capacity;
+    }
+    if (shape->node_count == 0) {
+        shapes->live++;
+        shapes->log[shapes->log_end++ & (LOG_LENGTH - 1)] = id;
+        if (shapes->log_end - shapes->log_begin > LOG_LENGTH) {
+            shapes->log_begin = shapes->log_end - LOG_LENGTH;
+        }
+    }
+    ledger->nodes[node].shape = id;
+    heap_up(ledger, shape, shape->node_count++, node);
+}
+
+uint64_t usage_word(const struct hardware *hardware, const struct usage *usage) {
+    uint32_t free_milli = usage->milli < 1000 ? 1000 - usage->milli : 0;
+    if (free_milli == 0) {
+        return 0;
+    }
+    uint32_t total = hardware->memory_mib;
+    uint32_t room = free_milli;
+    uint32_t free_mib = 0;
+    if (total > 0) {
+        /* Shares by milli hold total * milli / 1000 together, rounded once and not per share:
+         * ten tenths fit exactly whatever the memory is. */
+        uint32_t left = usage->memory_mib < total ? total - (uint32_t)usage->memory_mib : 0;
+        uint64_t limit = (uint64_t)left * 1000 / total;
+        room = limit > usage->milli_by_share
+                   ? ACRE_MIN((uint32_t)limit - usage->milli_by_share, free_milli)
+                   : 0;
+        uint64_t held = ((uint64_t)total * usage->milli_by_share + 999) / 1000;
+        free_mib = left > held ? left - (uint32_t)held : 0;
+    }
+    return word_make(free_milli, room, usage->isolation, free_mib, usage->count);
+}
+
+uint64_t books_word(const struct acre_ledger *ledger, uint32_t index) {
+    const struct device *device = &ledger->devices[index];
+    const struct node *node = &ledger->nodes[device->node];
+    if ((device->flags & DEVICE_DRAINED) != 0 ||
+        device->count >= ledger->rules.max_allocations_per_device) {
+        return 0;
+    }
+    struct usage usage = {
+        .milli = device->milli_used,
+        .milli_by_share = device->milli_by_share,
+        .memory_mib = (uint64_t)device->memory_asked_mib + device->foreign_mib,
+        .isolation = device->isolation,
+        .count = ledger->track_counts ? device->count : 0,
+    };
+    return usage_word(&ledger->profiles[node->profile]->slots[device->slot], &usage);
+}
+
+uint64_t device_word(const struct acre_ledger *ledger, uint32_t index) {
+    uint64_t word = books_word(ledger, index);
+    bool has_calendar = (ledger->devices[index].flags & DEVICE_CALENDAR) != 0;
+    return has_calendar ? reserved_word(ledger, index, word, UINT64_MAX) : word;
+}
+
+/* Put `word` of `device` at its place among the sorted words of its group. */
+static void settle_word(struct acre_ledger *ledger, const struct node *node, uint64_t *words,
+                        uint32_t device, uint64_t word) {
+    struct device *devices = &ledger->devices[node->first_device];
+    uint32_t own = device - node->first_device;
+    uint32_t at = devices[own].slot;
+    const struct hardware *group = &ledger->profiles[node->profile]->slots[at];
+    while (at > group->group_start && words[at - 1] < word) {
+        words[at] = words[at - 1];
+        devices[at].at_slot = devices[at - 1].at_slot;
+        devices[devices[at].at_slot].slot = (uint8_t)at;
+        at--;
+    }
+    while (at + 1 < group->group_end && words[at + 1] > word) {
+        words[at] = words[at + 1];
+        devices[at].at_slot = devices[at + 1].at_slot;
+        devices[devices[at].at_slot].slot = (uint8_t)at;
+        at++;
+    }
+    words[at] = word;
+    devices[at].at_slot = (uint8_t)own;
+    devices[own].slot = (uint8_t)at;
+}
+
+static void move_node(struct acre_ledger *ledger, uint32_t node, const uint64_t *words) {
+    leave_shape(ledger, node);
+    enter_shape(ledger, node, shape_find_or_add(ledger->shapes, &ledger->nodes[node], words));
+}
+
+void shapes_file_node(struct acre_ledger *ledger, uint32_t index) {
+    struct node *node = &ledger->nodes[index];
+    if (node->drained) {
+        leave_shape(ledger, index);
+        return;
+    }
+    /* Each word starts as the lowest of its group and rises to its place. */
+    uint64_t words[ACRE_NODE_DEVICES_MAX] = {0};
+    for (uint32_t i = 0; i < node->device_count; i++) {
+        uint32_t device = node->first_device + i;
+        settle_word(ledger, node, words, device, device_word(ledger, device));
+    }
+    move_node(ledger, index, words);
+}
+
+void shapes_refile_device(struct acre_ledger *ledger, uint32_t index, uint32_t device) {
+    struct node *node = &ledger->nodes[index];
+    if (node->shape == SHAPE_NONE) {
+        shapes_file_node(ledger, index);
+        return;
+    }
+    uint64_t words[ACRE_NODE_DEVICES_MAX];
+    memcpy(words, ledger->shapes->by_id[node->shape]->words,
+           node->device_count * sizeof(words[0]));
+    if (device != ACRE_DEVICE_NONE) {
+        settle_word(ledger, node, words, device, device_word(ledger, device));
+    }
+    move_node(ledger, index, words);
+}
