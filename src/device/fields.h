@@ -60,8 +60,6 @@ enum { ACRE_FIELD_TEXT_MAX = 96 };
     X(number,  share_step_milli,           NONE,  "",         0) /* CPX: 125 */
 
 #define ACRE_SAMPLE_FIELDS(X)                                                      \
-    X(text,    state,                      NONE,  "STATE",    0) /* ok lost ... */ \
-    X(text,    reason,                     NONE,  "",         0)                   \
     X(number,  sampled_ms,                 NONE,  "",         0) /* since 1970 */  \
     X(number,  memory_used_mib,            MIB,   "USED",     0)                   \
     X(number,  memory_free_mib,            MIB,   "FREE",     8)                   \
@@ -92,7 +90,9 @@ enum { ACRE_FIELD_TEXT_MAX = 96 };
     X(flag,    rows_remap_failed,          NONE,  "",         0)                   \
     X(number,  xid_events,                 NONE,  "",         0) /* since open */  \
     X(number,  xid_last,                   NONE,  "",         0)                   \
-    X(number,  processes,                  NONE,  "PROCS",    8)
+    X(number,  processes,                  NONE,  "PROCS",    8)                   \
+    X(text,    state,                      NONE,  "STATE",    0) /* ok lost ... */ \
+    X(text,    reason,                     NONE,  "",         0)
 
 #define ACRE_PROCESS_FIELDS(X)                                                     \
     X(number,  pid,                        NONE,  "PID",      0)                   \
