@@ -1,0 +1,433 @@
+/* gpus.c - `acre gpus`: the devices of this node, or of a simulated cluster.
+ *
+ * The table's columns come from the field tables (fields.h). Real devices are opened once and
+ * read for every picture; simulated nodes are opened one after the other for each, so that a
+ * file of 100,000 nodes needs the memory of one. */
+#include "cli/cli.h"
+#include "cli/term.h"
+#include "core/clock.h"
+#include "core/loop.h"
+#include "core/units.h"
+#include "device/node.h"
+#include "device/report.h"
+#include "device/sim.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OUTPUT_MAX_BYTES = 64 << 20, /* a node's JSON is under 1 MiB; nodes are flushed one by one */
+    TABLE_ROWS_MAX = 2000,       /* what a person scrolls through; --json has them all */
+    DEVICE_SHRINK_TO = 16,
+    MODEL_SHRINK_TO = 12,
+    COMMAND_SHRINK_TO = 16,
+};
+
+struct options {
+    bool json;
+    bool watch;
+    bool processes;
+    uint64_t interval_ms;
+    uint64_t count;
+    const char *sim;
+};
+
+struct view {
+    const struct options *options;
+    struct acre_device_options where;
+    struct acre_sim_cluster *cluster; /* NULL: this machine */
+    struct acre_devices *devices;     /* this machine's, kept open */
+    struct acre_device_reading *readings;
+    struct acre_clock clock;
+    struct acre_term term;
+    struct acre_loop *loop;
+    uint64_t drawn;
+    int result;
+};
+
+/* A column takes its text from one of the field tables. */
+struct source {
+    const struct acre_record_type *type; /* NULL: the node's name */
+    uint32_t field;
+};
+
+struct picture {
+    struct acre_table_column columns[ACRE_INFO_COUNT + ACRE_SAMPLE_COUNT + 1];
+    struct source sources[ACRE_INFO_COUNT + ACRE_SAMPLE_COUNT + 1];
+    uint32_t count;
+    struct acre_table *devices;
+    struct acre_table *processes;
+    uint32_t device_count; /* all of them, shown or not */
+    uint32_t gpu_count;
+    uint32_t process_count;
+};
+
+static void add_columns(struct picture *picture, const struct acre_record_type *type) {
+    for (uint32_t i = 0; i < type->count; i++) {
+        const struct acre_field *field = &type->fields[i];
+        if (field->heading[0] == '\0') {
+            continue;
+        }
+        uint32_t shrink_to = strcmp(field->name, "id") == 0        ? DEVICE_SHRINK_TO
+                             : strcmp(field->name, "model") == 0   ? MODEL_SHRINK_TO
+                             : strcmp(field->name, "command") == 0 ? COMMAND_SHRINK_TO
+                                                                   : 0;
+        picture->columns[picture->count] = (struct acre_table_column){
+            .heading = field->heading,
+            .right = field->kind == ACRE_FIELD_number || field->kind == ACRE_FIELD_whole,
+            .rank = field->rank,
+            .shrink_to = shrink_to,
+        };
+        picture->sources[picture->count++] = (struct source){type, i};
+    }
+}
+
+static enum acre_colour colour_of(const struct acre_field *field, const char *text) {
+    if (strcmp(field->name, "state") == 0) {
+        return strcmp(text, "ok") == 0 ? ACRE_COLOUR_GREEN : ACRE_COLOUR_RED;
+    }
+    return strcmp(text, "-") == 0 ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE;
+}
+
+static void add_device(struct picture *picture, const struct acre_node_info *node,
+                       const struct acre_device_info *info,
+                       const struct acre_device_sample *sample) {
+    acre_table_row(picture->devices);
+    for (uint32_t i = 0; i < picture->count; i++) {
+        struct source source = picture->sources[i];
+        char text[ACRE_FIELD_TEXT_MAX];
+        if (source.type == NULL) {
+            acre_table_cell(picture->devices, ACRE_COLOUR_NONE, node->name);
+            continue;
+        }
+        const void *record = source.type == &acre_info_type ? (const void *)info : sample;
+        acre_field_format(source.type, record, source.field, text, sizeof(text));
+        acre_table_cell(picture->devices, colour_of(&source.type->fields[source.field], text),
+                        text);
+    }
+}
+
+static void add_process(struct picture *picture, const struct acre_device_info *info,
+                        const struct acre_device_process *process) {
+    if (acre_table_rows(picture->processes) >= TABLE_ROWS_MAX) {
+        return;
+    }
+    acre_table_row(picture->processes);
+    acre_table_cell(picture->processes, ACRE_COLOUR_NONE, info->id);
+    for (uint32_t i = 0; i < acre_process_type.count; i++) {
+        char text[ACRE_FIELD_TEXT_MAX];
+        acre_field_format(&acre_process_type, process, i, text, sizeof(text));
+        acre_table_cell(picture->processes, colour_of(&acre_process_type.fields[i], text), text);
+    }
+}
+
+static void add_node(struct picture *picture, const struct acre_node_info *node,
+                     const struct acre_devices *devices,
+                     const struct acre_device_reading *readings) {
+    for (uint32_t i = 0; i < acre_devices_count(devices); i++) {
+        const struct acre_device_info *info = acre_devices_info(devices, i);
+        picture->device_count++;
+        picture->gpu_count += strcmp(info->kind, "cpu") != 0;
+        if (acre_table_rows(picture->devices) < TABLE_ROWS_MAX) {
+            add_device(picture, node, info, &readings[i].sample);
+        }
+        for (uint32_t p = 0; p < readings[i].processes.count; p++) {
+            picture->process_count++;
+            add_process(picture, info, &readings[i].processes.items[p]);
+        }
+    }
+}
+
+/* Visit each node with its devices read: this machine, or every simulated node. */
+typedef void visit_node(void *context, const struct acre_device_options *where,
+                        const struct acre_node_info *node, const struct acre_devices *devices,
+                        const struct acre_device_reading *readings);
+
+static void visit_simulated(struct view *view, visit_node *visit, void *context) {
+    for (uint32_t n = 0; n < acre_sim_node_count(view->cluster); n++) {
+        view->where.sim_node = n;
+        struct acre_devices *devices = acre_devices_open(&view->where);
+        uint32_t count = acre_devices_count(devices);
+        struct acre_device_reading *readings = acre_calloc(count + 1U, sizeof(*readings));
+        struct acre_node_info node;
+        uint64_t now_ms = acre_clock_wall_ms(&view->clock);
+        acre_node_read(&view->where, now_ms, &node);
+        acre_devices_read(devices, now_ms, NULL, 0, readings);
+        visit(context, &view->where, &node, devices, readings);
+        for (uint32_t i = 0; i < count; i++) {
+            acre_device_reading_finish(&readings[i]);
+        }
+        free(readings);
+        acre_devices_close(devices);
+    }
+}
+
+static void visit_nodes(struct view *view, visit_node *visit, void *context) {
+    if (view->cluster != NULL) {
+        visit_simulated(view, visit, context);
+        return;
+    }
+    struct acre_node_info node;
+    uint64_t now_ms = acre_clock_wall_ms(&view->clock);
+    acre_node_read(&view->where, now_ms, &node);
+    acre_devices_read(view->devices, now_ms, NULL, 0, view->readings);
+    visit(context, &view->where, &node, view->devices, view->readings);
+}
+
+static void visit_picture(void *context, const struct acre_device_options *where,
+                          const struct acre_node_info *node, const struct acre_devices *devices,
+                          const struct acre_device_reading *readings) {
+    (void)where;
+    add_node(context, node, devices, readings);
+}
+
+static void print_head(struct view *view, const struct picture *picture, struct acre_buf *out) {
+    char line[512];
+    if (view->cluster != NULL) {
+        snprintf(line, sizeof(line), "simulated: %" PRIu32 " nodes, %" PRIu32 " devices from %s",
+                 acre_sim_node_count(view->cluster), picture->device_count, view->options->sim);
+        acre_term_put(&view->term, out, ACRE_COLOUR_YELLOW, line);
+        acre_buf_puts(out, "\n\n");
+        return;
+    }
+    struct acre_node_info node;
+    char cpus[32];
+    char total[32];
+    char available[32];
+    acre_node_read(&view->where, acre_clock_wall_ms(&view->clock), &node);
+    snprintf(cpus, sizeof(cpus), "%" PRIu64, node.cpu_milli / 1000);
+    acre_term_put(&view->term, out, ACRE_COLOUR_BOLD, node.name);
+    acre_buf_printf(
+        out, ": %s CPUs, %s RAM (%s available)\n\n",
+        ACRE_HAS(&node, ACRE_NODE, cpu_milli) ? cpus : "-",
+        acre_field_format(&acre_node_type, &node, ACRE_NODE_ram_total_mib, total, sizeof(total)),
+        acre_field_format(&acre_node_type, &node, ACRE_NODE_ram_available_mib, available,
+                          sizeof(available)));
+}
+
+static void print_foot(struct view *view, const struct picture *picture, struct acre_buf *out) {
+    if (view->options->processes) {
+        acre_buf_putc(out, '\n');
+        if (picture->process_count > 0) {
+            acre_table_print(picture->processes, &view->term, out);
+        } else {
+            acre_buf_puts(out, "No process is seen on any device.\n");
+        }
+    }
+    if (picture->device_count > acre_table_rows(picture->devices)) {
+        acre_buf_printf(out, "%" PRIu32 " more devices are not shown; --json lists all.\n",
+                        picture->device_count - acre_table_rows(picture->devices));
+    }
+    if (picture->gpu_count == 0) {
+        acre_buf_puts(out, "\nNo GPU was found. 'acre doctor' says what was tried and what to do.\n");
+    }
+}
+
+static void draw_table(struct view *view, struct acre_buf *out) {
+    struct picture picture = {0};
+    struct acre_table_column process_columns[ACRE_PROCESS_COUNT + 1];
+    if (view->cluster != NULL) {
+        picture.columns[picture.count++] = (struct acre_table_column){.heading = "NODE"};
+    }
+    add_columns(&picture, &acre_info_type);
+    add_columns(&picture, &acre_sample_type);
+    struct picture borrowed = {0};
+    borrowed.columns[borrowed.count++] =
+        (struct acre_table_column){.heading = "DEVICE", .shrink_to = DEVICE_SHRINK_TO};
+    add_columns(&borrowed, &acre_process_type);
+    memcpy(process_columns, borrowed.columns, sizeof(process_columns));
+    picture.devices = acre_table_create(picture.columns, picture.count);
+    picture.processes = acre_table_create(process_columns, ACRE_COUNT(process_columns));
+    visit_nodes(view, visit_picture, &picture);
+    print_head(view, &picture, out);
+    if (picture.device_count > 0) {
+        acre_table_print(picture.devices, &view->term, out);
+    }
+    print_foot(view, &picture, out);
+    acre_table_destroy(picture.devices);
+    acre_table_destroy(picture.processes);
+}
+
+struct json_walk {
+    struct view *view;
+    struct acre_json json;
+    struct acre_buf *out;
+};
+
+static void visit_json(void *context, const struct acre_device_options *where,
+                       const struct acre_node_info *node, const struct acre_devices *devices,
+                       const struct acre_device_reading *readings) {
+    struct json_walk *walk = context;
+    acre_report_node(&walk->json, where, node, devices, readings);
+    if (walk->view->result == 0) {
+        walk->view->result = acre_cli_write(walk->out);
+    }
+    acre_buf_clear(walk->out);
+}
+
+/* One document; with --watch, one line each. */
+static void draw_json(struct view *view, struct acre_buf *out) {
+    struct json_walk walk = {.view = view, .out = out};
+    char time[25];
+    acre_json_begin(&walk.json, out, !view->options->watch);
+    acre_json_object(&walk.json);
+    acre_json_put_string(&walk.json, "time",
+                         acre_format_time(acre_clock_wall_ms(&view->clock), time));
+    acre_json_put_bool(&walk.json, "simulated", view->cluster != NULL);
+    acre_json_key(&walk.json, "nodes");
+    acre_json_array(&walk.json);
+    visit_nodes(view, visit_json, &walk);
+    acre_json_array_end(&walk.json);
+    acre_json_object_end(&walk.json);
+    acre_json_end(&walk.json);
+    acre_buf_putc(out, '\n');
+}
+
+/* In place on a terminal: home, each line cleared to its end, the rest of the screen cleared;
+ * lines past the last are left off, since they would scroll. */
+static void place_on_screen(const struct view *view, const struct acre_buf *from,
+                            struct acre_buf *to) {
+    struct acre_split lines = acre_split_begin((struct acre_str){from->data, from->length}, '\n');
+    struct acre_str line;
+    uint32_t room = view->term.height > 1 ? view->term.height - 1 : UINT32_MAX;
+    acre_buf_puts(to, view->drawn == 0 ? "\033[H\033[2J" : "\033[H");
+    for (uint32_t n = 0; n < room && acre_split_next(&lines, &line); n++) {
+        acre_buf_append(to, line.data, line.length);
+        acre_buf_puts(to, "\033[K\n");
+    }
+    acre_buf_puts(to, "\033[J");
+}
+
+static void draw(void *context) {
+    struct view *view = context;
+    struct acre_buf out;
+    struct acre_buf screen;
+    acre_buf_init(&out, OUTPUT_MAX_BYTES);
+    acre_buf_init(&screen, OUTPUT_MAX_BYTES);
+    view->term = acre_term_detect(STDOUT_FILENO); /* the window may have changed */
+    bool in_place = view->options->watch && view->term.is_terminal && !view->options->json;
+    (view->options->json ? draw_json : draw_table)(view, &out);
+    if (in_place) {
+        place_on_screen(view, &out, &screen);
+    }
+    if (view->result == 0) {
+        view->result = acre_cli_write(in_place ? &screen : &out);
+    }
+    acre_buf_finish(&out);
+    acre_buf_finish(&screen);
+    view->drawn++;
+    bool last = view->options->count > 0 && view->drawn >= view->options->count;
+    if (view->loop != NULL && (last || view->result != 0)) {
+        acre_loop_stop(view->loop);
+    }
+}
+
+static void stop(void *context) {
+    acre_loop_stop(((struct view *)context)->loop);
+}
+
+static int watch(struct view *view) {
+    struct acre_error err = {0};
+    int r = acre_loop_create(&view->loop, &err);
+    if (r == 0) {
+        r = acre_loop_signal(view->loop, SIGINT, stop, view, &err);
+    }
+    if (r == 0) {
+        r = acre_loop_signal(view->loop, SIGTERM, stop, view, &err);
+    }
+    if (r < 0) {
+        acre_loop_destroy(view->loop);
+        return acre_cli_fail(&err);
+    }
+    acre_loop_timer(view->loop, 0, view->options->interval_ms, draw, view);
+    acre_loop_run(view->loop);
+    acre_loop_destroy(view->loop);
+    return view->result;
+}
+
+static int run(int argument_count, char **arguments, void *target) {
+    (void)argument_count;
+    (void)arguments;
+    struct view view = {.options = target, .clock = acre_clock_real()};
+    struct acre_error err = {0};
+    if (view.options->sim != NULL) {
+        if (acre_sim_load(view.options->sim, &view.cluster, &err) < 0) {
+            return acre_cli_fail(&err);
+        }
+        view.where.sim = view.cluster;
+    } else {
+        view.devices = acre_devices_open(&view.where);
+        view.readings =
+            acre_calloc(acre_devices_count(view.devices) + 1U, sizeof(*view.readings));
+    }
+    if (view.options->watch) {
+        view.result = watch(&view);
+    } else {
+        draw(&view);
+    }
+    for (uint32_t i = 0; view.devices != NULL && i < acre_devices_count(view.devices); i++) {
+        acre_device_reading_finish(&view.readings[i]);
+    }
+    free(view.readings);
+    acre_devices_close(view.devices);
+    acre_sim_destroy(view.cluster);
+    return view.result;
+}
+
+#define AT(field) offsetof(struct options, field)
+static const struct acre_opt rows[] = {
+    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
+    {.name = "watch",
+     .letter = 'w',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(watch),
+     .help = "read again and again; with --json one document a line"},
+    {.name = "interval",
+     .kind = ACRE_OPT_DURATION,
+     .offset = AT(interval_ms),
+     .value = "TIME",
+     .help = "between two readings, with --watch (2s)",
+     .min = 10,
+     .max = 24 * 3600 * 1000},
+    {.name = "count",
+     .kind = ACRE_OPT_COUNT,
+     .offset = AT(count),
+     .value = "N",
+     .help = "end after N readings, with --watch",
+     .min = 1,
+     .max = 1000000000},
+    {.name = "processes",
+     .letter = 'p',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(processes),
+     .help = "list the processes on each device"},
+    {.name = "sim",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(sim),
+     .value = "FILE",
+     .help = "the simulated cluster in FILE instead of this machine"},
+};
+
+static const struct options defaults = {.interval_ms = 2000};
+
+const struct acre_command acre_command_gpus = {
+    .name = "gpus",
+    .summary = "list the devices of this machine and how they feel",
+    .usage = "acre gpus [options]",
+    .details =
+        "Unknown is '-' (null in JSON), never 0. FOREIGN is memory in use that Acre did not hand\n"
+        "out. Devices with the same ISLAND are joined by fast links.\n"
+        "\n"
+        "Examples:\n"
+        "  acre gpus --watch --interval 500ms\n"
+        "  acre gpus --json | jq '.nodes[].devices[].live.memory_free_mib'\n"
+        "  acre gpus --sim examples/two-nodes.acre",
+    .options = rows,
+    .option_count = ACRE_COUNT(rows),
+    .run = run,
+    .options_size = sizeof(struct options),
+    .defaults = &defaults,
+};

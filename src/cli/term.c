@@ -1,0 +1,250 @@
+/* term.c - column layout by three rounds of giving way.
+ *
+ * Widths are counted in characters (UTF-8 lead bytes), not bytes. A cut keeps head and tail of
+ * a text, since ids differ at either end. */
+#include "cli/term.h"
+
+#include "core/arena.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum {
+    COLUMNS_MAX = 40,
+    GAP = 2,
+    WIDTH_DEFAULT = 80,
+    LUXURY_RANK = 7,           /* columns dropped before any text is cut */
+    CELLS_MAX_BYTES = 64 << 20 /* rows are limited by the callers long before */
+};
+
+struct cell {
+    const char *text;
+    enum acre_colour colour;
+};
+
+struct acre_table {
+    struct acre_arena *arena;
+    const struct acre_table_column *columns;
+    uint32_t count;
+    struct cell *cells; /* row after row */
+    uint32_t rows, capacity;
+    uint32_t filled; /* cells of the last row */
+};
+
+struct layout {
+    bool shown[COLUMNS_MAX];
+    uint32_t width[COLUMNS_MAX];
+};
+
+struct acre_term acre_term_detect(int fd) {
+    struct acre_term term = {.is_terminal = isatty(fd) == 1};
+    if (!term.is_terminal) {
+        return term;
+    }
+    struct winsize size = {0};
+    const char *no_colour = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    term.colour = (no_colour == NULL || no_colour[0] == '\0') &&
+                  (kind == NULL || strcmp(kind, "dumb") != 0);
+    bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    term.width = known ? size.ws_col : WIDTH_DEFAULT;
+    term.height = known ? size.ws_row : 0;
+    return term;
+}
+
+void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre_colour colour,
+                   const char *text) {
+    static const char *const codes[] = {
+        [ACRE_COLOUR_NONE] = "",     [ACRE_COLOUR_BOLD] = "\033[1m",
+        [ACRE_COLOUR_DIM] = "\033[2m",  [ACRE_COLOUR_RED] = "\033[31m",
+        [ACRE_COLOUR_GREEN] = "\033[32m", [ACRE_COLOUR_YELLOW] = "\033[33m",
+    };
+    ACRE_ASSERT((size_t)colour < ACRE_COUNT(codes));
+    bool coloured = term->colour && colour != ACRE_COLOUR_NONE;
+    acre_buf_printf(out, "%s%s%s", coloured ? codes[colour] : "", text, coloured ? "\033[0m" : "");
+}
+
+struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {
+    ACRE_ASSERT(count > 0 && count <= COLUMNS_MAX);
+    struct acre_table *table = acre_calloc(1, sizeof(*table));
+    table->arena = acre_arena_create(CELLS_MAX_BYTES);
+    table->columns = columns;
+    table->count = count;
+    return table;
+}
+
+void acre_table_destroy(struct acre_table *table) {
+    if (table == NULL) {
+        return;
+    }
+    acre_arena_destroy(table->arena);
+    free(table->cells);
+    free(table);
+}
+
+void acre_table_row(struct acre_table *table) {
+    if (table->rows == table->capacity) {
+        table->capacity = ACRE_MAX(16U, table->capacity * 2);
+        table->cells = acre_realloc(table->cells, (size_t)table->capacity * table->count,
+                                    sizeof(*table->cells));
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        table->cells[(size_t)table->rows * table->count + i] = (struct cell){"", 0};
+    }
+    table->rows++;
+    table->filled = 0;
+}
+
+void acre_table_cell(struct acre_table *table, enum acre_colour colour, const char *text) {
+    ACRE_ASSERT(table->rows > 0 && table->filled < table->count);
+    size_t at = (size_t)(table->rows - 1) * table->count + table->filled++;
+    table->cells[at] =
+        (struct cell){acre_arena_strndup(table->arena, text, strlen(text)), colour};
+}
+
+uint32_t acre_table_rows(const struct acre_table *table) {
+    return table->rows;
+}
+
+static uint32_t characters(const char *text) {
+    uint32_t count = 0;
+    for (const char *p = text; *p != '\0'; p++) {
+        count += ((unsigned char)*p & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+static void natural_widths(const struct acre_table *table, struct layout *layout) {
+    for (uint32_t c = 0; c < table->count; c++) {
+        layout->shown[c] = true;
+        layout->width[c] = characters(table->columns[c].heading);
+        for (uint32_t r = 0; r < table->rows; r++) {
+            uint32_t width = characters(table->cells[(size_t)r * table->count + c].text);
+            layout->width[c] = ACRE_MAX(layout->width[c], width);
+        }
+    }
+}
+
+static uint32_t total_width(const struct acre_table *table, const struct layout *layout) {
+    uint32_t total = 0;
+    for (uint32_t c = 0; c < table->count; c++) {
+        total += layout->shown[c] ? layout->width[c] + (total > 0 ? GAP : 0) : 0;
+    }
+    return total;
+}
+
+/* Drop columns of rank `least` and more, the highest first, until it fits. */
+static void drop(const struct acre_table *table, struct layout *layout, uint32_t width,
+                 uint32_t least) {
+    while (total_width(table, layout) > width) {
+        uint32_t worst = table->count;
+        for (uint32_t c = 0; c < table->count; c++) {
+            uint32_t rank = table->columns[c].rank;
+            if (layout->shown[c] && rank >= least &&
+                (worst == table->count || rank >= table->columns[worst].rank)) {
+                worst = c;
+            }
+        }
+        if (worst == table->count) {
+            return;
+        }
+        layout->shown[worst] = false;
+    }
+}
+
+static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width) {
+    for (uint32_t c = 0; c < table->count; c++) {
+        uint32_t total = total_width(table, layout);
+        uint32_t least = ACRE_MAX(table->columns[c].shrink_to, characters(table->columns[c].heading));
+        if (total > width && layout->shown[c] && table->columns[c].shrink_to > 0 &&
+            layout->width[c] > least) {
+            uint32_t spare = layout->width[c] - least;
+            layout->width[c] -= ACRE_MIN(spare, total - width);
+        }
+    }
+}
+
+/* Give columns that were cut the room that dropping others made. */
+static void relax(const struct acre_table *table, struct layout *layout,
+                  const struct layout *natural, uint32_t width) {
+    for (uint32_t c = 0; c < table->count; c++) {
+        uint32_t total = total_width(table, layout);
+        if (layout->shown[c] && total < width) {
+            layout->width[c] += ACRE_MIN(natural->width[c] - layout->width[c], width - total);
+        }
+    }
+}
+
+static struct layout fit(const struct acre_table *table, uint32_t width) {
+    struct layout natural;
+    natural_widths(table, &natural);
+    struct layout layout = natural;
+    if (width > 0) {
+        drop(table, &layout, width, LUXURY_RANK);
+        shrink(table, &layout, width);
+        drop(table, &layout, width, 1);
+        relax(table, &layout, &natural, width);
+    }
+    return layout;
+}
+
+/* Bytes of the first `count` characters. */
+static size_t prefix_bytes(const char *text, uint32_t count) {
+    size_t at = 0;
+    while (text[at] != '\0' && (count > 0 || ((unsigned char)text[at] & 0xc0) == 0x80)) {
+        count -= ((unsigned char)text[at] & 0xc0) != 0x80;
+        at++;
+    }
+    return at;
+}
+
+static const char *cut(const char *text, uint32_t width, char *out, size_t size) {
+    uint32_t length = characters(text);
+    if (length <= width) {
+        return text;
+    }
+    uint32_t kept = width > 2 ? width - 2 : 0;
+    uint32_t tail = kept / 3;
+    snprintf(out, size, "%.*s..%s", (int)prefix_bytes(text, kept - tail), text,
+             text + prefix_bytes(text, length - tail));
+    return out;
+}
+
+static void print_row(const struct acre_table *table, const struct layout *layout,
+                      const struct acre_term *term, struct acre_buf *out,
+                      const struct cell *cells) {
+    uint32_t last = 0;
+    for (uint32_t c = 0; c < table->count; c++) {
+        last = layout->shown[c] ? c : last;
+    }
+    bool first = true;
+    for (uint32_t c = 0; c <= last; c++) {
+        if (!layout->shown[c]) {
+            continue;
+        }
+        char room[512];
+        struct cell cell = cells != NULL
+                               ? cells[c]
+                               : (struct cell){table->columns[c].heading, ACRE_COLOUR_BOLD};
+        const char *text = cut(cell.text, layout->width[c], room, sizeof(room));
+        int pad = (int)(layout->width[c] - ACRE_MIN(characters(text), layout->width[c]));
+        bool right = table->columns[c].right;
+        acre_buf_printf(out, "%s%*s", first ? "" : "  ", right ? pad : 0, "");
+        acre_term_put(term, out, cell.colour, text);
+        acre_buf_printf(out, "%*s", right || c == last ? 0 : pad, "");
+        first = false;
+    }
+    acre_buf_putc(out, '\n');
+}
+
+void acre_table_print(const struct acre_table *table, const struct acre_term *term,
+                      struct acre_buf *out) {
+    struct layout layout = fit(table, term->width);
+    print_row(table, &layout, term, out, NULL);
+    for (uint32_t r = 0; r < table->rows; r++) {
+        print_row(table, &layout, term, out, &table->cells[(size_t)r * table->count]);
+    }
+}

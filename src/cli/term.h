@@ -1,0 +1,53 @@
+/* term.h - the terminal: is it one, how wide, may we colour; and tables that fit it.
+ *
+ * Programs only, one thread. Tables are printed into a buffer: whoever owns the file writes. */
+#ifndef ACRE_CLI_TERM_H
+#define ACRE_CLI_TERM_H
+
+#include "core/buf.h"
+
+struct acre_term {
+    bool is_terminal;
+    bool colour;     /* a terminal, NO_COLOR unset or empty, TERM not "dumb" */
+    uint32_t width;  /* columns; 0: as wide as it gets (pipes, files) */
+    uint32_t height; /* lines; 0: unknown */
+};
+
+struct acre_term acre_term_detect(int fd);
+
+enum acre_colour {
+    ACRE_COLOUR_NONE,
+    ACRE_COLOUR_BOLD,
+    ACRE_COLOUR_DIM,
+    ACRE_COLOUR_RED,
+    ACRE_COLOUR_GREEN,
+    ACRE_COLOUR_YELLOW,
+};
+
+/* `text` in colour when the terminal takes it. */
+void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre_colour colour,
+                   const char *text);
+
+struct acre_table_column {
+    const char *heading;
+    bool right;         /* numbers */
+    uint32_t rank;      /* dropped first: the highest; 0: never */
+    uint32_t shrink_to; /* cut in the middle down to this many characters; 0: never cut */
+};
+
+struct acre_table;
+
+struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count);
+void acre_table_destroy(struct acre_table *table); /* NULL is fine */
+
+/* Start a row, then fill its cells from the left; missing cells are empty. Texts are copied. */
+void acre_table_row(struct acre_table *table);
+void acre_table_cell(struct acre_table *table, enum acre_colour colour, const char *text);
+uint32_t acre_table_rows(const struct acre_table *table);
+
+/* Print with headings. On a narrow terminal: first the columns of rank 7 and more go, then
+ * long texts are cut, then the other columns go by rank. */
+void acre_table_print(const struct acre_table *table, const struct acre_term *term,
+                      struct acre_buf *out);
+
+#endif
