@@ -179,7 +179,7 @@ static void relax(const struct acre_table *table, struct layout *layout,
 }
 
 static struct layout fit(const struct acre_table *table, uint32_t width) {
-    struct layout natural;
+    struct layout natural = {0};
     natural_widths(table, &natural);
     struct layout layout = natural;
     if (width > 0) {

@@ -216,9 +216,14 @@ static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) 
         if (new.rank.score <= 0) {
             return;
         }
-    } else if (!choose_devices(ledger, &class->want, slots, class->want.replicas, &room, NULL,
-                               &new.rank)) {
-        return;
+    } else {
+        bool one = class->want.replicas == 1 && class->want.gpus == 1;
+        uint8_t slot = 0;
+        if (!choose_devices(ledger, &class->want, slots, class->want.replicas, &room,
+                            one ? &slot : NULL, &new.rank)) {
+            return;
+        }
+        new.slot = slot;
     }
     heap_push(ledger, class, new);
     class->known[id / 64] |= UINT64_C(1) << id % 64;
@@ -256,17 +261,17 @@ static void catch_up(struct acre_ledger *ledger, struct class *class) {
     }
 }
 
-uint32_t class_best(struct acre_ledger *ledger, struct class *class) {
+const struct candidate *class_best(struct acre_ledger *ledger, struct class *class) {
     catch_up(ledger, class);
     while (class->heap_count > 0) {
         uint32_t id = class->heap[0].shape;
         if (shapes_get(ledger->shapes, id)->node_count > 0) {
-            return id;
+            return &class->heap[0];
         }
         heap_drop_first(ledger, class);
         class->known[id / 64] &= ~(UINT64_C(1) << id % 64);
     }
-    return SHAPE_NONE;
+    return NULL;
 }
 
 const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,

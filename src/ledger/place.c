@@ -30,6 +30,22 @@ static void fill_part(const struct acre_ledger *ledger, const struct want *want,
                                : want->mib;
 }
 
+void place_on_slot(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
+                   uint32_t slot, struct acre_part *part) {
+    /* The first device of those alike. */
+    const struct node *host = &ledger->nodes[node];
+    const struct device *devices = &ledger->devices[host->first_device];
+    const uint64_t *words = shapes_get(ledger->shapes, host->shape)->words;
+    const struct hardware *hardware = &ledger->profiles[host->profile]->slots[slot];
+    uint32_t first = slot;
+    for (uint32_t i = hardware->group_start; i < hardware->group_end; i++) {
+        if (words[i] == words[slot] && devices[i].at_slot < devices[first].at_slot) {
+            first = i;
+        }
+    }
+    fill_part(ledger, want, node, first, true, part);
+}
+
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
     const struct want *want = class_want(class);

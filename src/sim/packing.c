@@ -79,7 +79,7 @@ static void ledger_destroy(void *context) {
     free(self);
 }
 
-#define LEDGER_PACKER(name, meaning, strategy) \
+#define LEDGER_PACKER(name, meaning, strategy)                                                     \
     { name, meaning, strategy, ledger_create, ledger_place, ledger_destroy }
 
 static const struct packer ledger_packers[] = {
@@ -94,9 +94,9 @@ static const struct packer ledger_packers[] = {
 };
 
 static const struct packer *const packers[] = {
-    &ledger_packers[0], &ledger_packers[1], &ledger_packers[2], &ledger_packers[3],
-    &ledger_packers[4], &ledger_packers[5], &packer_best_fit,   &packer_fgd,
-    &packer_random,
+    &ledger_packers[0], &ledger_packers[1], &ledger_packers[2],
+    &ledger_packers[3], &ledger_packers[4], &ledger_packers[5],
+    &packer_best_fit,   &packer_fgd,        &packer_random,
 };
 
 const struct acre_packing_strategy *acre_packing_strategies(void) {
@@ -148,8 +148,7 @@ static uint32_t *draw_arrivals(const struct acre_trace *trace, struct acre_rand 
 
 /* One seed; fills the curve in % and returns the end. */
 static double run_seed(const struct acre_trace *trace, const struct packer *packer,
-                       const struct acre_packing_options *options, uint32_t number,
-                       double *curve) {
+                       const struct acre_packing_options *options, uint32_t number, double *curve) {
     struct acre_rand rand;
     uint64_t seed = options->first_seed + number;
     acre_rand_seed(&rand, seed);

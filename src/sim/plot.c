@@ -25,8 +25,8 @@ static void put_axes(struct acre_buf *out) {
     for (int x = X_FROM; x <= X_TO; x += 10) {
         put_line(out, x_of(x), y_of(Y_FROM), x_of(x), y_of(Y_TO),
                  x == 100 ? "stroke=\"#999\" stroke-dasharray=\"4 3\"" : "stroke=\"#eee\"");
-        acre_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x_of(x),
-                        HEIGHT - BOTTOM + 18, x);
+        acre_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
+                        x_of(x), HEIGHT - BOTTOM + 18, x);
     }
     for (int y = Y_FROM; y <= Y_TO; y += 5) {
         put_line(out, x_of(X_FROM), y_of(y), x_of(X_TO), y_of(y), "stroke=\"#eee\"");
@@ -53,8 +53,8 @@ static void put_curve(struct acre_buf *out, const struct acre_packing_result *re
     acre_buf_printf(out,
                     "<rect x=\"%d\" y=\"%.1f\" width=\"20\" height=\"3\" fill=\"%s\"/>\n"
                     "<text x=\"%d\" y=\"%.1f\">%s %.2f</text>\n",
-                    WIDTH - RIGHT + 10, row, colour, WIDTH - RIGHT + 36, row + 4,
-                    result->strategy, result->at_100.mean);
+                    WIDTH - RIGHT + 10, row, colour, WIDTH - RIGHT + 36, row + 4, result->strategy,
+                    result->at_100.mean);
 }
 
 int acre_packing_plot(const struct acre_packing_result *results, size_t count,

@@ -21,8 +21,8 @@ enum { TASK_CPU, TASK_RAM, TASK_GPUS, TASK_MILLI, TASK_MODELS, TASK_COLUMNS };
 static const char *const task_columns[TASK_COLUMNS] = {"cpu_milli", "memory_mib", "num_gpu",
                                                        "gpu_milli", "gpu_spec"};
 
-static int read_u32(const struct acre_csv *csv, uint32_t column, uint64_t max,
-                    uint32_t *ret_value, struct acre_error *err) {
+static int read_u32(const struct acre_csv *csv, uint32_t column, uint64_t max, uint32_t *ret_value,
+                    struct acre_error *err) {
     uint64_t value;
     int r = acre_csv_u64(csv, column, 0, max, &value, err);
     if (r == 0) {
