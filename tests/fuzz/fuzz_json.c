@@ -7,7 +7,8 @@ enum { INPUT_MAX_BYTES = 4096, OUTPUT_MAX_BYTES = 1 << 20 };
 
 static const char *const keys[] = {"a", "n", "gpus"};
 
-/* Write `value` with our writer; false when it holds a real number, which is rounded. */
+/* Write `value`, which is inside `depth` others, with our writer; false when it holds a real
+ * number, which is rounded. */
 static bool write_value(struct acre_json *json, json_t *value, unsigned depth) {
     ACRE_ASSERT(depth <= ACRE_JSON_DEPTH_MAX);
     bool exact = true;
@@ -84,7 +85,7 @@ static void check_round_trip(json_t *root, bool pretty) {
     struct acre_json json;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     acre_json_begin(&json, &out, pretty);
-    bool exact = write_value(&json, root, 1);
+    bool exact = write_value(&json, root, 0);
     if (acre_json_end(&json) == 0) {
         json_t *again = NULL;
         struct acre_str text = {out.data, out.length};
