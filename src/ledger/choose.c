@@ -14,10 +14,13 @@
 
 #include "ledger/mix.h"
 
+#include <math.h>
 #include <string.h>
 
 /* More than the worth of 64 devices in milli. */
 #define ISLAND_COST 1e6
+/* Worths are counted in requests; differences below a thousandth of one are rounding. */
+#define RANK_STEPS 1024.0
 
 void room_from_shape(const struct acre_ledger *ledger, const struct shape *shape,
                      struct room *ret_room) {
@@ -241,6 +244,7 @@ static struct rank rank_of(const struct acre_ledger *ledger, const struct want *
         /* One device on one node: its measure is the worth afterwards. */
         rank.score =
             (one ? measure : mix_worth(ledger->mix, after)) - mix_worth(ledger->mix, before);
+        rank.score = round(rank.score * RANK_STEPS) / RANK_STEPS;
         break;
     case ACRE_STRATEGY_BEST_FIT:
         if (want->gpus == 0) {

@@ -35,6 +35,7 @@ struct shapes {
     uint64_t log_end;
     uint64_t log_begin;
     uint32_t log[LOG_LENGTH];
+    uint64_t free_milli; /* of all nodes */
     size_t bytes;
 };
 
@@ -91,6 +92,10 @@ uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position) {
 
 uint32_t shapes_generation(const struct shapes *shapes) {
     return shapes->generation;
+}
+
+uint64_t shapes_free_milli(const struct shapes *shapes) {
+    return shapes->free_milli;
 }
 
 size_t shapes_bytes(const struct shapes *shapes) {
@@ -269,6 +274,7 @@ static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
     struct shape *shape = ledger->shapes->by_id[id];
     uint32_t at = ledger->nodes[node].heap_pos;
     ACRE_ASSERT(at < shape->node_count && shape->nodes[at] == node);
+    ledger->shapes->free_milli -= shape->free_milli;
     uint32_t last = shape->nodes[--shape->node_count];
     if (last != node) {
         if (at > 0 && shape->nodes[(at - 1) / 2] > last) {
@@ -300,6 +306,7 @@ static void enter_shape(struct acre_ledger *ledger, uint32_t node, uint32_t id) 
         }
     }
     ledger->nodes[node].shape = id;
+    shapes->free_milli += shape->free_milli;
     heap_up(ledger, shape, shape->node_count++, node);
 }
 

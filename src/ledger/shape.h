@@ -44,6 +44,7 @@ uint32_t shapes_generation(const struct shapes *shapes);
 
 /* Emptier later: by free milli, CPU, RAM, words, profile. <0, 0 (same shape), >0. */
 int shape_compare(const struct shape *a, const struct shape *b);
+uint64_t shapes_free_milli(const struct shapes *shapes); /* of all nodes in the index */
 size_t shapes_bytes(const struct shapes *shapes);
 
 /* What is taken of a device, now or at some later time. */

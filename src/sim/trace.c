@@ -64,7 +64,10 @@ static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
 
 static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
                         struct acre_trace_task *task, struct acre_error *err) {
-    struct acre_str list = acre_csv_field(csv, TASK_MODELS);
+    struct acre_str list = {0};
+    if (csv->wanted > TASK_MODELS) {
+        list = acre_csv_field(csv, TASK_MODELS);
+    }
     if (list.length == 0) {
         return 0;
     }
@@ -146,7 +149,10 @@ static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_s
     struct acre_csv csv;
     uint32_t capacity = 0;
     bool any_gpu = false;
-    int r = acre_csv_begin(&csv, name, text, task_columns, TASK_COLUMNS, err);
+    int r = acre_csv_begin(&csv, name, text, task_columns, TASK_COLUMNS, NULL);
+    if (r < 0) { /* some lists have no model constraints at all, and no column for them */
+        r = acre_csv_begin(&csv, name, text, task_columns, TASK_MODELS, err);
+    }
     while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
         if (trace->task_count == capacity) {
             capacity = 2 * capacity + 1024;

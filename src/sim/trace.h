@@ -4,8 +4,8 @@
  *   tasks: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec (further columns are passed over)
  *
  * gpu_milli is 1000 for whole devices; a share of one device has num_gpu 1 and gpu_milli below
- * 1000. gpu_spec is a list of allowed models, "V100M16|V100M32", empty for any. Reading files is
- * the only I/O; parsing is pure. */
+ * 1000. gpu_spec is a list of allowed models, "V100M16|V100M32", empty (or no such column) for any.
+ * Reading files is the only I/O; parsing is pure. */
 #ifndef ACRE_SIM_TRACE_H
 #define ACRE_SIM_TRACE_H
 
