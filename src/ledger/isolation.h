@@ -1,21 +1,31 @@
-/* isolation.h - how the shares of one device are kept apart (ALC-4).
+/* isolation.h - how two allocations on one GPU are kept apart (ALC-4).
  *
- * Pure; any thread. Enforcement is the engine's business; the ledger only sees to it that
- * shares of different kinds never meet on one device. */
+ * Names as in annotations, requests and policies. Pure; any thread. */
 #ifndef ACRE_LEDGER_ISOLATION_H
 #define ACRE_LEDGER_ISOLATION_H
 
 #include "core/str.h"
 
+/* clang-format off */
+#define ACRE_ISOLATIONS(X)                                             \
+    /* name          text            what keeps them apart          */ \
+    X(NONE,          "none")         /* nothing                     */ \
+    X(TIME_SLICING,  "time-slicing") /* turns on the whole GPU      */ \
+    X(MPS,           "mps")          /* CUDA MPS or its equivalent  */ \
+    X(MIG,           "mig")          /* a hardware slice each       */
+/* clang-format on */
+
 enum acre_isolation {
-    ACRE_ISOLATION_NONE,
-    ACRE_ISOLATION_TIME_SLICING,
-    ACRE_ISOLATION_MPS,
-    ACRE_ISOLATION_MIG,
-    ACRE_ISOLATION_COUNT,
+#define X(name, text) ACRE_ISOLATION_##name,
+    ACRE_ISOLATIONS(X)
+#undef X
+        ACRE_ISOLATION_COUNT
 };
 
-const char *acre_isolation_name(enum acre_isolation isolation); /* "time-slicing" */
+#define ACRE_ISOLATION_CHOICES "none, time-slicing, mps or mig"
+
+const char *acre_isolation_name(enum acre_isolation isolation);
+/* Exact, lower case. False: no such isolation, and the output is untouched. */
 bool acre_isolation_parse(struct acre_str text, enum acre_isolation *ret_isolation);
 
 #endif
