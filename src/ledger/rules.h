@@ -17,7 +17,7 @@ enum {
     ACRE_RULES_MIN_MILLI = 100, /* ALC-1: 0.1 to 1.0 of a GPU */
     ACRE_RULES_MAX_MILLI = 1000,
     ACRE_RULES_ALLOCATIONS = 10,
-    ACRE_RULES_ALLOCATIONS_MAX = 1000,
+    ACRE_RULES_ALLOCATIONS_MAX = 255, /* the ledger counts them in a byte */
     ACRE_RULES_BYTES_MAX = 4096,
 };
 

@@ -31,13 +31,13 @@ static void every_key_is_read(void) {
     REQUIRE_EQ(acre_rules_load("x",
                                ACRE_STR("{\"min_milli\":200,\"max_milli\":200,\"sharing_allowed\":"
                                         "false,\"isolation\":[\"mig\",\"none\"],"
-                                        "\"max_allocations_per_device\":1000}"),
+                                        "\"max_allocations_per_device\":255}"),
                                &rules, NULL),
                0);
     CHECK_U64(rules.min_milli, 200);
     CHECK_U64(rules.max_milli, 200);
     CHECK_U64(rules.isolation_mask, 1 << ACRE_ISOLATION_MIG | 1 << ACRE_ISOLATION_NONE);
-    CHECK_U64(rules.max_allocations_per_device, 1000);
+    CHECK_U64(rules.max_allocations_per_device, 255);
     CHECK(!rules.sharing_allowed);
     REQUIRE_EQ(
         acre_rules_load("x", ACRE_STR("{\"isolation\":null,\"min_milli\":null}"), &rules, NULL), 0);
@@ -60,8 +60,8 @@ static void bad_rules_are_refused_and_change_nothing(void) {
         {"{\"max_milli\":99999999999999999999}", "rules.json"},
         {"{\"min_milli\":600,\"max_milli\":500}",
          "min_milli: 600; accepted: at most max_milli 500"},
-        {"{\"max_allocations_per_device\":0}", "1 to 1000"},
-        {"{\"max_allocations_per_device\":1001}", "1 to 1000"},
+        {"{\"max_allocations_per_device\":0}", "1 to 255"},
+        {"{\"max_allocations_per_device\":256}", "1 to 255"},
         {"{\"sharing_allowed\":1}", "true or false"},
         {"{\"isolation\":[]}", "a list with at least one of none"},
         {"{\"isolation\":\"mps\"}", "a list with at least one of none"},
