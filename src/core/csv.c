@@ -11,7 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 64, LIST_BYTES = 256 };
+enum { SHOWN_BYTES = 64, LIST_BYTES = 256, NAME_BYTES = 160 };
+
+static char *show_name(const struct acre_csv *csv, char shown[NAME_BYTES]) {
+    return acre_str_show(acre_str_from(csv->name), shown, NAME_BYTES);
+}
 
 static int fail_line(const struct acre_csv *csv, struct acre_error *err, const char *format, ...)
     ACRE_PRINTF(3, 4);
@@ -22,7 +26,8 @@ static int fail_line(const struct acre_csv *csv, struct acre_error *err, const c
     va_start(arguments, format);
     vsnprintf(text.text, sizeof(text.text), format, arguments);
     va_end(arguments);
-    return acre_fail(err, ACRE_EINVALID, "%s:%u: %s", csv->name, csv->line, text.text);
+    char shown[NAME_BYTES];
+    return acre_fail(err, ACRE_EINVALID, "%s:%u: %s", show_name(csv, shown), csv->line, text.text);
 }
 
 /* Cut the next line off the text, without its end. */
@@ -110,11 +115,13 @@ int acre_csv_begin(struct acre_csv *csv, const char *name, struct acre_str text,
     ACRE_ASSERT(count > 0 && count <= ACRE_CSV_COLUMNS_MAX);
     *csv = (struct acre_csv){.name = name, .rest = text, .wanted = count, .wanted_names = wanted};
     if (text.length > UINT32_MAX) { /* so that no line number wraps */
-        return acre_fail(err, ACRE_ELIMIT, "%s: is too long; accepted: less than 4 GiB", name);
+        char shown[NAME_BYTES];
+        return acre_fail(err, ACRE_ELIMIT, "%s: is too long; accepted: less than 4 GiB",
+                         show_name(csv, shown));
     }
     if (text.length == 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s:1: the file is empty; accepted: a header line",
-                         name);
+        csv->line = 1;
+        return fail_line(csv, err, "the file is empty; accepted: a header line");
     }
     return read_header(csv, err);
 }
@@ -150,7 +157,8 @@ int acre_csv_u64(const struct acre_csv *csv, uint32_t wanted_index, uint64_t min
         acre_str_show(field, text, sizeof(text)); /* too long for a number: refused just below */
     }
     int r = acre_parse_count(column, text, min, max, ret_value, err);
-    return r < 0 ? acre_fail_in(err, r, "%s:%u", csv->name, csv->line) : 0;
+    char shown[NAME_BYTES];
+    return r < 0 ? acre_fail_in(err, r, "%s:%u", show_name(csv, shown), csv->line) : 0;
 }
 
 int acre_csv_fail(const struct acre_csv *csv, uint32_t wanted_index, struct acre_error *err,

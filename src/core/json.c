@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 64, MESSAGE_BYTES = 256, KEYS_BYTES = 256 };
+enum { SHOWN_BYTES = 64, NAME_BYTES = 160, MESSAGE_BYTES = 256, KEYS_BYTES = 256 };
 
 /* 0, or the offset + 1 of the bracket that goes too deep. */
 static size_t find_too_deep(struct acre_str text) {
@@ -48,16 +48,19 @@ static void find_position(struct acre_str text, size_t offset, unsigned *ret_lin
 
 int acre_json_parse(const char *name, struct acre_str text, size_t max_bytes, json_t **ret_root,
                     struct acre_error *err) {
+    char place[NAME_BYTES];
     if (text.length > max_bytes) {
-        return acre_fail(err, ACRE_ELIMIT, "%s: %zu bytes; accepted: at most %zu", name,
-                         text.length, max_bytes);
+        return acre_fail(err, ACRE_ELIMIT, "%s: %zu bytes; accepted: at most %zu",
+                         acre_str_show(acre_str_from(name), place, sizeof(place)), text.length,
+                         max_bytes);
     }
     size_t too_deep = find_too_deep(text);
     if (too_deep > 0) {
         unsigned line, column;
         find_position(text, too_deep - 1, &line, &column);
         return acre_fail(err, ACRE_ELIMIT, "%s:%u:%u: nested too deep; accepted: at most %d levels",
-                         name, line, column, (int)ACRE_JSON_DEPTH_MAX);
+                         acre_str_show(acre_str_from(name), place, sizeof(place)), line, column,
+                         (int)ACRE_JSON_DEPTH_MAX);
     }
     json_error_t error;
     json_t *root =
@@ -65,7 +68,9 @@ int acre_json_parse(const char *name, struct acre_str text, size_t max_bytes, js
     if (root == NULL) {
         char shown[MESSAGE_BYTES]; /* jansson quotes the input as it is */
         acre_str_show(acre_str_from(error.text), shown, sizeof(shown));
-        return acre_fail(err, ACRE_EINVALID, "%s:%d:%d: %s", name, error.line, error.column, shown);
+        return acre_fail(err, ACRE_EINVALID, "%s:%d:%d: %s",
+                         acre_str_show(acre_str_from(name), place, sizeof(place)), error.line,
+                         error.column, shown);
     }
     *ret_root = root;
     return 0;
@@ -92,20 +97,19 @@ static const char *type_name(const json_t *value) {
     return "null";
 }
 
-/* "key: 'value' is <type>; accepted: ..." */
-static int refuse(const char *key, const json_t *value, struct acre_error *err,
-                  const char *accepted) {
+/* "key: 'value' is <what>; accepted: ..." */
+static int refuse(const char *key, const json_t *value, const char *what, const char *accepted,
+                  struct acre_error *err) {
     if (json_is_object(value) || json_is_array(value)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is %s; accepted: %s", key, type_name(value),
-                         accepted);
+        return acre_fail(err, ACRE_EINVALID, "%s: is %s; accepted: %s", key, what, accepted);
     }
     char shown[SHOWN_BYTES];
     char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     acre_str_show(acre_str_from(text != NULL ? text : json_string_value(value)), shown,
                   sizeof(shown));
     free(text);
-    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is %s; accepted: %s", key, shown,
-                     type_name(value), accepted);
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is %s; accepted: %s", key, shown, what,
+                     accepted);
 }
 
 /* 1: *ret_value is there; 0: absent and that is fine; negative: refused. */
@@ -138,7 +142,8 @@ int acre_json_get_u64(const json_t *object, const char *key, bool required, uint
     }
     json_int_t number = json_integer_value(value); /* 0 when it is something else */
     if (!json_is_integer(value) || number < 0 || (uint64_t)number < min || (uint64_t)number > max) {
-        return refuse(key, value, err, accepted);
+        const char *what = json_is_integer(value) ? "out of range" : type_name(value);
+        return refuse(key, value, what, accepted, err);
     }
     *ret_value = (uint64_t)number;
     return 0;
@@ -152,7 +157,7 @@ int acre_json_get_bool(const json_t *object, const char *key, bool required, boo
         return r;
     }
     if (!json_is_boolean(value)) {
-        return refuse(key, value, err, "true or false");
+        return refuse(key, value, type_name(value), "true or false", err);
     }
     *ret_value = json_is_true(value);
     return 0;
@@ -168,7 +173,7 @@ int acre_json_get_string(const json_t *object, const char *key, bool required, s
         return r;
     }
     if (!json_is_string(value)) {
-        return refuse(key, value, err, accepted);
+        return refuse(key, value, type_name(value), accepted, err);
     }
     if (json_string_length(value) > max_length) {
         char shown[SHOWN_BYTES];

@@ -30,22 +30,26 @@ static void tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, u
     }
 }
 
-static uint32_t find_node(struct acre_ledger *ledger, struct class *class) {
-    switch ((enum acre_strategy)class_want(class)->strategy) {
-    case ACRE_STRATEGY_FIRST_FIT:
-        return order_find(ledger, class, 0);
-    case ACRE_STRATEGY_ROUND_ROBIN:
-        return order_find(ledger, class, order_cursor(ledger));
-    case ACRE_STRATEGY_LEAST_WASTE:
-    case ACRE_STRATEGY_BEST_FIT:
-    case ACRE_STRATEGY_WORST_FIT:
-    case ACRE_STRATEGY_LOAD_BALANCED:
-    case ACRE_STRATEGY_DEFAULT:
-    case ACRE_STRATEGY_COUNT:
-        break;
+/* A place on one node for all members. */
+static bool find_on_one_node(struct acre_ledger *ledger, struct class *class,
+                             struct acre_part *parts) {
+    const struct want *want = class_want(class);
+    if (want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN) {
+        uint32_t from = want->strategy == ACRE_STRATEGY_ROUND_ROBIN ? order_cursor(ledger) : 0;
+        uint32_t node = order_find(ledger, class, from);
+        return node != UINT32_MAX &&
+               place_on_node(ledger, class, node, want->replicas, NULL, parts);
     }
-    uint32_t shape = class_best(ledger, class);
-    return shape != SHAPE_NONE ? shapes_get(ledger->shapes, shape)->nodes[0] : UINT32_MAX;
+    const struct candidate *best = class_best(ledger, class);
+    if (best == NULL) {
+        return false;
+    }
+    uint32_t node = shapes_get(ledger->shapes, best->shape)->nodes[0];
+    if (want->replicas == 1 && want->gpus == 1) {
+        place_on_slot(ledger, want, node, best->slot, parts);
+        return true;
+    }
+    return place_on_node(ledger, class, node, want->replicas, NULL, parts);
 }
 
 /* Words carry the number of shares only once a strategy asks for it. */
@@ -64,16 +68,13 @@ static int find_place(struct acre_ledger *ledger, const struct acre_request *req
     if (request->reservation != 0) {
         return reserved_place_within(ledger, want, request->reservation, parts, err);
     }
-    struct class *class = classes_get(ledger, want);
-    uint32_t node = find_node(ledger, class);
-    if (node != UINT32_MAX && place_on_node(ledger, class, node, want->replicas, NULL, parts)) {
+    if (find_on_one_node(ledger, classes_get(ledger, want), parts)) {
         return 0;
     }
     if (want->replicas > 1 && place_gang(ledger, want, parts)) {
         return 0;
     }
-    if (request->expires_ms != 0 &&
-        reserved_place(ledger, want, request->expires_ms, parts)) {
+    if (request->expires_ms != 0 && reserved_place(ledger, want, request->expires_ms, parts)) {
         return 0;
     }
     return err != NULL ? explain_no_fit(ledger, want, err) : ACRE_ENOFIT;
@@ -82,9 +83,10 @@ static int find_place(struct acre_ledger *ledger, const struct acre_request *req
 static int check_times(const struct acre_request *request, uint64_t now_ms,
                        struct acre_error *err) {
     if (request->expires_ms != 0 && request->expires_ms <= now_ms) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-                         (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+            (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
     }
     return 0;
 }
@@ -242,9 +244,10 @@ int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires
         return no_such(id, err);
     }
     if (expires_ms != 0 && expires_ms <= now_ms) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-                         (unsigned long long)expires_ms, (unsigned long long)now_ms);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
+            (unsigned long long)expires_ms, (unsigned long long)now_ms);
     }
     int r = reserved_may_last(ledger, hold, expires_ms, err);
     if (r < 0) {

@@ -39,14 +39,15 @@ static int check_device(const struct acre_ledger *ledger, const struct acre_part
                          name, 1000U - device->milli_used, part->milli);
     }
     if (device->count > 0 && (exclusive || device->isolation != isolation + 1U)) {
-        return acre_fail(err, ACRE_ECONFLICT, "device '%s' is shared by others (isolation %s)", name,
-                         acre_isolation_name((enum acre_isolation)(device->isolation - 1)));
+        return acre_fail(err, ACRE_ECONFLICT, "device '%s' is shared by others (isolation %s)",
+                         name, acre_isolation_name((enum acre_isolation)(device->isolation - 1)));
     }
     uint64_t asked = device->memory_asked_mib + (uint64_t)(part->by_share ? 0 : part->mib);
     uint64_t by_share = device->milli_by_share + (uint64_t)(part->by_share ? part->milli : 0);
     if (total > 0 ? asked + (total * by_share + 999) / 1000 > total : asked > 0) {
-        return acre_fail(err, ACRE_ECONFLICT, "device '%s' has too little of its %u MiB free for %u",
-                         name, total, part->mib);
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "device '%s' has too little of its %u MiB free for %u", name, total,
+                         part->mib);
     }
     if (device->count == UINT8_MAX) {
         return acre_fail(err, ACRE_ELIMIT, "device '%s' has %u allocations", name, device->count);

@@ -74,8 +74,8 @@ static int check_device(const struct acre_ledger *ledger, uint32_t index, const 
                          : acre_fail(err, ACRE_EINTERNAL,
                                      "device '%s' has %s: %llu milli, %llu MiB in %u parts",
                                      acre_names_text(ledger->names, device->name), wrong,
-                                     (unsigned long long)sums->milli,
-                                     (unsigned long long)sums->mib, sums->count);
+                                     (unsigned long long)sums->milli, (unsigned long long)sums->mib,
+                                     sums->count);
 }
 
 static int check_index(const struct acre_ledger *ledger, uint32_t index, struct acre_error *err) {
@@ -90,7 +90,8 @@ static int check_index(const struct acre_ledger *ledger, uint32_t index, struct 
         node->shape != SHAPE_NONE ? shapes_get(ledger->shapes, node->shape) : NULL;
     if (shape == NULL || node->heap_pos >= shape->node_count ||
         shape->nodes[node->heap_pos] != index || shape->profile != node->profile ||
-        shape->cpu_free_milli != node->cpu_free_milli || shape->ram_free_mib != node->ram_free_mib) {
+        shape->cpu_free_milli != node->cpu_free_milli ||
+        shape->ram_free_mib != node->ram_free_mib) {
         return acre_fail(err, ACRE_EINTERNAL, "node '%s' is not where the index says", name);
     }
     if (node->heap_pos > 0 && shape->nodes[(node->heap_pos - 1) / 2] > index) {

@@ -127,8 +127,8 @@ static bool same_as_before(const struct room *room, uint64_t fitting, uint32_t s
 
 static uint32_t choose_one_slot(const struct acre_ledger *ledger, const struct want *want,
                                 uint64_t fitting, struct room *room, double *ret_measure) {
-    bool in_order = want->strategy == ACRE_STRATEGY_FIRST_FIT ||
-                    want->strategy == ACRE_STRATEGY_ROUND_ROBIN;
+    bool in_order =
+        want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN;
     uint32_t best = UINT32_MAX;
     double best_measure = 0;
     for (uint64_t rest = fitting; rest != 0; rest &= rest - 1) {
@@ -234,11 +234,13 @@ static uint32_t islands_of(const struct room *room, uint64_t used) {
 
 static struct rank rank_of(const struct acre_ledger *ledger, const struct want *want,
                            const struct room *before, const struct room *after, double measure,
-                           uint32_t islands) {
+                           bool one, uint32_t islands) {
     struct rank rank = {measure, 0};
     switch ((enum acre_strategy)want->strategy) {
     case ACRE_STRATEGY_LEAST_WASTE:
-        rank.score = mix_worth(ledger->mix, after) - mix_worth(ledger->mix, before);
+        /* One device on one node: its measure is the worth afterwards. */
+        rank.score =
+            (one ? measure : mix_worth(ledger->mix, after)) - mix_worth(ledger->mix, before);
         break;
     case ACRE_STRATEGY_BEST_FIT:
         if (want->gpus == 0) {
@@ -280,7 +282,8 @@ static bool place_all(const struct acre_ledger *ledger, const struct want *want,
         }
         total += measure;
     }
-    *ret_rank = rank_of(ledger, want, &before, room, total, islands_of(room, used));
+    bool one = replicas == 1 && want->gpus == 1;
+    *ret_rank = rank_of(ledger, want, &before, room, total, one, islands_of(room, used));
     return true;
 }
 

@@ -39,7 +39,7 @@ struct class {
 };
 
 struct classes {
-    struct class *all; /* HEAPS_MAX */
+    struct class *all;          /* HEAPS_MAX */
     uint16_t table[TABLE_SIZE]; /* open addressing, index + 1 */
     uint32_t count;
     uint64_t uses;
@@ -146,8 +146,8 @@ bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32
         class->profile_count = count;
     }
     if (class->matches[profile] == MATCH_UNKNOWN) {
-        bool matches = want_matches(ledger, &class->want, ledger->profiles[profile],
-                                    &class->slots[profile]);
+        bool matches =
+            want_matches(ledger, &class->want, ledger->profiles[profile], &class->slots[profile]);
         class->matches[profile] = matches ? MATCH_YES : MATCH_NO;
     }
     *ret_slots = class->slots[profile];
@@ -212,14 +212,18 @@ static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) 
     struct room room;
     room_from_shape(ledger, shape, &room);
     if (class->want.replicas == 0) {
-        new.rank.score =
-            choose_capacity(&class->want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
+        new.rank.score = choose_capacity(&class->want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
         if (new.rank.score <= 0) {
             return;
         }
-    } else if (!choose_devices(ledger, &class->want, slots, class->want.replicas, &room, NULL,
-                               &new.rank)) {
-        return;
+    } else {
+        bool one = class->want.replicas == 1 && class->want.gpus == 1;
+        uint8_t slot = 0;
+        if (!choose_devices(ledger, &class->want, slots, class->want.replicas, &room,
+                            one ? &slot : NULL, &new.rank)) {
+            return;
+        }
+        new.slot = slot;
     }
     heap_push(ledger, class, new);
     class->known[id / 64] |= UINT64_C(1) << id % 64;
@@ -257,17 +261,17 @@ static void catch_up(struct acre_ledger *ledger, struct class *class) {
     }
 }
 
-uint32_t class_best(struct acre_ledger *ledger, struct class *class) {
+const struct candidate *class_best(struct acre_ledger *ledger, struct class *class) {
     catch_up(ledger, class);
     while (class->heap_count > 0) {
         uint32_t id = class->heap[0].shape;
         if (shapes_get(ledger->shapes, id)->node_count > 0) {
-            return id;
+            return &class->heap[0];
         }
         heap_drop_first(ledger, class);
         class->known[id / 64] &= ~(UINT64_C(1) << id % 64);
     }
-    return SHAPE_NONE;
+    return NULL;
 }
 
 const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,

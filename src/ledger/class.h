@@ -13,6 +13,7 @@ struct class;
 struct candidate {
     struct rank rank;
     uint32_t shape;
+    uint32_t slot; /* of a want for one device: which one */
 };
 
 struct classes *classes_create(void);
@@ -23,8 +24,8 @@ struct class *classes_get(struct acre_ledger *ledger, const struct want *want);
 
 const struct want *class_want(const struct class *class);
 
-/* The best shape for it, SHAPE_NONE when none serves it now. */
-uint32_t class_best(struct acre_ledger *ledger, struct class *class);
+/* The best shape for it; NULL when none serves it now. */
+const struct candidate *class_best(struct acre_ledger *ledger, struct class *class);
 
 /* All shapes judged able to serve it, in no order; some may have died (no nodes). */
 const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,

@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 struct findings {
-    uint32_t labelled;       /* profiles whose labels match */
-    uint32_t most_devices;   /* that can serve it, on one node, were all idle */
+    uint32_t labelled;     /* profiles whose labels match */
+    uint32_t most_devices; /* that can serve it, on one node, were all idle */
     uint32_t most_memory_mib;
     uint32_t most_cpu_milli, most_ram_mib; /* of one node with labels */
     bool serves_when_idle;
@@ -22,8 +22,8 @@ struct findings {
     uint32_t largest_mib;
     const struct shape *largest; /* where */
     uint32_t largest_slot;
-    uint32_t most_fitting;         /* devices that would take it, on one node */
-    const struct shape *fitting;   /* where */
+    uint32_t most_fitting;                 /* devices that would take it, on one node */
+    const struct shape *fitting;           /* where */
     uint32_t best_cpu_milli, best_ram_mib; /* free beside enough fitting devices */
     const struct shape *beside;
     uint64_t members;

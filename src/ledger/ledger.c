@@ -20,8 +20,8 @@ struct acre_ledger *acre_ledger_create(const struct acre_ledger_options *options
     struct acre_ledger *ledger = acre_calloc(1, sizeof(*ledger));
     bool has_strategy = options != NULL && options->strategy != ACRE_STRATEGY_DEFAULT;
     ledger->strategy = has_strategy ? options->strategy : ACRE_STRATEGY_LEAST_WASTE;
-    ledger->rules = options != NULL && options->rules != NULL ? *options->rules
-                                                              : *acre_rules_default();
+    ledger->rules =
+        options != NULL && options->rules != NULL ? *options->rules : *acre_rules_default();
     ledger->event = options != NULL ? options->event : NULL;
     ledger->event_context = options != NULL ? options->event_context : NULL;
     ledger->track_counts = ledger->strategy == ACRE_STRATEGY_LOAD_BALANCED;
@@ -75,8 +75,7 @@ static struct object *object_of(const struct acre_ledger *ledger, const char *na
     return id != 0 && id < ledger->object_capacity ? &ledger->object_of_name[id] : NULL;
 }
 
-bool acre_ledger_find_node(const struct acre_ledger *ledger, const char *name,
-                           uint32_t *ret_node) {
+bool acre_ledger_find_node(const struct acre_ledger *ledger, const char *name, uint32_t *ret_node) {
     const struct object *object = object_of(ledger, name);
     if (object == NULL || object->node == 0) {
         return false;
@@ -97,8 +96,8 @@ bool acre_ledger_find_device(const struct acre_ledger *ledger, const char *id,
 
 static struct object *object_for(struct acre_ledger *ledger, uint32_t name) {
     if (name >= ledger->object_capacity) {
-        uint32_t capacity = ACRE_MAX(ledger->object_capacity + ledger->object_capacity / 4,
-                                     name + 64);
+        uint32_t capacity =
+            ACRE_MAX(ledger->object_capacity + ledger->object_capacity / 4, name + 64);
         ledger->object_of_name =
             acre_realloc(ledger->object_of_name, capacity, sizeof(*ledger->object_of_name));
         memset(ledger->object_of_name + ledger->object_capacity, 0,
@@ -129,10 +128,9 @@ static int check_device_spec(const struct acre_ledger *ledger, const struct acre
                          spec->name, device->id);
     }
     if (device->memory_mib > ACRE_LEDGER_AMOUNT_MAX) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "device '%s': memory_mib: %llu is out of range; accepted: 0 to %d",
-                         device->id, (unsigned long long)device->memory_mib,
-                         ACRE_LEDGER_AMOUNT_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID, "device '%s': memory_mib: %llu is out of range; accepted: 0 to %d",
+            device->id, (unsigned long long)device->memory_mib, ACRE_LEDGER_AMOUNT_MAX);
     }
     if (device->step_milli > 1000) {
         return acre_fail(err, ACRE_EINVALID,
@@ -162,8 +160,8 @@ static int check_node_spec(const struct acre_ledger *ledger, const struct acre_n
                          (unsigned long long)spec->ram_mib, ACRE_LEDGER_AMOUNT_MAX);
     }
     if (spec->device_count > ACRE_NODE_DEVICES_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "node '%s': %u devices; accepted: 0 to %d",
-                         spec->name, spec->device_count, ACRE_NODE_DEVICES_MAX);
+        return acre_fail(err, ACRE_EINVALID, "node '%s': %u devices; accepted: 0 to %d", spec->name,
+                         spec->device_count, ACRE_NODE_DEVICES_MAX);
     }
     for (uint32_t i = 0; i < spec->device_count; i++) {
         int r = check_device_spec(ledger, spec, i, err);
@@ -330,8 +328,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
         uint32_t own = entries[slot].device;
         uint32_t name = acre_names_intern(ledger->names, acre_str_from(spec->devices[own].id));
         object_for(ledger, name)->device = node->first_device + own + 1;
-        devices[own] = (struct device){
-            .name = name, .node = index, .slot = (uint8_t)slot};
+        devices[own] = (struct device){.name = name, .node = index, .slot = (uint8_t)slot};
     }
     for (uint32_t slot = 0; slot < spec->device_count; slot++) {
         devices[slot].at_slot = (uint8_t)entries[slot].device;

@@ -43,18 +43,18 @@ struct acre_allocation {
     enum acre_isolation isolation;
     bool exclusive;
     uint64_t created_ms;
-    uint64_t expires_ms; /* 0: never */
-    uint64_t reservation; /* drawn on this reservation's devices; 0: none */
+    uint64_t expires_ms;           /* 0: never */
+    uint64_t reservation;          /* drawn on this reservation's devices; 0: none */
     const struct acre_part *parts; /* valid until the next change of the ledger */
     uint32_t part_count;
 };
 
-#define ACRE_LEDGER_EVENTS(X) \
-    X(REQUESTED, "requested") \
-    X(ALLOCATED, "allocated") \
-    X(FAILED, "failed")       \
-    X(RELEASED, "released")   \
-    X(EXPIRED, "expired")     \
+#define ACRE_LEDGER_EVENTS(X)                                                                      \
+    X(REQUESTED, "requested")                                                                      \
+    X(ALLOCATED, "allocated")                                                                      \
+    X(FAILED, "failed")                                                                            \
+    X(RELEASED, "released")                                                                        \
+    X(EXPIRED, "expired")                                                                          \
     X(MODIFIED, "modified")
 enum acre_ledger_event_kind {
 #define X(name, text) ACRE_LEDGER_##name,
@@ -79,23 +79,23 @@ struct acre_ledger_options {
 };
 
 struct acre_ledger *acre_ledger_create(const struct acre_ledger_options *options);
-void acre_ledger_destroy(struct acre_ledger *ledger); /* NULL is fine */
+void acre_ledger_destroy(struct acre_ledger *ledger);             /* NULL is fine */
 struct acre_names *acre_ledger_names(struct acre_ledger *ledger); /* for models, labels, tenants */
 
 /* Find a place without taking it: fills up to `max` parts, in replica order. ACRE_ENOFIT with
  * the dominant reason and its numbers; ACRE_EINVALID, ACRE_EDENIED as the request deserves;
  * ACRE_ELIMIT when `max` is too small (request_parts() says how many). */
 int acre_ledger_plan(struct acre_ledger *ledger, const struct acre_request *request,
-                     uint64_t now_ms, struct acre_part *parts, uint32_t max,
-                     uint32_t *ret_count, struct acre_error *err);
+                     uint64_t now_ms, struct acre_part *parts, uint32_t max, uint32_t *ret_count,
+                     struct acre_error *err);
 /* Find a place and take it. */
 int acre_ledger_allocate(struct acre_ledger *ledger, const struct acre_request *request,
                          uint64_t now_ms, uint64_t *ret_id, struct acre_error *err);
 /* Take exactly these parts under this id (replaying a log, committing a plan). `id` 0: a new
  * one. ACRE_ECONFLICT when any part no longer fits: then none was taken. */
 int acre_ledger_place(struct acre_ledger *ledger, const struct acre_request *request,
-                      const struct acre_part *parts, uint32_t count, uint64_t id,
-                      uint64_t now_ms, uint64_t *ret_id, struct acre_error *err);
+                      const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,
+                      uint64_t *ret_id, struct acre_error *err);
 
 int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
                          struct acre_error *err);

@@ -33,8 +33,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
 
 uint32_t acre_ledger_node_count(const struct acre_ledger *ledger);
 uint32_t acre_ledger_device_count(const struct acre_ledger *ledger);
-bool acre_ledger_find_node(const struct acre_ledger *ledger, const char *name,
-                           uint32_t *ret_node);
+bool acre_ledger_find_node(const struct acre_ledger *ledger, const char *name, uint32_t *ret_node);
 bool acre_ledger_find_device(const struct acre_ledger *ledger, const char *id,
                              uint32_t *ret_device);
 
@@ -66,8 +65,7 @@ void acre_ledger_device_info(const struct acre_ledger *ledger, uint32_t device,
  * whoever asks why. ACRE_ENOTFOUND: no such index. Draining twice changes the reason. */
 int acre_ledger_drain_device(struct acre_ledger *ledger, uint32_t device, const char *reason,
                              struct acre_error *err);
-int acre_ledger_undrain_device(struct acre_ledger *ledger, uint32_t device,
-                               struct acre_error *err);
+int acre_ledger_undrain_device(struct acre_ledger *ledger, uint32_t device, struct acre_error *err);
 int acre_ledger_drain_node(struct acre_ledger *ledger, uint32_t node, bool drained,
                            struct acre_error *err);
 

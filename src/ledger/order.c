@@ -95,8 +95,8 @@ void order_changed(struct acre_ledger *ledger, uint32_t node) {
 
 static bool may_serve(const struct most *most, const struct want *want) {
     return most->cpu_milli >= want->cpu_milli && most->ram_mib >= want->ram_mib &&
-           (want->gpus == 0 ||
-            (most->milli >= ACRE_MAX(want->milli, 1U) && (!want->whole || most->idle >= want->gpus)));
+           (want->gpus == 0 || (most->milli >= ACRE_MAX(want->milli, 1U) &&
+                                (!want->whole || most->idle >= want->gpus)));
 }
 
 static bool node_serves(struct acre_ledger *ledger, struct class *class, uint32_t index) {

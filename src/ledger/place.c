@@ -30,6 +30,22 @@ static void fill_part(const struct acre_ledger *ledger, const struct want *want,
                                : want->mib;
 }
 
+void place_on_slot(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
+                   uint32_t slot, struct acre_part *part) {
+    /* The first device of those alike. */
+    const struct node *host = &ledger->nodes[node];
+    const struct device *devices = &ledger->devices[host->first_device];
+    const uint64_t *words = shapes_get(ledger->shapes, host->shape)->words;
+    const struct hardware *hardware = &ledger->profiles[host->profile]->slots[slot];
+    uint32_t first = slot;
+    for (uint32_t i = hardware->group_start; i < hardware->group_end; i++) {
+        if (words[i] == words[slot] && devices[i].at_slot < devices[first].at_slot) {
+            first = i;
+        }
+    }
+    fill_part(ledger, want, node, first, true, part);
+}
+
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
     const struct want *want = class_want(class);
@@ -92,12 +108,6 @@ static uint32_t pick_candidate(const struct acre_ledger *ledger, const struct ca
     return best;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The `wanted` lowest of the heap's nodes, ascending. A heap's k lowest are among those reached
  * by expanding the k lowest found so far, so only they and their children are looked at. */
 static void lowest_nodes(const struct shape *shape, uint32_t wanted, uint32_t *nodes) {
@@ -134,8 +144,8 @@ static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want, 
     uint32_t placed = 0;
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
     for (uint32_t i = 0; i < node_count; i++) {
-        bool fits = place_on_node(ledger, class, nodes[i], each, NULL,
-                                  parts + (size_t)placed * per_member);
+        bool fits =
+            place_on_node(ledger, class, nodes[i], each, NULL, parts + (size_t)placed * per_member);
         ACRE_ASSERT(fits); /* choose_capacity and choose_devices agree */
         placed += each;
     }

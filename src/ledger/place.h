@@ -10,6 +10,10 @@
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts);
 
+/* The part for one member with one device, that of the node in the state of `slot`. */
+void place_on_slot(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
+                   uint32_t slot, struct acre_part *part);
+
 /* Members over several nodes, as few as can be. */
 bool place_gang(struct acre_ledger *ledger, const struct want *want, struct acre_part *parts);
 

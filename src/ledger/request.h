@@ -32,7 +32,7 @@ enum acre_strategy {
 #define X(name, text, meaning) ACRE_STRATEGY_##name,
     ACRE_STRATEGIES(X)
 #undef X
-    ACRE_STRATEGY_COUNT,
+        ACRE_STRATEGY_COUNT,
 };
 
 const char *acre_strategy_name(enum acre_strategy strategy);
@@ -50,7 +50,7 @@ struct acre_request {
     bool exclusive; /* sharing off: each device is taken alone and whole */
     enum acre_isolation isolation;
     enum acre_strategy strategy;
-    uint32_t vendor; /* 0: any */
+    uint32_t vendor;                          /* 0: any */
     uint32_t models[ACRE_REQUEST_MODELS_MAX]; /* any of these; 0 ends the list */
     uint32_t labels[ACRE_REQUEST_LABELS_MAX]; /* all of these; 0 ends the list */
 

@@ -10,11 +10,11 @@
 
 #include "ledger/ledger.h"
 
-#define ACRE_RESERVATION_STATES(X) \
-    X(PENDING, "pending")          \
-    X(ACTIVE, "active")            \
-    X(COMPLETED, "completed")      \
-    X(CANCELLED, "cancelled")      \
+#define ACRE_RESERVATION_STATES(X)                                                                 \
+    X(PENDING, "pending")                                                                          \
+    X(ACTIVE, "active")                                                                            \
+    X(COMPLETED, "completed")                                                                      \
+    X(CANCELLED, "cancelled")                                                                      \
     X(EXPIRED, "expired")
 enum acre_reservation_state {
 #define X(name, text) ACRE_RESERVATION_##name,
@@ -24,8 +24,8 @@ enum acre_reservation_state {
 const char *acre_reservation_state_name(enum acre_reservation_state state);
 
 struct acre_reservation_limits {
-    uint32_t per_user;        /* pending and active */
-    uint32_t per_device;      /* pending and active */
+    uint32_t per_user;   /* pending and active */
+    uint32_t per_device; /* pending and active */
     uint64_t max_duration_ms;
     uint64_t max_ahead_ms; /* how far in the future it may start */
 };

@@ -104,7 +104,8 @@ size_t reservations_bytes(const struct reservations *reservations) {
     size_t bytes = sizeof(*reservations) + reservations->capacity * sizeof(*reservations->all) +
                    reservations->calendar_capacity * sizeof(*reservations->calendars);
     for (uint32_t i = 0; i < reservations->count; i++) {
-        bytes += reservations->all[i].shown.device_count * (sizeof(uint32_t) + sizeof(struct drawn));
+        bytes +=
+            reservations->all[i].shown.device_count * (sizeof(uint32_t) + sizeof(struct drawn));
     }
     for (uint32_t i = 0; i < reservations->calendar_count; i++) {
         bytes += reservations->calendars[i].capacity * sizeof(struct stay);
@@ -347,9 +348,9 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
         }
         for (uint32_t j = 0; j < i; j++) {
             if (spec->devices[i] == spec->devices[j]) {
-                return acre_fail(err, ACRE_EINVALID, "devices: '%s' is named twice",
-                                 acre_names_text(ledger->names,
-                                                 ledger->devices[spec->devices[i]].name));
+                return acre_fail(
+                    err, ACRE_EINVALID, "devices: '%s' is named twice",
+                    acre_names_text(ledger->names, ledger->devices[spec->devices[i]].name));
             }
         }
     }
@@ -361,8 +362,7 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
         return acre_fail(err, ACRE_EINVALID, "start_ms: %llu is past (now %llu)",
                          (unsigned long long)spec->start_ms, (unsigned long long)now_ms);
     }
-    if (spec->end_ms <= spec->start_ms ||
-        spec->end_ms - spec->start_ms > limits->max_duration_ms) {
+    if (spec->end_ms <= spec->start_ms || spec->end_ms - spec->start_ms > limits->max_duration_ms) {
         return acre_fail(err, ACRE_EINVALID,
                          "end_ms: %llu; accepted: after start_ms %llu by at most %llu ms",
                          (unsigned long long)spec->end_ms, (unsigned long long)spec->start_ms,
@@ -396,10 +396,10 @@ static int check_counts(const struct acre_ledger *ledger, const struct acre_rese
             of_device += is_live(other) && is_on(other, spec->devices[d]);
         }
         if (of_device >= reservations->limits.per_device) {
-            return acre_fail(
-                err, ACRE_ELIMIT, "device '%s' has %u reservations; accepted: at most %u",
-                acre_names_text(ledger->names, ledger->devices[spec->devices[d]].name), of_device,
-                reservations->limits.per_device);
+            return acre_fail(err, ACRE_ELIMIT,
+                             "device '%s' has %u reservations; accepted: at most %u",
+                             acre_names_text(ledger->names, ledger->devices[spec->devices[d]].name),
+                             of_device, reservations->limits.per_device);
         }
     }
     return 0;
@@ -410,10 +410,10 @@ static int check_window(struct acre_ledger *ledger, const struct acre_reservatio
                         uint32_t device, struct acre_error *err) {
     const struct hardware *hardware = hardware_of(ledger, device);
     const char *name = acre_names_text(ledger->names, ledger->devices[device].name);
-    if (spec->milli < 1000 && ((hardware->flags & HARDWARE_EXCLUSIVE_ONLY) != 0 ||
-                               (hardware->flags & HARDWARE_MIG) != 0 ||
-                               (hardware->step_milli != 0 &&
-                                spec->milli % hardware->step_milli != 0))) {
+    if (spec->milli < 1000 &&
+        ((hardware->flags & HARDWARE_EXCLUSIVE_ONLY) != 0 ||
+         (hardware->flags & HARDWARE_MIG) != 0 ||
+         (hardware->step_milli != 0 && spec->milli % hardware->step_milli != 0))) {
         return acre_fail(err, ACRE_EINVALID, "milli: %u; device '%s' is not shared that way",
                          spec->milli, name);
     }
@@ -643,9 +643,10 @@ bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_
         for (uint32_t slot = 0; slot < host->device_count; slot++) {
             uint32_t device =
                 host->first_device + ledger->devices[host->first_device + slot].at_slot;
-            words[slot] = (ledger->devices[device].flags & DEVICE_CALENDAR) != 0
-                              ? reserved_word(ledger, device, books_word(ledger, device), expires_ms)
-                              : device_word(ledger, device);
+            words[slot] =
+                (ledger->devices[device].flags & DEVICE_CALENDAR) != 0
+                    ? reserved_word(ledger, device, books_word(ledger, device), expires_ms)
+                    : device_word(ledger, device);
         }
         if (place_on_node(ledger, class, node, want->replicas, words, parts)) {
             return true;
@@ -671,11 +672,11 @@ static void words_within(const struct acre_ledger *ledger, const struct reservat
         uint32_t milli = shown->milli - drawn->milli;
         uint64_t room = memory > 0 ? (mib * 1000 + memory - 1) / memory : milli;
         words[device->slot] =
-            milli == 0 ? 0
-                       : word_make(milli, ACRE_MIN((uint32_t)room, milli),
-                                   shown->milli < 1000 || drawn->count > 0 ? shown->isolation + 1U
-                                                                           : 0,
-                                   (uint32_t)mib, 0);
+            milli == 0
+                ? 0
+                : word_make(milli, ACRE_MIN((uint32_t)room, milli),
+                            shown->milli < 1000 || drawn->count > 0 ? shown->isolation + 1U : 0,
+                            (uint32_t)mib, 0);
     }
 }
 

@@ -243,8 +243,7 @@ static void heap_up(struct acre_ledger *ledger, struct shape *shape, uint32_t at
     heap_set(ledger, shape, at, node);
 }
 
-static void heap_down(struct acre_ledger *ledger, struct shape *shape, uint32_t at,
-                      uint32_t node) {
+static void heap_down(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child >= shape->node_count) {
@@ -400,8 +399,7 @@ void shapes_refile_device(struct acre_ledger *ledger, uint32_t index, uint32_t d
         return;
     }
     uint64_t words[ACRE_NODE_DEVICES_MAX];
-    memcpy(words, ledger->shapes->by_id[node->shape]->words,
-           node->device_count * sizeof(words[0]));
+    memcpy(words, ledger->shapes->by_id[node->shape]->words, node->device_count * sizeof(words[0]));
     if (device != ACRE_DEVICE_NONE) {
         settle_word(ledger, node, words, device, device_word(ledger, device));
     }

@@ -32,7 +32,7 @@ void shapes_file_node(struct acre_ledger *ledger, uint32_t node);
 /* The same after one device and/or CPU and RAM of the node changed: cheaper. */
 void shapes_refile_device(struct acre_ledger *ledger, uint32_t node, uint32_t device);
 
-uint32_t shapes_limit(const struct shapes *shapes); /* ids are below this */
+uint32_t shapes_limit(const struct shapes *shapes);                       /* ids are below this */
 const struct shape *shapes_get(const struct shapes *shapes, uint32_t id); /* NULL: unused id */
 
 /* The log of shapes that came to life: positions only grow. */

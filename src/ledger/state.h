@@ -135,12 +135,12 @@ struct acre_ledger {
     uint32_t profile_count, profile_capacity;
     struct object *object_of_name; /* by name id */
     uint32_t object_capacity;
-    struct constraints *constraints; /* want.h */
-    struct holds *holds;     /* hold.h: allocations by id */
-    struct shapes *shapes;   /* shape.h */
-    struct classes *classes; /* class.h */
-    struct mix *mix;         /* mix.h */
-    struct order *order;     /* order.h; NULL until a strategy walks nodes in order */
+    struct constraints *constraints;   /* want.h */
+    struct holds *holds;               /* hold.h: allocations by id */
+    struct shapes *shapes;             /* shape.h */
+    struct classes *classes;           /* class.h */
+    struct mix *mix;                   /* mix.h */
+    struct order *order;               /* order.h; NULL until a strategy walks nodes in order */
     struct reservations *reservations; /* reserve.h */
 };
 

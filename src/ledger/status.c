@@ -51,8 +51,7 @@ static void refile(struct acre_ledger *ledger, uint32_t device) {
     order_changed(ledger, node);
 }
 
-static int check_device(const struct acre_ledger *ledger, uint32_t device,
-                        struct acre_error *err) {
+static int check_device(const struct acre_ledger *ledger, uint32_t device, struct acre_error *err) {
     return device < ledger->device_count
                ? 0
                : acre_fail(err, ACRE_ENOTFOUND, "device %u: there are %u devices", device,
@@ -105,10 +104,9 @@ int acre_ledger_set_foreign(struct acre_ledger *ledger, uint32_t index, uint64_t
     const struct node *node = &ledger->nodes[device->node];
     uint32_t memory = ledger->profiles[node->profile]->slots[device->slot].memory_mib;
     if (mib > memory) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "device '%s': foreign memory %llu MiB; accepted: 0 to its %u MiB",
-                         acre_names_text(ledger->names, device->name), (unsigned long long)mib,
-                         memory);
+        return acre_fail(
+            err, ACRE_EINVALID, "device '%s': foreign memory %llu MiB; accepted: 0 to its %u MiB",
+            acre_names_text(ledger->names, device->name), (unsigned long long)mib, memory);
     }
     device->foreign_mib = (uint32_t)mib;
     refile(ledger, index);
@@ -125,8 +123,7 @@ size_t acre_ledger_bytes(const struct acre_ledger *ledger) {
     return sizeof(*ledger) + profiles + acre_names_bytes(ledger->names) +
            ledger->node_capacity * sizeof(*ledger->nodes) +
            ledger->device_capacity * sizeof(*ledger->devices) +
-           ledger->object_capacity * sizeof(*ledger->object_of_name) +
-           holds_bytes(ledger->holds) + shapes_bytes(ledger->shapes) +
-           classes_bytes(ledger->classes) + mix_bytes(ledger->mix) + order_bytes(ledger->order) +
-           reservations_bytes(ledger->reservations);
+           ledger->object_capacity * sizeof(*ledger->object_of_name) + holds_bytes(ledger->holds) +
+           shapes_bytes(ledger->shapes) + classes_bytes(ledger->classes) + mix_bytes(ledger->mix) +
+           order_bytes(ledger->order) + reservations_bytes(ledger->reservations);
 }

@@ -8,10 +8,9 @@
 static const struct {
     const char *text;
     const char *meaning;
-} rows[] = {
-    [ACRE_STRATEGY_DEFAULT] = {"default", "the ledger's own"},
+} rows[] = {[ACRE_STRATEGY_DEFAULT] = {"default", "the ledger's own"},
 #define X(name, text, meaning) [ACRE_STRATEGY_##name] = {text, meaning},
-    ACRE_STRATEGIES(X)
+            ACRE_STRATEGIES(X)
 #undef X
 };
 

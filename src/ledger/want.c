@@ -1,10 +1,10 @@
 /* want.c - requests checked, normalised, and matched with hardware.
  *
  * Normalising: sharing off, a share of 1000, or isolation by MIG is "whole": the device (or the
- * MIG slice, which is a device of its own) alone, all of its memory. Models and labels are sorted, so that their order does not make another class. The
- * constraint sets seen so far are kept in a list and found by linear search over their hashes:
- * a cluster has a handful (one per kind of job), and the search is only reached by requests that
- * have constraints at all. */
+ * MIG slice, which is a device of its own) alone, all of its memory. Models and labels are sorted,
+ * so that their order does not make another class. The constraint sets seen so far are kept in a
+ * list and found by linear search over their hashes: a cluster has a handful (one per kind of job),
+ * and the search is only reached by requests that have constraints at all. */
 #include "ledger/want.h"
 
 #include <stdlib.h>
@@ -97,8 +97,7 @@ static int check_ranges(const struct acre_request *request, struct acre_error *e
         if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max) {
             return acre_fail(err, ACRE_EINVALID, "%s: %llu is out of range; accepted: %llu to %llu",
                              ranges[i].field, (unsigned long long)ranges[i].value,
-                             (unsigned long long)ranges[i].min,
-                             (unsigned long long)ranges[i].max);
+                             (unsigned long long)ranges[i].min, (unsigned long long)ranges[i].max);
         }
     }
     return 0;
@@ -123,8 +122,8 @@ static int check_combination(const struct acre_request *request, struct acre_err
     return 0;
 }
 
-int want_from(struct acre_ledger *ledger, const struct acre_request *request,
-              struct want *ret_want, struct acre_error *err) {
+int want_from(struct acre_ledger *ledger, const struct acre_request *request, struct want *ret_want,
+              struct acre_error *err) {
     int r = check_ranges(request, err);
     if (r == 0) {
         r = check_combination(request, err);
@@ -179,9 +178,9 @@ bool want_labels_match(const struct acre_ledger *ledger, const struct want *want
 
 static bool slot_can_serve(const struct want *want, const struct constraint *set,
                            const struct hardware *hardware) {
-    if (set != NULL && ((set->vendor != 0 && set->vendor != hardware->vendor) ||
-                        (set->models[0] != 0 &&
-                         !has_id(set->models, ACRE_REQUEST_MODELS_MAX, hardware->model)))) {
+    if (set != NULL &&
+        ((set->vendor != 0 && set->vendor != hardware->vendor) ||
+         (set->models[0] != 0 && !has_id(set->models, ACRE_REQUEST_MODELS_MAX, hardware->model)))) {
         return false;
     }
     bool is_mig = (hardware->flags & HARDWARE_MIG) != 0;

@@ -24,8 +24,8 @@ struct want {
 _Static_assert(sizeof(struct want) == 32, "a want has no padding");
 
 /* Check the request against limits and rules and bring it to its shortest form. */
-int want_from(struct acre_ledger *ledger, const struct acre_request *request,
-              struct want *ret_want, struct acre_error *err);
+int want_from(struct acre_ledger *ledger, const struct acre_request *request, struct want *ret_want,
+              struct acre_error *err);
 
 /* Which slots of this hardware can ever serve the want (model, vendor, kind, memory, step).
  * False: the node can never serve it (labels, CPU, RAM, number of devices). */

@@ -166,6 +166,13 @@ static void callers_add_errors_of_their_own(void) {
     CHECK_EQ(acre_csv_fail(&csv, 0, NULL, "x"), ACRE_EINVALID);
 }
 
+static void file_names_are_shown_safely(void) {
+    struct acre_csv csv;
+    struct acre_error err = {0};
+    CHECK_EQ(acre_csv_begin(&csv, "\x1b[2J\n", ACRE_STR(""), wanted, 2, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "\\x1b[2J\\n:1: the file is empty");
+}
+
 static void texts_that_could_wrap_the_line_number_are_refused(void) {
     if (sizeof(size_t) <= 4) {
         acre_test_skip("sizes have 32 bits here");
@@ -198,6 +205,7 @@ static const struct acre_test tests[] = {
     {"numbers_are_checked_with_file_line_and_column", numbers_are_checked_with_file_line_and_column,
      0},
     {"callers_add_errors_of_their_own", callers_add_errors_of_their_own, 0},
+    {"file_names_are_shown_safely", file_names_are_shown_safely, 0},
     {"texts_that_could_wrap_the_line_number_are_refused",
      texts_that_could_wrap_the_line_number_are_refused, 0},
     {"columns_not_wanted_assert", columns_not_wanted_assert, 0},

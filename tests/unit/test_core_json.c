@@ -62,6 +62,8 @@ static void size_is_limited(void) {
     CHECK(root == NULL);
     CHECK_EQ(acre_json_parse("j", ACRE_STR("[1,2]"), 5, &root, &err), 0);
     json_decref(root);
+    CHECK_EQ(acre_json_parse("\x1b[2J", ACRE_STR("[1,2]"), 4, &root, &err), ACRE_ELIMIT);
+    CHECK_HAS(err.text, "\\x1b[2J: 5 bytes");
 }
 
 static void depth_is_limited_before_parsing(void) {
@@ -114,9 +116,9 @@ static void numbers_are_whole_and_fit(void) {
         {"{\"n\":8}", 0, 8, 0, 8, ""},
         {"{\"n\":9223372036854775807}", 0, UINT64_MAX, 0, INT64_MAX, ""},
         {"{\"n\":9}", 0, 8, ACRE_EINVALID, 0,
-         "n: '9' is an integer; accepted: whole numbers from 0 to 8"},
-        {"{\"n\":0}", 1, 8, ACRE_EINVALID, 0, "n: '0' is an integer; accepted: whole"},
-        {"{\"n\":-1}", 0, UINT64_MAX, ACRE_EINVALID, 0, "n: '-1' is an integer"},
+         "n: '9' is out of range; accepted: whole numbers from 0 to 8"},
+        {"{\"n\":0}", 1, 8, ACRE_EINVALID, 0, "n: '0' is out of range; accepted: whole"},
+        {"{\"n\":-1}", 0, UINT64_MAX, ACRE_EINVALID, 0, "n: '-1' is out of range"},
         {"{\"n\":1.0}", 0, 8, ACRE_EINVALID, 0, "n: '1.0' is a real number"},
         {"{\"n\":1e0}", 0, 8, ACRE_EINVALID, 0, "is a real number"},
         {"{\"n\":\"1\"}", 0, 8, ACRE_EINVALID, 0, "n: '1' is a string"},

@@ -182,8 +182,8 @@ static void bad_lines_are_refused_with_what_is_accepted(void) {
         {"--JSON", "unknown option '--JSON'; --help lists what 'simulate packing' accepts"},
         {"--zz", "unknown option '--zz'; --help lists"},
         {"--js", "unknown option '--js'; --help lists"}, /* two letters missing of four: a guess */
-        {"--averyveryveryveryveryveryveryveryverylongoption",
-         "unknown option '--averyveryveryveryveryveryveryveryverylongoption'; --help"},
+        {"--averyveryveryveryveryveryveryveryveryverylongoption",
+         "unknown option '--averyveryveryveryveryveryveryveryveryverylongoption'; --help"},
         {"-x", "unknown option '-x'; --help lists"},
         {"-jq", "unknown option '-jq'; --help lists"}, /* no bundles */
         {"-m=1", "unknown option '-m=1'"},

@@ -1,0 +1,19 @@
+/* packer.h - whatever places tasks in the packing experiment. Private to src/sim. */
+#ifndef ACRE_SIM_PACKER_H
+#define ACRE_SIM_PACKER_H
+
+#include "sim/trace.h"
+
+struct packer {
+    const char *name;
+    const char *meaning;
+    enum acre_strategy strategy; /* of the ledger's packers */
+    void *(*create)(const struct acre_trace *trace, const struct packer *packer, uint64_t seed);
+    bool (*place)(void *self, const struct acre_trace_task *task);
+    void (*destroy)(void *self);
+};
+
+/* The rules published with the experiment (baseline.c). */
+extern const struct packer packer_best_fit, packer_fgd, packer_random;
+
+#endif

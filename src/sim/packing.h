@@ -1,0 +1,45 @@
+/* packing.h - how full a cluster gets when a list of tasks arrives one by one.
+ *
+ * The experiment of "Beware of Fragmentation" (ATC'23): per seed, the whole task list plus random
+ * clones, or minus random removals, until the GPU requests sum to 130 % of the cluster's GPUs;
+ * shuffled; none leaves; one that does not fit is skipped but has arrived. Pure but for the
+ * progress call; the placements are the ledger's own, or a published rule's (baseline.h). */
+#ifndef ACRE_SIM_PACKING_H
+#define ACRE_SIM_PACKING_H
+
+#include "sim/trace.h"
+
+enum { ACRE_PACKING_CURVE = 131 }; /* allocated % at 0 ... 130 % arrived */
+
+struct acre_packing_options {
+    const char *strategy; /* one of acre_packing_strategies */
+    uint32_t seeds;
+    uint64_t first_seed;
+    void (*progress)(void *context, uint32_t seed, uint32_t arrived, uint32_t tasks);
+    void *context;
+};
+
+struct acre_packing_spread {
+    double mean, min, max;
+};
+
+struct acre_packing_result {
+    const char *strategy;
+    uint32_t seeds;
+    struct acre_packing_spread at_100; /* % of GPU capacity, when 100 % had arrived */
+    struct acre_packing_spread end;    /* when all had */
+    double curve[ACRE_PACKING_CURVE];  /* mean over seeds */
+};
+
+/* The strategies by name, with what they do; NULL-terminated by name. */
+struct acre_packing_strategy {
+    const char *name;
+    const char *meaning;
+};
+const struct acre_packing_strategy *acre_packing_strategies(void);
+
+/* ACRE_EINVALID: unknown strategy. */
+int acre_packing_run(const struct acre_trace *trace, const struct acre_packing_options *options,
+                     struct acre_packing_result *ret_result, struct acre_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* trace.c - strict reading of recorded nodes and tasks. */
+#include "sim/trace.h"
+
+#include "core/csv.h"
+#include "core/file.h"
+#include "core/units.h"
+
+#include <stdlib.h>
+
+enum {
+    FILE_MAX_BYTES = 256 << 20, /* three million tasks */
+    ROWS_MAX = 4 << 20,
+    NODE_GPUS_MAX = 64, /* what a ledger node may have */
+};
+
+enum { NODE_NAME, NODE_CPU, NODE_RAM, NODE_GPUS, NODE_MODEL, NODE_COLUMNS };
+static const char *const node_columns[NODE_COLUMNS] = {"sn", "cpu_milli", "memory_mib", "gpu",
+                                                       "model"};
+
+enum { TASK_CPU, TASK_RAM, TASK_GPUS, TASK_MILLI, TASK_MODELS, TASK_COLUMNS };
+static const char *const task_columns[TASK_COLUMNS] = {"cpu_milli", "memory_mib", "num_gpu",
+                                                       "gpu_milli", "gpu_spec"};
+
+static int read_u32(const struct acre_csv *csv, uint32_t column, uint64_t max, uint32_t *ret_value,
+                    struct acre_error *err) {
+    uint64_t value;
+    int r = acre_csv_u64(csv, column, 0, max, &value, err);
+    if (r == 0) {
+        *ret_value = (uint32_t)value;
+    }
+    return r;
+}
+
+static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
+                      struct acre_trace_node *node, struct acre_error *err) {
+    struct acre_str name = acre_csv_field(csv, NODE_NAME);
+    struct acre_str model = acre_csv_field(csv, NODE_MODEL);
+    char shown[64];
+    if (!acre_str_is_name(name, 128)) {
+        return acre_csv_fail(csv, NODE_NAME, err, "'%s' is not a name",
+                             acre_str_show(name, shown, sizeof(shown)));
+    }
+    if (model.length > 0 && !acre_str_is_name(model, 64)) {
+        return acre_csv_fail(csv, NODE_MODEL, err, "'%s' is not a name",
+                             acre_str_show(model, shown, sizeof(shown)));
+    }
+    uint32_t known = acre_names_count(trace->names);
+    node->name = acre_names_intern(trace->names, name);
+    node->model = acre_names_intern(trace->names, model);
+    if (node->name <= known) {
+        for (uint32_t i = 0; i < trace->node_count; i++) {
+            if (trace->nodes[i].name == node->name) {
+                return acre_csv_fail(csv, NODE_NAME, err, "node '%s' is in the file twice",
+                                     acre_str_show(name, shown, sizeof(shown)));
+            }
+        }
+    }
+    int r = read_u32(csv, NODE_CPU, INT32_MAX, &node->cpu_milli, err);
+    if (r == 0) {
+        r = read_u32(csv, NODE_RAM, INT32_MAX, &node->ram_mib, err);
+    }
+    return r == 0 ? read_u32(csv, NODE_GPUS, NODE_GPUS_MAX, &node->gpus, err) : r;
+}
+
+static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
+                        struct acre_trace_task *task, struct acre_error *err) {
+    struct acre_str list = acre_csv_field(csv, TASK_MODELS);
+    if (list.length == 0) {
+        return 0;
+    }
+    struct acre_split split = acre_split_begin(list, '|');
+    struct acre_str model;
+    uint32_t count = 0;
+    while (acre_split_next(&split, &model)) {
+        char shown[64];
+        if (count == ACRE_REQUEST_MODELS_MAX) {
+            return acre_csv_fail(csv, TASK_MODELS, err, "more than %d models",
+                                 ACRE_REQUEST_MODELS_MAX);
+        }
+        if (!acre_str_is_name(model, 64)) {
+            return acre_csv_fail(csv, TASK_MODELS, err, "'%s' is not a model's name",
+                                 acre_str_show(model, shown, sizeof(shown)));
+        }
+        task->models[count++] = acre_names_intern(trace->names, model);
+    }
+    return 0;
+}
+
+static int parse_task(struct acre_trace *trace, const struct acre_csv *csv,
+                      struct acre_trace_task *task, struct acre_error *err) {
+    *task = (struct acre_trace_task){0};
+    int r = read_u32(csv, TASK_CPU, INT32_MAX, &task->cpu_milli, err);
+    if (r == 0) {
+        r = read_u32(csv, TASK_RAM, INT32_MAX, &task->ram_mib, err);
+    }
+    if (r == 0) {
+        r = read_u32(csv, TASK_GPUS, NODE_GPUS_MAX, &task->gpus, err);
+    }
+    if (r == 0) {
+        r = read_u32(csv, TASK_MILLI, 1000, &task->milli, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (task->gpus == 0 ? task->milli != 0 : task->milli == 0) {
+        return acre_csv_fail(csv, TASK_MILLI, err,
+                             "%u with num_gpu %u; accepted: 0 without GPUs, 1 to 1000 with them",
+                             task->milli, task->gpus);
+    }
+    if (task->gpus > 1 && task->milli != 1000) {
+        return acre_csv_fail(csv, TASK_MILLI, err, "%u with num_gpu %u; accepted: 1000",
+                             task->milli, task->gpus);
+    }
+    if (task->gpus == 0 && task->cpu_milli == 0 && task->ram_mib == 0) {
+        return acre_csv_fail(csv, TASK_CPU, err, "0; a task must ask for something");
+    }
+    return parse_models(trace, csv, task, err);
+}
+
+static int parse_nodes(struct acre_trace *trace, const char *name, struct acre_str text,
+                       struct acre_error *err) {
+    struct acre_csv csv;
+    uint32_t capacity = 0;
+    int r = acre_csv_begin(&csv, name, text, node_columns, NODE_COLUMNS, err);
+    while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
+        if (trace->node_count == capacity) {
+            capacity = 2 * capacity + 256;
+            trace->nodes = acre_realloc(trace->nodes, capacity, sizeof(*trace->nodes));
+        }
+        if (trace->node_count == ROWS_MAX) {
+            return acre_fail(err, ACRE_ELIMIT, "%s: more than %d nodes", name, ROWS_MAX);
+        }
+        r = parse_node(trace, &csv, &trace->nodes[trace->node_count], err);
+        if (r == 0) {
+            trace->gpu_milli += 1000 * (uint64_t)trace->nodes[trace->node_count++].gpus;
+        }
+    }
+    if (r == 0 && trace->gpu_milli == 0) {
+        return acre_fail(err, ACRE_EINVALID, "%s: no node has a GPU", name);
+    }
+    return r;
+}
+
+static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_str text,
+                       struct acre_error *err) {
+    struct acre_csv csv;
+    uint32_t capacity = 0;
+    bool any_gpu = false;
+    int r = acre_csv_begin(&csv, name, text, task_columns, TASK_COLUMNS, err);
+    while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
+        if (trace->task_count == capacity) {
+            capacity = 2 * capacity + 1024;
+            trace->tasks = acre_realloc(trace->tasks, capacity, sizeof(*trace->tasks));
+        }
+        if (trace->task_count == ROWS_MAX) {
+            return acre_fail(err, ACRE_ELIMIT, "%s: more than %d tasks", name, ROWS_MAX);
+        }
+        r = parse_task(trace, &csv, &trace->tasks[trace->task_count], err);
+        if (r == 0) {
+            any_gpu |= trace->tasks[trace->task_count++].gpus > 0;
+        }
+    }
+    if (r == 0 && !any_gpu) {
+        return acre_fail(err, ACRE_EINVALID, "%s: no task asks for a GPU", name);
+    }
+    return r;
+}
+
+int acre_trace_parse(const char *nodes_name, struct acre_str nodes, const char *tasks_name,
+                     struct acre_str tasks, struct acre_trace **ret_trace, struct acre_error *err) {
+    struct acre_trace *trace = acre_calloc(1, sizeof(*trace));
+    trace->names = acre_names_create();
+    int r = parse_nodes(trace, nodes_name, nodes, err);
+    if (r == 0) {
+        r = parse_tasks(trace, tasks_name, tasks, err);
+    }
+    if (r < 0) {
+        acre_trace_destroy(trace);
+        return r;
+    }
+    *ret_trace = trace;
+    return 0;
+}
+
+int acre_trace_load(const char *nodes_path, const char *tasks_path, struct acre_trace **ret_trace,
+                    struct acre_error *err) {
+    struct acre_buf nodes;
+    struct acre_buf tasks;
+    acre_buf_init(&nodes, FILE_MAX_BYTES);
+    acre_buf_init(&tasks, FILE_MAX_BYTES);
+    int r = acre_file_read(nodes_path, FILE_MAX_BYTES, &nodes, err);
+    if (r == 0) {
+        r = acre_file_read(tasks_path, FILE_MAX_BYTES, &tasks, err);
+    }
+    if (r == 0) {
+        r = acre_trace_parse(nodes_path, (struct acre_str){nodes.data, nodes.length}, tasks_path,
+                             (struct acre_str){tasks.data, tasks.length}, ret_trace, err);
+    }
+    acre_buf_finish(&nodes);
+    acre_buf_finish(&tasks);
+    return r;
+}
+
+void acre_trace_destroy(struct acre_trace *trace) {
+    if (trace != NULL) {
+        acre_names_destroy(trace->names);
+        free(trace->nodes);
+        free(trace->tasks);
+        free(trace);
+    }
+}
