@@ -348,7 +348,10 @@ int nvmlDeviceGetRetiredPages(nvml_device device, unsigned cause, unsigned *coun
     WHOLE_ONLY(device)
     bool asked = *count == 0;
     *count = cause == NVML_RETIRED_SINGLE_BIT ? 2 : 0;
-    return asked && addresses == NULL && *count > 0 ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
+    if (addresses == NULL) {
+        return NVML_INVALID_ARGUMENT;
+    }
+    return asked && *count > 0 ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 int nvmlDeviceGetRemappedRows(nvml_device device, unsigned *corrected, unsigned *uncorrected,
