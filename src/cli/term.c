@@ -1,4 +1,5 @@
-/* term.c - column layout by three rounds of giving way.
+/* term.c - column layout by four rounds of giving way: long texts first lose some of their length,
+ * then columns of least use go, then texts are cut to what they must keep, then columns by rank.
  *
  * Widths are counted in characters (UTF-8 lead bytes), not bytes. A cut keeps head and tail of
  * a text, since ids differ at either end. */
@@ -188,11 +189,13 @@ static void drop(const struct acre_table *table, struct layout *layout, uint32_t
     }
 }
 
-static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width) {
+/* Cut long texts down to `times` what they must keep, no further than needed. */
+static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width,
+                   uint32_t times) {
     for (uint32_t c = 0; c < table->count; c++) {
         uint32_t total = total_width(table, layout);
         uint32_t least =
-            ACRE_MAX(table->columns[c].shrink_to, characters(table->columns[c].heading));
+            ACRE_MAX(table->columns[c].shrink_to * times, characters(table->columns[c].heading));
         if (total > width && layout->shown[c] && table->columns[c].shrink_to > 0 &&
             layout->width[c] > least) {
             uint32_t spare = layout->width[c] - least;
@@ -218,8 +221,9 @@ static struct layout fit(const struct acre_table *table, uint32_t width) {
     struct layout layout = natural;
     if (width > 0) {
         hide_unknown(table, &layout);
+        shrink(table, &layout, width, 2);
         drop(table, &layout, width, LUXURY_RANK);
-        shrink(table, &layout, width);
+        shrink(table, &layout, width, 1);
         drop(table, &layout, width, 1);
         relax(table, &layout, &natural, width);
     }

@@ -50,8 +50,8 @@ void acre_table_cell(struct acre_table *table, enum acre_colour colour, const ch
 uint32_t acre_table_rows(const struct acre_table *table);
 
 /* Print with headings. On a terminal columns of nothing but "-" are left out; when it is
- * narrow, first the columns of rank 7 and more go, then long texts are cut, then the other
- * columns go by rank. Pipes and files get everything. */
+ * narrow, long texts are cut to twice shrink_to, then columns of rank 7 and more go, then texts
+ * are cut to shrink_to, then the other columns go by rank. Pipes and files get everything. */
 void acre_table_print(const struct acre_table *table, const struct acre_term *term,
                       struct acre_buf *out);
 

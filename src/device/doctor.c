@@ -199,7 +199,7 @@ static void examine_devices(struct examination *ex) {
     for (uint32_t i = 0; i < acre_devices_count(ex->devices); i++) {
         const struct acre_device_info *info = acre_devices_info(ex->devices, i);
         const struct acre_device_sample *sample = &ex->readings[i].sample;
-        bool gpu = strcmp(info->kind, "cpu") != 0;
+        bool gpu = strcmp(info->kind, "gpu") == 0; /* slices are part of theirs */
         bool well = strcmp(sample->state, "ok") == 0;
         ex->doctor->gpus += gpu && well;
         if (!well) {
