@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OUTPUT_MAX_BYTES = 4 << 20 };
+enum { OUTPUT_MAX_BYTES = 4 << 20, TEXT_COLUMN = 29 };
 
 struct options {
     bool json;
@@ -29,10 +29,13 @@ static void print_text(const struct acre_doctor *doctor, struct acre_buf *out) {
         char status[16];
         snprintf(status, sizeof(status), "%-8s", acre_finding_status_name(finding->status));
         acre_term_put(&term, out, colours[finding->status], status);
-        acre_buf_printf(out, "%-12s tried    %s\n", finding->area, finding->tried);
-        acre_buf_printf(out, "%21sanswer   %s\n", "", finding->answer);
+        acre_buf_printf(out, "%-12s tried   ", finding->area);
+        acre_term_wrap(&term, out, TEXT_COLUMN, finding->tried);
+        acre_buf_printf(out, "%21sanswer  ", "");
+        acre_term_wrap(&term, out, TEXT_COLUMN, finding->answer);
         if (finding->advice[0] != '\0') {
-            acre_buf_printf(out, "%21sdo       %s\n", "", finding->advice);
+            acre_buf_printf(out, "%21sdo      ", "");
+            acre_term_wrap(&term, out, TEXT_COLUMN, finding->advice);
         }
     }
     acre_buf_puts(out, "\nverdict: ");

@@ -222,7 +222,8 @@ static void print_foot(struct view *view, const struct picture *picture, struct 
                         picture->device_count - acre_table_rows(picture->devices));
     }
     if (picture->gpu_count == 0) {
-        acre_buf_puts(out, "\nNo GPU was found. 'acre doctor' says what was tried and what to do.\n");
+        acre_buf_puts(out,
+                      "\nNo GPU was found. 'acre doctor' says what was tried and what to do.\n");
     }
 }
 
@@ -360,8 +361,7 @@ static int run(int argument_count, char **arguments, void *target) {
         view.where.sim = view.cluster;
     } else {
         view.devices = acre_devices_open(&view.where);
-        view.readings =
-            acre_calloc(acre_devices_count(view.devices) + 1U, sizeof(*view.readings));
+        view.readings = acre_calloc(acre_devices_count(view.devices) + 1U, sizeof(*view.readings));
     }
     if (view.options->watch) {
         view.result = watch(&view);

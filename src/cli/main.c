@@ -32,11 +32,8 @@ static const struct acre_command command_version = {
 };
 
 static const struct acre_command *const commands[] = {
-    &acre_command_gpus,
-    &acre_command_doctor,
-    &acre_command_simulate_packing,
-    &command_version,
-    &command_help,
+    &acre_command_gpus, &acre_command_doctor, &acre_command_simulate_packing,
+    &command_version,   &command_help,
 };
 
 int acre_cli_fail(const struct acre_error *err) {
@@ -93,8 +90,8 @@ static int run_help(int argument_count, char **arguments, void *options) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command = acre_command_find(
-        commands, ACRE_COUNT(commands), argument_count, arguments, &words, &err);
+    const struct acre_command *command =
+        acre_command_find(commands, ACRE_COUNT(commands), argument_count, arguments, &words, &err);
     return command != NULL ? print_help(command) : acre_cli_fail(&err);
 }
 
@@ -134,7 +131,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *option;
         const struct acre_command *command;
-    } aliases[] = {{"--help", &command_help}, {"-h", &command_help}, {"--version", &command_version}};
+    } aliases[] = {
+        {"--help", &command_help}, {"-h", &command_help}, {"--version", &command_version}};
     for (size_t i = 0; argc > 1 && i < ACRE_COUNT(aliases); i++) {
         if (strcmp(argv[1], aliases[i].option) == 0) {
             return run(aliases[i].command, 0, argv + argc);

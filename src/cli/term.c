@@ -1,10 +1,12 @@
-/* term.c - column layout by three rounds of giving way.
+/* term.c - column layout by four rounds of giving way: long texts first lose some of their length,
+ * then columns of least use go, then texts are cut to what they must keep, then columns by rank.
  *
  * Widths are counted in characters (UTF-8 lead bytes), not bytes. A cut keeps head and tail of
  * a text, since ids differ at either end. */
 #include "cli/term.h"
 
 #include "core/arena.h"
+#include "core/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +49,8 @@ struct acre_term acre_term_detect(int fd) {
     struct winsize size = {0};
     const char *no_colour = getenv("NO_COLOR");
     const char *kind = getenv("TERM");
-    term.colour = (no_colour == NULL || no_colour[0] == '\0') &&
-                  (kind == NULL || strcmp(kind, "dumb") != 0);
+    term.colour =
+        (no_colour == NULL || no_colour[0] == '\0') && (kind == NULL || strcmp(kind, "dumb") != 0);
     bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     term.width = known ? size.ws_col : WIDTH_DEFAULT;
     term.height = known ? size.ws_row : 0;
@@ -58,13 +60,35 @@ struct acre_term acre_term_detect(int fd) {
 void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre_colour colour,
                    const char *text) {
     static const char *const codes[] = {
-        [ACRE_COLOUR_NONE] = "",     [ACRE_COLOUR_BOLD] = "\033[1m",
-        [ACRE_COLOUR_DIM] = "\033[2m",  [ACRE_COLOUR_RED] = "\033[31m",
+        [ACRE_COLOUR_NONE] = "",          [ACRE_COLOUR_BOLD] = "\033[1m",
+        [ACRE_COLOUR_DIM] = "\033[2m",    [ACRE_COLOUR_RED] = "\033[31m",
         [ACRE_COLOUR_GREEN] = "\033[32m", [ACRE_COLOUR_YELLOW] = "\033[33m",
     };
     ACRE_ASSERT((size_t)colour < ACRE_COUNT(codes));
     bool coloured = term->colour && colour != ACRE_COLOUR_NONE;
     acre_buf_printf(out, "%s%s%s", coloured ? codes[colour] : "", text, coloured ? "\033[0m" : "");
+}
+
+void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
+                    const char *text) {
+    struct acre_split words = acre_split_begin(acre_str_from(text), ' ');
+    struct acre_str word;
+    uint32_t column = indent;
+    bool first = true;
+    while (acre_split_next(&words, &word)) {
+        bool fits = term->width == 0 || column + 1 + word.length <= term->width;
+        if (!first && fits) {
+            acre_buf_putc(out, ' ');
+            column++;
+        } else if (!first) {
+            acre_buf_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        }
+        acre_buf_append(out, word.data, word.length);
+        column += (uint32_t)word.length;
+        first = false;
+    }
+    acre_buf_putc(out, '\n');
 }
 
 struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {
@@ -101,8 +125,7 @@ void acre_table_row(struct acre_table *table) {
 void acre_table_cell(struct acre_table *table, enum acre_colour colour, const char *text) {
     ACRE_ASSERT(table->rows > 0 && table->filled < table->count);
     size_t at = (size_t)(table->rows - 1) * table->count + table->filled++;
-    table->cells[at] =
-        (struct cell){acre_arena_strndup(table->arena, text, strlen(text)), colour};
+    table->cells[at] = (struct cell){acre_arena_strndup(table->arena, text, strlen(text)), colour};
 }
 
 uint32_t acre_table_rows(const struct acre_table *table) {
@@ -125,6 +148,17 @@ static void natural_widths(const struct acre_table *table, struct layout *layout
             uint32_t width = characters(table->cells[(size_t)r * table->count + c].text);
             layout->width[c] = ACRE_MAX(layout->width[c], width);
         }
+    }
+}
+
+/* On a terminal a column that knows nothing of any row only takes room. */
+static void hide_unknown(const struct acre_table *table, struct layout *layout) {
+    for (uint32_t c = 0; c < table->count; c++) {
+        bool known = table->rows == 0;
+        for (uint32_t r = 0; r < table->rows; r++) {
+            known = known || strcmp(table->cells[(size_t)r * table->count + c].text, "-") != 0;
+        }
+        layout->shown[c] = known;
     }
 }
 
@@ -155,10 +189,13 @@ static void drop(const struct acre_table *table, struct layout *layout, uint32_t
     }
 }
 
-static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width) {
+/* Cut long texts down to `times` what they must keep, no further than needed. */
+static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width,
+                   uint32_t times) {
     for (uint32_t c = 0; c < table->count; c++) {
         uint32_t total = total_width(table, layout);
-        uint32_t least = ACRE_MAX(table->columns[c].shrink_to, characters(table->columns[c].heading));
+        uint32_t least =
+            ACRE_MAX(table->columns[c].shrink_to * times, characters(table->columns[c].heading));
         if (total > width && layout->shown[c] && table->columns[c].shrink_to > 0 &&
             layout->width[c] > least) {
             uint32_t spare = layout->width[c] - least;
@@ -183,8 +220,10 @@ static struct layout fit(const struct acre_table *table, uint32_t width) {
     natural_widths(table, &natural);
     struct layout layout = natural;
     if (width > 0) {
+        hide_unknown(table, &layout);
+        shrink(table, &layout, width, 2);
         drop(table, &layout, width, LUXURY_RANK);
-        shrink(table, &layout, width);
+        shrink(table, &layout, width, 1);
         drop(table, &layout, width, 1);
         relax(table, &layout, &natural, width);
     }
@@ -226,9 +265,8 @@ static void print_row(const struct acre_table *table, const struct layout *layou
             continue;
         }
         char room[512];
-        struct cell cell = cells != NULL
-                               ? cells[c]
-                               : (struct cell){table->columns[c].heading, ACRE_COLOUR_BOLD};
+        struct cell cell =
+            cells != NULL ? cells[c] : (struct cell){table->columns[c].heading, ACRE_COLOUR_BOLD};
         const char *text = cut(cell.text, layout->width[c], room, sizeof(room));
         int pad = (int)(layout->width[c] - ACRE_MIN(characters(text), layout->width[c]));
         bool right = table->columns[c].right;

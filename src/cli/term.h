@@ -28,6 +28,10 @@ enum acre_colour {
 void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre_colour colour,
                    const char *text);
 
+/* `text` and a newline, wrapped at blanks; the cursor and further lines stand at `indent`. */
+void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
+                    const char *text);
+
 struct acre_table_column {
     const char *heading;
     bool right;         /* numbers */
@@ -45,8 +49,9 @@ void acre_table_row(struct acre_table *table);
 void acre_table_cell(struct acre_table *table, enum acre_colour colour, const char *text);
 uint32_t acre_table_rows(const struct acre_table *table);
 
-/* Print with headings. On a narrow terminal: first the columns of rank 7 and more go, then
- * long texts are cut, then the other columns go by rank. */
+/* Print with headings. On a terminal columns of nothing but "-" are left out; when it is
+ * narrow, long texts are cut to twice shrink_to, then columns of rank 7 and more go, then texts
+ * are cut to shrink_to, then the other columns go by rank. Pipes and files get everything. */
 void acre_table_print(const struct acre_table *table, const struct acre_term *term,
                       struct acre_buf *out);
 

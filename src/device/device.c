@@ -240,8 +240,9 @@ static void read_processes(struct acre_devices *devices, uint32_t index, const u
     struct place place = devices->places[index];
     const struct acre_device_driver *driver = devices->attempts[place.driver].driver;
     struct acre_device_sample *sample = &reading->sample;
-    if (driver->processes == NULL || driver->processes(devices->selves[place.driver], place.index,
-                                                       &reading->processes, NULL) < 0) {
+    void *self = devices->selves[place.driver];
+    if (driver->processes == NULL || strcmp(sample->state, "lost") == 0 ||
+        driver->processes(self, place.index, &reading->processes, NULL) < 0) {
         return;
     }
     for (uint32_t i = 0; i < reading->processes.count; i++) {

@@ -177,7 +177,10 @@ static void examine_attempt(struct examination *ex, const struct acre_device_att
             add(ex, on_bus || refused ? ACRE_FINDING_PROBLEM : ACRE_FINDING_ABSENT, name,
                 tried_by(name));
         say(finding->answer, "%s", attempt->err.text);
-        say(finding->advice, "%s", advice_for(name, attempt->code, on_bus || refused));
+        say(finding->advice, "%s",
+            refused && attempt->code == ACRE_EUNAVAILABLE
+                ? "the library is here, the kernel driver does not work with it: see the answer"
+                : advice_for(name, attempt->code, on_bus || refused));
         return;
     }
     bool missing = on_bus && attempt->found == 0;
@@ -196,7 +199,7 @@ static void examine_devices(struct examination *ex) {
     for (uint32_t i = 0; i < acre_devices_count(ex->devices); i++) {
         const struct acre_device_info *info = acre_devices_info(ex->devices, i);
         const struct acre_device_sample *sample = &ex->readings[i].sample;
-        bool gpu = strcmp(info->kind, "cpu") != 0;
+        bool gpu = strcmp(info->kind, "gpu") == 0; /* slices are part of theirs */
         bool well = strcmp(sample->state, "ok") == 0;
         ex->doctor->gpus += gpu && well;
         if (!well) {

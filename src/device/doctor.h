@@ -33,7 +33,7 @@ struct acre_doctor_options {
 struct acre_doctor {
     struct acre_finding findings[ACRE_FINDINGS_MAX];
     uint32_t count;
-    uint32_t gpus;     /* devices that are not CPUs and can be used */
+    uint32_t gpus;     /* whole GPUs that can be used */
     uint32_t problems; /* findings of that status */
     char verdict[ACRE_FINDING_TEXT_MAX];
 };

@@ -19,14 +19,14 @@ enum { ACRE_FIELD_TEXT_MAX = 96 };
     /* kind    name                        unit   heading     rank */              \
     X(text,    id,                         NONE,  "DEVICE",   0) /* UUID or PCI */ \
     X(flag,    simulated,                  NONE,  "",         0)                   \
-    X(text,    driver,                     NONE,  "DRIVER",   6)                   \
-    X(text,    kind,                       NONE,  "KIND",     5) /* gpu mig xcp cpu */ \
+    X(text,    driver,                     NONE,  "DRIVER",   7)                   \
+    X(text,    kind,                       NONE,  "KIND",     6) /* gpu mig xcp cpu */ \
     X(text,    parent_id,                  NONE,  "",         0) /* of a slice */  \
     X(flag,    divided,                    NONE,  "",         0) /* use its slices */ \
     X(text,    vendor,                     NONE,  "",         0)                   \
     X(text,    model,                      NONE,  "MODEL",    0)                   \
     X(text,    uuid,                       NONE,  "",         0)                   \
-    X(text,    pci_id,                     NONE,  "PCI",      7)                   \
+    X(text,    pci_id,                     NONE,  "PCI",      4)                   \
     X(text,    serial,                     NONE,  "",         0)                   \
     X(text,    architecture,               NONE,  "",         0)                   \
     X(text,    compute_capability,         NONE,  "",         0)                   \
@@ -46,7 +46,7 @@ enum { ACRE_FIELD_TEXT_MAX = 96 };
     X(number,  nvlink_version,             NONE,  "",         0)                   \
     X(number,  numa_node,                  NONE,  "",         0)                   \
     X(text,    cpu_affinity,               NONE,  "",         0) /* "0-31,64-95" */ \
-    X(number,  island,                     NONE,  "ISLAND",   4) /* equal: close */ \
+    X(number,  island,                     NONE,  "ISLAND",   5) /* equal: close */ \
     X(text,    island_kind,                NONE,  "",         0)                   \
     X(flag,    ecc_enabled,                NONE,  "",         0)                   \
     X(flag,    persistence_enabled,        NONE,  "",         0)                   \
@@ -64,13 +64,13 @@ enum { ACRE_FIELD_TEXT_MAX = 96 };
     X(number,  memory_used_mib,            MIB,   "USED",     0)                   \
     X(number,  memory_free_mib,            MIB,   "FREE",     8)                   \
     X(number,  memory_reserved_mib,        MIB,   "",         0)                   \
-    X(number,  memory_foreign_mib,         MIB,   "FOREIGN",  3) /* not Acre's */  \
+    X(number,  memory_foreign_mib,         MIB,   "FOREIGN",  1) /* not Acre's */  \
     X(number,  memory_unattributed_mib,    MIB,   "",         0) /* no process */  \
     X(number,  utilization_gpu_pct,        PCT,   "UTIL",     0)                   \
     X(number,  utilization_memory_pct,     PCT,   "",         0)                   \
-    X(whole,   temperature_c,              C,     "TEMP",     1)                   \
+    X(whole,   temperature_c,              C,     "TEMP",     2)                   \
     X(whole,   temperature_memory_c,       C,     "",         0)                   \
-    X(number,  power_mw,                   MW,    "POWER",    2)                   \
+    X(number,  power_mw,                   MW,    "POWER",    3)                   \
     X(number,  power_limit_mw,             MW,    "LIMIT",    9)                   \
     X(number,  clock_sm_mhz,               MHZ,   "CLOCK",    9)                   \
     X(number,  clock_memory_mhz,           MHZ,   "",         0)                   \

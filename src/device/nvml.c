@@ -2,7 +2,7 @@
  *
  * One init and one walk over the GPUs at open; handles are kept, so a sample later makes only
  * the calls that can change (nvml_live.c). A MIG instance is a device of its own right after
- * its parent. Every NVML code becomes ours here or in nvml_accept: "not supported" leaves one
+ * its parent. Every NVML code becomes ours here or in acre_nvml_accept: "not supported" leaves one
  * field unknown, "GPU is lost" marks one device, and the others go on. */
 #include "device/nvml.h"
 
@@ -21,7 +21,7 @@ static const struct acre_dl_symbol symbols[] = {
 
 static const char *const default_sonames[] = {"libnvidia-ml.so.1", NULL};
 
-const char *nvml_code_text(int code) {
+const char *acre_nvml_code_text(int code) {
     switch (code) {
 #define X(name, number, text)                                                                      \
     case number:                                                                                   \
@@ -48,11 +48,11 @@ static int our_code(int code) {
 static void note(struct nvml *nv, enum nvml_symbol symbol, const char *who, int code) {
     char line[ACRE_ERROR_TEXT_MAX];
     snprintf(line, sizeof(line), "%s on %s answered %d: %s\n", symbols[symbol].name, who, code,
-             nvml_code_text(code));
+             acre_nvml_code_text(code));
     acre_buf_puts(&nv->fs.notes, line);
 }
 
-bool nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code) {
+bool acre_nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code) {
     switch (code) {
     case NVML_SUCCESS:
         return true;
@@ -65,7 +65,7 @@ bool nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol,
     case NVML_GPU_IS_LOST:
     case NVML_RESET_REQUIRED:
         gpu->lost = true;
-        snprintf(gpu->reason, sizeof(gpu->reason), "%s", nvml_code_text(code));
+        snprintf(gpu->reason, sizeof(gpu->reason), "%s", acre_nvml_code_text(code));
         return false;
     default:
         if ((nv->noted >> symbol & 1) == 0) {
@@ -297,7 +297,7 @@ static int discover(struct nvml *nv, struct acre_error *err) {
     int code = nv->api.count(&count);
     if (code != NVML_SUCCESS) {
         return acre_fail(err, our_code(code), "nvmlDeviceGetCount_v2 answered %d: %s", code,
-                         nvml_code_text(code));
+                         acre_nvml_code_text(code));
     }
     for (unsigned i = 0; i < count && nv->count < ACRE_DEVICES_MAX; i++) {
         nvml_device handle = NULL;
@@ -317,7 +317,7 @@ static int discover(struct nvml *nv, struct acre_error *err) {
         read_limits(nv, gpu);
         read_modes(nv, gpu);
         read_place(nv, gpu);
-        nvml_read_links(nv, gpu);
+        acre_nvml_read_links(nv, gpu);
         watch_events(nv, gpu);
         add_slices(nv, at);
     }
@@ -338,7 +338,7 @@ static int nvml_open(const struct acre_device_options *options, void **ret_self,
     int code = nv->api.init();
     if (code != NVML_SUCCESS) {
         r = acre_fail(err, our_code(code), "%s: nvmlInit_v2 answered %d: %s", nv->soname, code,
-                      nvml_code_text(code));
+                      acre_nvml_code_text(code));
         goto fail;
     }
     nv->initialised = true;
@@ -379,9 +379,9 @@ const struct acre_device_driver acre_driver_nvml = {
     .close = nvml_close,
     .count = nvml_count,
     .info = nvml_info,
-    .sample = nvml_sample,
-    .poll = nvml_poll,
-    .processes = nvml_processes,
-    .links = nvml_links,
+    .sample = acre_nvml_sample,
+    .poll = acre_nvml_poll,
+    .processes = acre_nvml_processes,
+    .links = acre_nvml_links,
     .notes = nvml_notes,
 };

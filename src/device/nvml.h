@@ -47,22 +47,22 @@ _Static_assert((int)NVML_SYMBOL_COUNT <= 64, "noted is one word");
 
 /* True for success. A lost GPU is remembered with its reason; odd answers are noted once per
  * symbol; "not supported" and its like only leave the field unknown. */
-bool nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code);
+bool acre_nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code);
 #define NVML_ASK(nv, gpu, field, ...)                                                              \
-    nvml_accept(nv, gpu, NVML_SYMBOL_##field,                                                      \
-                (nv)->api.field == NULL ? NVML_FUNCTION_NOT_FOUND                                  \
-                                        : (nv)->api.field((gpu)->handle, __VA_ARGS__))
+    acre_nvml_accept(nv, gpu, NVML_SYMBOL_##field,                                                 \
+                     (nv)->api.field == NULL ? NVML_FUNCTION_NOT_FOUND                             \
+                                             : (nv)->api.field((gpu)->handle, __VA_ARGS__))
 
-const char *nvml_code_text(int code); /* "the GPU is lost: ..." */
+const char *acre_nvml_code_text(int code); /* "the GPU is lost: ..." */
 
 /* nvml_live.c */
-void nvml_poll(void *self);
-int nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
-                struct acre_error *err);
-int nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
-                   struct acre_error *err);
+void acre_nvml_poll(void *self);
+int acre_nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
+                     struct acre_error *err);
+int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
+                        struct acre_error *err);
 /* nvml_topology.c */
-void nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu);
-int nvml_links(void *self, struct acre_link_list *list, struct acre_error *err);
+void acre_nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu);
+int acre_nvml_links(void *self, struct acre_link_list *list, struct acre_error *err);
 
 #endif

@@ -17,7 +17,7 @@ enum {
     WIDE_PROCESS_BYTES = 32, /* room for the widest entry any driver wrote; see nvml_abi.h */
 };
 
-void nvml_poll(void *self) {
+void acre_nvml_poll(void *self) {
     struct nvml *nv = self;
     struct nvml_event event = {0};
     for (uint32_t n = 0; nv->event_set != NULL && n < EVENTS_A_POLL; n++) {
@@ -144,9 +144,10 @@ static void sample_errors(struct nvml *nv, struct nvml_gpu *gpu,
 static bool count_retired(struct nvml *nv, struct nvml_gpu *gpu, unsigned cause,
                           uint64_t *ret_count) {
     unsigned count = 0;
+    unsigned long long none = 0; /* not written: the count is 0 */
     int code = nv->api.retired == NULL ? NVML_FUNCTION_NOT_FOUND
-                                       : nv->api.retired(gpu->handle, cause, &count, NULL);
-    if (code != NVML_INSUFFICIENT_SIZE && !nvml_accept(nv, gpu, NVML_SYMBOL_retired, code)) {
+                                       : nv->api.retired(gpu->handle, cause, &count, &none);
+    if (code != NVML_INSUFFICIENT_SIZE && !acre_nvml_accept(nv, gpu, NVML_SYMBOL_retired, code)) {
         return false;
     }
     *ret_count = count;
@@ -170,8 +171,8 @@ static void sample_retired(struct nvml *nv, struct nvml_gpu *gpu,
 
 typedef void sample_part(struct nvml *nv, struct nvml_gpu *gpu, struct acre_device_sample *sample);
 
-int nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
-                struct acre_error *err) {
+int acre_nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
+                     struct acre_error *err) {
     static const struct {
         sample_part *take;
         bool slices; /* a MIG instance answers it too */
@@ -243,8 +244,8 @@ static int add_processes(struct nvml *nv, unsigned count, const char *kind,
     return 0;
 }
 
-int nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
-                   struct acre_error *err) {
+int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
+                        struct acre_error *err) {
     struct nvml *nv = self;
     if (index >= nv->count) {
         return acre_fail(err, ACRE_ENOTFOUND, "nvml: no device %u; there are %u", index, nv->count);
@@ -266,7 +267,7 @@ int nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
         unsigned count = 0;
         int code =
             call == NULL ? NVML_FUNCTION_NOT_FOUND : list_into_scratch(nv, gpu, call, &count);
-        if (nvml_accept(nv, gpu, lists[i].symbol, code)) {
+        if (acre_nvml_accept(nv, gpu, lists[i].symbol, code)) {
             answered = true;
             int r = add_processes(nv, count, lists[i].kind, list, err);
             if (r < 0) {

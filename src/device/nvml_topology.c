@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-void nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu) {
+void acre_nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu) {
     uint64_t active_links = 0;
     bool answered = false;
     for (unsigned i = 0; i < NVML_LINKS_MAX && nv->api.link_state != NULL; i++) {
@@ -81,7 +81,7 @@ static bool connect(struct nvml *nv, uint32_t a, uint32_t b, struct acre_device_
     return false;
 }
 
-int nvml_links(void *self, struct acre_link_list *list, struct acre_error *err) {
+int acre_nvml_links(void *self, struct acre_link_list *list, struct acre_error *err) {
     struct nvml *nv = self;
     (void)err;
     for (uint32_t a = 0; a < nv->count; a++) {

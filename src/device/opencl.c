@@ -116,7 +116,8 @@ static void put_name(struct opencl *cl, struct acre_device_info *info, struct ac
              platform.data, info->model);
     uint32_t equals = 0;
     for (uint32_t i = 0; i < cl->count; i++) {
-        equals += strncmp(cl->infos[i].id, stem, strlen(stem)) == 0;
+        equals += strncmp(cl->infos[i].id, stem, strlen(stem)) == 0 &&
+                  cl->infos[i].id[strlen(stem)] == ':';
     }
     snprintf(id, sizeof(id), "%s:%u", stem, equals);
     ACRE_PUT_TEXT(info, ACRE_INFO, id, acre_str_from(id));

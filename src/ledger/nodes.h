@@ -37,14 +37,14 @@ bool acre_ledger_find_node(const struct acre_ledger *ledger, const char *name, u
 bool acre_ledger_find_device(const struct acre_ledger *ledger, const char *id,
                              uint32_t *ret_device);
 
-struct acre_node_info {
+struct acre_ledger_node {
     const char *name;
     uint32_t first_device, device_count; /* indexes [first, first + count) */
     uint32_t cpu_milli, cpu_free_milli;
     uint32_t ram_mib, ram_free_mib;
     bool drained;
 };
-struct acre_device_info_row {
+struct acre_ledger_device {
     const char *id;
     const char *model;
     uint32_t node;
@@ -57,9 +57,9 @@ struct acre_device_info_row {
     const char *reason; /* why drained; "" when not */
 };
 void acre_ledger_node_info(const struct acre_ledger *ledger, uint32_t node,
-                           struct acre_node_info *ret_info);
+                           struct acre_ledger_node *ret_info);
 void acre_ledger_device_info(const struct acre_ledger *ledger, uint32_t device,
-                             struct acre_device_info_row *ret_info);
+                             struct acre_ledger_device *ret_info);
 
 /* A drained device or node takes nothing new; what is there stays. The reason is shown to
  * whoever asks why. ACRE_ENOTFOUND: no such index. Draining twice changes the reason. */

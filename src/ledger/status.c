@@ -7,11 +7,11 @@
 #include "ledger/shape.h"
 
 void acre_ledger_node_info(const struct acre_ledger *ledger, uint32_t index,
-                           struct acre_node_info *ret_info) {
+                           struct acre_ledger_node *ret_info) {
     ACRE_ASSERT(index < ledger->node_count);
     const struct node *node = &ledger->nodes[index];
     const struct profile *profile = ledger->profiles[node->profile];
-    *ret_info = (struct acre_node_info){
+    *ret_info = (struct acre_ledger_node){
         .name = acre_names_text(ledger->names, node->name),
         .first_device = node->first_device,
         .device_count = node->device_count,
@@ -24,12 +24,12 @@ void acre_ledger_node_info(const struct acre_ledger *ledger, uint32_t index,
 }
 
 void acre_ledger_device_info(const struct acre_ledger *ledger, uint32_t index,
-                             struct acre_device_info_row *ret_info) {
+                             struct acre_ledger_device *ret_info) {
     ACRE_ASSERT(index < ledger->device_count);
     const struct device *device = &ledger->devices[index];
     const struct node *node = &ledger->nodes[device->node];
     const struct hardware *hardware = &ledger->profiles[node->profile]->slots[device->slot];
-    *ret_info = (struct acre_device_info_row){
+    *ret_info = (struct acre_ledger_device){
         .id = acre_names_text(ledger->names, device->name),
         .model = acre_names_text(ledger->names, hardware->model),
         .node = device->node,

@@ -1,0 +1,172 @@
+/* Tables fit the terminal, and pipes get everything (UI-2). */
+#include "cli/term.h"
+
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct acre_table_column columns[] = {
+    {"DEVICE", false, 0, 10}, {"MODEL", false, 0, 6}, {"MEMORY", true, 0, 0},
+    {"DRIVER", false, 6, 0},  {"CLOCK", true, 9, 0},  {"GHOST", true, 0, 0},
+    {"STATE", false, 0, 0},
+};
+
+static struct acre_table *make_table(void) {
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    static const char *const rows[][7] = {
+        {"GPU-5d2b31a1-0000-c1f0", "NVIDIA H200", "139.8 GiB", "nvml", "1980 MHz", "-", "ok"},
+        {"cpu", "Intel", "8 GiB", "cpu", "-", "-", "lost"},
+    };
+    for (size_t r = 0; r < ACRE_COUNT(rows); r++) {
+        acre_table_row(table);
+        for (size_t c = 0; c < ACRE_COUNT(rows[r]); c++) {
+            acre_table_cell(table, c == 6 ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, rows[r][c]);
+        }
+    }
+    return table;
+}
+
+static void print(struct acre_buf *out, uint32_t width, bool colour) {
+    struct acre_table *table = make_table();
+    struct acre_term term = {.is_terminal = width > 0, .colour = colour, .width = width};
+    acre_buf_init(out, 1 << 16);
+    acre_table_print(table, &term, out);
+    acre_table_destroy(table);
+}
+
+static void pipes_get_every_column_whole(void) {
+    struct acre_buf out;
+    print(&out, 0, false);
+    CHECK_STR(out.data,
+              "DEVICE                  MODEL           MEMORY  DRIVER     CLOCK  GHOST  STATE\n"
+              "GPU-5d2b31a1-0000-c1f0  NVIDIA H200  139.8 GiB  nvml    1980 MHz      -  ok\n"
+              "cpu                     Intel            8 GiB  cpu            -      -  lost\n");
+    acre_buf_finish(&out);
+}
+
+static void a_wide_terminal_hides_what_nobody_knows(void) {
+    struct acre_buf out;
+    print(&out, 100, false);
+    CHECK_STR(out.data, "DEVICE                  MODEL           MEMORY  DRIVER     CLOCK  STATE\n"
+                        "GPU-5d2b31a1-0000-c1f0  NVIDIA H200  139.8 GiB  nvml    1980 MHz  ok\n"
+                        "cpu                     Intel            8 GiB  cpu            -  lost\n");
+    acre_buf_finish(&out);
+}
+
+static void a_narrow_one_drops_luxuries_then_cuts_then_drops(void) {
+    struct acre_buf out;
+    print(&out, 62, false);
+    CHECK_STR(out.data, "DEVICE                  MODEL           MEMORY  DRIVER  STATE\n"
+                        "GPU-5d2b31a1-0000-c1f0  NVIDIA H200  139.8 GiB  nvml    ok\n"
+                        "cpu                     Intel            8 GiB  cpu     lost\n");
+    acre_buf_finish(&out);
+    print(&out, 46, false);
+    CHECK_STR(out.data, "DEVICE      MODEL        MEMORY  DRIVER  STATE\n"
+                        "GPU-5d..f0  NVID..00  139.8 GiB  nvml    ok\n"
+                        "cpu         Intel         8 GiB  cpu     lost\n");
+    acre_buf_finish(&out);
+    print(&out, 40, false);
+    CHECK_STR(out.data, "DEVICE          MODEL      MEMORY  STATE\n"
+                        "GPU-5d2b..c1f0  NVI..0  139.8 GiB  ok\n"
+                        "cpu             Intel       8 GiB  lost\n");
+    acre_buf_finish(&out);
+}
+
+static void no_line_passes_the_width_it_can_reach(void) {
+    for (uint32_t width = 40; width < 100; width++) {
+        struct acre_buf out;
+        print(&out, width, false);
+        acre_test_context("width %u", width);
+        for (const char *p = out.data; *p != '\0';) {
+            const char *end = strchr(p, '\n');
+            REQUIRE(end != NULL);
+            CHECK((size_t)(end - p) <= width);
+            p = end + 1;
+        }
+        CHECK_HAS(out.data, "STATE"); /* rank 0 stays */
+        acre_buf_finish(&out);
+    }
+}
+
+static void cuts_keep_head_and_tail(void) {
+    struct acre_buf out;
+    print(&out, 48, false);
+    CHECK_HAS(out.data, "GPU-");
+    CHECK_HAS(out.data, "..");
+    CHECK_HAS(out.data, "f0  ");
+    acre_buf_finish(&out);
+}
+
+static void colours_only_where_wanted(void) {
+    struct acre_buf out;
+    print(&out, 100, true);
+    CHECK_HAS(out.data, "\033[32mok\033[0m");
+    CHECK_HAS(out.data, "\033[1mDEVICE\033[0m");
+    acre_buf_finish(&out);
+    print(&out, 100, false);
+    CHECK(strchr(out.data, '\033') == NULL);
+    acre_buf_finish(&out);
+}
+
+static void characters_are_counted_not_bytes(void) {
+    static const struct acre_table_column two[] = {{"A", false, 0, 4}, {"B", false, 0, 0}};
+    struct acre_table *table = acre_table_create(two, 2);
+    struct acre_term wide = {0};
+    struct acre_term narrow = {.is_terminal = true, .width = 9};
+    struct acre_buf out;
+    acre_table_row(table);
+    acre_table_cell(table, ACRE_COLOUR_NONE, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    acre_table_cell(table, ACRE_COLOUR_NONE, "xyz");
+    acre_table_row(table); /* missing cells are empty */
+    CHECK_U64(acre_table_rows(table), 2);
+    acre_buf_init(&out, 4096);
+    acre_table_print(table, &wide, &out);
+    CHECK_STR(out.data,
+              "A       B\n\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9  xyz\n        \n");
+    acre_buf_clear(&out);
+    acre_table_print(table, &narrow, &out);
+    CHECK_HAS(out.data, "\xc3\xa9\xc3\xa9..  xyz\n");
+    acre_buf_finish(&out);
+    acre_table_destroy(table);
+    acre_table_destroy(NULL);
+}
+
+static void texts_wrap_at_blanks(void) {
+    struct acre_term term = {.is_terminal = true, .width = 16};
+    struct acre_buf out;
+    acre_buf_init(&out, 4096);
+    acre_term_wrap(&term, &out, 4, "one two three averyverylongword x");
+    CHECK_STR(out.data, "one two\n    three\n    averyverylongword\n    x\n");
+    acre_buf_clear(&out);
+    term.width = 0;
+    acre_term_wrap(&term, &out, 4, "one two");
+    CHECK_STR(out.data, "one two\n");
+    acre_buf_finish(&out);
+}
+
+static void a_file_is_no_terminal(void) {
+    FILE *file = tmpfile();
+    REQUIRE(file != NULL);
+    struct acre_term term = acre_term_detect(fileno(file));
+    CHECK(!term.is_terminal && !term.colour);
+    CHECK_U64(term.width, 0);
+    fclose(file);
+}
+
+#define TEST(name)                                                                                 \
+    { #name, name, 0 }
+static const struct acre_test tests[] = {
+    TEST(pipes_get_every_column_whole),
+    TEST(a_wide_terminal_hides_what_nobody_knows),
+    TEST(a_narrow_one_drops_luxuries_then_cuts_then_drops),
+    TEST(no_line_passes_the_width_it_can_reach),
+    TEST(cuts_keep_head_and_tail),
+    TEST(colours_only_where_wanted),
+    TEST(characters_are_counted_not_bytes),
+    TEST(texts_wrap_at_blanks),
+    TEST(a_file_is_no_terminal),
+};
+
+ACRE_TEST_MAIN(tests)
