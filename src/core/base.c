@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define CACHE_LINE_BYTES ((size_t)64)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 void acre_assert_failed(const char *condition, const char *file, int line, const char *function) {
     fprintf(stderr, "acre: %s:%d: %s: assertion failed: %s\n", file, line, function, condition);
@@ -26,4 +30,22 @@ char *acre_strdup(const char *text) {
     char *copy = strdup(text);
     ACRE_ASSERT(copy != NULL);
     return copy;
+}
+
+void *acre_grow_table(void *old, size_t old_count, size_t count, size_t size) {
+    size_t bytes;
+    bool overflow = __builtin_mul_overflow(count, size, &bytes);
+    ACRE_ASSERT(!overflow && old_count <= count && bytes < SIZE_MAX - HUGE_PAGE_BYTES);
+    size_t unit = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : CACHE_LINE_BYTES;
+    bytes = (bytes + unit - 1) / unit * unit;
+    void *memory = aligned_alloc(unit, bytes);
+    ACRE_ASSERT(memory != NULL);
+    if (unit == HUGE_PAGE_BYTES) {
+        (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a hint: fewer TLB misses, nothing more */
+    }
+    if (old_count > 0) {
+        memcpy(memory, old, old_count * size);
+    }
+    free(old);
+    return memory;
 }

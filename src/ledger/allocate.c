@@ -135,12 +135,11 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
     hold->owner = request->owner;
     hold->tenant = request->tenant;
     hold->isolation = (uint8_t)request->isolation;
-    hold->exclusive = exclusive;
     hold->status = request->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE;
     hold->created_ms = now_ms;
     hold->expires_ms = request->expires_ms;
-    hold->reservation = request->reservation;
-    memcpy(hold_parts(hold), parts, count * sizeof(*parts));
+    hold->reservation = (uint32_t)request->reservation;
+    hold_set_parts(hold, parts, exclusive);
     if (hold->expires_ms != 0) {
         holds_note_end(ledger->holds, hold);
     }
@@ -216,8 +215,9 @@ int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_m
 
 void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
               uint64_t now_ms) {
+    struct acre_part one;
     reserved_note(ledger, hold, false);
-    books_give(ledger, hold_parts(hold), hold->part_count, hold->reservation != 0);
+    books_give(ledger, hold_parts(ledger, hold, &one), hold->part_count, hold->reservation != 0);
     tell(ledger, outcome == ACRE_ALLOCATION_EXPIRED ? ACRE_LEDGER_EXPIRED : ACRE_LEDGER_RELEASED,
          now_ms, hold->owner, hold->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
     holds_remove(ledger->holds, hold);
@@ -272,27 +272,28 @@ uint32_t acre_ledger_tick(struct acre_ledger *ledger, uint64_t now_ms) {
     return changed + reservations_tick(ledger, now_ms);
 }
 
-static void show_hold(struct hold *hold, struct acre_allocation *ret_allocation) {
+static void show_hold(const struct acre_ledger *ledger, const struct hold *hold,
+                      struct acre_allocation *ret_allocation) {
     *ret_allocation = (struct acre_allocation){
         .id = hold->id,
         .owner = hold->owner,
         .tenant = hold->tenant,
         .status = (enum acre_allocation_status)hold->status,
         .isolation = (enum acre_isolation)hold->isolation,
-        .exclusive = hold->exclusive,
+        .exclusive = hold_is_exclusive(hold),
         .created_ms = hold->created_ms,
         .expires_ms = hold->expires_ms,
         .reservation = hold->reservation,
-        .parts = hold_parts(hold),
         .part_count = hold->part_count,
     };
+    ret_allocation->parts = hold_parts(ledger, hold, &ret_allocation->one_part);
 }
 
 bool acre_ledger_find(const struct acre_ledger *ledger, uint64_t id,
                       struct acre_allocation *ret_allocation) {
     struct hold *hold = holds_find(ledger->holds, id);
     if (hold != NULL) {
-        show_hold(hold, ret_allocation);
+        show_hold(ledger, hold, ret_allocation);
     }
     return hold != NULL;
 }
@@ -301,7 +302,7 @@ bool acre_ledger_walk(const struct acre_ledger *ledger, uint32_t *cursor,
                       struct acre_allocation *ret_allocation) {
     struct hold *hold = holds_walk(ledger->holds, cursor);
     if (hold != NULL) {
-        show_hold(hold, ret_allocation);
+        show_hold(ledger, hold, ret_allocation);
     }
     return hold != NULL;
 }

@@ -19,9 +19,10 @@ struct sums {
     uint32_t isolation; /* 1 + kind; UINT32_MAX: mixed */
 };
 
-static int sum_parts(const struct acre_ledger *ledger, struct hold *hold, struct sums *devices,
-                     uint64_t *cpu, uint64_t *ram, struct acre_error *err) {
-    const struct acre_part *parts = hold_parts(hold);
+static int sum_parts(const struct acre_ledger *ledger, const struct hold *hold,
+                     struct sums *devices, uint64_t *cpu, uint64_t *ram, struct acre_error *err) {
+    struct acre_part one;
+    const struct acre_part *parts = hold_parts(ledger, hold, &one);
     for (uint32_t i = 0; i < hold->part_count; i++) {
         if (parts[i].node >= ledger->node_count) {
             return acre_fail(err, ACRE_EINTERNAL, "allocation %llu: no node %u",
@@ -43,7 +44,7 @@ static int sum_parts(const struct acre_ledger *ledger, struct hold *hold, struct
         sums->asked_mib += parts[i].by_share ? 0 : parts[i].mib;
         sums->mib += parts[i].mib;
         sums->count++;
-        sums->exclusive += hold->exclusive;
+        sums->exclusive += hold_is_exclusive(hold);
         uint32_t isolation = hold->isolation + 1U;
         sums->isolation =
             sums->isolation == 0 || sums->isolation == isolation ? isolation : UINT32_MAX;

@@ -235,15 +235,33 @@ static uint32_t islands_of(const struct room *room, uint64_t used) {
     return (uint32_t)__builtin_popcountll(islands);
 }
 
+/* What the rank needs to know of the room as it was. */
+struct before {
+    double worth;
+    uint32_t cpu_free_milli;
+    uint32_t free_milli; /* sum over devices */
+};
+
+static struct before look_before(const struct acre_ledger *ledger, const struct want *want,
+                                 const struct room *room) {
+    struct before before = {.cpu_free_milli = room->cpu_free_milli};
+    if (want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
+        before.worth = mix_worth(ledger->mix, room);
+    }
+    for (uint32_t i = 0; i < room->profile->device_count; i++) {
+        before.free_milli += word_milli(room->words[i]);
+    }
+    return before;
+}
+
+/* `measure`: the sum over the devices taken; of one device on its own (`one`), its worth. */
 static struct rank rank_of(const struct acre_ledger *ledger, const struct want *want,
-                           const struct room *before, const struct room *after, double measure,
-                           bool one, uint32_t islands) {
+                           const struct before *before, const struct room *after, double measure,
+                           bool one) {
     struct rank rank = {measure, 0};
     switch ((enum acre_strategy)want->strategy) {
     case ACRE_STRATEGY_LEAST_WASTE:
-        /* One device on one node: its measure is the worth afterwards. */
-        rank.score =
-            (one ? measure : mix_worth(ledger->mix, after)) - mix_worth(ledger->mix, before);
+        rank.score = (one ? measure : mix_worth(ledger->mix, after)) - before->worth;
         rank.score = round(rank.score * RANK_STEPS) / RANK_STEPS;
         break;
     case ACRE_STRATEGY_BEST_FIT:
@@ -254,11 +272,9 @@ static struct rank rank_of(const struct acre_ledger *ledger, const struct want *
     case ACRE_STRATEGY_WORST_FIT:
     case ACRE_STRATEGY_LOAD_BALANCED:
         if (want->gpus == 0) {
-            rank.score = (double)before->cpu_free_milli / ACRE_MAX(before->profile->cpu_milli, 1U);
+            rank.score = (double)before->cpu_free_milli / ACRE_MAX(after->profile->cpu_milli, 1U);
         }
-        for (uint32_t i = 0; i < before->profile->device_count; i++) {
-            rank.second += word_milli(before->words[i]);
-        }
+        rank.second = before->free_milli;
         break;
     case ACRE_STRATEGY_FIRST_FIT:
     case ACRE_STRATEGY_ROUND_ROBIN:
@@ -268,14 +284,13 @@ static struct rank rank_of(const struct acre_ledger *ledger, const struct want *
     case ACRE_STRATEGY_COUNT:
         ACRE_ASSERT(false);
     }
-    rank.score -= ISLAND_COST * (islands > 1 ? islands - 1 : 0);
     return rank;
 }
 
 static bool place_all(const struct acre_ledger *ledger, const struct want *want, uint64_t slots,
                       uint32_t replicas, struct room *room, uint8_t *chosen,
                       struct rank *ret_rank) {
-    struct room before = *room;
+    struct before before = look_before(ledger, want, room);
     uint64_t used = 0;
     double total = 0;
     for (uint32_t i = 0; i < replicas; i++) {
@@ -286,8 +301,9 @@ static bool place_all(const struct acre_ledger *ledger, const struct want *want,
         }
         total += measure;
     }
-    bool one = replicas == 1 && want->gpus == 1;
-    *ret_rank = rank_of(ledger, want, &before, room, total, one, islands_of(room, used));
+    *ret_rank = rank_of(ledger, want, &before, room, total, replicas == 1 && want->gpus == 1);
+    uint32_t islands = islands_of(room, used);
+    ret_rank->score -= ISLAND_COST * (islands > 1 ? islands - 1 : 0);
     return true;
 }
 

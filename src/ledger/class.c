@@ -71,14 +71,7 @@ void classes_destroy(struct classes *classes) {
 }
 
 static uint32_t home_of(const struct want *want) {
-    uint64_t words[sizeof(*want) / sizeof(uint64_t)];
-    memcpy(words, want, sizeof(words));
-    uint64_t hash = 0;
-    for (size_t i = 0; i < ACRE_COUNT(words); i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        hash ^= hash >> 32;
-    }
-    return (uint32_t)hash & (TABLE_SIZE - 1);
+    return (uint32_t)want_hash(want) & (TABLE_SIZE - 1);
 }
 
 static void table_rebuild(struct classes *classes) {

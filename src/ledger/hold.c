@@ -1,6 +1,6 @@
-/* hold.c - allocations in pages of records, found through an open-addressing table.
+/* hold.c - allocations in one array of records, found through an open-addressing table.
  *
- * Records live in pages so that they never move; a table of record numbers, hashed by id with
+ * Free records are linked through their owner; a table of record numbers, hashed by id with
  * linear probing and backward-shift deletion, finds them in one or two cache lines. Ends are a
  * binary heap of (end, id) pairs that is not searched on release: a pair whose record is gone or
  * has another end is dropped when it reaches the top, and the heap is rebuilt when more than
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_BITS = 10, PAGE_SIZE = 1 << PAGE_BITS };
 #define RECORD_NONE UINT32_MAX
 
 struct end {
@@ -19,8 +18,8 @@ struct end {
 };
 
 struct holds {
-    struct hold **pages;
-    uint32_t page_count, page_capacity;
+    struct hold *records;
+    uint32_t limit, capacity; /* records below `limit` have been in use */
     uint32_t first_free;
     uint32_t count;
     uint32_t *table; /* record number + 1; 0 empty */
@@ -32,7 +31,11 @@ struct holds {
 };
 
 static struct hold *record_at(const struct holds *holds, uint32_t number) {
-    return &holds->pages[number >> PAGE_BITS][number & (PAGE_SIZE - 1)];
+    return &holds->records[number];
+}
+
+static size_t many_size(uint32_t part_count) {
+    return sizeof(struct hold_parts) + part_count * sizeof(struct acre_part);
 }
 
 static uint32_t home_of(const struct holds *holds, uint64_t id) {
@@ -58,26 +61,26 @@ void holds_destroy(struct holds *holds) {
             free(hold->parts.many);
         }
     }
-    for (uint32_t i = 0; i < holds->page_count; i++) {
-        free(holds->pages[i]);
-    }
-    free(holds->pages);
+    free(holds->records);
     free(holds->table);
     free(holds->ends);
     free(holds);
 }
 
-static void add_page(struct holds *holds) {
-    if (holds->page_count == holds->page_capacity) {
-        holds->page_capacity = ACRE_MAX(2 * holds->page_capacity, 16U);
-        holds->pages = acre_realloc(holds->pages, holds->page_capacity, sizeof(*holds->pages));
+/* The number of an unused record. */
+static uint32_t take_record(struct holds *holds) {
+    uint32_t number = holds->first_free;
+    if (number != RECORD_NONE) {
+        holds->first_free = (uint32_t)holds->records[number].owner;
+        return number;
     }
-    uint32_t page = holds->page_count++;
-    holds->pages[page] = acre_calloc(PAGE_SIZE, sizeof(struct hold));
-    for (uint32_t i = PAGE_SIZE; i-- > 0;) {
-        holds->pages[page][i].next_free = holds->first_free;
-        holds->first_free = page << PAGE_BITS | i;
+    if (holds->limit == holds->capacity) {
+        uint32_t capacity = holds->capacity + ACRE_MAX(holds->capacity / 8, 64U);
+        holds->records =
+            acre_grow_table(holds->records, holds->capacity, capacity, sizeof(*holds->records));
+        holds->capacity = capacity;
     }
+    return holds->limit++;
 }
 
 static void table_put(struct holds *holds, uint64_t id, uint32_t number) {
@@ -130,29 +133,24 @@ static void table_erase(struct holds *holds, uint32_t hole) {
 }
 
 struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count) {
-    ACRE_ASSERT(part_count > 0);
+    ACRE_ASSERT(part_count > 0 && part_count <= UINT16_MAX);
     if (id == 0) {
         id = holds->next_id;
     } else if (table_find(holds, id) != RECORD_NONE) {
         return NULL;
     }
     holds->next_id = ACRE_MAX(holds->next_id, id + 1);
-    if (holds->first_free == RECORD_NONE) {
-        add_page(holds);
-    }
     if (4 * (uint64_t)(holds->count + 1) > 3 * (uint64_t)holds->table_mask) {
         table_grow(holds);
     }
-    uint32_t number = holds->first_free;
+    uint32_t number = take_record(holds);
     struct hold *hold = record_at(holds, number);
-    holds->first_free = hold->next_free;
     memset(hold, 0, sizeof(*hold));
     hold->id = id;
-    hold->next_free = number;
-    hold->part_count = part_count;
+    hold->part_count = (uint16_t)part_count;
     if (part_count > 1) {
-        hold->parts.many = acre_calloc(part_count, sizeof(*hold->parts.many));
-        holds->many_bytes += part_count * sizeof(*hold->parts.many);
+        hold->parts.many = acre_calloc(1, many_size(part_count));
+        holds->many_bytes += many_size(part_count);
     }
     table_put(holds, id, number);
     holds->count++;
@@ -164,14 +162,12 @@ void holds_remove(struct holds *holds, struct hold *hold) {
     ACRE_ASSERT(at != RECORD_NONE);
     table_erase(holds, at);
     if (hold->part_count > 1) {
-        holds->many_bytes -= hold->part_count * sizeof(*hold->parts.many);
+        holds->many_bytes -= many_size(hold->part_count);
         free(hold->parts.many);
     }
-    uint32_t number = hold->next_free;
     hold->id = 0;
-    hold->part_count = 0;
-    hold->next_free = holds->first_free;
-    holds->first_free = number;
+    hold->owner = holds->first_free;
+    holds->first_free = (uint32_t)(hold - holds->records);
     holds->count--;
 }
 
@@ -180,12 +176,46 @@ struct hold *holds_find(const struct holds *holds, uint64_t id) {
     return at != RECORD_NONE ? record_at(holds, holds->table[at] - 1) : NULL;
 }
 
-struct acre_part *hold_parts(struct hold *hold) {
-    return hold->part_count > 1 ? hold->parts.many : &hold->parts.one;
+bool hold_is_exclusive(const struct hold *hold) {
+    return hold->part_count > 1 ? hold->parts.many->exclusive : hold->parts.one.exclusive;
+}
+
+void hold_set_parts(struct hold *hold, const struct acre_part *parts, bool exclusive) {
+    if (hold->part_count > 1) {
+        hold->parts.many->exclusive = exclusive;
+        memcpy(hold->parts.many->all, parts, hold->part_count * sizeof(*parts));
+        return;
+    }
+    bool has_device = parts->device != ACRE_DEVICE_NONE;
+    hold->place = has_device ? parts->device : parts->node;
+    hold->parts.one.mib = parts->mib;
+    hold->parts.one.cpu_milli = parts->cpu_milli;
+    hold->parts.one.ram_mib = parts->ram_mib;
+    hold->parts.one.milli = (uint16_t)parts->milli; /* 0: of CPU and RAM alone */
+    hold->parts.one.by_share = parts->by_share;
+    hold->parts.one.exclusive = exclusive;
+}
+
+const struct acre_part *hold_parts(const struct acre_ledger *ledger, const struct hold *hold,
+                                   struct acre_part *one) {
+    if (hold->part_count > 1) {
+        return hold->parts.many->all;
+    }
+    bool has_device = hold->parts.one.milli > 0;
+    *one = (struct acre_part){
+        .node = has_device ? ledger->devices[hold->place].node : hold->place,
+        .device = has_device ? hold->place : ACRE_DEVICE_NONE,
+        .milli = hold->parts.one.milli,
+        .mib = hold->parts.one.mib,
+        .cpu_milli = hold->parts.one.cpu_milli,
+        .ram_mib = hold->parts.one.ram_mib,
+        .by_share = hold->parts.one.by_share,
+    };
+    return one;
 }
 
 struct hold *holds_walk(const struct holds *holds, uint32_t *cursor) {
-    while (*cursor < holds->page_count << PAGE_BITS) {
+    while (*cursor < holds->limit) {
         struct hold *hold = record_at(holds, (*cursor)++);
         if (hold->id != 0) {
             return hold;
@@ -199,8 +229,7 @@ uint32_t holds_count(const struct holds *holds) {
 }
 
 size_t holds_bytes(const struct holds *holds) {
-    return sizeof(*holds) + holds->page_capacity * sizeof(*holds->pages) +
-           (size_t)holds->page_count * PAGE_SIZE * sizeof(struct hold) +
+    return sizeof(*holds) + holds->capacity * sizeof(*holds->records) +
            (holds->table_mask + 1) * sizeof(*holds->table) +
            holds->end_capacity * sizeof(*holds->ends) + holds->many_bytes;
 }

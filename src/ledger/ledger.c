@@ -292,13 +292,17 @@ static uint32_t intern_profile(struct acre_ledger *ledger, const struct acre_nod
 
 static void grow_tables(struct acre_ledger *ledger, uint32_t devices) {
     if (ledger->node_count == ledger->node_capacity) {
-        ledger->node_capacity += ACRE_MAX(ledger->node_capacity / 4, 16U);
-        ledger->nodes = acre_realloc(ledger->nodes, ledger->node_capacity, sizeof(*ledger->nodes));
+        uint32_t capacity = ledger->node_capacity + ACRE_MAX(ledger->node_capacity / 8, 16U);
+        ledger->nodes =
+            acre_grow_table(ledger->nodes, ledger->node_count, capacity, sizeof(*ledger->nodes));
+        ledger->node_capacity = capacity;
     }
     if (ledger->device_count + devices > ledger->device_capacity) {
-        ledger->device_capacity += ACRE_MAX(ledger->device_capacity / 4, devices + 64);
-        ledger->devices =
-            acre_realloc(ledger->devices, ledger->device_capacity, sizeof(*ledger->devices));
+        uint32_t capacity =
+            ledger->device_capacity + ACRE_MAX(ledger->device_capacity / 8, devices + 64);
+        ledger->devices = acre_grow_table(ledger->devices, ledger->device_count, capacity,
+                                          sizeof(*ledger->devices));
+        ledger->device_capacity = capacity;
     }
 }
 

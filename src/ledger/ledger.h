@@ -45,8 +45,9 @@ struct acre_allocation {
     uint64_t created_ms;
     uint64_t expires_ms;           /* 0: never */
     uint64_t reservation;          /* drawn on this reservation's devices; 0: none */
-    const struct acre_part *parts; /* valid until the next change of the ledger */
+    const struct acre_part *parts; /* valid until the ledger or this struct changes */
     uint32_t part_count;
+    struct acre_part one_part; /* what `parts` points to when there is one */
 };
 
 #define ACRE_LEDGER_EVENTS(X)                                                                      \

@@ -184,7 +184,7 @@ static int heavier_first(const void *a, const void *b) {
 }
 
 static uint32_t table_home(const struct want *want) {
-    return (uint32_t)acre_hash_bytes(want, sizeof(*want)) & (TABLE_SIZE - 1);
+    return (uint32_t)want_hash(want) & (TABLE_SIZE - 1);
 }
 
 static void table_put(struct mix *mix, uint32_t note) {

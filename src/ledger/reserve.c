@@ -254,7 +254,8 @@ static void calendar_remove(struct calendar *calendar, uint64_t allocation) {
 static void note_drawn(struct acre_ledger *ledger, struct hold *hold, bool taken) {
     struct reservation *reservation = find(ledger, hold->reservation);
     ACRE_ASSERT(reservation != NULL && reservation->drawn != NULL);
-    const struct acre_part *parts = hold_parts(hold);
+    struct acre_part one;
+    const struct acre_part *parts = hold_parts(ledger, hold, &one);
     for (uint32_t i = 0; i < hold->part_count; i++) {
         for (uint32_t j = 0; j < reservation->shown.device_count; j++) {
             if (reservation->shown.devices[j] == parts[i].device) {
@@ -275,7 +276,8 @@ void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken) {
     if (ledger->reservations->calendar_count == 0) {
         return;
     }
-    const struct acre_part *parts = hold_parts(hold);
+    struct acre_part one;
+    const struct acre_part *parts = hold_parts(ledger, hold, &one);
     for (uint32_t i = 0; i < hold->part_count; i++) {
         struct calendar *calendar =
             parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
@@ -300,7 +302,8 @@ static void calendar_begin(struct acre_ledger *ledger, uint32_t device) {
     *calendar = (struct calendar){.device = device};
     uint32_t cursor = 0;
     for (struct hold *hold; (hold = holds_walk(ledger->holds, &cursor)) != NULL;) {
-        const struct acre_part *parts = hold_parts(hold);
+        struct acre_part one;
+        const struct acre_part *parts = hold_parts(ledger, hold, &one);
         for (uint32_t i = 0; i < hold->part_count && hold->reservation == 0; i++) {
             if (parts[i].device == device) {
                 calendar_add(calendar, hold, &parts[i]);
@@ -338,8 +341,9 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
     if (spec->user == 0) {
         return acre_fail(err, ACRE_EINVALID, "user: empty; a reservation is for somebody");
     }
-    if (spec->device_count == 0) {
-        return acre_fail(err, ACRE_EINVALID, "devices: none; name at least one");
+    if (spec->device_count == 0 || spec->device_count > UINT16_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "devices: %u; accepted: 1 to %d", spec->device_count,
+                         UINT16_MAX);
     }
     for (uint32_t i = 0; i < spec->device_count; i++) {
         if (spec->devices[i] >= ledger->device_count) {
@@ -510,8 +514,7 @@ int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservatio
 /* Take the allocation of a reservation whose window has opened. */
 static bool start(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
     struct acre_reservation *shown = &reservation->shown;
-    struct hold *hold = holds_add(ledger->holds, 0, shown->device_count);
-    struct acre_part *parts = hold_parts(hold);
+    struct acre_part *parts = acre_calloc(shown->device_count, sizeof(*parts));
     for (uint32_t i = 0; i < shown->device_count; i++) {
         uint32_t memory = hardware_of(ledger, shown->devices[i])->memory_mib;
         parts[i] = (struct acre_part){
@@ -524,13 +527,15 @@ static bool start(struct acre_ledger *ledger, struct reservation *reservation, u
     }
     if (books_take(ledger, parts, shown->device_count, shown->isolation, shown->milli == 1000,
                    false, NULL) < 0) {
-        holds_remove(ledger->holds, hold); /* tried again at the next tick */
+        free(parts); /* tried again at the next tick */
         return false;
     }
+    struct hold *hold = holds_add(ledger->holds, 0, shown->device_count);
+    hold_set_parts(hold, parts, shown->milli == 1000);
+    free(parts);
     hold->owner = shown->id;
     hold->tenant = shown->user;
     hold->isolation = (uint8_t)shown->isolation;
-    hold->exclusive = shown->milli == 1000;
     hold->status = ACRE_ALLOCATION_ACTIVE;
     hold->created_ms = now_ms;
     hold->expires_ms = shown->end_ms; /* for calendars; its end is noted here, not in hold.c */
@@ -720,7 +725,8 @@ int reserved_place_within(struct acre_ledger *ledger, const struct want *want, u
 int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
                       struct acre_error *err) {
     uint64_t until_ms = expires_ms != 0 ? expires_ms : UINT64_MAX;
-    const struct acre_part *parts = hold_parts(hold);
+    struct acre_part one;
+    const struct acre_part *parts = hold_parts(ledger, hold, &one);
     int r = 0;
     for (uint32_t i = 0; i < hold->part_count && r == 0; i++) {
         struct calendar *calendar =
@@ -734,7 +740,7 @@ int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t ex
                             .milli = parts[i].milli,
                             .mib = parts[i].by_share ? 0 : parts[i].mib,
                             .isolation = hold->isolation,
-                            .whole = hold->exclusive};
+                            .whole = hold_is_exclusive(hold)};
         calendar_remove(calendar, hold->id);
         uint64_t idle = usage_word(hardware, &(struct usage){0});
         uint64_t word = reserved_word(ledger, parts[i].device, idle, until_ms);

@@ -33,6 +33,17 @@ void constraints_destroy(struct constraints *constraints) {
     }
 }
 
+uint64_t want_hash(const struct want *want) {
+    uint64_t words[sizeof(*want) / sizeof(uint64_t)];
+    memcpy(words, want, sizeof(words));
+    uint64_t hash = 0;
+    for (size_t i = 0; i < ACRE_COUNT(words); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 static int compare_ids(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
@@ -114,6 +125,11 @@ static int check_combination(const struct acre_request *request, struct acre_err
                              "request is for nothing; ask for gpus, cpu_milli or ram_mib");
         }
         return 0;
+    }
+    if ((uint64_t)request->replicas * request->gpus > UINT16_MAX) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "replicas x gpus: %u x %u devices; accepted: at most %d in one request",
+                         request->replicas, request->gpus, UINT16_MAX);
     }
     if (request->milli == 0 && request->mib == 0) {
         return acre_fail(err, ACRE_EINVALID,

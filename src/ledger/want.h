@@ -23,6 +23,8 @@ struct want {
 };
 _Static_assert(sizeof(struct want) == 32, "a want has no padding");
 
+uint64_t want_hash(const struct want *want);
+
 /* Check the request against limits and rules and bring it to its shortest form. */
 int want_from(struct acre_ledger *ledger, const struct acre_request *request, struct want *ret_want,
               struct acre_error *err);
