@@ -78,15 +78,13 @@ static uint32_t first_alike(const struct room *room, uint64_t allowed, uint32_t 
 
 /* The strategy's measure of taking `slot`; higher is better. */
 static double measure_slot(const struct acre_ledger *ledger, const struct want *want,
-                           struct room *room, uint32_t slot) {
+                           const struct room *room, const struct mix_view *view, uint32_t slot) {
     uint64_t word = room->words[slot];
     uint64_t after = want_word_after(want, &room->profile->slots[slot], word);
     double measure = 0;
     switch ((enum acre_strategy)want->strategy) {
     case ACRE_STRATEGY_LEAST_WASTE:
-        room->words[slot] = after;
-        measure = mix_worth(ledger->mix, room);
-        room->words[slot] = word;
+        measure = mix_worth_after(ledger->mix, room, view, slot, after);
         break;
     case ACRE_STRATEGY_BEST_FIT:
         measure = -(double)word_milli(after);
@@ -129,7 +127,11 @@ static bool same_as_before(const struct room *room, uint64_t fitting, uint32_t s
 }
 
 static uint32_t choose_one_slot(const struct acre_ledger *ledger, const struct want *want,
-                                uint64_t fitting, struct room *room, double *ret_measure) {
+                                uint64_t fitting, const struct room *room, double *ret_measure) {
+    struct mix_view view;
+    if (want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
+        mix_look(ledger->mix, room, &view);
+    }
     bool in_order =
         want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN;
     uint32_t best = UINT32_MAX;
@@ -139,7 +141,7 @@ static uint32_t choose_one_slot(const struct acre_ledger *ledger, const struct w
         if (!in_order && same_as_before(room, fitting, slot)) {
             continue;
         }
-        double measure = measure_slot(ledger, want, room, slot);
+        double measure = measure_slot(ledger, want, room, &view, slot);
         if (best == UINT32_MAX || measure > best_measure ||
             (measure == best_measure && tie_goes_to(room, slot, best))) {
             best = slot;
@@ -218,8 +220,8 @@ static bool place_member(const struct acre_ledger *ledger, const struct want *wa
     }
     for (uint64_t rest = begun; rest != 0; rest &= rest - 1) {
         uint32_t slot = (uint32_t)__builtin_ctzll(rest);
-        if (want->gpus > 1) {
-            *ret_measure += measure_slot(ledger, want, room, slot);
+        if (want->gpus > 1 && want->strategy != ACRE_STRATEGY_LEAST_WASTE) {
+            *ret_measure += measure_slot(ledger, want, room, NULL, slot);
         }
         room->words[slot] = want_word_after(want, &room->profile->slots[slot], room->words[slot]);
     }

@@ -35,9 +35,9 @@
 #include <string.h>
 
 enum {
-    CLASSES_MAX = 64, /* a bit each in one word; more change nothing measurable */
-    LANES = 16,       /* classes are worked on in steps of so many */
-    NOTES_MAX = 512,  /* wants counted; the lightest half is dropped when they run out */
+    CLASSES_MAX = MIX_CLASSES_MAX,
+    LANES = 16,      /* classes are worked on in steps of so many */
+    NOTES_MAX = 512, /* wants counted; the lightest half is dropped when they run out */
     TABLE_SIZE = 2048,
     HALF_LIFE = 4096, /* arrivals */
     CHECK_EVERY = 64, /* arrivals between looks at whether to freeze anew */
@@ -65,7 +65,7 @@ struct mix {
     /* The frozen mix. */
     uint32_t count;
     struct want wants[CLASSES_MAX];
-    float price[CLASSES_MAX];
+    double part[CLASSES_MAX];                           /* of the requests */
     float cpu_milli[CLASSES_MAX], ram_mib[CLASSES_MAX]; /* of one member */
     float per_cpu[CLASSES_MAX], per_ram[CLASSES_MAX];   /* members per unit, as the mixture uses */
     float per_gpus[CLASSES_MAX];
@@ -74,6 +74,7 @@ struct mix {
     uint64_t *slots;  /* by profile and class: which slots can serve it */
     bool *is_plain;   /* by profile: each class is served by all slots or by none */
     uint64_t *serves; /* by profile: classes it serves, a bit each */
+    float *price;     /* by profile and class: 0 where it is not served */
     uint32_t profile_count;
 };
 
@@ -89,6 +90,7 @@ void mix_destroy(struct mix *mix) {
         free(mix->slots);
         free(mix->is_plain);
         free(mix->serves);
+        free(mix->price);
         free(mix);
     }
 }
@@ -98,8 +100,9 @@ uint32_t mix_epoch(const struct mix *mix) {
 }
 
 size_t mix_bytes(const struct mix *mix) {
-    return sizeof(*mix) + mix->profile_count * (CLASSES_MAX * sizeof(*mix->slots) +
-                                                sizeof(*mix->is_plain) + sizeof(*mix->serves));
+    size_t per_class = sizeof(*mix->slots) + sizeof(*mix->price);
+    return sizeof(*mix) + mix->profile_count * (CLASSES_MAX * per_class + sizeof(*mix->is_plain) +
+                                                sizeof(*mix->serves));
 }
 
 static double size_of(const struct want *want) {
@@ -139,39 +142,92 @@ static void count_members(const struct mix *mix, const struct room *room, uint32
     }
 }
 
-/* K of each class. */
-static void room_for(const struct mix *mix, const struct room *room, uint32_t padded,
-                     float *ret_members) {
-    uint16_t counts[CLASSES_MAX];
-    count_members(mix, room, padded, counts);
+/* Members that CPU and RAM allow, none when there is too little for one. */
+static void limit_members(const struct mix *mix, const struct room *room, uint32_t padded,
+                          float *most) {
     float cpu = (float)room->cpu_free_milli;
     float ram = (float)room->ram_free_mib;
     for (uint32_t k = 0; k < padded; k++) {
-        float members = (float)(int32_t)((float)counts[k] * mix->per_gpus[k]);
         float by_cpu = cpu * mix->per_cpu[k];
         float by_ram = ram * mix->per_ram[k];
-        members = members < by_cpu ? members : by_cpu;
-        members = members < by_ram ? members : by_ram;
         float fits = cpu >= mix->cpu_milli[k] && ram >= mix->ram_mib[k] ? 1.0F : 0.0F;
-        ret_members[k] = members * fits;
+        most[k] = (by_cpu < by_ram ? by_cpu : by_ram) * fits;
     }
 }
 
+/* K of one class. */
+static inline float room_of(const struct mix *mix, uint32_t k, uint16_t count, float most) {
+    float members = (float)(int32_t)((float)count * mix->per_gpus[k]);
+    return members < most ? members : most;
+}
+
+/* Sum of the lanes by halves: a fixed order that vector units like. */
+static double sum_lanes(float *lanes) {
+    for (uint32_t half = LANES / 2; half > 0; half /= 2) {
+        for (uint32_t i = 0; i < half; i++) {
+            lanes[i] += lanes[i + half];
+        }
+    }
+    return (double)lanes[0];
+}
+
+static uint32_t padded_count(const struct mix *mix) {
+    return (mix->count + LANES - 1) / LANES * LANES;
+}
+
+static bool is_worthless(const struct mix *mix, const struct room *room) {
+    return mix->count == 0 || room->profile_index >= mix->profile_count;
+}
+
+void mix_look(const struct mix *mix, const struct room *room, struct mix_view *ret_view) {
+    if (!is_worthless(mix, room)) {
+        count_members(mix, room, padded_count(mix), ret_view->counts);
+        limit_members(mix, room, padded_count(mix), ret_view->most);
+    }
+}
+
+static double view_worth(const struct mix *mix, const struct room *room,
+                         const struct mix_view *view) {
+    const float *price = &mix->price[(size_t)room->profile_index * CLASSES_MAX];
+    float lanes[LANES] = {0};
+    for (uint32_t k = 0; k < padded_count(mix); k += LANES) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            lanes[i] += price[k + i] * room_of(mix, k + i, view->counts[k + i], view->most[k + i]);
+        }
+    }
+    return sum_lanes(lanes);
+}
+
 double mix_worth(const struct mix *mix, const struct room *room) {
-    if (mix->count == 0 || room->profile_index >= mix->profile_count) {
+    if (is_worthless(mix, room)) {
         return 0;
     }
-    float members[CLASSES_MAX];
-    uint32_t padded = (mix->count + LANES - 1) / LANES * LANES;
-    room_for(mix, room, padded, members);
-    for (uint32_t k = 0; k < padded; k++) {
-        members[k] *= mix->price[k];
+    struct mix_view view;
+    mix_look(mix, room, &view);
+    return view_worth(mix, room, &view);
+}
+
+double mix_worth_after(const struct mix *mix, const struct room *room, const struct mix_view *view,
+                       uint32_t slot, uint64_t word) {
+    if (is_worthless(mix, room)) {
+        return 0;
     }
-    double worth = 0;
-    for (uint64_t rest = mix->serves[room->profile_index]; rest != 0; rest &= rest - 1) {
-        worth += (double)members[__builtin_ctzll(rest)];
+    if (!mix->is_plain[room->profile_index] || mix->by_memory != 0) {
+        struct room after = *room;
+        after.words[slot] = word;
+        return mix_worth(mix, &after);
     }
-    return worth;
+    const uint8_t *old = mix->members[word_room(room->words[slot])];
+    const uint8_t *new = mix->members[word_room(word)];
+    const float *price = &mix->price[(size_t)room->profile_index * CLASSES_MAX];
+    float lanes[LANES] = {0};
+    for (uint32_t k = 0; k < padded_count(mix); k += LANES) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            uint16_t count = (uint16_t)(view->counts[k + i] - old[k + i] + new[k + i]);
+            lanes[i] += price[k + i] * room_of(mix, k + i, count, view->most[k + i]);
+        }
+    }
+    return sum_lanes(lanes);
 }
 
 static int heavier_first(const void *a, const void *b) {
@@ -237,6 +293,7 @@ static void match_profiles(struct acre_ledger *ledger, struct mix *mix) {
     mix->slots = acre_realloc(mix->slots, (size_t)count * CLASSES_MAX, sizeof(*mix->slots));
     mix->is_plain = acre_realloc(mix->is_plain, count, sizeof(*mix->is_plain));
     mix->serves = acre_realloc(mix->serves, count, sizeof(*mix->serves));
+    mix->price = acre_realloc(mix->price, (size_t)count * CLASSES_MAX, sizeof(*mix->price));
     mix->profile_count = count;
     for (uint32_t p = 0; p < count; p++) {
         const struct profile *profile = ledger->profiles[p];
@@ -263,7 +320,6 @@ static void freeze_classes(struct mix *mix, const struct sums *sums) {
     mix->by_memory = 0;
     memset(mix->members, 0, sizeof(mix->members));
     memset(mix->per_gpus, 0, sizeof(mix->per_gpus));
-    memset(mix->price, 0, sizeof(mix->price));
     for (uint32_t i = 0; i < mix->note_count && mix->count < CLASSES_MAX; i++) {
         const struct want *want = &mix->notes[i].want;
         if (want->gpus == 0) {
@@ -274,7 +330,7 @@ static void freeze_classes(struct mix *mix, const struct sums *sums) {
         double cpu = cpu_per_milli * size;
         double ram = ram_per_milli * size;
         mix->wants[k] = *want;
-        mix->price[k] = (float)(mix->notes[i].weight / sums->requests);
+        mix->part[k] = mix->notes[i].weight / sums->requests;
         mix->cpu_milli[k] = (float)want->cpu_milli;
         mix->ram_mib[k] = (float)want->ram_mib;
         mix->per_cpu[k] = cpu > 0 ? (float)(1 / cpu) : 1e9F;
@@ -288,10 +344,8 @@ static void freeze_classes(struct mix *mix, const struct sums *sums) {
     }
 }
 
-/* Turn the classes' parts of the requests into prices, by how rare room for them is. */
-static void freeze_prices(struct acre_ledger *ledger, struct mix *mix, double mean) {
-    double room[CLASSES_MAX] = {0};
-    uint32_t padded = (mix->count + LANES - 1) / LANES * LANES;
+/* Members that the whole cluster has room for, class by class; and all its free GPU. */
+static void count_room(struct acre_ledger *ledger, struct mix *mix, double *room) {
     mix->free_then = 0;
     mix->shapes_then = 0;
     for (uint32_t i = 0; i < shapes_limit(ledger->shapes); i++) {
@@ -300,21 +354,33 @@ static void freeze_prices(struct acre_ledger *ledger, struct mix *mix, double me
             continue;
         }
         struct room state;
-        float members[CLASSES_MAX];
+        struct mix_view view;
         room_from_shape(ledger, shape, &state);
-        room_for(mix, &state, padded, members);
+        mix_look(mix, &state, &view);
         mix->shapes_then++;
         mix->free_then += (double)shape->free_milli * shape->node_count;
         for (uint64_t rest = mix->serves[shape->profile]; rest != 0; rest &= rest - 1) {
             uint32_t k = (uint32_t)__builtin_ctzll(rest);
-            room[k] += (double)members[k] * shape->node_count;
+            room[k] += (double)room_of(mix, k, view.counts[k], view.most[k]) * shape->node_count;
         }
     }
+}
+
+/* Turn the classes' parts of the requests into prices, by how rare room for them is. */
+static void freeze_prices(struct acre_ledger *ledger, struct mix *mix, double mean) {
+    double room[CLASSES_MAX] = {0};
+    count_room(ledger, mix, room);
+    memset(mix->price, 0, (size_t)mix->profile_count * CLASSES_MAX * sizeof(*mix->price));
     for (uint32_t k = 0; k < mix->count; k++) {
         double relative = size_of(&mix->wants[k]) > 0 ? size_of(&mix->wants[k]) / mean : 1;
         double open = ACRE_MAX(room[k], 1.0) * relative * mean;
         double rarity = ACRE_MAX(mix->free_then / open - 1, 0.0);
-        mix->price[k] *= (float)(1 + relative * relative * rarity);
+        float price = (float)(mix->part[k] * (1 + relative * relative * rarity));
+        for (uint32_t p = 0; p < mix->profile_count; p++) {
+            if ((mix->serves[p] >> k & 1) != 0) {
+                mix->price[(size_t)p * CLASSES_MAX + k] = price;
+            }
+        }
     }
 }
 

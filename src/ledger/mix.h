@@ -19,6 +19,16 @@ void mix_note(struct acre_ledger *ledger, const struct want *want);
 uint32_t mix_epoch(const struct mix *mix);
 
 double mix_worth(const struct mix *mix, const struct room *room);
+
+/* The same, for one room of which each device in turn is tried in another state. */
+enum { MIX_CLASSES_MAX = 64 }; /* a bit each in one word; more change nothing measurable */
+struct mix_view {
+    float most[MIX_CLASSES_MAX];      /* members that CPU and RAM allow */
+    uint16_t counts[MIX_CLASSES_MAX]; /* members that the devices take */
+};
+void mix_look(const struct mix *mix, const struct room *room, struct mix_view *ret_view);
+double mix_worth_after(const struct mix *mix, const struct room *room, const struct mix_view *view,
+                       uint32_t slot, uint64_t word);
 size_t mix_bytes(const struct mix *mix);
 
 #endif
