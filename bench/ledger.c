@@ -4,20 +4,22 @@
  *
  * A cluster of nodes with 8 devices is filled to 80 % with a mix of shares (tenths of a device,
  * whole ones, pairs), each with CPU and RAM in proportion, by the default strategy. Then, at that
- * load, random allocations are released and new ones made, each call timed by itself with the
- * time-stamp counter. Gangs of 64 whole devices are placed and released in between. The node
- * query runs over the capacity table of the same nodes. */
+ * load, random allocations are released and new ones made, each call timed by itself (less what
+ * reading the clock costs). Gangs of 64 whole devices are placed and released in between. The
+ * best-node query runs over a capacity table of as many nodes. --varied-cpu draws CPU and RAM at
+ * random instead: then nearly every node is in a state of its own, the worst case for the index
+ * (docs/design/003-shapes.md). */
 #include "ledger/ledger.h"
-#include "core/json.h"
-#include "core/opt.h"
+#include "bench.h"
+
 #include "core/rand.h"
+#include "ledger/capacity.h"
 #include "ledger/nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { DEVICES_PER_NODE = 8, GANGS = 200 };
+enum { DEVICES_PER_NODE = 8, GANGS = 200, MEMORY_MIB = 81559 };
 
 struct options {
     uint64_t devices;
@@ -26,50 +28,6 @@ struct options {
     bool varied_cpu;
     bool json;
 };
-
-struct samples {
-    double *ns;
-    size_t count;
-};
-
-static double now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void put_samples(struct acre_json *json, const char *key, struct samples *samples,
-                        double timer_ns) {
-    double sum = 0;
-    for (size_t i = 0; i < samples->count; i++) {
-        samples->ns[i] = samples->ns[i] > timer_ns ? samples->ns[i] - timer_ns : 0;
-        sum += samples->ns[i];
-    }
-    qsort(samples->ns, samples->count, sizeof(*samples->ns), compare_doubles);
-    acre_json_key(json, key);
-    acre_json_object(json);
-    acre_json_put_double(json, "mean", sum / (double)samples->count, 1);
-    acre_json_put_double(json, "p50", samples->ns[samples->count / 2], 1);
-    acre_json_put_double(json, "p999", samples->ns[samples->count * 999 / 1000], 1);
-    acre_json_object_end(json);
-}
-
-/* What one pair of clock readings costs, to be taken off each sample. */
-static double timer_cost_ns(void) {
-    double least = 1e9;
-    for (int i = 0; i < 10000; i++) {
-        double start = now_ns();
-        double taken = now_ns() - start;
-        least = taken < least ? taken : least;
-    }
-    return least;
-}
 
 static void add_nodes(struct acre_ledger *ledger, uint64_t devices) {
     for (uint64_t n = 0; n * DEVICES_PER_NODE < devices; n++) {
@@ -80,7 +38,7 @@ static void add_nodes(struct acre_ledger *ledger, uint64_t devices) {
         for (unsigned d = 0; d < DEVICES_PER_NODE; d++) {
             snprintf(ids[d], sizeof(ids[d]), "GPU-%08x-5d2c-4bd1-9d2f-%012x", (unsigned)n, d);
             specs[d] = (struct acre_device_spec){
-                .id = ids[d], .model = "H100", .vendor = "nvidia", .memory_mib = 81559};
+                .id = ids[d], .model = "H100", .vendor = "nvidia", .memory_mib = MEMORY_MIB};
         }
         struct acre_node_spec spec = {.name = node_name,
                                       .cpu_milli = 128000,
@@ -126,17 +84,17 @@ struct state {
     struct live *live;
     size_t live_count, live_capacity;
     uint64_t used_milli, capacity_milli;
-    struct samples allocate, release, gang;
+    struct bench_times allocate, release, gang;
 };
 
 static bool allocate_one(struct state *state, const struct options *options, bool timed) {
     struct acre_request request = random_request(&state->rand, options);
     uint64_t id;
-    double start = now_ns();
+    double start_ns = bench_now_ns();
     int r = acre_ledger_allocate(state->ledger, &request, 1, &id, NULL);
-    double taken = now_ns() - start;
+    double taken_ns = bench_now_ns() - start_ns;
     if (timed) {
-        state->allocate.ns[state->allocate.count++] = taken;
+        state->allocate.ns[state->allocate.count++] = taken_ns;
     }
     if (r < 0) {
         return false;
@@ -155,9 +113,9 @@ static void release_one(struct state *state) {
     size_t at = acre_rand_below(&state->rand, state->live_count);
     struct live live = state->live[at];
     state->live[at] = state->live[--state->live_count];
-    double start = now_ns();
+    double start_ns = bench_now_ns();
     acre_ledger_release(state->ledger, live.id, ACRE_ALLOCATION_COMPLETED, 1, NULL);
-    state->release.ns[state->release.count++] = now_ns() - start;
+    state->release.ns[state->release.count++] = bench_now_ns() - start_ns;
     state->used_milli -= live.milli;
 }
 
@@ -165,11 +123,11 @@ static void gang_one(struct state *state) {
     struct acre_request request = {
         .replicas = 64, .gpus = 1, .milli = 1000, .cpu_milli = 12000, .ram_mib = 100000};
     uint64_t id;
-    double start = now_ns();
+    double start_ns = bench_now_ns();
     int r = acre_ledger_allocate(state->ledger, &request, 1, &id, NULL);
-    double taken = now_ns() - start;
+    double taken_ns = bench_now_ns() - start_ns;
     if (r == 0) {
-        state->gang.ns[state->gang.count++] = taken;
+        state->gang.ns[state->gang.count++] = taken_ns;
         acre_ledger_release(state->ledger, id, ACRE_ALLOCATION_COMPLETED, 1, NULL);
     }
 }
@@ -196,6 +154,69 @@ static void run_load(struct state *state, const struct options *options) {
             gang_one(state);
         }
     }
+}
+
+/* Reports as the nodes of this cluster would make them, and the best node for random minima. */
+static void time_best_node(const struct options *options, struct acre_rand *rand,
+                           struct acre_json *json) {
+    struct acre_capacity *capacity = acre_capacity_create(ACRE_CAPACITY_LAPSE_MS);
+    uint32_t nodes = (uint32_t)((options->devices + DEVICES_PER_NODE - 1) / DEVICES_PER_NODE);
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct acre_capacity_report report = {
+            .device_count = DEVICES_PER_NODE,
+            .queue_depth = (uint32_t)acre_rand_below(rand, 12),
+            .total_mib = DEVICES_PER_NODE * MEMORY_MIB,
+            .time_ms = 1,
+        };
+        for (uint32_t d = 0; d < DEVICES_PER_NODE; d++) {
+            uint64_t free_mib = acre_rand_below(rand, MEMORY_MIB + 1);
+            report.available_mib += free_mib;
+            report.largest_device_available_mib =
+                ACRE_MAX(report.largest_device_available_mib, free_mib);
+        }
+        int r = acre_capacity_report(capacity, i, &report, 1, NULL);
+        ACRE_ASSERT(r == 0);
+    }
+    struct bench_times times = {acre_calloc(options->operations, sizeof(double)), 0};
+    for (uint64_t i = 0; i < options->operations; i++) {
+        uint32_t node;
+        uint64_t min_mib = acre_rand_below(rand, MEMORY_MIB);
+        double start_ns = bench_now_ns();
+        acre_capacity_best(capacity, min_mib, 1, &node, NULL);
+        times.ns[times.count++] = bench_now_ns() - start_ns;
+    }
+    bench_put_times(json, "best_node_ns", &times, 1);
+    free(times.ns);
+    acre_capacity_destroy(capacity);
+}
+
+static void run(const void *context, struct acre_json *json) {
+    const struct options *options = context;
+    struct state state = {.ledger = acre_ledger_create(NULL)};
+    acre_rand_seed(&state.rand, options->seed);
+    state.capacity_milli = options->devices * 1000;
+    state.allocate.ns = acre_calloc(options->operations, sizeof(double));
+    state.release.ns = acre_calloc(options->operations + options->devices * 10, sizeof(double));
+    state.gang.ns = acre_calloc(GANGS + 1, sizeof(double));
+    add_nodes(state.ledger, options->devices);
+    run_load(&state, options);
+    acre_json_put_u64(json, "devices", options->devices);
+    acre_json_put_u64(json, "nodes", acre_ledger_node_count(state.ledger));
+    acre_json_put_u64(json, "allocations", state.live_count);
+    acre_json_put_double(json, "load", (double)state.used_milli / (double)state.capacity_milli, 4);
+    bench_put_times(json, "allocate_ns", &state.allocate, 1);
+    bench_put_times(json, "release_ns", &state.release, 1);
+    if (state.gang.count > 0) {
+        bench_put_times(json, "gang64_ns", &state.gang, 1);
+    }
+    time_best_node(options, &state.rand, json);
+    acre_json_put_double(json, "bytes_per_device",
+                         (double)acre_ledger_bytes(state.ledger) / (double)options->devices, 1);
+    acre_ledger_destroy(state.ledger);
+    free(state.live);
+    free(state.allocate.ns);
+    free(state.release.ns);
+    free(state.gang.ns);
 }
 
 static const struct acre_opt rows[] = {
@@ -243,53 +264,5 @@ static const struct acre_command command = {
 
 int main(int argc, char **argv) {
     struct options options;
-    struct acre_error err = {0};
-    int positional;
-    struct acre_buf out;
-    acre_buf_init(&out, 1 << 20);
-    int r = acre_opt_parse(&command, argc - 1, argv + 1, &options, &positional, &err);
-    if (r == ACRE_ENOTFOUND) {
-        acre_opt_help(&command, &out);
-        fputs(out.data, stdout);
-        acre_buf_finish(&out);
-        return 0;
-    }
-    if (r < 0) {
-        fprintf(stderr, "ledger: %s\n", err.text);
-        return acre_error_exit(r);
-    }
-    struct state state = {.ledger = acre_ledger_create(NULL)};
-    acre_rand_seed(&state.rand, options.seed);
-    state.capacity_milli = options.devices * 1000;
-    state.allocate.ns = acre_calloc(options.operations, sizeof(double));
-    state.release.ns = acre_calloc(options.operations + options.devices * 10, sizeof(double));
-    state.gang.ns = acre_calloc(GANGS + 1, sizeof(double));
-    double timer_ns = timer_cost_ns();
-    add_nodes(state.ledger, options.devices);
-    run_load(&state, &options);
-
-    struct acre_json json;
-    acre_json_begin(&json, &out, !options.json);
-    acre_json_object(&json);
-    acre_json_put_u64(&json, "devices", options.devices);
-    acre_json_put_u64(&json, "nodes", acre_ledger_node_count(state.ledger));
-    acre_json_put_u64(&json, "allocations", state.live_count);
-    acre_json_put_double(&json, "load", (double)state.used_milli / (double)state.capacity_milli, 4);
-    put_samples(&json, "allocate_ns", &state.allocate, timer_ns);
-    put_samples(&json, "release_ns", &state.release, timer_ns);
-    if (state.gang.count > 0) {
-        put_samples(&json, "gang64_ns", &state.gang, timer_ns);
-    }
-    acre_json_put_double(&json, "bytes_per_device",
-                         (double)acre_ledger_bytes(state.ledger) / (double)options.devices, 1);
-    acre_json_object_end(&json);
-    acre_json_end(&json);
-    puts(out.data);
-    acre_buf_finish(&out);
-    acre_ledger_destroy(state.ledger);
-    free(state.live);
-    free(state.allocate.ns);
-    free(state.release.ns);
-    free(state.gang.ns);
-    return 0;
+    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
 }

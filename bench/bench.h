@@ -1,0 +1,28 @@
+/* bench.h - what the benchmark programs share: options, timing, figures as JSON.
+ *
+ * Programs only, one thread. */
+#ifndef ACRE_BENCH_H
+#define ACRE_BENCH_H
+
+#include "core/json.h"
+#include "core/opt.h"
+
+struct bench_times {
+    double *ns; /* room for as many as will be added */
+    size_t count;
+};
+
+double bench_now_ns(void);
+/* What one pair of clock readings costs: taken off every sample. */
+double bench_clock_ns(void);
+
+/* "key": {"mean", "p50", "p99", "p999", "max"}, each divided by `unit_ns`. Sorts the samples. */
+void bench_put_times(struct acre_json *json, const char *key, struct bench_times *times,
+                     double unit_ns);
+
+/* Parse, run, and print: `run` writes one JSON object's members. Every program takes --json (one
+ * line; indented without). Returns the exit code. */
+int bench_main(const struct acre_command *command, size_t json_flag_offset, int argc, char **argv,
+               void *options, void (*run)(const void *options, struct acre_json *json));
+
+#endif
