@@ -27,14 +27,18 @@ bool acre_capacity_is_stale(const struct acre_capacity_report *report, uint64_t 
     return now_ms > report->time_ms && now_ms - report->time_ms > ACRE_CAPACITY_STALE_MS;
 }
 
+static double score_of(uint64_t available_mib, uint64_t total_mib, uint32_t queue_depth) {
+    double penalty = ACRE_MIN(2.0 * queue_depth, 20.0);
+    double score = (double)available_mib / (double)total_mib * 100 - penalty;
+    return ACRE_MAX(score, 0.0);
+}
+
 double acre_capacity_score(const struct acre_capacity_report *report, uint64_t now_ms) {
     if (!acre_capacity_has(report) || report->total_mib == 0 ||
         acre_capacity_is_stale(report, now_ms)) {
         return 0;
     }
-    double penalty = ACRE_MIN(2.0 * report->queue_depth, 20.0);
-    double score = (double)report->available_mib / (double)report->total_mib * 100 - penalty;
-    return ACRE_MAX(score, 0.0);
+    return score_of(report->available_mib, report->total_mib, report->queue_depth);
 }
 
 static uint32_t divide_up(uint32_t a, uint32_t b) {
@@ -65,44 +69,55 @@ static uint32_t largest_certain(const struct acre_capacity_entry *entry, uint32_
     return ACRE_MIN(largest, available_mib);
 }
 
+static uint32_t available_now(const struct acre_capacity_entry *entry) {
+    return entry->available_mib > entry->reserved_mib ? entry->available_mib - entry->reserved_mib
+                                                      : 0;
+}
+
+static uint32_t largest_now(const struct acre_capacity_entry *entry) {
+    if (entry->reserved_mib == 0) {
+        return entry->largest_mib;
+    }
+    return entry->device_count > 0 ? largest_certain(entry, available_now(entry)) : 0;
+}
+
+static uint32_t queue_now(const struct acre_capacity_entry *entry) {
+    return entry->queue_depth + entry->reserved_count;
+}
+
 struct acre_capacity_report acre_capacity_effective(const struct acre_capacity_entry *entry) {
-    struct acre_capacity_report report = {
+    return (struct acre_capacity_report){
         .device_count = entry->device_count,
-        .queue_depth = entry->queue_depth + entry->reserved_count,
+        .queue_depth = queue_now(entry),
         .backend = entry->backend,
         .total_mib = entry->total_mib,
-        .available_mib = entry->available_mib,
-        .largest_device_available_mib = entry->largest_mib,
+        .available_mib = available_now(entry),
+        .largest_device_available_mib = largest_now(entry),
         .time_ms = entry->time_ms,
     };
-    if (entry->reserved_mib > 0) {
-        uint32_t available_mib = entry->available_mib > entry->reserved_mib
-                                     ? entry->available_mib - entry->reserved_mib
-                                     : 0;
-        report.available_mib = available_mib;
-        report.largest_device_available_mib =
-            entry->device_count > 0 ? largest_certain(entry, available_mib) : 0;
-    }
-    return report;
 }
 
 static uint64_t gpu_key(const void *context, uint32_t node) {
     const struct acre_capacity *capacity = context;
-    struct acre_capacity_report report = acre_capacity_effective(&capacity->entries[node]);
-    return report.largest_device_available_mib << 20 | node;
+    return (uint64_t)largest_now(&capacity->entries[node]) << 20 | node;
 }
 
-/* Everything in an index is fresh, so its age does not matter: asked as of its own time. */
-static struct acre_capacity_rank rank_of(const void *context, uint32_t node) {
-    const struct acre_capacity *capacity = context;
-    struct acre_capacity_report report = acre_capacity_effective(&capacity->entries[node]);
-    return (struct acre_capacity_rank){acre_capacity_score(&report, report.time_ms),
-                                       report.queue_depth, node};
+/* Everything in gpu_index is fresh and has memory free: what is left of the score. */
+static struct acre_capacity_rank gpu_rank(const void *context, uint32_t node) {
+    const struct acre_capacity_entry *entry =
+        &((const struct acre_capacity *)context)->entries[node];
+    double score = score_of(available_now(entry), entry->total_mib, queue_now(entry));
+    return (struct acre_capacity_rank){score, queue_now(entry), node};
 }
 
 static uint64_t cpu_key(const void *context, uint32_t node) {
     (void)context;
     return node;
+}
+
+static struct acre_capacity_rank cpu_rank(const void *context, uint32_t node) {
+    const struct acre_capacity *capacity = context;
+    return (struct acre_capacity_rank){0, queue_now(&capacity->entries[node]), node};
 }
 
 struct acre_capacity *acre_capacity_create(uint64_t lapse_ms) {
@@ -112,9 +127,9 @@ struct acre_capacity *acre_capacity_create(uint64_t lapse_ms) {
     capacity->oldest_pending = ACRE_CAPACITY_NONE;
     capacity->newest_pending = ACRE_CAPACITY_NONE;
     acre_capacity_index_init(&capacity->gpu_index,
-                             (struct acre_capacity_facts){capacity, gpu_key, rank_of});
+                             (struct acre_capacity_facts){capacity, gpu_key, gpu_rank});
     acre_capacity_index_init(&capacity->cpu_index,
-                             (struct acre_capacity_facts){capacity, cpu_key, rank_of});
+                             (struct acre_capacity_facts){capacity, cpu_key, cpu_rank});
     return capacity;
 }
 
@@ -146,23 +161,27 @@ struct acre_capacity_entry *acre_capacity_entry(const struct acre_capacity *capa
     return &capacity->entries[node];
 }
 
-struct acre_capacity_place acre_capacity_place(struct acre_capacity *capacity, uint32_t node) {
+/* The index an entry belongs to as it is now; NULL for none. */
+static struct acre_capacity_index *index_for(struct acre_capacity *capacity, uint32_t node) {
     const struct acre_capacity_entry *entry = &capacity->entries[node];
     if (entry->state != ACRE_CAPACITY_FRESH) {
-        return (struct acre_capacity_place){NULL, 0};
+        return NULL;
     }
     if (entry->device_count == 0) {
-        return (struct acre_capacity_place){&capacity->cpu_index, cpu_key(capacity, node)};
+        return &capacity->cpu_index;
     }
-    if (entry->available_mib <= entry->reserved_mib) {
-        return (struct acre_capacity_place){NULL, 0};
-    }
-    return (struct acre_capacity_place){&capacity->gpu_index, gpu_key(capacity, node)};
+    return available_now(entry) > 0 ? &capacity->gpu_index : NULL;
+}
+
+struct acre_capacity_place acre_capacity_place(struct acre_capacity *capacity, uint32_t node) {
+    struct acre_capacity_index *index = index_for(capacity, node);
+    uint64_t key = index != NULL ? index->facts.key(capacity, node) : 0;
+    return (struct acre_capacity_place){index, key};
 }
 
 void acre_capacity_replace(struct acre_capacity *capacity, uint32_t node,
                            struct acre_capacity_place before) {
-    struct acre_capacity_index *index = acre_capacity_place(capacity, node).index;
+    struct acre_capacity_index *index = index_for(capacity, node);
     if (before.index != NULL && before.index == index) {
         acre_capacity_index_move(index, node, before.key);
         return;

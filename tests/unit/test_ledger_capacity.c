@@ -159,6 +159,13 @@ static void age_counts_from_the_report_not_from_its_arrival(void) {
     CHECK_EQ(acre_capacity_best(capacity, 1, NOW_MS + 150000, &best, NULL), 0);
     CHECK_U64(best, 2);
     CHECK_EQ(acre_capacity_best(capacity, 1, NOW_MS + 150001, &best, NULL), ACRE_ENOFIT);
+    /* A node that reported twice is looked at when the first report would be stale, or later. */
+    uint64_t later_ms = NOW_MS + 200000;
+    must_report(capacity, 5, report_of(1, 100, 90, 0, later_ms), later_ms);
+    must_report(capacity, 5, report_of(1, 100, 90, 0, later_ms + 1000), later_ms + 1000);
+    CHECK_EQ(acre_capacity_best(capacity, 1, later_ms + 121000, &best, NULL), 0);
+    CHECK_U64(best, 5);
+    CHECK_EQ(acre_capacity_best(capacity, 1, later_ms + 121001, &best, NULL), ACRE_ENOFIT);
     acre_capacity_destroy(capacity);
 }
 
