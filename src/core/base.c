@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #define CACHE_LINE_BYTES ((size_t)64)
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HUGE_PAGE_BYTES  ((size_t)2 << 20)
 
 void acre_assert_failed(const char *condition, const char *file, int line, const char *function) {
     fprintf(stderr, "acre: %s:%d: %s: assertion failed: %s\n", file, line, function, condition);
