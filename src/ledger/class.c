@@ -6,8 +6,8 @@
  * Dead shapes are left in the heap and dropped when they reach the top; `known` has a bit per
  * shape that is in the heap, so that one that lives again is not judged twice.
  *
- * Everything starts afresh when ids were recycled (generation), when the log has moved past us,
- * or, for strategies that go by worth, when the mix was frozen anew (epoch). Heaps are kept for
+ * Everything starts afresh when the log has moved past us, or, for strategies that go by worth,
+ * when the mix was frozen anew (epoch). Heaps are kept for
  * the HEAPS_MAX wants used last; a want beyond that costs one look at all shapes. */
 #include "ledger/class.h"
 
@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    HEAPS_MAX = 128, /* wants with a heap; 24 B a shape each */
-    TABLE_SIZE = 512,
+    HEAPS_MAX = 256, /* wants with a heap; 32 B a shape each */
+    TABLE_SIZE = 1024,
 };
 
 enum match { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };
@@ -27,7 +27,8 @@ struct class {
     struct want want;
     bool in_use;
     uint64_t last_used;
-    uint32_t generation, epoch;
+    uint32_t epoch;
+    bool is_judged; /* the heap has begun */
     uint64_t log_seen;
     struct candidate *heap;
     uint32_t heap_count, heap_capacity;
@@ -172,9 +173,9 @@ static void heap_push(struct acre_ledger *ledger, struct class *class, struct ca
     class->heap[at] = new;
 }
 
-static void heap_drop_first(struct acre_ledger *ledger, struct class *class) {
-    struct candidate last = class->heap[--class->heap_count];
-    uint32_t at = 0;
+/* Put `candidate` into the heap from the empty place `at` downwards. */
+static void heap_sink(struct acre_ledger *ledger, struct class *class, uint32_t at,
+                      struct candidate candidate) {
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child >= class->heap_count) {
@@ -184,13 +185,44 @@ static void heap_drop_first(struct acre_ledger *ledger, struct class *class) {
             is_better(ledger, &class->heap[child + 1], &class->heap[child])) {
             child++;
         }
-        if (is_better(ledger, &last, &class->heap[child])) {
+        if (is_better(ledger, &candidate, &class->heap[child])) {
             break;
         }
         class->heap[at] = class->heap[child];
         at = child;
     }
-    class->heap[at] = last;
+    class->heap[at] = candidate;
+}
+
+static void heap_drop_first(struct acre_ledger *ledger, struct class *class) {
+    struct candidate last = class->heap[--class->heap_count];
+    if (class->heap_count > 0) {
+        heap_sink(ledger, class, 0, last);
+    }
+}
+
+static void forget_dead(struct acre_ledger *ledger, struct class *class) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < class->heap_count; i++) {
+        uint32_t id = class->heap[i].shape;
+        if (shapes_get(ledger->shapes, id)->node_count > 0) {
+            class->heap[kept++] = class->heap[i];
+        } else {
+            class->known[id / 64] &= ~(UINT64_C(1) << id % 64);
+        }
+    }
+    class->heap_count = kept;
+    for (uint32_t i = kept / 2; i-- > 0;) {
+        heap_sink(ledger, class, i, class->heap[i]);
+    }
+}
+
+void classes_forget_dead(struct acre_ledger *ledger) {
+    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
+        if (ledger->classes->all[i].in_use) {
+            forget_dead(ledger, &ledger->classes->all[i]);
+        }
+    }
 }
 
 /* Judge one shape; a want for 0 replicas asks how many members would fit (gang.c). */
@@ -225,7 +257,7 @@ static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) 
 static void start_afresh(struct acre_ledger *ledger, struct class *class) {
     class->heap_count = 0;
     memset(class->known, 0, class->known_words * sizeof(*class->known));
-    class->generation = shapes_generation(ledger->shapes);
+    class->is_judged = true;
     class->epoch = mix_epoch(ledger->mix);
     class->log_seen = shapes_log_end(ledger->shapes);
     for (uint32_t id = 0; id < shapes_limit(ledger->shapes); id++) {
@@ -243,8 +275,7 @@ static void catch_up(struct acre_ledger *ledger, struct class *class) {
         class->known_words = 2 * words;
     }
     bool by_worth = class->want.strategy == ACRE_STRATEGY_LEAST_WASTE && class->want.replicas > 0;
-    if (class->generation != shapes_generation(shapes) ||
-        (by_worth && class->epoch != mix_epoch(ledger->mix)) ||
+    if (!class->is_judged || (by_worth && class->epoch != mix_epoch(ledger->mix)) ||
         class->log_seen < shapes_log_begin(shapes)) {
         start_afresh(ledger, class);
         return;

@@ -34,6 +34,8 @@ const struct candidate *class_candidates(struct acre_ledger *ledger, struct clas
 /* want_matches of the class's want for a profile, remembered. */
 bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32_t profile,
                    uint64_t *ret_slots);
+/* Drop dead shapes from all heaps: their ids are about to mean others. */
+void classes_forget_dead(struct acre_ledger *ledger);
 size_t classes_bytes(const struct classes *classes);
 
 #endif

@@ -10,10 +10,12 @@
  * from the old shape and that one word is moved to its place.
  *
  * Sweeping: a dead shape costs memory, a live one is needed. When the dead outnumber the live
- * and a floor of 1024, all dead ones go and the generation is raised; that happens at most once
- * in as many filings as there are live shapes, so its cost per filing is constant. */
+ * by a floor of 1024, the classes forget what they thought of dead ones and these go, before an id
+ * is given again. That happens at most once in as many filings as there are live shapes, so its
+ * cost per filing is constant. */
 #include "ledger/shape.h"
 
+#include "ledger/class.h"
 #include "ledger/reserve.h"
 
 #include <stdlib.h>
@@ -31,7 +33,6 @@ struct shapes {
     uint32_t *table; /* open addressing, id + 1; 0 empty */
     uint32_t table_mask;
     uint32_t count, live;
-    uint32_t generation;
     uint64_t log_end;
     uint64_t log_begin;
     uint32_t log[LOG_LENGTH];
@@ -43,7 +44,6 @@ struct shapes *shapes_create(void) {
     struct shapes *shapes = acre_calloc(1, sizeof(*shapes));
     shapes->table_mask = 1023;
     shapes->table = acre_calloc(shapes->table_mask + 1, sizeof(*shapes->table));
-    shapes->generation = 1;
     return shapes;
 }
 
@@ -88,10 +88,6 @@ uint64_t shapes_log_begin(const struct shapes *shapes) {
 uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position) {
     ACRE_ASSERT(position >= shapes->log_begin && position < shapes->log_end);
     return shapes->log[position & (LOG_LENGTH - 1)];
-}
-
-uint32_t shapes_generation(const struct shapes *shapes) {
-    return shapes->generation;
 }
 
 uint64_t shapes_free_milli(const struct shapes *shapes) {
@@ -168,7 +164,9 @@ static void table_rebuild(struct shapes *shapes, uint32_t size) {
     }
 }
 
-static void sweep(struct shapes *shapes) {
+static void sweep(struct acre_ledger *ledger) {
+    struct shapes *shapes = ledger->shapes;
+    classes_forget_dead(ledger);
     for (uint32_t i = 0; i < shapes->limit; i++) {
         if (shapes->by_id[i] != NULL && shapes->by_id[i]->node_count == 0) {
             shape_free(shapes, shapes->by_id[i]);
@@ -177,7 +175,6 @@ static void sweep(struct shapes *shapes) {
             shapes->count--;
         }
     }
-    shapes->generation++;
     table_rebuild(shapes, shapes->table_mask + 1);
 }
 
@@ -196,9 +193,6 @@ static uint32_t take_id(struct shapes *shapes) {
 
 static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct node *node,
                           const uint64_t *words) {
-    if (shapes->count > 2 * shapes->live + SWEEP_FLOOR) {
-        sweep(shapes);
-    }
     if (2 * (shapes->count + 1) > shapes->table_mask) {
         table_rebuild(shapes, 2 * (shapes->table_mask + 1));
     }
@@ -380,6 +374,9 @@ static void settle_word(struct acre_ledger *ledger, const struct node *node, uin
 }
 
 static void move_node(struct acre_ledger *ledger, uint32_t node, const uint64_t *words) {
+    if (ledger->shapes->count > 2 * ledger->shapes->live + SWEEP_FLOOR) {
+        sweep(ledger);
+    }
     leave_shape(ledger, node);
     enter_shape(ledger, node, shape_find_or_add(ledger->shapes, &ledger->nodes[node], words));
 }

@@ -39,8 +39,6 @@ const struct shape *shapes_get(const struct shapes *shapes, uint32_t id); /* NUL
 uint64_t shapes_log_end(const struct shapes *shapes);
 uint64_t shapes_log_begin(const struct shapes *shapes); /* older entries are gone */
 uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position);
-/* Grows whenever ids may have been given to other shapes: judgements must start afresh. */
-uint32_t shapes_generation(const struct shapes *shapes);
 
 /* Emptier later: by free milli, CPU, RAM, words, profile. <0, 0 (same shape), >0. */
 int shape_compare(const struct shape *a, const struct shape *b);
