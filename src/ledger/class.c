@@ -225,11 +225,19 @@ void classes_forget_dead(struct acre_ledger *ledger) {
     }
 }
 
+/* A quick look: most shapes that cannot serve a want lack something plain. */
+static bool may_serve(const struct want *want, const struct shape *shape) {
+    return shape->cpu_free_milli >= want->cpu_milli && shape->ram_free_mib >= want->ram_mib &&
+           (want->whole ? shape->idle_count >= want->gpus * ACRE_MAX(want->replicas, (uint16_t)1)
+                        : shape->largest_milli >= (want->gpus > 0 ? ACRE_MAX(want->milli, 1U) : 0));
+}
+
 /* Judge one shape; a want for 0 replicas asks how many members would fit (gang.c). */
 static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) {
     const struct shape *shape = shapes_get(ledger->shapes, id);
     uint64_t slots;
-    if (shape == NULL || shape->node_count == 0 || (class->known[id / 64] >> id % 64 & 1) != 0 ||
+    if (shape == NULL || shape->node_count == 0 || !may_serve(&class->want, shape) ||
+        (class->known[id / 64] >> id % 64 & 1) != 0 ||
         !class_matches(ledger, class, shape->profile, &slots)) {
         return;
     }

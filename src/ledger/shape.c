@@ -205,7 +205,10 @@ static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct nod
     shape->device_count = node->device_count;
     memcpy(shape->words, words, words_size);
     for (uint32_t i = 0; i < node->device_count; i++) {
-        shape->free_milli += word_milli(words[i]);
+        uint32_t milli = word_milli(words[i]);
+        shape->free_milli += milli;
+        shape->largest_milli = (uint16_t)ACRE_MAX(shape->largest_milli, milli);
+        shape->idle_count = (uint8_t)(shape->idle_count + (milli == 1000));
     }
     uint32_t id = take_id(shapes);
     shapes->by_id[id] = shape;

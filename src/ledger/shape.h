@@ -15,11 +15,13 @@ struct shape {
     uint32_t profile;
     uint32_t cpu_free_milli;
     uint32_t ram_free_mib;
-    uint32_t free_milli; /* sum over devices */
+    uint32_t free_milli;    /* sum over devices */
+    uint16_t largest_milli; /* free on one device */
+    uint8_t idle_count;     /* devices with all of it free */
+    uint8_t device_count;
     uint32_t node_count;
     uint32_t node_capacity;
-    uint32_t *nodes; /* heap of node indexes */
-    uint8_t device_count;
+    uint32_t *nodes;  /* heap of node indexes */
     uint64_t words[]; /* by slot, descending within a group */
 };
 
