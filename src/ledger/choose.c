@@ -127,11 +127,8 @@ static bool same_as_before(const struct room *room, uint64_t fitting, uint32_t s
 }
 
 static uint32_t choose_one_slot(const struct acre_ledger *ledger, const struct want *want,
-                                uint64_t fitting, const struct room *room, double *ret_measure) {
-    struct mix_view view;
-    if (want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
-        mix_look(ledger->mix, room, &view);
-    }
+                                uint64_t fitting, const struct room *room,
+                                const struct mix_view *view, double *ret_measure) {
     bool in_order =
         want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN;
     uint32_t best = UINT32_MAX;
@@ -141,7 +138,7 @@ static uint32_t choose_one_slot(const struct acre_ledger *ledger, const struct w
         if (!in_order && same_as_before(room, fitting, slot)) {
             continue;
         }
-        double measure = measure_slot(ledger, want, room, &view, slot);
+        double measure = measure_slot(ledger, want, room, view, slot);
         if (best == UINT32_MAX || measure > best_measure ||
             (measure == best_measure && tie_goes_to(room, slot, best))) {
             best = slot;
@@ -192,9 +189,11 @@ static uint64_t island_to_use(const struct room *room, uint64_t fitting, uint32_
     return best;
 }
 
-/* Place one member; updates room, the islands used, and `measure` (of the last device). */
+/* Place one member; updates room, the islands used, and `measure` (of the last device). `view` has
+ * the room's devices in it when the strategy goes by worth. */
 static bool place_member(const struct acre_ledger *ledger, const struct want *want, uint64_t slots,
-                         struct room *room, uint8_t *chosen, uint64_t *used, double *ret_measure) {
+                         struct room *room, struct mix_view *view, uint8_t *chosen, uint64_t *used,
+                         double *ret_measure) {
     if (!host_fits(want, room)) {
         return false;
     }
@@ -204,11 +203,14 @@ static bool place_member(const struct acre_ledger *ledger, const struct want *wa
     if ((uint32_t)__builtin_popcountll(fitting) < want->gpus) {
         return false;
     }
+    if (want->gpus == 1 && want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
+        mix_look_at_host(ledger->mix, room, view);
+    }
     uint64_t begun = 0;
     for (uint32_t i = 0; i < want->gpus; i++) {
         uint32_t slot;
         if (want->gpus == 1) {
-            slot = choose_one_slot(ledger, want, fitting, room, ret_measure);
+            slot = choose_one_slot(ledger, want, fitting, room, view, ret_measure);
         } else {
             slot = tightest_slot(island_to_use(room, fitting, want->gpus - i, begun), room);
         }
@@ -245,10 +247,12 @@ struct before {
 };
 
 static struct before look_before(const struct acre_ledger *ledger, const struct want *want,
-                                 const struct room *room) {
+                                 const struct room *room, struct mix_view *view) {
     struct before before = {.cpu_free_milli = room->cpu_free_milli};
     if (want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
-        before.worth = mix_worth(ledger->mix, room);
+        mix_look_at_devices(ledger->mix, room, view);
+        mix_look_at_host(ledger->mix, room, view);
+        before.worth = mix_worth_as_seen(ledger->mix, room, view);
     }
     for (uint32_t i = 0; i < room->profile->device_count; i++) {
         before.free_milli += word_milli(room->words[i]);
@@ -292,13 +296,17 @@ static struct rank rank_of(const struct acre_ledger *ledger, const struct want *
 static bool place_all(const struct acre_ledger *ledger, const struct want *want, uint64_t slots,
                       uint32_t replicas, struct room *room, uint8_t *chosen,
                       struct rank *ret_rank) {
-    struct before before = look_before(ledger, want, room);
+    struct mix_view view;
+    struct before before = look_before(ledger, want, room, &view);
     uint64_t used = 0;
     double total = 0;
     for (uint32_t i = 0; i < replicas; i++) {
         double measure = 0;
         uint8_t *at = chosen != NULL ? chosen + (size_t)i * want->gpus : NULL;
-        if (!place_member(ledger, want, slots, room, at, &used, &measure)) {
+        if (i > 0 && want->strategy == ACRE_STRATEGY_LEAST_WASTE) {
+            mix_look_at_devices(ledger->mix, room, &view);
+        }
+        if (!place_member(ledger, want, slots, room, &view, at, &used, &measure)) {
             return false;
         }
         total += measure;
@@ -365,7 +373,8 @@ uint32_t choose_capacity(const struct want *want, uint64_t slots, const struct r
     plain.strategy = ACRE_STRATEGY_BEST_FIT;
     uint64_t used = 0;
     double measure = 0;
-    while (members < by_host && place_member(NULL, &plain, slots, &trial, NULL, &used, &measure)) {
+    while (members < by_host &&
+           place_member(NULL, &plain, slots, &trial, NULL, NULL, &used, &measure)) {
         members++;
     }
     return members;

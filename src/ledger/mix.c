@@ -112,13 +112,17 @@ static double size_of(const struct want *want) {
 /* Members of each class that the room's devices take. */
 static void count_members(const struct mix *mix, const struct room *room, uint32_t padded,
                           uint16_t *counts) {
-    memset(counts, 0, padded * sizeof(*counts));
     bool is_plain = mix->is_plain[room->profile_index];
-    for (uint32_t i = 0; i < room->profile->device_count && is_plain; i++) {
-        const uint8_t *members = mix->members[word_room(room->words[i])];
-        for (uint32_t k = 0; k < padded; k++) {
-            counts[k] = (uint16_t)(counts[k] + members[k]);
+    uint32_t devices = is_plain ? room->profile->device_count : 0;
+    for (uint32_t k = 0; k < padded; k += LANES) {
+        uint16_t lanes[LANES] = {0};
+        for (uint32_t i = 0; i < devices; i++) {
+            const uint8_t *members = &mix->members[word_room(room->words[i])][k];
+            for (uint32_t lane = 0; lane < LANES; lane++) {
+                lanes[lane] = (uint16_t)(lanes[lane] + members[lane]);
+            }
         }
+        memcpy(&counts[k], lanes, sizeof(lanes));
     }
     /* Classes that ask for memory, and nodes of mixed devices: one by one. */
     uint64_t rest = mix->serves[room->profile_index] & (is_plain ? mix->by_memory : UINT64_MAX);
@@ -179,15 +183,23 @@ static bool is_worthless(const struct mix *mix, const struct room *room) {
     return mix->count == 0 || room->profile_index >= mix->profile_count;
 }
 
-void mix_look(const struct mix *mix, const struct room *room, struct mix_view *ret_view) {
+void mix_look_at_devices(const struct mix *mix, const struct room *room, struct mix_view *view) {
     if (!is_worthless(mix, room)) {
-        count_members(mix, room, padded_count(mix), ret_view->counts);
-        limit_members(mix, room, padded_count(mix), ret_view->most);
+        count_members(mix, room, padded_count(mix), view->counts);
     }
 }
 
-static double view_worth(const struct mix *mix, const struct room *room,
+void mix_look_at_host(const struct mix *mix, const struct room *room, struct mix_view *view) {
+    if (!is_worthless(mix, room)) {
+        limit_members(mix, room, padded_count(mix), view->most);
+    }
+}
+
+double mix_worth_as_seen(const struct mix *mix, const struct room *room,
                          const struct mix_view *view) {
+    if (is_worthless(mix, room)) {
+        return 0;
+    }
     const float *price = &mix->price[(size_t)room->profile_index * CLASSES_MAX];
     float lanes[LANES] = {0};
     for (uint32_t k = 0; k < padded_count(mix); k += LANES) {
@@ -199,12 +211,10 @@ static double view_worth(const struct mix *mix, const struct room *room,
 }
 
 double mix_worth(const struct mix *mix, const struct room *room) {
-    if (is_worthless(mix, room)) {
-        return 0;
-    }
     struct mix_view view;
-    mix_look(mix, room, &view);
-    return view_worth(mix, room, &view);
+    mix_look_at_devices(mix, room, &view);
+    mix_look_at_host(mix, room, &view);
+    return mix_worth_as_seen(mix, room, &view);
 }
 
 double mix_worth_after(const struct mix *mix, const struct room *room, const struct mix_view *view,
@@ -356,7 +366,8 @@ static void count_room(struct acre_ledger *ledger, struct mix *mix, double *room
         struct room state;
         struct mix_view view;
         room_from_shape(ledger, shape, &state);
-        mix_look(mix, &state, &view);
+        mix_look_at_devices(mix, &state, &view);
+        mix_look_at_host(mix, &state, &view);
         mix->shapes_then++;
         mix->free_then += (double)shape->free_milli * shape->node_count;
         for (uint64_t rest = mix->serves[shape->profile]; rest != 0; rest &= rest - 1) {

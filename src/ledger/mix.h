@@ -20,13 +20,17 @@ uint32_t mix_epoch(const struct mix *mix);
 
 double mix_worth(const struct mix *mix, const struct room *room);
 
-/* The same, for one room of which each device in turn is tried in another state. */
+/* The same in steps, for one room that is tried with less CPU and RAM, or with one device after
+ * the other in another state. */
 enum { MIX_CLASSES_MAX = 64 }; /* a bit each in one word; more change nothing measurable */
 struct mix_view {
     float most[MIX_CLASSES_MAX];      /* members that CPU and RAM allow */
     uint16_t counts[MIX_CLASSES_MAX]; /* members that the devices take */
 };
-void mix_look(const struct mix *mix, const struct room *room, struct mix_view *ret_view);
+void mix_look_at_devices(const struct mix *mix, const struct room *room, struct mix_view *view);
+void mix_look_at_host(const struct mix *mix, const struct room *room, struct mix_view *view);
+double mix_worth_as_seen(const struct mix *mix, const struct room *room,
+                         const struct mix_view *view);
 double mix_worth_after(const struct mix *mix, const struct room *room, const struct mix_view *view,
                        uint32_t slot, uint64_t word);
 size_t mix_bytes(const struct mix *mix);

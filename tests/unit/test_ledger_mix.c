@@ -352,7 +352,9 @@ static void worth_after_is_the_worth_of_the_room_after(void) {
             room.words[d] = word_make(milli, milli, 0, room.profile->slots[d].memory_mib, 0);
         }
         room.cpu_free_milli = (uint32_t)acre_rand_below(&rand, 128001);
-        mix_look(ledger->mix, &room, &view);
+        mix_look_at_devices(ledger->mix, &room, &view);
+        mix_look_at_host(ledger->mix, &room, &view);
+        CHECK_NEAR(mix_worth_as_seen(ledger->mix, &room, &view), mix_worth(ledger->mix, &room), 0);
         uint32_t slot = (uint32_t)acre_rand_below(&rand, devices);
         uint32_t milli = (uint32_t)acre_rand_below(&rand, 1001);
         uint64_t word = word_make(milli, milli, 0, room.profile->slots[slot].memory_mib, 0);
