@@ -186,7 +186,7 @@ static void known_clusters_end_as_worked_out(void) {
         {"any of the models", NODES "a,1,1,1,X\nb,1,1,1,Y\nc,1,1,1,Z\nd,1,1,1,\n",
          TASKS "0,0,1,1000,Z|X\n", 50, 50},
         {"a model nobody has", NODES "a,1,1,1,X\nb,1,1,1,\n", TASKS "0,0,1,1000,Q\n", 0, 0},
-        {"nodes without a GPU count for nothing", NODES "a,1,1,1,\nb,9,9,0,\n",
+        {"nodes without a GPU count for nothing", NODES "c,9,9,0,\na,1,1,1,\nb,9,9,0,\n",
          TASKS "0,0,1,1000,\n", 100, 100},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
