@@ -84,16 +84,42 @@ static void print_json(const struct run *runs, size_t count, struct acre_buf *ou
     acre_buf_putc(out, '\n');
 }
 
+static void put_spread_cells(struct acre_table *table, const struct acre_packing_spread *spread) {
+    char text[32];
+    snprintf(text, sizeof(text), "%.2f", spread->mean);
+    acre_table_cell(table, ACRE_COLOUR_BOLD, text);
+    snprintf(text, sizeof(text), "%.2f-%.2f", spread->min, spread->max);
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+}
+
 static void print_table(const struct run *runs, size_t count, struct acre_buf *out) {
-    acre_buf_printf(out, "%-20s  %5s  %28s  %28s  %7s\n", "strategy", "seeds",
-                    "allocated % at 100 % (min-max)", "at the end (min-max)", "wall s");
+    static const struct acre_table_column columns[] = {
+        {.heading = "STRATEGY"},
+        {.heading = "SEEDS", .right = true, .rank = 2},
+        {.heading = "AT 100 %", .right = true},
+        {.heading = "MIN-MAX", .right = true},
+        {.heading = "AT END", .right = true},
+        {.heading = "MIN-MAX", .right = true},
+        {.heading = "WALL", .right = true, .rank = 1},
+    };
+    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
     for (size_t i = 0; i < count; i++) {
         const struct acre_packing_result *result = &runs[i].result;
-        acre_buf_printf(out, "%-20s  %5u  %12.2f (%6.2f-%6.2f)     %10.2f (%6.2f-%6.2f)   %7.2f\n",
-                        result->strategy, result->seeds, result->at_100.mean, result->at_100.min,
-                        result->at_100.max, result->end.mean, result->end.min, result->end.max,
-                        runs[i].wall_s);
+        char text[32];
+        acre_table_row(table);
+        acre_table_cell(table, ACRE_COLOUR_NONE, result->strategy);
+        snprintf(text, sizeof(text), "%u", result->seeds);
+        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+        put_spread_cells(table, &result->at_100);
+        put_spread_cells(table, &result->end);
+        snprintf(text, sizeof(text), "%.2f s", runs[i].wall_s);
+        acre_table_cell(table, ACRE_COLOUR_NONE, text);
     }
+    acre_buf_puts(out,
+                  "% of GPU capacity allocated when 100 % had been asked for, and at the end\n\n");
+    acre_table_print(table, &term, out);
+    acre_table_destroy(table);
 }
 
 static int write_plot(const char *path, const struct run *runs, size_t count,
@@ -105,9 +131,8 @@ static int write_plot(const char *path, const struct run *runs, size_t count,
     struct acre_buf svg;
     acre_buf_init(&svg, OUTPUT_MAX_BYTES);
     int r = acre_packing_plot(results, count, &svg);
-    if (r == 0) {
-        r = acre_file_write(path, svg.data, svg.length, err);
-    }
+    r = r < 0 ? acre_fail(err, r, "--plot: the picture is longer than %zu bytes", svg.max)
+              : acre_file_write(path, svg.data, svg.length, err);
     acre_buf_finish(&svg);
     return r;
 }
@@ -171,11 +196,11 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     size_t count = 0;
     int r = run_all(trace, options, runs, &count, &err);
     acre_trace_destroy(trace);
-    if (r == 0 && options->plot != NULL) {
-        r = write_plot(options->plot, runs, count, &err);
-    }
     if (r < 0) {
         return acre_cli_fail(&err);
+    }
+    if (options->plot != NULL) {
+        r = write_plot(options->plot, runs, count, &err);
     }
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
@@ -186,7 +211,7 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     }
     int code = acre_cli_write(&out);
     acre_buf_finish(&out);
-    return code;
+    return r < 0 ? acre_cli_fail(&err) : code; /* minutes of work are shown, picture or not */
 }
 
 static const struct acre_opt packing_rows[] = {
@@ -245,21 +270,21 @@ static const struct packing_options packing_defaults = {
 
 const struct acre_command acre_command_simulate_packing = {
     .name = "simulate packing",
-    .summary = "how full a cluster gets before tasks no longer fit, by strategy",
+    .summary = "how full a cluster gets, by placement strategy",
     .usage = "acre simulate packing --nodes FILE --tasks FILE [options]",
-    .details =
-        "Replays the packing experiment of the FGD paper (ATC'23): for each seed, the whole task\n"
-        "list plus random clones, or minus random removals, up to 130 % of the GPU capacity,\n"
-        "shuffled; tasks arrive once, none leaves, one that does not fit is skipped. Reported is\n"
-        "the share of GPU capacity allocated when 100 % of it had been asked for, and at the end.\n"
-        "\n"
-        "Strategies: least-fragmentation (the default), first-fit, tightest, worst-fit,\n"
-        "round-robin and load-balanced are the ledger's own; best-fit, fgd and random are the\n"
-        "rules published with the experiment, for comparison.\n"
-        "\n"
-        "Example:\n"
-        "  acre simulate packing --nodes examples/small-nodes.csv \\\n"
-        "      --tasks examples/small-tasks.csv --strategy least-fragmentation,fgd,best-fit\n",
+    .details = "Replays the packing experiment of the FGD paper (ATC'23): for each seed, the\n"
+               "whole task list plus random clones, or minus random removals, up to 130 % of the\n"
+               "GPU capacity, shuffled; tasks arrive once, none leaves, one that does not fit is\n"
+               "skipped. Reported is the share of GPU capacity allocated when 100 % of it had\n"
+               "been asked for, and at the end.\n"
+               "\n"
+               "Strategies: least-fragmentation (the default), first-fit, tightest, worst-fit,\n"
+               "round-robin and load-balanced are the ledger's own; best-fit, fgd and random are\n"
+               "the rules published with the experiment, for comparison.\n"
+               "\n"
+               "Example:\n"
+               "  acre simulate packing --nodes examples/small-nodes.csv \\\n"
+               "      --tasks examples/small-tasks.csv -s least-fragmentation,fgd,best-fit\n",
     .options = packing_rows,
     .option_count = ACRE_COUNT(packing_rows),
     .run = run_packing,

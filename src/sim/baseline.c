@@ -23,6 +23,7 @@ enum { DEVICES_MAX = 64 };
 #define SPEC_CPU_MILLI 128000.0 /* the largest node of the published experiment */
 #define SPEC_GPU_MILLI 8000.0
 #define TYPICAL_PART   0.95
+#define DOES_NOT_FIT   INT32_MIN /* a node larger than that scores below 0 */
 
 struct host {
     uint32_t cpu_milli;
@@ -35,7 +36,7 @@ struct host {
 
 struct kept {
     uint32_t version; /* of the host when scored, + 1 */
-    int32_t score;    /* -1: does not fit */
+    int32_t score;    /* or DOES_NOT_FIT */
     uint32_t device;
 };
 
@@ -144,7 +145,7 @@ static int32_t score_fgd(const struct baseline *self, struct host *host,
                          const struct acre_trace_task *task, uint32_t *ret_device) {
     bool is_share = task->gpus == 1 && task->milli < 1000;
     double before = fragmentation(self, host);
-    int32_t best = -1;
+    int32_t best = DOES_NOT_FIT;
     for (uint32_t d = 0; d < (is_share ? host->gpus : 1); d++) {
         if (is_share && host->free_milli[d] < task->milli) {
             continue;
@@ -169,12 +170,12 @@ static bool place_by_score(void *context, const struct acre_trace_task *task) {
     for (uint32_t i = 0; i < self->trace->node_count; i++) {
         struct host *host = &self->hosts[i];
         if (kept[i].version != host->version + 1) {
-            kept[i] = (struct kept){.version = host->version + 1, .score = -1};
+            kept[i] = (struct kept){.version = host->version + 1, .score = DOES_NOT_FIT};
             if (fits(host, task)) {
                 kept[i].score = self->score(self, host, task, &kept[i].device);
             }
         }
-        if (kept[i].score > (best != NULL ? best->score : -1)) {
+        if (kept[i].score > (best != NULL ? best->score : DOES_NOT_FIT)) {
             best = &kept[i];
         }
     }
@@ -300,22 +301,19 @@ static void baseline_destroy(void *context) {
 }
 
 const struct packer packer_best_fit = {
-    .name = "best-fit",
-    .meaning = "as published: least CPU and GPU left on the node",
+    .about = {"best-fit", "as published: least CPU and GPU left on the node"},
     .create = baseline_create,
     .place = place_by_score,
     .destroy = baseline_destroy,
 };
 const struct packer packer_fgd = {
-    .name = "fgd",
-    .meaning = "as published: steepest fall of fragmentation (ATC'23)",
+    .about = {"fgd", "as published: steepest fall of fragmentation (ATC'23)"},
     .create = baseline_create,
     .place = place_by_score,
     .destroy = baseline_destroy,
 };
 const struct packer packer_random = {
-    .name = "random",
-    .meaning = "as published: any node that fits",
+    .about = {"random", "as published: any node that fits"},
     .create = baseline_create,
     .place = place_at_random,
     .destroy = baseline_destroy,

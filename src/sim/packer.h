@@ -2,11 +2,10 @@
 #ifndef ACRE_SIM_PACKER_H
 #define ACRE_SIM_PACKER_H
 
-#include "sim/trace.h"
+#include "sim/packing.h"
 
 struct packer {
-    const char *name;
-    const char *meaning;
+    struct acre_packing_strategy about;
     enum acre_strategy strategy; /* of the ledger's packers */
     void *(*create)(const struct acre_trace *trace, const struct packer *packer, uint64_t seed);
     bool (*place)(void *self, const struct acre_trace_task *task);

@@ -1,4 +1,8 @@
-/* packing.c - the experiment's tasks, its arrivals and its figures. */
+/* packing.c - the experiment's tasks, its arrivals and its figures.
+ *
+ * A strategy is a row: how to build a cluster from the trace, how to place one task on it. The
+ * arrivals are indexes into the trace's tasks, drawn and shuffled by the seed alone, so that every
+ * strategy sees the same ones. */
 #include "sim/packing.h"
 
 #include "core/rand.h"
@@ -9,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INFLATION_PCT = 130, PROGRESS_EVERY = 256 };
+enum {
+    INFLATION_PCT = 130,
+    PROGRESS_EVERY = 256,
+    ARRIVALS_MAX = 16 << 20, /* four times the longest list; 64 MiB of indexes */
+};
 
 /* The real ledger. Device memory is left unknown: the traces do not have it. */
 struct ledger_packer {
@@ -69,7 +77,9 @@ static bool ledger_place(void *context, const struct acre_trace_task *task) {
         request.models[i] = self->names[task->models[i]];
     }
     uint64_t id;
-    return acre_ledger_allocate(self->ledger, &request, 0, &id, NULL) == 0;
+    int r = acre_ledger_allocate(self->ledger, &request, 0, &id, NULL);
+    ACRE_ASSERT(r == 0 || r == ACRE_ENOFIT); /* so were the tasks */
+    return r == 0;
 }
 
 static void ledger_destroy(void *context) {
@@ -80,7 +90,7 @@ static void ledger_destroy(void *context) {
 }
 
 #define LEDGER_PACKER(name, meaning, strategy)                                                     \
-    { name, meaning, strategy, ledger_create, ledger_place, ledger_destroy }
+    { {name, meaning}, strategy, ledger_create, ledger_place, ledger_destroy }
 
 static const struct packer ledger_packers[] = {
     LEDGER_PACKER("least-fragmentation", "Acre's default: keeps most room usable for the mix",
@@ -99,74 +109,105 @@ static const struct packer *const packers[] = {
     &packer_best_fit,   &packer_fgd,        &packer_random,
 };
 
-const struct acre_packing_strategy *acre_packing_strategies(void) {
-    static struct acre_packing_strategy rows[ACRE_COUNT(packers) + 1];
-    for (size_t i = 0; i < ACRE_COUNT(packers); i++) {
-        rows[i] = (struct acre_packing_strategy){packers[i]->name, packers[i]->meaning};
-    }
-    return rows;
+const struct acre_packing_strategy *acre_packing_strategy(size_t index) {
+    return index < ACRE_COUNT(packers) ? &packers[index]->about : NULL;
 }
 
 static uint64_t task_milli(const struct acre_trace_task *task) {
     return (uint64_t)task->gpus * task->milli;
 }
 
-/* Indexes of the tasks in order of arrival. */
-static uint32_t *draw_arrivals(const struct acre_trace *trace, struct acre_rand *rand,
-                               uint32_t *ret_count) {
-    uint64_t target = trace->gpu_milli * INFLATION_PCT / 100;
+struct arrivals {
+    uint32_t *tasks; /* indexes, in order of arrival */
+    uint32_t count;
+};
+
+static int add_clones(const struct acre_trace *trace, struct acre_rand *rand,
+                      uint64_t missing_milli, struct arrivals *arrivals, struct acre_error *err) {
+    uint32_t capacity = arrivals->count;
     uint64_t sum = 0;
-    uint32_t count = trace->task_count;
-    uint32_t capacity = 2 * count;
-    uint32_t *arrivals = acre_calloc(capacity, sizeof(*arrivals));
-    for (uint32_t i = 0; i < count; i++) {
-        arrivals[i] = i;
-        sum += task_milli(&trace->tasks[i]);
-    }
-    while (sum < target) {
-        if (count == capacity) {
+    while (sum < missing_milli) {
+        if (arrivals->count == ARRIVALS_MAX) {
+            return acre_fail(err, ACRE_ELIMIT,
+                             "the tasks ask for too little: %d of them make less than %d %% of the "
+                             "cluster's GPUs",
+                             ARRIVALS_MAX, INFLATION_PCT);
+        }
+        if (arrivals->count == capacity) {
             capacity *= 2;
-            arrivals = acre_realloc(arrivals, capacity, sizeof(*arrivals));
+            arrivals->tasks = acre_realloc(arrivals->tasks, capacity, sizeof(*arrivals->tasks));
         }
         uint32_t clone = (uint32_t)acre_rand_below(rand, trace->task_count);
-        arrivals[count++] = clone;
+        arrivals->tasks[arrivals->count++] = clone;
         sum += task_milli(&trace->tasks[clone]);
     }
-    while (sum > target) {
-        uint32_t at = (uint32_t)acre_rand_below(rand, count);
-        uint64_t milli = task_milli(&trace->tasks[arrivals[at]]);
-        if (sum - milli < target) {
-            break;
-        }
-        sum -= milli;
-        arrivals[at] = arrivals[--count];
-    }
-    acre_rand_shuffle(rand, arrivals, count, sizeof(*arrivals));
-    *ret_count = count;
-    return arrivals;
+    return 0;
 }
 
-/* One seed; fills the curve in % and returns the end. */
-static double run_seed(const struct acre_trace *trace, const struct packer *packer,
-                       const struct acre_packing_options *options, uint32_t number, double *curve) {
+/* Until the next one to go would be one too many. */
+static void remove_some(const struct acre_trace *trace, struct acre_rand *rand,
+                        uint64_t surplus_milli, struct arrivals *arrivals) {
+    while (surplus_milli > 0) {
+        uint32_t at = (uint32_t)acre_rand_below(rand, arrivals->count);
+        uint64_t milli = task_milli(&trace->tasks[arrivals->tasks[at]]);
+        if (milli > surplus_milli) {
+            return;
+        }
+        surplus_milli -= milli;
+        arrivals->tasks[at] = arrivals->tasks[--arrivals->count];
+    }
+}
+
+static int draw_arrivals(const struct acre_trace *trace, struct acre_rand *rand,
+                         struct arrivals *ret_arrivals, struct acre_error *err) {
+    uint64_t target = trace->gpu_milli * INFLATION_PCT / 100;
+    uint64_t sum = 0;
+    struct arrivals arrivals = {acre_calloc(trace->task_count, sizeof(*arrivals.tasks)),
+                                trace->task_count};
+    for (uint32_t i = 0; i < arrivals.count; i++) {
+        arrivals.tasks[i] = i;
+        sum += task_milli(&trace->tasks[i]);
+    }
+    int r = 0;
+    if (sum < target) {
+        r = add_clones(trace, rand, target - sum, &arrivals, err);
+    } else {
+        remove_some(trace, rand, sum - target, &arrivals);
+    }
+    if (r < 0) {
+        free(arrivals.tasks);
+        return r;
+    }
+    acre_rand_shuffle(rand, arrivals.tasks, arrivals.count, sizeof(*arrivals.tasks));
+    *ret_arrivals = arrivals;
+    return 0;
+}
+
+/* One seed; fills the curve, in %. */
+static int run_seed(const struct acre_trace *trace, const struct packer *packer,
+                    const struct acre_packing_options *options, uint32_t number, double *curve,
+                    double *ret_end, struct acre_error *err) {
     struct acre_rand rand;
     uint64_t seed = options->first_seed + number;
     acre_rand_seed(&rand, seed);
-    uint32_t count;
-    uint32_t *arrivals = draw_arrivals(trace, &rand, &count);
+    struct arrivals arrivals;
+    int r = draw_arrivals(trace, &rand, &arrivals, err);
+    if (r < 0) {
+        return r;
+    }
     void *self = packer->create(trace, packer, seed);
     uint64_t arrived = 0;
     uint64_t allocated = 0;
     uint32_t filled = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct acre_trace_task *task = &trace->tasks[arrivals[i]];
+    for (uint32_t i = 0; i < arrivals.count; i++) {
+        const struct acre_trace_task *task = &trace->tasks[arrivals.tasks[i]];
         arrived += task_milli(task);
         allocated += packer->place(self, task) ? task_milli(task) : 0;
         while (filled < ACRE_PACKING_CURVE && arrived * 100 >= filled * trace->gpu_milli) {
             curve[filled++] = 100.0 * (double)allocated / (double)trace->gpu_milli;
         }
-        if (options->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == count)) {
-            options->progress(options->context, number, i + 1, count);
+        if (options->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == arrivals.count)) {
+            options->progress(options->context, number, i + 1, arrivals.count);
         }
     }
     double end = 100.0 * (double)allocated / (double)trace->gpu_milli;
@@ -174,8 +215,9 @@ static double run_seed(const struct acre_trace *trace, const struct packer *pack
         curve[filled++] = end;
     }
     packer->destroy(self);
-    free(arrivals);
-    return end;
+    free(arrivals.tasks);
+    *ret_end = end;
+    return 0;
 }
 
 static void spread_add(struct acre_packing_spread *spread, double value, uint32_t number,
@@ -188,12 +230,12 @@ static void spread_add(struct acre_packing_spread *spread, double value, uint32_
 static const struct packer *find_packer(const char *name, struct acre_error *err) {
     char accepted[256] = "";
     for (size_t i = 0; i < ACRE_COUNT(packers); i++) {
-        if (strcmp(packers[i]->name, name) == 0) {
+        if (strcmp(packers[i]->about.name, name) == 0) {
             return packers[i];
         }
         size_t used = strlen(accepted);
         snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i > 0 ? ", " : "",
-                 packers[i]->name);
+                 packers[i]->about.name);
     }
     char shown[80];
     acre_fail(err, ACRE_EINVALID, "strategy: '%s' is not known; accepted: %s",
@@ -208,10 +250,14 @@ int acre_packing_run(const struct acre_trace *trace, const struct acre_packing_o
     if (packer == NULL) {
         return ACRE_EINVALID;
     }
-    struct acre_packing_result result = {.strategy = packer->name, .seeds = options->seeds};
+    struct acre_packing_result result = {.strategy = packer->about.name, .seeds = options->seeds};
     for (uint32_t number = 0; number < options->seeds; number++) {
         double curve[ACRE_PACKING_CURVE];
-        double end = run_seed(trace, packer, options, number, curve);
+        double end;
+        int r = run_seed(trace, packer, options, number, curve, &end, err);
+        if (r < 0) {
+            return r;
+        }
         spread_add(&result.at_100, curve[100], number, options->seeds);
         spread_add(&result.end, end, number, options->seeds);
         for (uint32_t i = 0; i < ACRE_PACKING_CURVE; i++) {

@@ -3,7 +3,7 @@
  * The experiment of "Beware of Fragmentation" (ATC'23): per seed, the whole task list plus random
  * clones, or minus random removals, until the GPU requests sum to 130 % of the cluster's GPUs;
  * shuffled; none leaves; one that does not fit is skipped but has arrived. Pure but for the
- * progress call; the placements are the ledger's own, or a published rule's (baseline.h). */
+ * progress call; the placements are the ledger's own, or a published rule's (baseline.c). */
 #ifndef ACRE_SIM_PACKING_H
 #define ACRE_SIM_PACKING_H
 
@@ -12,7 +12,7 @@
 enum { ACRE_PACKING_CURVE = 131 }; /* allocated % at 0 ... 130 % arrived */
 
 struct acre_packing_options {
-    const char *strategy; /* one of acre_packing_strategies */
+    const char *strategy; /* one of acre_packing_strategy */
     uint32_t seeds;
     uint64_t first_seed;
     void (*progress)(void *context, uint32_t seed, uint32_t arrived, uint32_t tasks);
@@ -31,14 +31,15 @@ struct acre_packing_result {
     double curve[ACRE_PACKING_CURVE];  /* mean over seeds */
 };
 
-/* The strategies by name, with what they do; NULL-terminated by name. */
+/* The strategies, from 0 on; NULL past the last. */
 struct acre_packing_strategy {
     const char *name;
     const char *meaning;
 };
-const struct acre_packing_strategy *acre_packing_strategies(void);
+const struct acre_packing_strategy *acre_packing_strategy(size_t index);
 
-/* ACRE_EINVALID: unknown strategy. */
+/* ACRE_EINVALID: unknown strategy. ACRE_ELIMIT: the tasks ask for so little that millions of
+ * clones would not fill the cluster. */
 int acre_packing_run(const struct acre_trace *trace, const struct acre_packing_options *options,
                      struct acre_packing_result *ret_result, struct acre_error *err);
 

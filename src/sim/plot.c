@@ -1,5 +1,6 @@
 /* plot.c - SVG by hand. Both axes begin a little below the worst result: until there, all that
- * arrives is allocated, and the curves are one. */
+ * arrives is allocated, and the curves are one. Where they are not, the axis of the allocated part
+ * begins below the lowest value. */
 #include "sim/plot.h"
 
 enum { WIDTH = 800, HEIGHT = 460, LEFT = 60, RIGHT = 215, TOP = 30, BOTTOM = 50 };
@@ -8,21 +9,31 @@ enum { X_TO = 130, Y_TO = 100, MARGIN_PCT = 3, TICK_PCT = 5 };
 static const char *const colours[] = {"#0b6e4f", "#c1440e", "#2b59c3", "#8f2d8c",
                                       "#b8860b", "#00798c", "#6b705c", "#d81159"};
 
-/* Where both axes begin: a multiple of the tick. */
-static int axes_begin(const struct acre_packing_result *results, size_t count) {
+/* Where the axes begin, in multiples of the tick. */
+struct origin {
+    int x, y;
+};
+
+static struct origin find_origin(const struct acre_packing_result *results, size_t count) {
     double least = Y_TO - TICK_PCT;
     for (size_t i = 0; i < count; i++) {
         least = ACRE_MIN(least, results[i].at_100.mean - MARGIN_PCT);
     }
-    return (int)ACRE_MAX(least, 0.0) / TICK_PCT * TICK_PCT;
+    struct origin from = {.x = (int)ACRE_MAX(least, 0.0) / TICK_PCT * TICK_PCT};
+    double lowest = from.x;
+    for (size_t i = 0; i < count; i++) { /* a curve only rises */
+        lowest = ACRE_MIN(lowest, results[i].curve[from.x]);
+    }
+    from.y = (int)lowest / TICK_PCT * TICK_PCT;
+    return from;
 }
 
-static double x_of(int from, double arrived_pct) {
-    return LEFT + (arrived_pct - from) * (WIDTH - LEFT - RIGHT) / (X_TO - from);
+static double x_of(struct origin from, double arrived_pct) {
+    return LEFT + (arrived_pct - from.x) * (WIDTH - LEFT - RIGHT) / (X_TO - from.x);
 }
 
-static double y_of(int from, double allocated_pct) {
-    return HEIGHT - BOTTOM - (allocated_pct - from) * (HEIGHT - TOP - BOTTOM) / (Y_TO - from);
+static double y_of(struct origin from, double allocated_pct) {
+    return HEIGHT - BOTTOM - (allocated_pct - from.y) * (HEIGHT - TOP - BOTTOM) / (Y_TO - from.y);
 }
 
 static void put_line(struct acre_buf *out, double x1, double y1, double x2, double y2,
@@ -31,15 +42,15 @@ static void put_line(struct acre_buf *out, double x1, double y1, double x2, doub
                     y2, style);
 }
 
-static void put_axes(struct acre_buf *out, int from) {
-    for (int x = from; x <= X_TO; x += TICK_PCT) {
-        put_line(out, x_of(from, x), y_of(from, from), x_of(from, x), y_of(from, Y_TO),
+static void put_axes(struct acre_buf *out, struct origin from) {
+    for (int x = from.x; x <= X_TO; x += TICK_PCT) {
+        put_line(out, x_of(from, x), y_of(from, from.y), x_of(from, x), y_of(from, Y_TO),
                  x == 100 ? "stroke=\"#999\" stroke-dasharray=\"4 3\"" : "stroke=\"#eee\"");
         acre_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
                         x_of(from, x), HEIGHT - BOTTOM + 18, x);
     }
-    for (int y = from; y <= Y_TO; y += TICK_PCT) {
-        put_line(out, x_of(from, from), y_of(from, y), x_of(from, X_TO), y_of(from, y),
+    for (int y = from.y; y <= Y_TO; y += TICK_PCT) {
+        put_line(out, x_of(from, from.x), y_of(from, y), x_of(from, X_TO), y_of(from, y),
                  "stroke=\"#eee\"");
         acre_buf_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n", LEFT - 8,
                         y_of(from, y) + 4, y);
@@ -47,18 +58,17 @@ static void put_axes(struct acre_buf *out, int from) {
     acre_buf_printf(out,
                     "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">GPU requests arrived, %% of "
                     "capacity</text>\n",
-                    (x_of(from, from) + x_of(from, X_TO)) / 2, HEIGHT - 10);
+                    (x_of(from, from.x) + x_of(from, X_TO)) / 2, HEIGHT - 10);
     acre_buf_printf(out, "<text x=\"%d\" y=\"18\">GPU capacity allocated, %%</text>\n", LEFT);
 }
 
 static void put_curve(struct acre_buf *out, const struct acre_packing_result *result, size_t at,
-                      int from) {
+                      struct origin from) {
     const char *colour = colours[at % ACRE_COUNT(colours)];
     acre_buf_printf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
                     colour);
-    for (int x = from; x <= X_TO; x++) {
-        double y = ACRE_MAX(result->curve[x], (double)from);
-        acre_buf_printf(out, "%.1f,%.1f ", x_of(from, x), y_of(from, y));
+    for (int x = from.x; x <= X_TO; x++) {
+        acre_buf_printf(out, "%.1f,%.1f ", x_of(from, x), y_of(from, result->curve[x]));
     }
     acre_buf_puts(out, "\"/>\n");
     double row = TOP + 16.0 * (double)at;
@@ -76,7 +86,7 @@ int acre_packing_plot(const struct acre_packing_result *results, size_t count,
                     "font-family=\"sans-serif\" font-size=\"12\">\n"
                     "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
                     WIDTH, HEIGHT);
-    int from = axes_begin(results, count);
+    struct origin from = find_origin(results, count);
     put_axes(out, from);
     for (size_t i = 0; i < count; i++) {
         put_curve(out, &results[i], i, from);

@@ -1,4 +1,7 @@
-/* trace.c - strict reading of recorded nodes and tasks. */
+/* trace.c - strict reading of recorded nodes and tasks.
+ *
+ * One pass over each text, a row at a time into an array that doubles. Names are interned, so a
+ * repeated node is one whose name had an id before; only then are the nodes searched. */
 #include "sim/trace.h"
 
 #include "core/csv.h"
@@ -11,6 +14,8 @@ enum {
     FILE_MAX_BYTES = 256 << 20, /* three million tasks */
     ROWS_MAX = 4 << 20,
     NODE_GPUS_MAX = 64, /* what a ledger node may have */
+    NODE_NAME_MAX = 128,
+    MODEL_NAME_MAX = 64,
 };
 
 enum { NODE_NAME, NODE_CPU, NODE_RAM, NODE_GPUS, NODE_MODEL, NODE_COLUMNS };
@@ -31,18 +36,27 @@ static int read_u32(const struct acre_csv *csv, uint32_t column, uint64_t max, u
     return r;
 }
 
+static int check_name(const struct acre_csv *csv, uint32_t column, struct acre_str name, size_t max,
+                      struct acre_error *err) {
+    if (acre_str_is_name(name, max)) {
+        return 0;
+    }
+    char shown[64];
+    return acre_csv_fail(csv, column, err,
+                         "'%s' is not a name; accepted: 1 to %zu letters, digits and -_./:@+",
+                         acre_str_show(name, shown, sizeof(shown)), max);
+}
+
 static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
                       struct acre_trace_node *node, struct acre_error *err) {
     struct acre_str name = acre_csv_field(csv, NODE_NAME);
     struct acre_str model = acre_csv_field(csv, NODE_MODEL);
-    char shown[64];
-    if (!acre_str_is_name(name, 128)) {
-        return acre_csv_fail(csv, NODE_NAME, err, "'%s' is not a name",
-                             acre_str_show(name, shown, sizeof(shown)));
+    int r = check_name(csv, NODE_NAME, name, NODE_NAME_MAX, err);
+    if (r == 0 && model.length > 0) {
+        r = check_name(csv, NODE_MODEL, model, MODEL_NAME_MAX, err);
     }
-    if (model.length > 0 && !acre_str_is_name(model, 64)) {
-        return acre_csv_fail(csv, NODE_MODEL, err, "'%s' is not a name",
-                             acre_str_show(model, shown, sizeof(shown)));
+    if (r < 0) {
+        return r;
     }
     uint32_t known = acre_names_count(trace->names);
     node->name = acre_names_intern(trace->names, name);
@@ -50,12 +64,14 @@ static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
     if (node->name <= known) {
         for (uint32_t i = 0; i < trace->node_count; i++) {
             if (trace->nodes[i].name == node->name) {
-                return acre_csv_fail(csv, NODE_NAME, err, "node '%s' is in the file twice",
+                char shown[64];
+                return acre_csv_fail(csv, NODE_NAME, err,
+                                     "node '%s' is there twice; accepted: once",
                                      acre_str_show(name, shown, sizeof(shown)));
             }
         }
     }
-    int r = read_u32(csv, NODE_CPU, INT32_MAX, &node->cpu_milli, err);
+    r = read_u32(csv, NODE_CPU, INT32_MAX, &node->cpu_milli, err);
     if (r == 0) {
         r = read_u32(csv, NODE_RAM, INT32_MAX, &node->ram_mib, err);
     }
@@ -75,14 +91,15 @@ static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
     struct acre_str model;
     uint32_t count = 0;
     while (acre_split_next(&split, &model)) {
-        char shown[64];
         if (count == ACRE_REQUEST_MODELS_MAX) {
-            return acre_csv_fail(csv, TASK_MODELS, err, "more than %d models",
-                                 ACRE_REQUEST_MODELS_MAX);
+            char shown[64];
+            return acre_csv_fail(
+                csv, TASK_MODELS, err, "'%s' has more models; accepted: at most %d",
+                acre_str_show(list, shown, sizeof(shown)), ACRE_REQUEST_MODELS_MAX);
         }
-        if (!acre_str_is_name(model, 64)) {
-            return acre_csv_fail(csv, TASK_MODELS, err, "'%s' is not a model's name",
-                                 acre_str_show(model, shown, sizeof(shown)));
+        int r = check_name(csv, TASK_MODELS, model, MODEL_NAME_MAX, err);
+        if (r < 0) {
+            return r;
         }
         task->models[count++] = acre_names_intern(trace->names, model);
     }
@@ -115,7 +132,8 @@ static int parse_task(struct acre_trace *trace, const struct acre_csv *csv,
                              task->milli, task->gpus);
     }
     if (task->gpus == 0 && task->cpu_milli == 0 && task->ram_mib == 0) {
-        return acre_csv_fail(csv, TASK_CPU, err, "0; a task must ask for something");
+        return acre_csv_fail(csv, TASK_CPU, err,
+                             "0 with memory_mib 0 and num_gpu 0; accepted: one of them above 0");
     }
     return parse_models(trace, csv, task, err);
 }
@@ -139,9 +157,22 @@ static int parse_nodes(struct acre_trace *trace, const char *name, struct acre_s
         }
     }
     if (r == 0 && trace->gpu_milli == 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: no node has a GPU", name);
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: column 'gpu': 0 in every row; accepted: one GPU or more in all",
+                         name);
     }
     return r;
+}
+
+/* Some lists have no model constraints at all, and no column for them. */
+static int begin_tasks(struct acre_csv *csv, const char *name, struct acre_str text,
+                       struct acre_error *err) {
+    int r = acre_csv_begin(csv, name, text, task_columns, TASK_MODELS, err);
+    bool with_models = false;
+    for (uint32_t i = 0; r == 0 && i < csv->columns; i++) { /* the fields are the header's now */
+        with_models |= acre_str_is(csv->fields[i], task_columns[TASK_MODELS]);
+    }
+    return with_models ? acre_csv_begin(csv, name, text, task_columns, TASK_COLUMNS, err) : r;
 }
 
 static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_str text,
@@ -149,10 +180,7 @@ static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_s
     struct acre_csv csv;
     uint32_t capacity = 0;
     bool any_gpu = false;
-    int r = acre_csv_begin(&csv, name, text, task_columns, TASK_COLUMNS, NULL);
-    if (r < 0) { /* some lists have no model constraints at all, and no column for them */
-        r = acre_csv_begin(&csv, name, text, task_columns, TASK_MODELS, err);
-    }
+    int r = begin_tasks(&csv, name, text, err);
     while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
         if (trace->task_count == capacity) {
             capacity = 2 * capacity + 1024;
@@ -167,7 +195,9 @@ static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_s
         }
     }
     if (r == 0 && !any_gpu) {
-        return acre_fail(err, ACRE_EINVALID, "%s: no task asks for a GPU", name);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%s: column 'num_gpu': 0 in every row; accepted: one task with a GPU or more", name);
     }
     return r;
 }
