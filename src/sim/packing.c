@@ -6,7 +6,7 @@
 #include "sim/packing.h"
 
 #include "core/rand.h"
-#include "ledger/nodes.h"
+#include "sim/cluster.h"
 #include "sim/packer.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum {
     ARRIVALS_MAX = 16 << 20, /* four times the longest list; 64 MiB of indexes */
 };
 
-/* The real ledger. Device memory is left unknown: the traces do not have it. */
+/* The real ledger. */
 struct ledger_packer {
     struct acre_ledger *ledger;
     uint32_t *names; /* the trace's names in the ledger */
@@ -28,54 +28,14 @@ struct ledger_packer {
 static void *ledger_create(const struct acre_trace *trace, const struct packer *packer,
                            uint64_t seed) {
     (void)seed;
-    struct acre_rules rules = *acre_rules_default();
-    rules.min_milli = 1; /* the traces have shares below a tenth */
-    rules.max_allocations_per_device = 255;
-    struct acre_ledger_options options = {.strategy = packer->strategy, .rules = &rules};
-    struct acre_ledger *ledger = acre_ledger_create(&options);
-    for (uint32_t i = 0; i < trace->node_count; i++) {
-        const struct acre_trace_node *node = &trace->nodes[i];
-        struct acre_device_spec devices[64];
-        char ids[64][32];
-        for (uint32_t d = 0; d < node->gpus; d++) {
-            snprintf(ids[d], sizeof(ids[d]), "%u/%u", i, d);
-            devices[d] = (struct acre_device_spec){
-                .id = ids[d], .model = acre_names_text(trace->names, node->model)};
-        }
-        struct acre_node_spec spec = {
-            .name = acre_names_text(trace->names, node->name),
-            .cpu_milli = node->cpu_milli,
-            .ram_mib = node->ram_mib,
-            .devices = devices,
-            .device_count = node->gpus,
-        };
-        uint32_t index;
-        int r = acre_ledger_add_node(ledger, &spec, &index, NULL);
-        ACRE_ASSERT(r == 0); /* the trace was checked when it was read */
-    }
     struct ledger_packer *self = acre_calloc(1, sizeof(*self));
-    uint32_t name_count = acre_names_count(trace->names) + 1;
-    self->ledger = ledger;
-    self->names = acre_calloc(name_count, sizeof(*self->names));
-    for (uint32_t i = 1; i < name_count; i++) {
-        struct acre_str text = acre_str_from(acre_names_text(trace->names, i));
-        self->names[i] = acre_names_intern(acre_ledger_names(ledger), text);
-    }
+    self->ledger = acre_cluster_create(trace, packer->strategy, &self->names);
     return self;
 }
 
 static bool ledger_place(void *context, const struct acre_trace_task *task) {
     struct ledger_packer *self = context;
-    struct acre_request request = {
-        .replicas = 1,
-        .gpus = task->gpus,
-        .milli = task->milli,
-        .cpu_milli = task->cpu_milli,
-        .ram_mib = task->ram_mib,
-    };
-    for (uint32_t i = 0; i < ACRE_REQUEST_MODELS_MAX; i++) {
-        request.models[i] = self->names[task->models[i]];
-    }
+    struct acre_request request = acre_cluster_request(task, self->names);
     uint64_t id;
     int r = acre_ledger_allocate(self->ledger, &request, 0, &id, NULL);
     ACRE_ASSERT(r == 0 || r == ACRE_ENOFIT); /* so were the tasks */
