@@ -63,6 +63,8 @@ CASES = [
     ("src/core/a.c", TOP + "static const char *const names[] = {\"a\"};\n", None),
     ("src/core/a.c", TOP + "static struct {\n    int a;\n} t[] = {{1}};\n", "mutable variable"),
     ("src/core/a.c", TOP + "void f(void) {\n    static int n = 0;\n}\n", "mutable variable"),
+    ("src/core/a.c", TOP + "void f(void) {\n    static int n[SIZE(a) + 1];\n}\n",
+     "mutable variable"),
     ("src/core/a.c", TOP + "void f(void) {\n    static const struct {\n        int a;\n    } t[] ="
      " {{1}};\n}\n", None),
     ("src/core/a.c", TOP + "struct a;\nstruct b {\n    int x;\n};\nenum c { C };\nint f(int);\n"
