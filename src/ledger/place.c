@@ -80,12 +80,12 @@ bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t nod
 }
 
 /* Of the shapes with room: the roomiest, or, when some have room for all `needed`, the tightest
- * of those. `done` marks shapes whose nodes are used up. */
+ * of those. `used` says how many nodes of each are taken already. */
 static uint32_t pick_candidate(const struct acre_ledger *ledger, const struct candidate *all,
-                               uint32_t count, const bool *done, uint32_t needed) {
+                               uint32_t count, const uint32_t *used, uint32_t needed) {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        if (done[i]) {
+        if (used[i] == shapes_get(ledger->shapes, all[i].shape)->node_count) {
             continue;
         }
         if (best == UINT32_MAX) {
@@ -133,19 +133,20 @@ static void lowest_nodes(const struct shape *shape, uint32_t wanted, uint32_t *n
 }
 
 /* Fill nodes of one shape with as many members as needed and possible; returns how many. */
-static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want, uint32_t id,
-                           uint32_t room, uint32_t needed, struct acre_part *parts) {
-    const struct shape *shape = shapes_get(ledger->shapes, id);
-    uint32_t each = ACRE_MIN(room, needed);
-    uint32_t node_count = ACRE_MIN(shape->node_count, needed / each);
-    uint32_t *nodes = acre_calloc(node_count, sizeof(*nodes));
-    lowest_nodes(shape, node_count, nodes);
+static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want,
+                           const struct candidate *candidate, uint32_t needed, uint32_t *used,
+                           struct acre_part *parts) {
+    const struct shape *shape = shapes_get(ledger->shapes, candidate->shape);
+    uint32_t each = ACRE_MIN((uint32_t)candidate->rank.score, needed);
+    uint32_t end = *used + ACRE_MIN(shape->node_count - *used, needed / each);
+    uint32_t *nodes = acre_calloc(end, sizeof(*nodes));
+    lowest_nodes(shape, end, nodes);
     struct class *class = classes_get(ledger, want);
     uint32_t placed = 0;
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
-    for (uint32_t i = 0; i < node_count; i++) {
-        bool fits =
-            place_on_node(ledger, class, nodes[i], each, NULL, parts + (size_t)placed * per_member);
+    for (; *used < end; (*used)++) {
+        bool fits = place_on_node(ledger, class, nodes[*used], each, NULL,
+                                  parts + (size_t)placed * per_member);
         ACRE_ASSERT(fits); /* choose_capacity and choose_devices agree */
         placed += each;
     }
@@ -160,22 +161,21 @@ bool place_gang(struct acre_ledger *ledger, const struct want *want, struct acre
     const struct candidate *kept = class_candidates(ledger, classes_get(ledger, &room), &count);
     uint64_t total = 0;
     struct candidate *all = acre_calloc(ACRE_MAX(count, 1U), sizeof(*all));
-    bool *done = acre_calloc(ACRE_MAX(count, 1U), sizeof(*done));
+    uint32_t *used = acre_calloc(ACRE_MAX(count, 1U), sizeof(*used));
     for (uint32_t i = 0; i < count; i++) {
         all[i] = kept[i];
         uint64_t nodes = shapes_get(ledger->shapes, all[i].shape)->node_count;
-        done[i] = nodes == 0;
         total += nodes * (uint64_t)all[i].rank.score;
     }
     uint32_t placed = 0;
     while (total >= want->replicas && placed < want->replicas) {
         uint32_t needed = want->replicas - placed;
-        uint32_t at = pick_candidate(ledger, all, count, done, needed);
-        done[at] = true;
-        placed += fill_shape(ledger, want, all[at].shape, (uint32_t)all[at].rank.score, needed,
+        uint32_t at = pick_candidate(ledger, all, count, used, needed);
+        ACRE_ASSERT(at != UINT32_MAX);
+        placed += fill_shape(ledger, want, &all[at], needed, &used[at],
                              parts + (size_t)placed * ACRE_MAX(want->gpus, 1U));
     }
-    free(done);
+    free(used);
     free(all);
     return placed == want->replicas;
 }
