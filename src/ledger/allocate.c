@@ -52,7 +52,15 @@ static bool find_on_one_node(struct acre_ledger *ledger, struct class *class,
     return place_on_node(ledger, class, node, want->replicas, NULL, parts);
 }
 
-/* Words carry the number of shares only once a strategy asks for it. */
+/* Only load balancing asks for the number of shares, and gangs that could put more of them on one
+ * device than it takes. */
+static bool counts_matter(const struct acre_ledger *ledger, const struct want *want) {
+    return want->strategy == ACRE_STRATEGY_LOAD_BALANCED ||
+           (want->replicas > 1 && want->gpus > 0 && !want->whole &&
+            want->milli * shares_max(ledger) < 1000);
+}
+
+/* From now on words say how many more shares a device takes: more states, hence not before. */
 static void track_counts(struct acre_ledger *ledger) {
     ledger->track_counts = true;
     for (uint32_t i = 0; i < ledger->node_count; i++) {
@@ -62,7 +70,7 @@ static void track_counts(struct acre_ledger *ledger) {
 
 static int find_place(struct acre_ledger *ledger, const struct acre_request *request,
                       const struct want *want, struct acre_part *parts, struct acre_error *err) {
-    if (want->strategy == ACRE_STRATEGY_LOAD_BALANCED && !ledger->track_counts) {
+    if (counts_matter(ledger, want) && !ledger->track_counts) {
         track_counts(ledger);
     }
     if (request->reservation != 0) {

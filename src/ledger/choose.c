@@ -48,8 +48,9 @@ static uint64_t fitting_slots(const struct want *want, uint64_t slots, const str
     return fitting;
 }
 
-static double load_of(uint64_t word) {
-    return 0.7 * (1000 - word_milli(word)) / 1000.0 + 0.3 * word_count(word) / 10.0;
+static double load_of(const struct acre_ledger *ledger, uint64_t word) {
+    uint32_t shares = shares_max(ledger) - word_shares(word);
+    return 0.7 * (1000 - word_milli(word)) / 1000.0 + 0.3 * shares / 10.0;
 }
 
 static uint32_t idle_in_island(const struct room *room, uint32_t island) {
@@ -93,7 +94,7 @@ static double measure_slot(const struct acre_ledger *ledger, const struct want *
         measure = word_milli(word);
         break;
     case ACRE_STRATEGY_LOAD_BALANCED:
-        measure = -load_of(word);
+        measure = -load_of(ledger, word);
         break;
     case ACRE_STRATEGY_FIRST_FIT:
     case ACRE_STRATEGY_ROUND_ROBIN:

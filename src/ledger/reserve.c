@@ -162,7 +162,6 @@ static void use(struct usage *usage, uint32_t milli, uint32_t mib, bool by_share
     usage->milli += milli;
     usage->milli_by_share += by_share ? milli : 0;
     usage->memory_mib += by_share ? 0 : mib;
-    usage->count++;
     /* Different kinds cannot meet: then nothing at all is free. */
     usage->milli = usage->isolation != 0 && usage->isolation != isolation ? 1000 : usage->milli;
     usage->isolation = isolation;
@@ -172,9 +171,11 @@ static void use(struct usage *usage, uint32_t milli, uint32_t mib, bool by_share
 static uint64_t word_at(const struct acre_ledger *ledger, const struct calendar *calendar,
                         uint64_t time_ms) {
     struct usage usage = {0};
+    uint32_t shares = 0;
     for (uint32_t i = 0; i < calendar->count; i++) {
         const struct stay *stay = &calendar->stays[i];
         if (stay->ends_ms > time_ms) {
+            shares++;
             use(&usage, stay->milli, stay->mib, stay->by_share, stay->isolation);
         }
     }
@@ -182,12 +183,15 @@ static uint64_t word_at(const struct acre_ledger *ledger, const struct calendar 
         const struct acre_reservation *other = &ledger->reservations->all[i].shown;
         if (other->state == ACRE_RESERVATION_PENDING && other->start_ms <= time_ms &&
             other->end_ms > time_ms && is_on(other, calendar->device)) {
+            shares++;
             use(&usage, other->milli, 0, true, other->isolation + 1U);
         }
     }
-    bool full = usage.count >= ledger->rules.max_allocations_per_device;
-    usage.count = 0;
-    return full ? 0 : usage_word(hardware_of(ledger, calendar->device), &usage);
+    if (shares >= shares_max(ledger)) {
+        return 0;
+    }
+    usage.shares_left = ledger->track_counts ? shares_max(ledger) - shares : 0;
+    return usage_word(hardware_of(ledger, calendar->device), &usage);
 }
 
 /* The least of both, field by field; nothing when they are of different kinds. */
@@ -198,8 +202,12 @@ static uint64_t lesser_word(uint64_t a, uint64_t b) {
     if (milli == 0 || (kind_a != 0 && kind_b != 0 && kind_a != kind_b)) {
         return 0;
     }
+    uint32_t shares_a = word_shares(a);
+    uint32_t shares_b = word_shares(b);
+    uint32_t shares = shares_a == 0 || shares_b == 0 ? ACRE_MAX(shares_a, shares_b)
+                                                     : ACRE_MIN(shares_a, shares_b);
     return word_make(milli, ACRE_MIN(word_room(a), word_room(b)), ACRE_MAX(kind_a, kind_b),
-                     ACRE_MIN(word_mib(a), word_mib(b)), word_count(a));
+                     ACRE_MIN(word_mib(a), word_mib(b)), shares);
 }
 
 uint64_t reserved_word(const struct acre_ledger *ledger, uint32_t device, uint64_t word,
@@ -669,7 +677,7 @@ static void words_within(const struct acre_ledger *ledger, const struct reservat
     for (uint32_t i = 0; i < shown->device_count; i++) {
         const struct device *device = &ledger->devices[shown->devices[i]];
         const struct drawn *drawn = &reservation->drawn[i];
-        if (device->node != node || drawn->count >= ledger->rules.max_allocations_per_device) {
+        if (device->node != node || drawn->count >= shares_max(ledger)) {
             continue;
         }
         uint64_t memory = hardware_of(ledger, shown->devices[i])->memory_mib;
@@ -681,7 +689,8 @@ static void words_within(const struct acre_ledger *ledger, const struct reservat
                 ? 0
                 : word_make(milli, ACRE_MIN((uint32_t)room, milli),
                             shown->milli < 1000 || drawn->count > 0 ? shown->isolation + 1U : 0,
-                            (uint32_t)mib, 0);
+                            (uint32_t)mib,
+                            ledger->track_counts ? shares_max(ledger) - drawn->count : 0);
     }
 }
 

@@ -326,14 +326,13 @@ uint64_t usage_word(const struct hardware *hardware, const struct usage *usage) 
         uint64_t held = ((uint64_t)total * usage->milli_by_share + 999) / 1000;
         free_mib = left > held ? left - (uint32_t)held : 0;
     }
-    return word_make(free_milli, room, usage->isolation, free_mib, usage->count);
+    return word_make(free_milli, room, usage->isolation, free_mib, usage->shares_left);
 }
 
 uint64_t books_word(const struct acre_ledger *ledger, uint32_t index) {
     const struct device *device = &ledger->devices[index];
     const struct node *node = &ledger->nodes[device->node];
-    if ((device->flags & DEVICE_DRAINED) != 0 ||
-        device->count >= ledger->rules.max_allocations_per_device) {
+    if ((device->flags & DEVICE_DRAINED) != 0 || device->count >= shares_max(ledger)) {
         return 0;
     }
     struct usage usage = {
@@ -341,7 +340,7 @@ uint64_t books_word(const struct acre_ledger *ledger, uint32_t index) {
         .milli_by_share = device->milli_by_share,
         .memory_mib = (uint64_t)device->memory_asked_mib + device->foreign_mib,
         .isolation = device->isolation,
-        .count = ledger->track_counts ? device->count : 0,
+        .shares_left = ledger->track_counts ? shares_max(ledger) - device->count : 0,
     };
     return usage_word(&ledger->profiles[node->profile]->slots[device->slot], &usage);
 }

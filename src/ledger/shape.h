@@ -53,9 +53,14 @@ struct usage {
     uint32_t milli_by_share; /* of these, by the parts that asked for no memory */
     uint64_t memory_mib;     /* by the parts that asked for memory, and by others' processes */
     uint32_t isolation;      /* as in the word */
-    uint32_t count;
+    uint32_t shares_left;    /* how many more it takes; 0: not counted */
 };
 uint64_t usage_word(const struct hardware *hardware, const struct usage *usage);
+
+/* How many shares a device takes (ALC-9); its own counter is a byte. */
+static inline uint32_t shares_max(const struct acre_ledger *ledger) {
+    return ACRE_MIN(ledger->rules.max_allocations_per_device, (uint32_t)UINT8_MAX);
+}
 
 /* The word of a device by its books alone, whatever is reserved ahead. */
 uint64_t books_word(const struct acre_ledger *ledger, uint32_t device);

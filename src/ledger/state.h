@@ -17,10 +17,11 @@ enum { ACRE_NODE_DEVICES_MAX = 64 }; /* a bit each in one word */
 
 /* One device as a placement sees it, in one word, so that states sort, compare and hash as
  * integers. From the top: free milli (10 bits), room for shares by milli (10), isolation of the
- * shares on it (3), free MiB (31), number of shares (8, only when a strategy asks), zero (2).
- * A device that takes nothing (drained, full of allocations) is the word 0. */
+ * shares on it (3), free MiB (31), how many more shares it takes (8; 0: not counted, see
+ * acre_ledger.track_counts), zero (2). A device that takes nothing (drained, full of shares) is
+ * the word 0. */
 enum {
-    WORD_COUNT_AT = 2,
+    WORD_SHARES_AT = 2,
     WORD_MIB_AT = 10,
     WORD_ISOLATION_AT = 41,
     WORD_ROOM_AT = 44,
@@ -36,18 +37,18 @@ static inline uint32_t word_room(uint64_t word) {
 static inline uint32_t word_mib(uint64_t word) {
     return (uint32_t)(word >> WORD_MIB_AT) & INT32_MAX;
 }
-static inline uint32_t word_count(uint64_t word) {
-    return (uint32_t)(word >> WORD_COUNT_AT) & 255;
+static inline uint32_t word_shares(uint64_t word) {
+    return (uint32_t)(word >> WORD_SHARES_AT) & 255;
 }
 static inline uint32_t word_isolation(uint64_t word) {
     return (uint32_t)(word >> WORD_ISOLATION_AT) & 7;
 }
 /* `isolation` as in the word: 0 nobody is here, else 1 + enum acre_isolation. */
 static inline uint64_t word_make(uint32_t milli, uint32_t room, uint32_t isolation, uint32_t mib,
-                                 uint32_t count) {
+                                 uint32_t shares) {
     return (uint64_t)milli << WORD_MILLI_AT | (uint64_t)room << WORD_ROOM_AT |
            (uint64_t)isolation << WORD_ISOLATION_AT | (uint64_t)mib << WORD_MIB_AT |
-           (uint64_t)count << WORD_COUNT_AT;
+           (uint64_t)shares << WORD_SHARES_AT;
 }
 
 enum { DEVICE_DRAINED = 1, DEVICE_CALENDAR = 2 };
@@ -123,7 +124,7 @@ struct reservations;
 struct acre_ledger {
     enum acre_strategy strategy;
     struct acre_rules rules;
-    bool track_counts; /* words carry the number of shares */
+    bool track_counts; /* words say how many more shares a device takes */
     void (*event)(void *context, const struct acre_ledger_event *event);
     void *event_context;
     struct acre_names *names;

@@ -235,7 +235,8 @@ bool want_matches(const struct acre_ledger *ledger, const struct want *want,
 
 uint64_t want_word_after(const struct want *want, const struct hardware *hardware, uint64_t word) {
     uint32_t milli = want_milli_on(want, hardware);
-    if (want->whole || word_milli(word) <= milli) {
+    uint32_t shares = word_shares(word);
+    if (want->whole || word_milli(word) <= milli || shares == 1) {
         return 0;
     }
     uint32_t milli_left = word_milli(word) - milli;
@@ -251,7 +252,6 @@ uint64_t want_word_after(const struct want *want, const struct hardware *hardwar
     }
     uint32_t room = word_room(word) > room_taken ? word_room(word) - room_taken : 0;
     uint32_t mib = word_mib(word) > mib_taken ? word_mib(word) - (uint32_t)mib_taken : 0;
-    uint32_t count = word_count(word);
     return word_make(milli_left, ACRE_MIN(room, milli_left), want->isolation + 1U, mib,
-                     count > 0 ? count + 1 : 0);
+                     shares > 0 ? shares - 1 : 0);
 }

@@ -125,6 +125,36 @@ static void ten_tenths_of_one_device(void) { /* ALC-1: rounding is once, not per
     kit_destroy(ledger);
 }
 
+static void a_gang_too_keeps_to_the_shares_a_device_takes(void) { /* ALC-9 */
+    uint32_t max = acre_rules_default()->max_allocations_per_device;
+    for (int strategy = ACRE_STRATEGY_LEAST_WASTE; strategy < ACRE_STRATEGY_COUNT; strategy++) {
+        acre_test_context("%s", acre_strategy_name((enum acre_strategy)strategy));
+        struct acre_ledger *ledger = kit_cluster((enum acre_strategy)strategy, "0 0");
+        struct acre_request request = kit_gang(2 * max, 1, 0);
+        request.mib = 10;
+        uint64_t id = KIT_TAKE(ledger, request);
+        CHECK_EQ(kit_row(ledger, "a/0").allocations, max);
+        CHECK_EQ(kit_row(ledger, "a/1").allocations, max);
+        KIT_RELEASE(ledger, id);
+        request.replicas = 2 * max + 1;
+        KIT_REFUSED(ledger, request, ACRE_ENOFIT, "no room now");
+        kit_destroy(ledger);
+    }
+}
+
+static void a_gang_by_share_keeps_to_it_too(void) { /* ALC-9: three to a device */
+    struct acre_rules rules = *acre_rules_default();
+    rules.max_allocations_per_device = 3;
+    struct acre_ledger_options options = {.strategy = ACRE_STRATEGY_FIRST_FIT, .rules = &rules};
+    struct acre_ledger *ledger = acre_ledger_create(&options);
+    kit_add(ledger, "a", 2, KIT_MEMORY_MIB);
+    KIT_PLACED(ledger, kit_share(300), "a/0");
+    KIT_PLACED(ledger, kit_gang(4, 1, 200), "a/0 a/0 a/1 a/1");
+    KIT_PLACED(ledger, kit_gang(2, 1, 200), "-");
+    KIT_PLACED(ledger, kit_gang(1, 1, 200), "a/1");
+    kit_destroy(ledger);
+}
+
 static void equal_nodes_are_used_in_order(void) { /* however they came into their state */
     enum { NODES = 60, LEFT = 40 };
     struct acre_ledger *ledger = kit_create(ACRE_STRATEGY_DEFAULT);
@@ -188,6 +218,9 @@ static const struct acre_test tests[] = {
     {"cpu_and_ram_are_on_the_first_part_of_each_member",
      cpu_and_ram_are_on_the_first_part_of_each_member, 0},
     {"ten_tenths_of_one_device", ten_tenths_of_one_device, 0},
+    {"a_gang_too_keeps_to_the_shares_a_device_takes", a_gang_too_keeps_to_the_shares_a_device_takes,
+     0},
+    {"a_gang_by_share_keeps_to_it_too", a_gang_by_share_keeps_to_it_too, 0},
     {"equal_nodes_are_used_in_order", equal_nodes_are_used_in_order, 0},
     {"the_largest_gang", the_largest_gang, 0},
 };

@@ -174,6 +174,13 @@ static void cpu_alone_by_worst_fit_and_balance(void) { /* most CPU free, as a pa
     }
 }
 
+static void a_balanced_gang_counts_its_own_members(void) { /* ALC-3: allocations/10 */
+    struct acre_ledger *ledger = kit_cluster(BALANCED, "100 0");
+    /* 0.10 against 0: the idle one; then 0.10 against 0.10: the first. */
+    KIT_PLACED(ledger, kit_gang(2, 1, 100), "a/1 a/0");
+    kit_destroy(ledger);
+}
+
 static void every_strategy_is_complete(void) { /* what fits somewhere is placed somewhere */
     for (int strategy = ACRE_STRATEGY_DEFAULT; strategy < ACRE_STRATEGY_COUNT; strategy++) {
         acre_test_context("%s", acre_strategy_name((enum acre_strategy)strategy));
@@ -205,6 +212,7 @@ static const struct acre_test tests[] = {
      0},
     {"round_robin_goes_round", round_robin_goes_round, 0},
     {"cpu_alone_by_worst_fit_and_balance", cpu_alone_by_worst_fit_and_balance, 0},
+    {"a_balanced_gang_counts_its_own_members", a_balanced_gang_counts_its_own_members, 0},
     {"every_strategy_is_complete", every_strategy_is_complete, 0},
 };
 ACRE_TEST_MAIN(tests)
