@@ -35,7 +35,7 @@ static bool find_on_one_node(struct acre_ledger *ledger, struct class *class,
                              struct acre_part *parts) {
     const struct want *want = class_want(class);
     if (want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN) {
-        uint32_t from = want->strategy == ACRE_STRATEGY_ROUND_ROBIN ? order_cursor(ledger) : 0;
+        uint32_t from = want->strategy == ACRE_STRATEGY_ROUND_ROBIN ? ledger->after_last_used : 0;
         uint32_t node = order_find(ledger, class, from);
         return node != UINT32_MAX &&
                place_on_node(ledger, class, node, want->replicas, NULL, parts);
@@ -152,7 +152,7 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
         holds_note_end(ledger->holds, hold);
     }
     reserved_note(ledger, hold, true);
-    order_used(ledger, parts[count - 1].node);
+    ledger->after_last_used = parts[count - 1].node + 1;
     tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
     *ret_id = hold->id;
     return 0;

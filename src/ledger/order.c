@@ -20,7 +20,6 @@ struct most {
 struct order {
     struct most *most; /* 1 is the root; leaves from `leaves` on */
     uint32_t leaves;   /* a power of two */
-    uint32_t cursor;
 };
 
 void order_destroy(struct order *order) {
@@ -141,16 +140,4 @@ uint32_t order_find(struct acre_ledger *ledger, struct class *class, uint32_t fr
         found = find_below(ledger, class, 1, 0, leaves, 0, from);
     }
     return found;
-}
-
-uint32_t order_cursor(const struct acre_ledger *ledger) {
-    return ledger->order != NULL && ledger->order->cursor < ledger->node_count
-               ? ledger->order->cursor
-               : 0;
-}
-
-void order_used(struct acre_ledger *ledger, uint32_t node) {
-    if (ledger->order != NULL) {
-        ledger->order->cursor = node + 1;
-    }
 }

@@ -16,8 +16,4 @@ void order_changed(struct acre_ledger *ledger, uint32_t node);
 uint32_t order_find(struct acre_ledger *ledger, struct class *class, uint32_t from);
 size_t order_bytes(const struct order *order);
 
-/* Round robin starts after the node used last. */
-uint32_t order_cursor(const struct acre_ledger *ledger);
-void order_used(struct acre_ledger *ledger, uint32_t node);
-
 #endif

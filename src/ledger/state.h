@@ -124,7 +124,8 @@ struct reservations;
 struct acre_ledger {
     enum acre_strategy strategy;
     struct acre_rules rules;
-    bool track_counts; /* words say how many more shares a device takes */
+    uint32_t after_last_used; /* node after the one used last: where round robin starts */
+    bool track_counts;        /* words say how many more shares a device takes */
     void (*event)(void *context, const struct acre_ledger_event *event);
     void *event_context;
     struct acre_names *names;

@@ -161,6 +161,42 @@ static void round_robin_goes_round(void) { /* ALC-3: next node after the last on
     kit_destroy(ledger);
 }
 
+static void round_robin_follows_any_use(void) { /* "the last one used", by whatever strategy */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_ROUND_ROBIN, "0|0|0");
+    struct acre_request best = kit_share(100);
+    best.strategy = BEST;
+    KIT_PLACED(ledger, best, "a/0");
+    KIT_PLACED(ledger, kit_share(100), "b/0");
+    KIT_PLACED(ledger, kit_share(100), "c/0");
+    struct acre_part parts[1];
+    uint32_t count;
+    struct acre_request request = kit_share(100);
+    REQUIRE_EQ(acre_ledger_plan(ledger, &request, KIT_NOW_MS, parts, 1, &count, NULL), 0);
+    CHECK_EQ(parts[0].node, 0);
+    REQUIRE_EQ(acre_ledger_plan(ledger, &request, KIT_NOW_MS, parts, 1, &count, NULL), 0);
+    CHECK_EQ(parts[0].node, 0); /* a plan uses nothing */
+    kit_destroy(ledger);
+}
+
+static void a_plan_changes_no_later_answer(void) { /* the same calls, the same answers */
+    for (int planned = 0; planned < 2; planned++) {
+        acre_test_context(planned ? "with a plan" : "without");
+        struct acre_ledger *ledger = kit_cluster(BEST, "0|0|0");
+        struct acre_request first = kit_share(100);
+        first.strategy = FIRST;
+        struct acre_part parts[1];
+        uint32_t count;
+        if (planned) {
+            REQUIRE_EQ(acre_ledger_plan(ledger, &first, KIT_NOW_MS, parts, 1, &count, NULL), 0);
+        }
+        KIT_PLACED(ledger, kit_share(100), "a/0");
+        struct acre_request round = kit_share(100);
+        round.strategy = ACRE_STRATEGY_ROUND_ROBIN;
+        KIT_PLACED(ledger, round, "b/0");
+        kit_destroy(ledger);
+    }
+}
+
 static void cpu_alone_by_worst_fit_and_balance(void) { /* most CPU free, as a part of all */
     static const enum acre_strategy strategies[] = {WORST, BALANCED};
     for (size_t i = 0; i < ACRE_COUNT(strategies); i++) {
@@ -211,6 +247,8 @@ static const struct acre_test tests[] = {
     {"the_last_ties_go_to_the_build_that_came_first", the_last_ties_go_to_the_build_that_came_first,
      0},
     {"round_robin_goes_round", round_robin_goes_round, 0},
+    {"round_robin_follows_any_use", round_robin_follows_any_use, 0},
+    {"a_plan_changes_no_later_answer", a_plan_changes_no_later_answer, 0},
     {"cpu_alone_by_worst_fit_and_balance", cpu_alone_by_worst_fit_and_balance, 0},
     {"a_balanced_gang_counts_its_own_members", a_balanced_gang_counts_its_own_members, 0},
     {"every_strategy_is_complete", every_strategy_is_complete, 0},
