@@ -163,6 +163,13 @@ static int check_node_spec(const struct acre_ledger *ledger, const struct acre_n
         return acre_fail(err, ACRE_EINVALID, "node '%s': %u devices; accepted: 0 to %d", spec->name,
                          spec->device_count, ACRE_NODE_DEVICES_MAX);
     }
+    for (uint32_t i = 0; i < spec->label_count; i++) {
+        if (acre_str_from(spec->labels[i]).length == 0) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "node '%s': label %u is empty; accepted: key=value, or leave it out",
+                             spec->name, i);
+        }
+    }
     for (uint32_t i = 0; i < spec->device_count; i++) {
         int r = check_device_spec(ledger, spec, i, err);
         if (r < 0) {

@@ -128,6 +128,7 @@ static const struct acre_device_spec memory[] = {{.id = "n/0", .memory_mib = 1UL
 static const struct acre_device_spec memory31[] = {{.id = "n/0", .memory_mib = 1ULL << 31}};
 static const struct acre_device_spec step[] = {{.id = "n/0", .step_milli = 1001}};
 static const struct acre_device_spec many[65] = {{.id = "n/0"}};
+static const char *const no_label[] = {"zone=a", ""};
 static const struct {
     struct acre_node_spec spec;
     int code;
@@ -163,6 +164,7 @@ static const struct {
     {{.name = "n", .devices = step, .device_count = 1},
      ACRE_EINVALID,
      "step_milli: 1001 is out of range; accepted: 0 to 1000"},
+    {{.name = "n", .labels = no_label, .label_count = 2}, ACRE_EINVALID, "label"},
 };
 
 static void nodes_that_are_refused(void) { /* duplicate node, unknown device, sizes */
