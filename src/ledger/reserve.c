@@ -366,6 +366,9 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
             }
         }
     }
+    if (spec->milli == 0 || spec->milli > 1000) {
+        return acre_fail(err, ACRE_EINVALID, "milli: %u; accepted: 1 to 1000", spec->milli);
+    }
     if (spec->isolation >= ACRE_ISOLATION_COUNT) {
         return acre_fail(err, ACRE_EINVALID, "isolation: %u; accepted: 0 to %u", spec->isolation,
                          ACRE_ISOLATION_COUNT - 1);

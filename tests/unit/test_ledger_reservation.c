@@ -101,6 +101,16 @@ static void bad_specs_are_refused(void) { /* seed vector B6, and what else can b
          {1, device_zero, 1, 500, 0, UINT64_MAX - 1, UINT64_MAX},
          ACRE_EINVALID,
          "start_ms: 18446744073709551614"},
+        {"no share", {1, device_zero, 1, 0, 0, 2000, 3000}, ACRE_EINVALID, "milli: 0"},
+        {"0.0005 more than a device",
+         {1, device_zero, 1, 1001, 0, 2000, 3000},
+         ACRE_EINVALID,
+         "1001"},
+        {"1.5 devices", {1, device_zero, 1, 1500, 0, 2000, 3000}, ACRE_EINVALID, "milli: 1500"},
+        {"overflowing share",
+         {1, device_zero, 1, UINT32_MAX, 0, 2000, 3000},
+         ACRE_EINVALID,
+         "milli: 4294967295"},
     };
     static const uint64_t memories_mib[] = {KIT_MEMORY_MIB, 0};
     for (size_t m = 0; m < ACRE_COUNT(memories_mib); m++) {
