@@ -130,16 +130,15 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
                 const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,
                 uint64_t *ret_id, struct acre_error *err) {
     bool within = request->reservation != 0;
-    struct hold *hold = holds_add(ledger->holds, id, count);
-    if (hold == NULL) {
+    if (holds_find(ledger->holds, id) != NULL) {
         return acre_fail(err, ACRE_EEXISTS, "allocation %llu is already in the ledger",
                          (unsigned long long)id);
     }
     int r = books_take(ledger, parts, count, request->isolation, exclusive, within, err);
     if (r < 0) {
-        holds_remove(ledger->holds, hold);
         return r;
     }
+    struct hold *hold = holds_add(ledger->holds, id, count);
     hold->owner = request->owner;
     hold->tenant = request->tenant;
     hold->isolation = (uint8_t)request->isolation;
@@ -193,6 +192,10 @@ int acre_ledger_place(struct acre_ledger *ledger, const struct acre_request *req
     int r = want_from(ledger, request, &want, err);
     if (r < 0) {
         return r;
+    }
+    if (id > HOLD_ID_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "id: %llu is out of range; accepted: 0 to %llu",
+                         (unsigned long long)id, (unsigned long long)HOLD_ID_MAX);
     }
     if (count == 0 || count != acre_request_parts(request)) {
         return acre_fail(err, ACRE_EINVALID, "parts: %u given, the request has %u", count,

@@ -134,11 +134,8 @@ static void table_erase(struct holds *holds, uint32_t hole) {
 
 struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count) {
     ACRE_ASSERT(part_count > 0 && part_count <= UINT16_MAX);
-    if (id == 0) {
-        id = holds->next_id;
-    } else if (table_find(holds, id) != RECORD_NONE) {
-        return NULL;
-    }
+    ACRE_ASSERT(id == 0 || (id <= HOLD_ID_MAX && table_find(holds, id) == RECORD_NONE));
+    id = id != 0 ? id : holds->next_id;
     holds->next_id = ACRE_MAX(holds->next_id, id + 1);
     if (4 * (uint64_t)(holds->count + 1) > 3 * (uint64_t)holds->table_mask) {
         table_grow(holds);

@@ -41,8 +41,11 @@ struct hold_parts {
 struct holds *holds_create(void);
 void holds_destroy(struct holds *holds);
 
-/* A zeroed record under `id` (0: the next one), with room for `part_count` parts. NULL when the
- * id is in use. Valid until the next one is added. */
+/* Ids that callers give stay below 2^63, so that there is always a next one. */
+#define HOLD_ID_MAX ((uint64_t)INT64_MAX)
+
+/* A zeroed record under `id` (0: the next one; else one that is not in use), with room for
+ * `part_count` parts. Valid until the next one is added. */
 struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count);
 void holds_remove(struct holds *holds, struct hold *hold);
 struct hold *holds_find(const struct holds *holds, uint64_t id); /* NULL: none */

@@ -167,6 +167,20 @@ static void shares_and_memory_to_the_last_mib(void) { /* ALC-10: half of 81559 i
     }
 }
 
+static void a_failed_place_leaves_the_next_id(void) { /* a failed call has changed nothing */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
+    uint64_t first = KIT_TAKE(ledger, kit_share(500));
+    struct acre_request request = kit_share(600);
+    struct acre_part part = part_of(0, 0, 600);
+    uint64_t id;
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 5000, KIT_NOW_MS, &id, NULL),
+             ACRE_ECONFLICT);
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, NULL),
+             ACRE_ECONFLICT);
+    CHECK_U64(KIT_TAKE(ledger, kit_share(500)), first + 1);
+    kit_destroy(ledger);
+}
+
 static void ids_are_never_given_twice(void) { /* ALC-6 */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
     struct acre_request request = kit_share(100);
@@ -183,6 +197,32 @@ static void ids_are_never_given_twice(void) { /* ALC-6 */
     KIT_RELEASE(ledger, 43);
     CHECK_U64(KIT_TAKE(ledger, request), 44);
     kit_destroy(ledger);
+}
+
+static void the_last_ids_do_not_wrap(void) { /* overflow: an id beyond the last is refused */
+    enum { COUNT = 5 };
+    static const uint64_t largest[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2, INT64_MAX};
+    for (size_t i = 0; i < ACRE_COUNT(largest); i++) {
+        acre_test_context("id %llu", (unsigned long long)largest[i]);
+        struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
+        struct acre_request request = kit_share(100);
+        struct acre_part part = part_of(0, 0, 100);
+        uint64_t ids[COUNT] = {0}; /* 0: refused */
+        acre_ledger_place(ledger, &request, &part, 1, largest[i], KIT_NOW_MS, &ids[0], NULL);
+        for (int more = 1; more < COUNT; more++) {
+            acre_ledger_allocate(ledger, &request, KIT_NOW_MS, &ids[more], NULL);
+            for (int before = 0; before < more; before++) {
+                CHECK(ids[more] == 0 || ids[more] != ids[before]);
+            }
+        }
+        for (int one = 0; one < COUNT; one++) {
+            struct acre_allocation there;
+            CHECK_EQ(acre_ledger_find(ledger, ids[one], &there), ids[one] != 0);
+            acre_ledger_release(ledger, ids[one], ACRE_ALLOCATION_COMPLETED, 1, NULL);
+            CHECK(!acre_ledger_find(ledger, ids[one], &there));
+        }
+        kit_destroy(ledger);
+    }
 }
 
 static void parts_must_be_as_many_as_asked(void) {
@@ -243,7 +283,9 @@ static const struct acre_test tests[] = {
     {"a_log_can_be_replayed", a_log_can_be_replayed, 0},
     {"the_last_part_decides", the_last_part_decides, 0},
     {"shares_and_memory_to_the_last_mib", shares_and_memory_to_the_last_mib, 0},
+    {"a_failed_place_leaves_the_next_id", a_failed_place_leaves_the_next_id, 0},
     {"ids_are_never_given_twice", ids_are_never_given_twice, 0},
+    {"the_last_ids_do_not_wrap", the_last_ids_do_not_wrap, 0},
     {"parts_must_be_as_many_as_asked", parts_must_be_as_many_as_asked, 0},
     {"a_replayed_share_may_be_on_a_drained_device", a_replayed_share_may_be_on_a_drained_device, 0},
     {"a_device_counts_at_most_255_shares", a_device_counts_at_most_255_shares, 0},
