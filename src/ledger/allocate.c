@@ -209,6 +209,12 @@ static int no_such(uint64_t id, struct acre_error *err) {
                      (unsigned long long)id);
 }
 
+static int held_by_reservation(const struct hold *hold, struct acre_error *err) {
+    return acre_fail(err, ACRE_ECONFLICT,
+                     "allocation %llu belongs to reservation %llu; cancel that to end it",
+                     (unsigned long long)hold->id, (unsigned long long)hold->owner);
+}
+
 int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
                          struct acre_error *err) {
     struct hold *hold = holds_find(ledger->holds, id);
@@ -244,6 +250,9 @@ int acre_ledger_release(struct acre_ledger *ledger, uint64_t id,
     if (hold == NULL) {
         return no_such(id, err);
     }
+    if (hold->status == HOLD_RESERVED) {
+        return held_by_reservation(hold, err);
+    }
     hold_end(ledger, hold, outcome, now_ms);
     return 0;
 }
@@ -253,6 +262,9 @@ int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires
     struct hold *hold = holds_find(ledger->holds, id);
     if (hold == NULL) {
         return no_such(id, err);
+    }
+    if (hold->status == HOLD_RESERVED) {
+        return held_by_reservation(hold, err);
     }
     if (expires_ms != 0 && expires_ms <= now_ms) {
         return acre_fail(
@@ -289,7 +301,8 @@ static void show_hold(const struct acre_ledger *ledger, const struct hold *hold,
         .id = hold->id,
         .owner = hold->owner,
         .tenant = hold->tenant,
-        .status = (enum acre_allocation_status)hold->status,
+        .status = hold->status == HOLD_RESERVED ? ACRE_ALLOCATION_ACTIVE
+                                                : (enum acre_allocation_status)hold->status,
         .isolation = (enum acre_isolation)hold->isolation,
         .exclusive = hold_is_exclusive(hold),
         .created_ms = hold->created_ms,

@@ -7,6 +7,9 @@
 
 #include "ledger/state.h"
 
+/* Active, and held by the reservation `owner`: ends with that alone. */
+enum { HOLD_RESERVED = ACRE_ALLOCATION_EXPIRED + 1 };
+
 /* One cache line: at 100,000 devices a release is mostly waiting for memory. */
 struct hold {
     uint64_t id;    /* 0: this record is free */
@@ -16,7 +19,7 @@ struct hold {
     uint32_t reservation; /* whose devices these are; 0: none */
     uint32_t tenant;
     uint16_t part_count;
-    uint8_t status;
+    uint8_t status; /* enum acre_allocation_status, or HOLD_RESERVED */
     uint8_t isolation;
     uint32_t place; /* of the only part: its device, or its node when it is of CPU and RAM alone */
     union {

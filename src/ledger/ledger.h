@@ -100,7 +100,8 @@ int acre_ledger_place(struct acre_ledger *ledger, const struct acre_request *req
 
 int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
                          struct acre_error *err);
-/* `outcome`: COMPLETED or FAILED. The shares are free at once. */
+/* `outcome`: COMPLETED or FAILED. The shares are free at once. ACRE_ECONFLICT for what a
+ * reservation holds: that ends with the reservation. */
 int acre_ledger_release(struct acre_ledger *ledger, uint64_t id,
                         enum acre_allocation_status outcome, uint64_t now_ms,
                         struct acre_error *err);

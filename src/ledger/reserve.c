@@ -547,7 +547,7 @@ static bool start(struct acre_ledger *ledger, struct reservation *reservation, u
     hold->owner = shown->id;
     hold->tenant = shown->user;
     hold->isolation = (uint8_t)shown->isolation;
-    hold->status = ACRE_ALLOCATION_ACTIVE;
+    hold->status = HOLD_RESERVED;
     hold->created_ms = now_ms;
     hold->expires_ms = shown->end_ms; /* for calendars; its end is noted here, not in hold.c */
     reserved_note(ledger, hold, true);

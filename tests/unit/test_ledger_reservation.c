@@ -433,6 +433,25 @@ static void the_tenth_of_a_device_and_the_fifth_of_a_user(void) { /* the default
     kit_destroy(ledger);
 }
 
+static void the_allocation_of_a_reservation_is_its_own(void) { /* only its end ends it */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
+    uint64_t id = reserve(ledger, window(600, KIT_NOW_MS, 3000));
+    struct acre_reservation shown;
+    REQUIRE(acre_ledger_find_reservation(ledger, id, &shown));
+    struct acre_error err = {0};
+    CHECK_EQ(acre_ledger_release(ledger, shown.allocation, ACRE_ALLOCATION_COMPLETED, 1500, &err),
+             ACRE_ECONFLICT);
+    CHECK_HAS(err.text, "reservation 1");
+    CHECK_EQ(acre_ledger_extend(ledger, shown.allocation, 2000, 1500, &err), ACRE_ECONFLICT);
+    CHECK_EQ(acre_ledger_extend(ledger, shown.allocation, 0, 1500, &err), ACRE_ECONFLICT);
+    CHECK_EQ(acre_ledger_tick(ledger, 2500), 0);
+    CHECK_EQ(state_of(ledger, id), ACTIVE);
+    CHECK_EQ(acre_ledger_tick(ledger, 3000), 1);
+    CHECK_EQ(state_of(ledger, id), COMPLETED);
+    CHECK_EQ(kit_row(ledger, "a/0").milli_used, 0);
+    kit_destroy(ledger);
+}
+
 static void one_that_cannot_start_tries_again(void) { /* a replayed share is in the way */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
     uint64_t id = reserve(ledger, window(1000, 2000, 5000));
@@ -495,6 +514,7 @@ static const struct acre_test tests[] = {
     {"limits_per_user_and_device", limits_per_user_and_device, 0},
     {"the_tenth_of_a_device_and_the_fifth_of_a_user", the_tenth_of_a_device_and_the_fifth_of_a_user,
      0},
+    {"the_allocation_of_a_reservation_is_its_own", the_allocation_of_a_reservation_is_its_own, 0},
     {"one_that_cannot_start_tries_again", one_that_cannot_start_tries_again, 0},
     {"finished_ones_are_kept_a_while", finished_ones_are_kept_a_while, 0},
     {"names_of_states", names_of_states, 0},
