@@ -134,7 +134,12 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
         return acre_fail(err, ACRE_EEXISTS, "allocation %llu is already in the ledger",
                          (unsigned long long)id);
     }
-    int r = books_take(ledger, parts, count, request->isolation, exclusive, within, err);
+    int r = within ? reserved_may_draw(ledger, request->reservation, parts, count,
+                                       request->isolation, exclusive, err)
+                   : 0;
+    if (r == 0) {
+        r = books_take(ledger, parts, count, request->isolation, exclusive, within, err);
+    }
     if (r < 0) {
         return r;
     }

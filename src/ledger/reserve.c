@@ -7,9 +7,10 @@
  * starts before its end, on the few nodes that have calendars.
  *
  * When a window opens, the reservation takes an allocation like any other; requests that name
- * it draw on that allocation's devices and are counted in `drawn`. */
+ * it draw on that allocation's devices (draw.c). */
 #include "ledger/reserve.h"
 
+#include "ledger/draw.h"
 #include "ledger/order.h"
 #include "ledger/place.h"
 #include "ledger/shape.h"
@@ -25,17 +26,6 @@ const struct acre_reservation_limits acre_reservation_limits_default = {
     .per_device = 10,
     .max_duration_ms = 7 * DAY_MS,
     .max_ahead_ms = 30 * DAY_MS,
-};
-
-struct drawn {
-    uint32_t milli;
-    uint32_t mib;
-    uint32_t count;
-};
-
-struct reservation {
-    struct acre_reservation shown; /* .devices is ours */
-    struct drawn *drawn;           /* by device, while active */
 };
 
 struct stay {
@@ -126,6 +116,22 @@ static struct reservation *find(const struct acre_ledger *ledger, uint64_t id) {
         }
     }
     return NULL;
+}
+
+int reservation_active(const struct acre_ledger *ledger, uint64_t id,
+                       struct reservation **ret_reservation, struct acre_error *err) {
+    struct reservation *reservation = find(ledger, id);
+    if (reservation == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no reservation %llu",
+                         (unsigned long long)id);
+    }
+    if (reservation->shown.state != ACRE_RESERVATION_ACTIVE) {
+        return acre_fail(err, ACRE_ECONFLICT, "reservation %llu is %s, not active",
+                         (unsigned long long)id,
+                         acre_reservation_state_name(reservation->shown.state));
+    }
+    *ret_reservation = reservation;
+    return 0;
 }
 
 static struct calendar *calendar_of(const struct acre_ledger *ledger, uint32_t device) {
@@ -258,27 +264,11 @@ static void calendar_remove(struct calendar *calendar, uint64_t allocation) {
     ACRE_ASSERT(false);
 }
 
-/* Count what is drawn on a reservation by an allocation that names it. */
-static void note_drawn(struct acre_ledger *ledger, struct hold *hold, bool taken) {
-    struct reservation *reservation = find(ledger, hold->reservation);
-    ACRE_ASSERT(reservation != NULL && reservation->drawn != NULL);
-    struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
-        for (uint32_t j = 0; j < reservation->shown.device_count; j++) {
-            if (reservation->shown.devices[j] == parts[i].device) {
-                struct drawn *drawn = &reservation->drawn[j];
-                drawn->milli += taken ? parts[i].milli : -parts[i].milli;
-                drawn->mib += taken ? parts[i].mib : -parts[i].mib;
-                drawn->count += taken ? 1 : UINT32_MAX;
-            }
-        }
-    }
-}
-
 void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken) {
     if (hold->reservation != 0) {
-        note_drawn(ledger, hold, taken);
+        struct reservation *reservation = find(ledger, hold->reservation);
+        ACRE_ASSERT(reservation != NULL);
+        drawn_note(ledger, reservation, hold, taken);
         return;
     }
     if (ledger->reservations->calendar_count == 0) {
@@ -669,69 +659,6 @@ bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_
         }
     }
     return false;
-}
-
-/* The states of a node's devices as a reservation's holders see them: its own shares only. */
-static void words_within(const struct acre_ledger *ledger, const struct reservation *reservation,
-                         uint32_t node, uint64_t *words) {
-    const struct acre_reservation *shown = &reservation->shown;
-    const struct node *host = &ledger->nodes[node];
-    memset(words, 0, host->device_count * sizeof(*words));
-    for (uint32_t i = 0; i < shown->device_count; i++) {
-        const struct device *device = &ledger->devices[shown->devices[i]];
-        const struct drawn *drawn = &reservation->drawn[i];
-        if (device->node != node || drawn->count >= shares_max(ledger)) {
-            continue;
-        }
-        uint64_t memory = hardware_of(ledger, shown->devices[i])->memory_mib;
-        uint64_t mib = memory * shown->milli / 1000 - drawn->mib;
-        uint32_t milli = shown->milli - drawn->milli;
-        uint64_t room = memory > 0 ? (mib * 1000 + memory - 1) / memory : milli;
-        words[device->slot] =
-            milli == 0
-                ? 0
-                : word_make(milli, ACRE_MIN((uint32_t)room, milli),
-                            shown->milli < 1000 || drawn->count > 0 ? shown->isolation + 1U : 0,
-                            (uint32_t)mib,
-                            ledger->track_counts ? shares_max(ledger) - drawn->count : 0);
-    }
-}
-
-int reserved_place_within(struct acre_ledger *ledger, const struct want *want, uint64_t id,
-                          struct acre_part *parts, struct acre_error *err) {
-    const struct reservation *reservation = find(ledger, id);
-    if (reservation == NULL) {
-        return acre_fail(err, ACRE_ENOTFOUND, "there is no reservation %llu",
-                         (unsigned long long)id);
-    }
-    const struct acre_reservation *shown = &reservation->shown;
-    if (shown->state != ACRE_RESERVATION_ACTIVE) {
-        return acre_fail(err, ACRE_ECONFLICT, "reservation %llu is %s, not active",
-                         (unsigned long long)id, acre_reservation_state_name(shown->state));
-    }
-    struct class *class = classes_get(ledger, want);
-    uint32_t placed = 0;
-    for (uint32_t i = 0; i < shown->device_count && placed < want->replicas; i++) {
-        uint32_t node = ledger->devices[shown->devices[i]].node;
-        bool seen = false;
-        for (uint32_t j = 0; j < i && !seen; j++) {
-            seen = ledger->devices[shown->devices[j]].node == node;
-        }
-        uint64_t words[ACRE_NODE_DEVICES_MAX];
-        words_within(ledger, reservation, node, words);
-        uint32_t members = want->replicas - placed;
-        while (!seen && members > 0 &&
-               !place_on_node(ledger, class, node, members, words,
-                              parts + (size_t)placed * ACRE_MAX(want->gpus, 1U))) {
-            members--;
-        }
-        placed += seen ? 0 : members;
-    }
-    return placed == want->replicas
-               ? 0
-               : acre_fail(err, ACRE_ENOFIT,
-                           "reservation %llu has room for %u of %u members on its %u devices",
-                           (unsigned long long)id, placed, want->replicas, shown->device_count);
 }
 
 int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,

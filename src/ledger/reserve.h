@@ -27,6 +27,12 @@ bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_
 int reserved_place_within(struct acre_ledger *ledger, const struct want *want, uint64_t id,
                           struct acre_part *parts, struct acre_error *err);
 
+/* May these parts be drawn on the reservation? As reserved_place_within, and ACRE_ENOTFOUND for a
+ * device that is not in it, ACRE_ECONFLICT when a part does not fit beside what is drawn. */
+int reserved_may_draw(struct acre_ledger *ledger, uint64_t id, const struct acre_part *parts,
+                      uint32_t count, enum acre_isolation isolation, bool exclusive,
+                      struct acre_error *err);
+
 /* May this allocation last until `expires_ms` (0: for ever)? ACRE_ECONFLICT names the
  * reservation that begins before. */
 int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,

@@ -1,6 +1,8 @@
 /* Drawing on an active reservation (ALC-8): its devices and no more, by the rules of any device. */
 #include "support/ledger_kit.h"
 
+#include <stdlib.h>
+
 /* A ledger with one active reservation of these devices until 9000. */
 static struct acre_ledger *with_reservation(const char *cluster, const uint32_t *devices,
                                             uint32_t count, uint32_t milli,
@@ -23,6 +25,20 @@ static struct acre_ledger *with_reservation(const char *cluster, const uint32_t 
 static struct acre_request within(struct acre_request request, uint64_t reservation) {
     request.reservation = reservation;
     return request;
+}
+
+/* What is drawn on the reservation, summed over all its devices. */
+static void sum_drawn(const struct acre_ledger *ledger, uint64_t reservation, uint64_t *ret_milli,
+                      uint64_t *ret_mib) {
+    *ret_milli = 0;
+    *ret_mib = 0;
+    uint32_t cursor = 0;
+    for (struct acre_allocation a; acre_ledger_walk(ledger, &cursor, &a);) {
+        for (uint32_t i = 0; i < a.part_count && a.reservation == reservation; i++) {
+            *ret_milli += a.parts[i].milli;
+            *ret_mib += a.parts[i].mib;
+        }
+    }
 }
 
 static void only_those_who_name_it_draw_on_it(void) {
@@ -103,6 +119,59 @@ static void its_end_ends_what_was_drawn(void) {
     }
 }
 
+static void a_part_of_a_device_is_divided_exactly(void) { /* ALC-1, within a share */
+    static const uint32_t devices[] = {0};
+    static const struct {
+        const char *what;
+        uint32_t reserved_milli;
+        struct {
+            uint32_t milli;
+            uint64_t mib;
+            bool fits;
+        } steps[6];
+    } cases[] = {
+        {"five tenths of a half",
+         500,
+         {{100, 0, true},
+          {100, 0, true},
+          {100, 0, true},
+          {100, 0, true},
+          {100, 0, true},
+          {100, 0, false}}},
+        {"two quarters", 500, {{250, 0, true}, {251, 0, false}, {250, 0, true}}},
+        {"by memory", 500, {{0, 40780, false}, {0, 40779, true}, {0, 1, false}}},
+        {"much memory, then a share",
+         500,
+         {{100, 32000, true}, {108, 0, false}, {107, 0, true}, {100, 40000, false}}},
+        {"all memory, then a share", 500, {{100, 40779, true}, {100, 0, false}}},
+        {"all share, no memory", 500, {{500, 1, true}, {0, 1, false}}},
+        {"more than is reserved", 300, {{301, 0, false}, {1000, 0, false}, {300, 0, true}}},
+        {"ten tenths of all",
+         1000,
+         {{300, 0, true}, {300, 0, true}, {300, 0, true}, {101, 0, false}, {100, 0, true}}},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        uint64_t id;
+        struct acre_ledger *ledger =
+            with_reservation("0", devices, 1, cases[i].reserved_milli, 0, &id);
+        for (size_t s = 0; s < ACRE_COUNT(cases[i].steps); s++) {
+            acre_test_context("%s, step %zu", cases[i].what, s);
+            struct acre_request request =
+                within(kit_both(cases[i].steps[s].milli, cases[i].steps[s].mib), id);
+            if (request.milli == 0 && request.mib == 0) {
+                break;
+            }
+            KIT_PLACED(ledger, request, cases[i].steps[s].fits ? "a/0" : "-");
+            uint64_t milli;
+            uint64_t mib;
+            sum_drawn(ledger, id, &milli, &mib);
+            CHECK(milli <= cases[i].reserved_milli);
+            CHECK(mib <= (uint64_t)KIT_MEMORY_MIB * cases[i].reserved_milli / 1000);
+        }
+        kit_destroy(ledger);
+    }
+}
+
 static void kinds_do_not_mix_within_it(void) { /* ALC-4 */
     static const uint32_t devices[] = {0};
     static const struct {
@@ -134,6 +203,23 @@ static void kinds_do_not_mix_within_it(void) { /* ALC-4 */
         KIT_PLACED(ledger, request, "-");
         kit_destroy(ledger);
     }
+}
+
+static void whoever_draws_first_sets_the_kind(void) { /* ALC-4: whatever kind came first stays */
+    static const uint32_t devices[] = {0};
+    uint64_t id;
+    struct acre_ledger *ledger = with_reservation("0", devices, 1, 1000, ACRE_ISOLATION_NONE, &id);
+    struct acre_request mps = within(kit_share(300), id);
+    mps.isolation = ACRE_ISOLATION_MPS;
+    uint64_t first = 0;
+    if (acre_ledger_allocate(ledger, &mps, KIT_NOW_MS, &first, NULL) == 0) {
+        KIT_PLACED(ledger, within(kit_share(300), id), "-");
+        KIT_PLACED(ledger, mps, "a/0");
+    } else { /* a reservation may also insist on its own kind */
+        KIT_PLACED(ledger, within(kit_share(300), id), "a/0");
+        KIT_PLACED(ledger, mps, "-");
+    }
+    kit_destroy(ledger);
 }
 
 static void exclusive_within_it(void) {
@@ -179,13 +265,81 @@ static void cpu_and_ram_are_taken_of_the_node(void) {
     kit_destroy(ledger);
 }
 
+static void a_drained_device_of_it_takes_nothing_new(void) { /* nodes.h */
+    static const uint32_t devices[] = {0, 1};
+    uint64_t id;
+    struct acre_ledger *ledger = with_reservation("0|0", devices, 2, 1000, 0, &id);
+    uint64_t drawn = KIT_PLACED(ledger, within(kit_share(300), id), "a/0");
+    REQUIRE_EQ(acre_ledger_drain_device(ledger, 0, "hot", NULL), 0);
+    KIT_PLACED(ledger, within(kit_share(300), id), "b/0");
+    REQUIRE_EQ(acre_ledger_drain_node(ledger, 1, true, NULL), 0);
+    KIT_PLACED(ledger, within(kit_share(300), id), "-");
+    REQUIRE_EQ(acre_ledger_undrain_device(ledger, 0, NULL), 0);
+    KIT_PLACED(ledger, within(kit_share(300), id), "a/0");
+    KIT_RELEASE(ledger, drawn);
+    kit_destroy(ledger);
+}
+
+static void foreign_memory_counts_within_it(void) { /* DEV-6 */
+    static const uint32_t devices[] = {0};
+    uint64_t id;
+    struct acre_ledger *ledger = with_reservation("0", devices, 1, 1000, 0, &id);
+    REQUIRE_EQ(acre_ledger_set_foreign(ledger, 0, 80000, NULL), 0);
+    KIT_PLACED(ledger, within(kit_whole(1), id), "-");
+    KIT_PLACED(ledger, within(kit_share(500), id), "-");
+    KIT_PLACED(ledger, within(kit_memory(1560), id), "-");
+    KIT_PLACED(ledger, within(kit_memory(1559), id), "a/0");
+    kit_destroy(ledger);
+}
+
+static void a_replayed_part_is_checked_against_it(void) { /* ACRE_ECONFLICT: does not fit */
+    static const uint32_t devices[] = {0};
+    uint64_t id;
+    struct acre_ledger *ledger = with_reservation("0 0", devices, 1, 500, 0, &id);
+    static const struct {
+        const char *what;
+        struct acre_part part;
+        bool fits;
+    } cases[] = {
+        {"more than it has", {.milli = 501, .mib = 1}, false},
+        {"more memory than it has", {.milli = 100, .mib = 40780}, false},
+        {"a device it has not", {.device = 1, .milli = 100, .mib = 1}, false},
+        {"a device nobody has", {.device = 77, .milli = 100, .mib = 1}, false},
+        {"what it has", {.milli = 300, .mib = 20000}, true},
+        {"more than is left", {.milli = 201, .mib = 1}, false},
+        {"more memory than is left", {.milli = 100, .mib = 20780}, false},
+        {"all that is left", {.milli = 200, .mib = 20779}, true},
+        {"nothing is left", {.milli = 1, .mib = 0}, false},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        acre_test_context("%s", cases[i].what);
+        char *before = kit_snapshot(ledger);
+        struct acre_request request = within(kit_share(100), id);
+        uint64_t placed;
+        int r =
+            acre_ledger_place(ledger, &request, &cases[i].part, 1, 0, KIT_NOW_MS, &placed, NULL);
+        CHECK_EQ(r == 0, cases[i].fits);
+        char *after = kit_snapshot(ledger);
+        CHECK_EQ(strcmp(before, after) == 0, !cases[i].fits);
+        free(before);
+        free(after);
+        KIT_SOUND(ledger);
+    }
+    kit_destroy(ledger);
+}
+
 static const struct acre_test tests[] = {
     {"only_those_who_name_it_draw_on_it", only_those_who_name_it_draw_on_it, 0},
     {"it_must_be_there_and_active", it_must_be_there_and_active, 0},
     {"its_end_ends_what_was_drawn", its_end_ends_what_was_drawn, 0},
+    {"a_part_of_a_device_is_divided_exactly", a_part_of_a_device_is_divided_exactly, 0},
     {"kinds_do_not_mix_within_it", kinds_do_not_mix_within_it, 0},
+    {"whoever_draws_first_sets_the_kind", whoever_draws_first_sets_the_kind, 0},
     {"exclusive_within_it", exclusive_within_it, 0},
     {"gangs_within_it", gangs_within_it, 0},
     {"cpu_and_ram_are_taken_of_the_node", cpu_and_ram_are_taken_of_the_node, 0},
+    {"a_drained_device_of_it_takes_nothing_new", a_drained_device_of_it_takes_nothing_new, 0},
+    {"foreign_memory_counts_within_it", foreign_memory_counts_within_it, 0},
+    {"a_replayed_part_is_checked_against_it", a_replayed_part_is_checked_against_it, 0},
 };
 ACRE_TEST_MAIN(tests)

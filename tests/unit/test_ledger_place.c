@@ -263,6 +263,20 @@ static void a_replayed_share_may_be_on_a_drained_device(void) { /* books.c: what
     kit_destroy(ledger);
 }
 
+static void a_reservation_nobody_has_is_refused(void) { /* ALC-8: replay cannot invent one */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
+    struct acre_request request = kit_share(400);
+    struct acre_part part = part_of(0, 0, 400);
+    request.reservation = 12;
+    uint64_t id = 4711;
+    struct acre_error err = {0};
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err),
+             ACRE_ENOTFOUND);
+    CHECK_HAS(err.text, "there is no reservation 12");
+    CHECK_U64(id, 4711);
+    kit_destroy(ledger);
+}
+
 static void a_device_counts_at_most_255_shares(void) { /* its counter is a byte */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
     struct acre_request request = kit_memory(1);
@@ -288,6 +302,7 @@ static const struct acre_test tests[] = {
     {"the_last_ids_do_not_wrap", the_last_ids_do_not_wrap, 0},
     {"parts_must_be_as_many_as_asked", parts_must_be_as_many_as_asked, 0},
     {"a_replayed_share_may_be_on_a_drained_device", a_replayed_share_may_be_on_a_drained_device, 0},
+    {"a_reservation_nobody_has_is_refused", a_reservation_nobody_has_is_refused, 0},
     {"a_device_counts_at_most_255_shares", a_device_counts_at_most_255_shares, 0},
 };
 ACRE_TEST_MAIN(tests)
