@@ -661,35 +661,51 @@ bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_
     return false;
 }
 
-int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
-                      struct acre_error *err) {
-    uint64_t until_ms = expires_ms != 0 ? expires_ms : UINT64_MAX;
+/* Without the stays of this allocation, do the windows before `until_ms` leave room for all its
+ * parts on the calendar's device? */
+static bool may_stay(struct acre_ledger *ledger, struct calendar *calendar, struct hold *hold,
+                     uint64_t until_ms) {
     struct acre_part one;
     const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    int r = 0;
-    for (uint32_t i = 0; i < hold->part_count && r == 0; i++) {
-        struct calendar *calendar =
-            parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
-        if (calendar == NULL || hold->reservation != 0) {
+    const struct hardware *hardware = hardware_of(ledger, calendar->device);
+    for (uint32_t i = 0; i < hold->part_count; i++) {
+        if (parts[i].device == calendar->device) {
+            calendar_remove(calendar, hold->id);
+        }
+    }
+    uint64_t idle = usage_word(hardware, &(struct usage){0});
+    uint64_t word = reserved_word(ledger, calendar->device, idle, until_ms);
+    bool fits = true;
+    for (uint32_t i = 0; i < hold->part_count; i++) {
+        if (parts[i].device != calendar->device) {
             continue;
         }
-        /* Without its own stay, the rest must leave room for it until the new end. */
-        const struct hardware *hardware = hardware_of(ledger, parts[i].device);
         struct want want = {.gpus = 1,
                             .milli = parts[i].milli,
                             .mib = parts[i].by_share ? 0 : parts[i].mib,
                             .isolation = hold->isolation,
                             .whole = hold_is_exclusive(hold)};
-        calendar_remove(calendar, hold->id);
-        uint64_t idle = usage_word(hardware, &(struct usage){0});
-        uint64_t word = reserved_word(ledger, parts[i].device, idle, until_ms);
+        fits = fits && want_fits(&want, hardware, word);
+        word = want_word_after(&want, hardware, word);
         calendar_add(calendar, hold, &parts[i]);
-        if (!want_fits(&want, hardware, word)) {
-            r = acre_fail(err, ACRE_ECONFLICT,
-                          "device '%s' is reserved before %llu; end earlier or release",
-                          acre_names_text(ledger->names, ledger->devices[parts[i].device].name),
-                          (unsigned long long)until_ms);
+    }
+    return fits;
+}
+
+int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
+                      struct acre_error *err) {
+    uint64_t until_ms = expires_ms != 0 ? expires_ms : UINT64_MAX;
+    struct acre_part one;
+    const struct acre_part *parts = hold_parts(ledger, hold, &one);
+    for (uint32_t i = 0; i < hold->part_count && hold->reservation == 0; i++) {
+        struct calendar *calendar =
+            parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
+        if (calendar != NULL && !may_stay(ledger, calendar, hold, until_ms)) {
+            return acre_fail(err, ACRE_ECONFLICT,
+                             "device '%s' is reserved before %llu; end earlier or release",
+                             acre_names_text(ledger->names, ledger->devices[parts[i].device].name),
+                             (unsigned long long)until_ms);
         }
     }
-    return r;
+    return 0;
 }

@@ -280,6 +280,22 @@ static void whole_work_before_a_whole_window(void) { /* on the reserved device i
     kit_destroy(ledger);
 }
 
+static void an_extension_leaves_room_for_the_window(void) { /* all parts of it together */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
+    uint64_t gang = KIT_TAKE(ledger, until(kit_gang(2, 1, 400), 3000));
+    uint64_t single = KIT_TAKE(ledger, until(kit_share(200), 3000));
+    uint64_t id = reserve(ledger, window(500, 5000, 6000));
+    CHECK_EQ(acre_ledger_extend(ledger, gang, 5500, KIT_NOW_MS, NULL), ACRE_ECONFLICT);
+    CHECK_EQ(acre_ledger_extend(ledger, gang, 0, KIT_NOW_MS, NULL), ACRE_ECONFLICT);
+    CHECK_EQ(acre_ledger_extend(ledger, gang, 5000, KIT_NOW_MS, NULL), 0);
+    CHECK_EQ(acre_ledger_extend(ledger, single, 5500, KIT_NOW_MS, NULL), 0);
+    CHECK_EQ(acre_ledger_extend(ledger, single, 0, KIT_NOW_MS, NULL), 0);
+    KIT_SOUND(ledger);
+    acre_ledger_tick(ledger, 5000);
+    CHECK_EQ(state_of(ledger, id), ACTIVE);
+    kit_destroy(ledger);
+}
+
 static void states_follow_the_clock(void) { /* ALC-8 */
     static const struct {
         uint64_t now_ms;
@@ -507,6 +523,7 @@ static const struct acre_test tests[] = {
     {"work_counts_until_its_end", work_counts_until_its_end, 0},
     {"work_that_ends_in_time_may_use_the_device", work_that_ends_in_time_may_use_the_device, 0},
     {"whole_work_before_a_whole_window", whole_work_before_a_whole_window, 0},
+    {"an_extension_leaves_room_for_the_window", an_extension_leaves_room_for_the_window, 0},
     {"states_follow_the_clock", states_follow_the_clock, 0},
     {"a_window_nobody_ticked_is_expired", a_window_nobody_ticked_is_expired, 0},
     {"one_that_starts_now_is_active_at_once", one_that_starts_now_is_active_at_once, 0},
