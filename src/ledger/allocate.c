@@ -22,7 +22,7 @@ const char *acre_ledger_event_name(enum acre_ledger_event_kind kind) {
     return event_names[kind];
 }
 
-static void tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, uint64_t now_ms,
+void ledger_tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, uint64_t now_ms,
                  uint64_t owner, uint64_t allocation, int code) {
     if (ledger->event != NULL) {
         struct acre_ledger_event event = {kind, now_ms, owner, allocation, code};
@@ -157,7 +157,7 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
     }
     reserved_note(ledger, hold, true);
     ledger->after_last_used = parts[count - 1].node + 1;
-    tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
+    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
     *ret_id = hold->id;
     return 0;
 }
@@ -172,7 +172,7 @@ int acre_ledger_allocate(struct acre_ledger *ledger, const struct acre_request *
     if (r < 0) {
         return r;
     }
-    tell(ledger, ACRE_LEDGER_REQUESTED, now_ms, request->owner, 0, 0);
+    ledger_tell(ledger, ACRE_LEDGER_REQUESTED, now_ms, request->owner, 0, 0);
     mix_note(ledger, &want);
     uint32_t count = acre_request_parts(request);
     struct acre_part one;
@@ -182,7 +182,7 @@ int acre_ledger_allocate(struct acre_ledger *ledger, const struct acre_request *
         r = keep(ledger, request, want.whole, parts, count, 0, now_ms, ret_id, err);
     }
     if (r < 0) {
-        tell(ledger, ACRE_LEDGER_FAILED, now_ms, request->owner, 0, r);
+        ledger_tell(ledger, ACRE_LEDGER_FAILED, now_ms, request->owner, 0, r);
     }
     if (parts != &one) {
         free(parts);
@@ -231,7 +231,7 @@ int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_m
                          (unsigned long long)id);
     }
     hold->status = ACRE_ALLOCATION_ACTIVE;
-    tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
     return 0;
 }
 
@@ -240,8 +240,9 @@ void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocatio
     struct acre_part one;
     reserved_note(ledger, hold, false);
     books_give(ledger, hold_parts(ledger, hold, &one), hold->part_count, hold->reservation != 0);
-    tell(ledger, outcome == ACRE_ALLOCATION_EXPIRED ? ACRE_LEDGER_EXPIRED : ACRE_LEDGER_RELEASED,
-         now_ms, hold->owner, hold->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
+    ledger_tell(
+        ledger, outcome == ACRE_ALLOCATION_EXPIRED ? ACRE_LEDGER_EXPIRED : ACRE_LEDGER_RELEASED,
+        now_ms, hold->owner, hold->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
     holds_remove(ledger->holds, hold);
 }
 
@@ -287,7 +288,7 @@ int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires
     if (expires_ms != 0) {
         holds_note_end(ledger->holds, hold);
     }
-    tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
     return 0;
 }
 

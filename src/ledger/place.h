@@ -29,6 +29,10 @@ void books_give(struct acre_ledger *ledger, const struct acre_part *parts, uint3
 /* Why nothing served this want, for people (explain.c). Fills err with ACRE_ENOFIT. */
 int explain_no_fit(struct acre_ledger *ledger, const struct want *want, struct acre_error *err);
 
+/* Tell whoever listens. */
+void ledger_tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, uint64_t now_ms,
+                 uint64_t owner, uint64_t allocation, int code);
+
 /* Release one hold with this outcome and tell. */
 void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
               uint64_t now_ms);

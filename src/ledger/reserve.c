@@ -542,32 +542,38 @@ static bool start(struct acre_ledger *ledger, struct reservation *reservation, u
     hold->expires_ms = shown->end_ms; /* for calendars; its end is noted here, not in hold.c */
     reserved_note(ledger, hold, true);
     shown->allocation = hold->id;
+    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
     return true;
 }
 
-/* End what was drawn on it, then its own allocation. */
-static void end(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
+/* End what was drawn on it, then its own allocation; returns how many were drawn. */
+static uint32_t end(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
+    uint32_t drawn = 0;
     uint32_t cursor = 0;
     for (struct hold *hold; (hold = holds_walk(ledger->holds, &cursor)) != NULL;) {
         if (hold->reservation == reservation->shown.id) {
             hold_end(ledger, hold, ACRE_ALLOCATION_EXPIRED, now_ms);
+            drawn++;
         }
     }
     struct hold *own = holds_find(ledger->holds, reservation->shown.allocation);
     ACRE_ASSERT(own != NULL);
     reservation->shown.allocation = 0;
     hold_end(ledger, own, ACRE_ALLOCATION_COMPLETED, now_ms);
+    return drawn;
 }
 
-static bool advance(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
+/* Returns how many allocations and reservations changed. */
+static uint32_t advance(struct acre_ledger *ledger, struct reservation *reservation,
+                        uint64_t now_ms) {
     struct acre_reservation *shown = &reservation->shown;
     if (shown->state == ACRE_RESERVATION_ACTIVE && shown->end_ms <= now_ms) {
-        end(ledger, reservation, now_ms);
+        uint32_t drawn = end(ledger, reservation, now_ms);
         shown->state = ACRE_RESERVATION_COMPLETED;
-        return true;
+        return drawn + 1;
     }
     if (shown->state != ACRE_RESERVATION_PENDING || shown->start_ms > now_ms) {
-        return false;
+        return 0;
     }
     if (shown->end_ms <= now_ms) {
         shown->state = ACRE_RESERVATION_EXPIRED;
@@ -575,11 +581,11 @@ static bool advance(struct acre_ledger *ledger, struct reservation *reservation,
         shown->state = ACRE_RESERVATION_ACTIVE; /* its window no longer counts against itself */
         if (!start(ledger, reservation, now_ms)) {
             shown->state = ACRE_RESERVATION_PENDING;
-            return false;
+            return 0;
         }
     }
     calendars_follow(ledger, shown);
-    return true;
+    return 1;
 }
 
 uint32_t reservations_tick(struct acre_ledger *ledger, uint64_t now_ms) {

@@ -38,8 +38,8 @@ int reserved_may_draw(struct acre_ledger *ledger, uint64_t id, const struct acre
 int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
                       struct acre_error *err);
 
-/* Complete, expire and start reservations; returns how many changed. Called after allocations
- * that ended have been released. */
+/* Complete, expire and start reservations; returns how many of them and of the allocations drawn
+ * on them changed. Called after allocations that ended have been released. */
 uint32_t reservations_tick(struct acre_ledger *ledger, uint64_t now_ms);
 
 #endif

@@ -125,11 +125,41 @@ static void changes_and_ends_are_told(void) {
     finish(ledger, &out);
 }
 
+static void a_reservation_tells_like_any_other(void) { /* ALC-8: its allocation, and what it ends */
+    struct acre_buf out;
+    struct acre_ledger *ledger = create(&out, 2);
+    const uint32_t devices[] = {0, 1};
+    struct acre_reservation_spec spec = {.user = kit_name(ledger, "ann"),
+                                         .devices = devices,
+                                         .device_count = 2,
+                                         .milli = 1000,
+                                         .start_ms = 2000,
+                                         .end_ms = 3000};
+    uint64_t reservation;
+    uint64_t id;
+    CHECK_EQ(acre_ledger_reserve(ledger, &spec, 1000, &reservation, NULL), 0);
+    TOLD(&out, "");
+    CHECK_EQ(acre_ledger_tick(ledger, 2000), 1);
+    TOLD(&out, "allocated 2000 owner 1 #1\n");
+    struct acre_request request = kit_share(500);
+    request.reservation = reservation;
+    CHECK_EQ(allocate(ledger, 9, request, 2100, &id), 0);
+    TOLD(&out, "requested 2100 owner 9\nallocated 2100 owner 9 #2\n");
+    request.milli = 1000;
+    request.gpus = 2;
+    CHECK_EQ(allocate(ledger, 9, request, 2100, &id), ACRE_ENOFIT);
+    TOLD(&out, "requested 2100 owner 9\nfailed 2100 owner 9 NOFIT\n");
+    CHECK_EQ(acre_ledger_tick(ledger, 3000), 2); /* the reservation, and what was drawn on it */
+    TOLD(&out, "expired 3000 owner 9 #2\nreleased 3000 owner 1 #1\n");
+    finish(ledger, &out);
+}
+
 static const struct acre_test tests[] = {
     {"names_of_events", names_of_events, 0},
     {"allocation_and_release_are_told", allocation_and_release_are_told, 0},
     {"what_changed_nothing_is_not_told", what_changed_nothing_is_not_told, 0},
     {"a_replayed_allocation_was_requested_before", a_replayed_allocation_was_requested_before, 0},
     {"changes_and_ends_are_told", changes_and_ends_are_told, 0},
+    {"a_reservation_tells_like_any_other", a_reservation_tells_like_any_other, 0},
 };
 ACRE_TEST_MAIN(tests)
