@@ -21,7 +21,9 @@ struct findings {
     uint32_t largest_milli; /* free on one matching device */
     uint32_t largest_mib;
     const struct shape *largest; /* where */
-    uint32_t largest_slot;
+    uint32_t other_milli;        /* the same beside shares of another kind */
+    uint32_t other_kind;
+    const struct shape *other;             /* where */
     uint32_t most_fitting;                 /* devices that would take it, on one node */
     const struct shape *fitting;           /* where */
     uint32_t best_cpu_milli, best_ram_mib; /* free beside enough fitting devices */
@@ -65,10 +67,18 @@ static void look_at_shape(const struct acre_ledger *ledger, const struct want *w
         uint32_t slot = (uint32_t)__builtin_ctzll(slots);
         uint64_t word = shape->words[slot];
         fitting += want_fits(want, &profile->slots[slot], word);
+        uint32_t kind = word_isolation(word);
+        if (!want->whole && kind != 0 && kind != want->isolation + 1U) {
+            if (word_room(word) > findings->other_milli) {
+                findings->other_milli = word_room(word);
+                findings->other_kind = kind - 1;
+                findings->other = shape;
+            }
+            continue;
+        }
         if (word_room(word) > findings->largest_milli) {
             findings->largest_milli = word_room(word);
             findings->largest = shape;
-            findings->largest_slot = slot;
         }
         findings->largest_mib = ACRE_MAX(findings->largest_mib, word_mib(word));
     }
@@ -131,29 +141,50 @@ static int never(const struct acre_ledger *ledger, const struct want *want,
                      findings->most_ram_mib);
 }
 
-static int not_now(const struct acre_ledger *ledger, const struct want *want,
-                   const struct findings *findings, struct acre_error *err) {
+/* Not one device takes it. */
+static int no_device_now(const struct acre_ledger *ledger, const struct want *want,
+                         const struct findings *findings, struct acre_error *err) {
     char asked[24];
     char free_share[24];
     acre_format_milli(want->milli, asked, sizeof(asked));
-    acre_format_milli(findings->largest_milli, free_share, sizeof(free_share));
-    if (want->gpus > 0 && findings->most_fitting == 0) {
-        const char *where = findings->largest != NULL ? node_name(ledger, findings->largest) : "";
-        if (findings->largest == NULL) {
-            return acre_fail(err, ACRE_ENOFIT,
-                             "no room now: every matching device is full or drained; wait for a "
-                             "release");
-        }
-        return want->mib > 0
-                   ? acre_fail(err, ACRE_ENOFIT,
-                               "no room now: largest free share is %s on %s, largest free memory "
-                               "of one device is %u MiB; %u MiB asked; ask for less or wait",
-                               free_share, where, findings->largest_mib, want->mib)
-                   : acre_fail(err, ACRE_ENOFIT,
-                               "no room now: largest free share is %s on %s; %s of one device "
-                               "asked; ask for less or wait",
-                               free_share, where, asked);
+    if (findings->largest == NULL && findings->other == NULL) {
+        return acre_fail(err, ACRE_ENOFIT,
+                         "no room now: every matching device is full or drained; wait for a "
+                         "release");
     }
+    if (findings->largest == NULL) {
+        acre_format_milli(findings->other_milli, free_share, sizeof(free_share));
+        return acre_fail(err, ACRE_ENOFIT,
+                         "no room now: largest free share is %s on %s, beside shares of isolation "
+                         "%s; %s asked; ask for that isolation or wait",
+                         free_share, node_name(ledger, findings->other),
+                         acre_isolation_name((enum acre_isolation)findings->other_kind),
+                         acre_isolation_name((enum acre_isolation)want->isolation));
+    }
+    acre_format_milli(findings->largest_milli, free_share, sizeof(free_share));
+    const char *where = node_name(ledger, findings->largest);
+    return want->mib > 0
+               ? acre_fail(err, ACRE_ENOFIT,
+                           "no room now: largest free share is %s on %s, largest free memory "
+                           "of one device is %u MiB; %u MiB asked; ask for less or wait",
+                           free_share, where, findings->largest_mib, want->mib)
+               : acre_fail(err, ACRE_ENOFIT,
+                           "no room now: largest free share is %s on %s; %s of one device "
+                           "asked; ask for less or wait",
+                           free_share, where, asked);
+}
+
+static int not_now(const struct acre_ledger *ledger, const struct want *want,
+                   const struct findings *findings, struct acre_error *err) {
+    if (findings->beside == NULL && want->gpus == 0) {
+        return acre_fail(err, ACRE_ENOFIT,
+                         "no room now: every matching node is drained; undrain one or wait");
+    }
+    if (want->gpus > 0 && findings->most_fitting == 0) {
+        return no_device_now(ledger, want, findings, err);
+    }
+    char asked[24];
+    acre_format_milli(want->milli, asked, sizeof(asked));
     if (want->gpus > findings->most_fitting) {
         return acre_fail(err, ACRE_ENOFIT,
                          "no room now: at most %u devices with %s free on one node (%s); %u asked; "

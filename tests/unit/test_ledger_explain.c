@@ -84,6 +84,26 @@ static void cpu_beside_free_devices(void) { /* POL-9: the scarce thing is named 
     kit_destroy(ledger);
 }
 
+static void another_kind_in_the_way(void) { /* ALC-4: the number asked is there, its kind is not */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "500p");
+    struct acre_error err = {0};
+    uint64_t id;
+    struct acre_request request = kit_share(300);
+    CHECK_EQ(acre_ledger_allocate(ledger, &request, KIT_NOW_MS, &id, &err), ACRE_ENOFIT);
+    CHECK(strstr(err.text, "largest free share is 0.5 on a; 0.3 of one device asked") == NULL);
+    CHECK_HAS(err.text, "isolation");
+    kit_destroy(ledger);
+}
+
+static void nodes_out_of_use(void) { /* drained nodes are not "room" */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0|0");
+    REQUIRE_EQ(acre_ledger_drain_node(ledger, 0, true, NULL), 0);
+    REQUIRE_EQ(acre_ledger_drain_node(ledger, 1, true, NULL), 0);
+    KIT_REFUSED(ledger, kit_share(500), ACRE_ENOFIT, "full or drained");
+    KIT_REFUSED(ledger, kit_cpu(500, 0), ACRE_ENOFIT, "drained");
+    kit_destroy(ledger);
+}
+
 static void a_reservation_without_room(void) { /* ALC-8 */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
     uint32_t device = 1;
@@ -106,6 +126,8 @@ static const struct acre_test tests[] = {
     {"what_time_cannot_cure", what_time_cannot_cure, 0},
     {"what_a_release_would_cure", what_a_release_would_cure, 0},
     {"cpu_beside_free_devices", cpu_beside_free_devices, 0},
+    {"another_kind_in_the_way", another_kind_in_the_way, 0},
+    {"nodes_out_of_use", nodes_out_of_use, 0},
     {"a_reservation_without_room", a_reservation_without_room, 0},
 };
 ACRE_TEST_MAIN(tests)
