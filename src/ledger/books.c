@@ -14,6 +14,10 @@ static int check_host(const struct acre_ledger *ledger, const struct acre_part *
         return acre_fail(err, ACRE_ENOTFOUND, "node %u: there are %u nodes", part->node,
                          ledger->node_count);
     }
+    if (part->device == ACRE_DEVICE_NONE && (part->milli > 0 || part->mib > 0)) {
+        return acre_fail(err, ACRE_EINVALID, "device: none, with %u milli and %u MiB of it",
+                         part->milli, part->mib);
+    }
     const struct node *node = &ledger->nodes[part->node];
     if (part->cpu_milli > node->cpu_free_milli || part->ram_mib > node->ram_free_mib) {
         return acre_fail(err, ACRE_ECONFLICT,

@@ -225,6 +225,29 @@ static void the_last_ids_do_not_wrap(void) { /* overflow: an id beyond the last 
     }
 }
 
+static void a_part_without_a_device_has_no_share(void) { /* CPU and RAM alone */
+    static const struct acre_part bad[] = {
+        {.device = ACRE_DEVICE_NONE, .milli = 500, .cpu_milli = 100},
+        {.device = ACRE_DEVICE_NONE, .milli = 500, .cpu_milli = 100, .by_share = true},
+        {.device = ACRE_DEVICE_NONE, .mib = 500, .cpu_milli = 100},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(bad); i++) {
+        acre_test_context("part %zu", i);
+        struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 300");
+        struct acre_request request = kit_cpu(100, 0);
+        struct acre_error err = {0};
+        uint64_t id;
+        CHECK_EQ(acre_ledger_place(ledger, &request, &bad[i], 1, 0, KIT_NOW_MS, &id, &err),
+                 ACRE_EINVALID);
+        CHECK_HAS(err.text, "device: none");
+        struct acre_part good = {.device = ACRE_DEVICE_NONE, .cpu_milli = 100};
+        REQUIRE_EQ(acre_ledger_place(ledger, &request, &good, 1, 0, KIT_NOW_MS, &id, &err), 0);
+        KIT_RELEASE(ledger, id);
+        CHECK_EQ(kit_row(ledger, "a/1").milli_used, 300);
+        kit_destroy(ledger);
+    }
+}
+
 static void parts_must_be_as_many_as_asked(void) {
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0 0");
     struct acre_request request = kit_gang(1, 2, 500);
@@ -300,6 +323,7 @@ static const struct acre_test tests[] = {
     {"a_failed_place_leaves_the_next_id", a_failed_place_leaves_the_next_id, 0},
     {"ids_are_never_given_twice", ids_are_never_given_twice, 0},
     {"the_last_ids_do_not_wrap", the_last_ids_do_not_wrap, 0},
+    {"a_part_without_a_device_has_no_share", a_part_without_a_device_has_no_share, 0},
     {"parts_must_be_as_many_as_asked", parts_must_be_as_many_as_asked, 0},
     {"a_replayed_share_may_be_on_a_drained_device", a_replayed_share_may_be_on_a_drained_device, 0},
     {"a_reservation_nobody_has_is_refused", a_reservation_nobody_has_is_refused, 0},
