@@ -42,6 +42,11 @@ static int check_device(const struct acre_ledger *ledger, const struct acre_part
         return acre_fail(err, ACRE_ECONFLICT, "device '%s' has %u milli free, the part takes %u",
                          name, 1000U - device->milli_used, part->milli);
     }
+    if (exclusive && part->milli != 1000) {
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "device '%s' is asked for alone, the part takes %u milli of it", name,
+                         part->milli);
+    }
     if (device->count > 0 && (exclusive || device->isolation != isolation + 1U)) {
         return acre_fail(err, ACRE_ECONFLICT, "device '%s' is shared by others (isolation %s)",
                          name, acre_isolation_name((enum acre_isolation)(device->isolation - 1)));

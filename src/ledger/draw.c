@@ -131,6 +131,7 @@ static int check_part(const struct acre_ledger *ledger, const struct acre_reserv
     }
     bool other_kind =
         (drawn[at].count > 0 && (exclusive || drawn[at].isolation != isolation + 1U)) ||
+        (exclusive && part->milli != 1000) ||
         (shown->milli < 1000 && isolation != shown->isolation);
     uint64_t total = hardware_of(ledger, part->device)->memory_mib;
     count_part(&drawn[at], part, isolation + 1U);

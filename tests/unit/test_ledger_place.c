@@ -286,6 +286,24 @@ static void a_replayed_share_may_be_on_a_drained_device(void) { /* books.c: what
     kit_destroy(ledger);
 }
 
+static void an_exclusive_part_takes_all(void) { /* ALC-4: else others could come beside it */
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 300");
+    struct acre_request request = kit_share(400);
+    request.exclusive = true;
+    struct acre_error err = {0};
+    uint64_t id;
+    struct acre_part part = part_of(0, 0, 400);
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err),
+             ACRE_ECONFLICT);
+    CHECK_HAS(err.text, "device 'a/0' is asked for alone, the part takes 400 milli");
+    part = part_of(0, 1, 1000);
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err),
+             ACRE_ECONFLICT);
+    part = part_of(0, 0, 1000);
+    CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err), 0);
+    kit_destroy(ledger);
+}
+
 static void a_reservation_nobody_has_is_refused(void) { /* ALC-8: replay cannot invent one */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
     struct acre_request request = kit_share(400);
@@ -326,6 +344,7 @@ static const struct acre_test tests[] = {
     {"a_part_without_a_device_has_no_share", a_part_without_a_device_has_no_share, 0},
     {"parts_must_be_as_many_as_asked", parts_must_be_as_many_as_asked, 0},
     {"a_replayed_share_may_be_on_a_drained_device", a_replayed_share_may_be_on_a_drained_device, 0},
+    {"an_exclusive_part_takes_all", an_exclusive_part_takes_all, 0},
     {"a_reservation_nobody_has_is_refused", a_reservation_nobody_has_is_refused, 0},
     {"a_device_counts_at_most_255_shares", a_device_counts_at_most_255_shares, 0},
 };
