@@ -10,8 +10,9 @@
 
 #include <stdlib.h>
 
+/* `own`: the device of the node that stands at `slot`. */
 static void fill_part(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
-                      uint32_t slot, bool first, struct acre_part *part) {
+                      uint32_t slot, uint32_t own, bool first, struct acre_part *part) {
     const struct node *host = &ledger->nodes[node];
     *part = (struct acre_part){
         .node = node,
@@ -23,7 +24,7 @@ static void fill_part(const struct acre_ledger *ledger, const struct want *want,
         return;
     }
     const struct hardware *hardware = &ledger->profiles[host->profile]->slots[slot];
-    part->device = host->first_device + ledger->devices[host->first_device + slot].at_slot;
+    part->device = host->first_device + own;
     part->milli = want_milli_on(want, hardware);
     part->by_share = want->whole || want->mib == 0;
     part->mib = part->by_share ? (uint32_t)((uint64_t)hardware->memory_mib * part->milli / 1000)
@@ -43,7 +44,25 @@ void place_on_slot(const struct acre_ledger *ledger, const struct want *want, ui
             first = i;
         }
     }
-    fill_part(ledger, want, node, first, true, part);
+    fill_part(ledger, want, node, first, devices[first].at_slot, true, part);
+}
+
+/* Other states stand in another order: within each group the freer first, then by device. */
+static void sort_room(struct room *room, uint8_t *device_at_slot) {
+    for (uint32_t i = 0; i < room->profile->device_count; i++) {
+        uint64_t word = room->words[i];
+        uint8_t device = device_at_slot[i];
+        uint32_t at = i;
+        while (at > room->profile->slots[i].group_start &&
+               (room->words[at - 1] < word ||
+                (room->words[at - 1] == word && device_at_slot[at - 1] > device))) {
+            room->words[at] = room->words[at - 1];
+            device_at_slot[at] = device_at_slot[at - 1];
+            at--;
+        }
+        room->words[at] = word;
+        device_at_slot[at] = device;
+    }
 }
 
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
@@ -62,6 +81,9 @@ bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t nod
         room.words[i] = words != NULL ? words[i] : room.words[i];
     }
     room.device_at_slot = device_at_slot;
+    if (words != NULL) {
+        sort_room(&room, device_at_slot);
+    }
     /* A member takes at least a milli of each of its devices, or CPU or RAM of the node. */
     uint8_t few[ACRE_NODE_DEVICES_MAX];
     size_t choices = (size_t)replicas * want->gpus;
@@ -70,8 +92,9 @@ bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t nod
     bool fits = choose_devices(ledger, want, slots, replicas, &room, chosen, &rank);
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
     for (uint32_t i = 0; fits && i < replicas * per_member; i++) {
-        fill_part(ledger, want, node, want->gpus > 0 ? chosen[i] : 0, i % per_member == 0,
-                  &parts[i]);
+        uint32_t slot = want->gpus > 0 ? chosen[i] : 0;
+        uint32_t own = want->gpus > 0 ? device_at_slot[slot] : 0;
+        fill_part(ledger, want, node, slot, own, i % per_member == 0, &parts[i]);
     }
     if (chosen != few) {
         free(chosen);

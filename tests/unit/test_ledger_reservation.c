@@ -280,6 +280,30 @@ static void whole_work_before_a_whole_window(void) { /* on the reserved device i
     kit_destroy(ledger);
 }
 
+static void ties_before_a_window_do_not_depend_on_history(void) { /* ALC-3: the freer, the first */
+    static const uint32_t orders[][2] = {{0, 1}, {1, 0}};
+    for (size_t i = 0; i < ACRE_COUNT(orders); i++) {
+        acre_test_context("reserved as %u, %u", orders[i][0], orders[i][1]);
+        struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_BEST_FIT, "0 0");
+        struct acre_reservation_spec spec = window(1000, 5000, 6000);
+        spec.devices = orders[i];
+        spec.device_count = 2;
+        reserve(ledger, spec);
+        static const struct acre_part parts[] = {
+            {.device = 0, .milli = 500, .mib = 40779, .by_share = true},
+            {.device = 1, .milli = 500, .mib = 1000},
+        };
+        for (size_t j = 0; j < ACRE_COUNT(parts); j++) {
+            struct acre_request request = until(kit_share(500), 4000);
+            uint64_t id;
+            REQUIRE_EQ(acre_ledger_place(ledger, &request, &parts[j], 1, 0, KIT_NOW_MS, &id, NULL),
+                       0);
+        }
+        KIT_PLACED(ledger, until(kit_share(300), 4000), "a/1"); /* equal shares, more memory */
+        kit_destroy(ledger);
+    }
+}
+
 static void an_extension_leaves_room_for_the_window(void) { /* all parts of it together */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0");
     uint64_t gang = KIT_TAKE(ledger, until(kit_gang(2, 1, 400), 3000));
@@ -523,6 +547,8 @@ static const struct acre_test tests[] = {
     {"work_counts_until_its_end", work_counts_until_its_end, 0},
     {"work_that_ends_in_time_may_use_the_device", work_that_ends_in_time_may_use_the_device, 0},
     {"whole_work_before_a_whole_window", whole_work_before_a_whole_window, 0},
+    {"ties_before_a_window_do_not_depend_on_history", ties_before_a_window_do_not_depend_on_history,
+     0},
     {"an_extension_leaves_room_for_the_window", an_extension_leaves_room_for_the_window, 0},
     {"states_follow_the_clock", states_follow_the_clock, 0},
     {"a_window_nobody_ticked_is_expired", a_window_nobody_ticked_is_expired, 0},
