@@ -107,7 +107,7 @@ static const struct acre_opt rows[] = {
 
 const struct acre_command acre_command_doctor = {
     .name = "doctor",
-    .summary = "say what was looked for, what answered, and what to do",
+    .summary = "say which devices were looked for, what answered, and what to do",
     .usage = "acre doctor [--json]",
     .details = "Exit code 0 with or without a GPU; 9 when a GPU is here and cannot be used.",
     .options = rows,

@@ -417,13 +417,14 @@ const struct acre_command acre_command_gpus = {
     .name = "gpus",
     .summary = "list the devices of this machine and how they feel",
     .usage = "acre gpus [options]",
-    .details = "Unknown is '-' (null in JSON), never 0. FOREIGN is memory in use that Acre did\n"
-               "not hand out. Devices with the same ISLAND are joined by fast links.\n"
-               "\n"
-               "Examples:\n"
-               "  acre gpus --watch --interval 500ms\n"
-               "  acre gpus --json | jq '.nodes[].devices[].live.memory_free_mib'\n"
-               "  acre gpus --sim examples/two-nodes.acre",
+    .details =
+        "Unknown is '-' (null in JSON), never 0. FOREIGN is memory in use that Acre did not hand\n"
+        "out. Devices with the same ISLAND are joined by fast links.\n"
+        "\n"
+        "Examples:\n"
+        "  acre gpus --watch --interval 500ms\n"
+        "  acre gpus --json | jq '.nodes[].devices[].live.memory_free_mib'\n"
+        "  acre gpus --sim examples/two-nodes.acre",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .run = run,

@@ -26,7 +26,6 @@ struct packing_options {
 };
 
 struct run {
-    char strategy[64];
     struct acre_packing_result result;
     double wall_s;
 };
@@ -159,36 +158,29 @@ static int run_one(const struct acre_trace *trace, const struct packing_options 
     return r;
 }
 
-/* The comma-separated strategies, all of them known. */
-static int split_strategies(const char *list, struct run *runs, size_t *ret_count,
-                            struct acre_error *err) {
-    struct acre_split split = acre_split_begin(acre_str_from(list), ',');
+/* Run each of the comma-separated strategies. */
+static int run_all(const struct acre_trace *trace, const struct packing_options *options,
+                   struct run *runs, size_t *ret_count, struct acre_error *err) {
+    struct acre_split split = acre_split_begin(acre_str_from(options->strategy), ',');
     struct acre_str part;
     size_t count = 0;
     while (acre_split_next(&split, &part)) {
+        char name[64];
         if (count == STRATEGIES_MAX) {
             return acre_fail(err, ACRE_EINVALID, "--strategy: more than %d names", STRATEGIES_MAX);
         }
-        if (!acre_str_copy(runs[count].strategy, sizeof(runs[count].strategy), part)) {
+        if (!acre_str_copy(name, sizeof(name), part)) {
             return acre_fail(err, ACRE_EINVALID, "--strategy: a name of %zu bytes; accepted: 63",
                              part.length);
         }
-        int r = acre_packing_knows(runs[count++].strategy, err);
+        int r = run_one(trace, options, name, &runs[count], err);
         if (r < 0) {
             return r;
         }
+        count++;
     }
     *ret_count = count;
     return 0;
-}
-
-static int run_all(const struct acre_trace *trace, const struct packing_options *options,
-                   struct run *runs, size_t *ret_count, struct acre_error *err) {
-    int r = split_strategies(options->strategy, runs, ret_count, err);
-    for (size_t i = 0; i < *ret_count && r == 0; i++) {
-        r = run_one(trace, options, runs[i].strategy, &runs[i], err);
-    }
-    return r;
 }
 
 static int run_packing(int argument_count, char **arguments, void *context) {

@@ -95,23 +95,6 @@ static int store_choice(const struct acre_opt *option, const char *field, const 
     return r;
 }
 
-static int store_duration(const struct acre_opt *option, const char *field, const char *value,
-                          uint64_t *ret_ms, struct acre_error *err) {
-    uint64_t ms;
-    int r = acre_parse_duration(field, value, &ms, err);
-    if (r == 0 && option->max > 0 && (ms < option->min || ms > option->max)) {
-        char least[SHOWN_BYTES];
-        char most[SHOWN_BYTES];
-        r = acre_fail(err, ACRE_EINVALID, "%s: '%s' is out of range; accepted: %s to %s", field,
-                      value, acre_format_duration(option->min, least, sizeof(least)),
-                      acre_format_duration(option->max, most, sizeof(most)));
-    }
-    if (r == 0) {
-        *ret_ms = ms;
-    }
-    return r;
-}
-
 /* Parse `value` by the row's kind and store it; flags come with NULL. */
 static int store_value(const struct acre_opt *option, const char *value, void *target,
                        struct acre_error *err) {
@@ -132,7 +115,7 @@ static int store_value(const struct acre_opt *option, const char *value, void *t
     case ACRE_OPT_MIB:
         return acre_parse_mib(field, value, to, err);
     case ACRE_OPT_DURATION:
-        return store_duration(option, field, value, to, err);
+        return acre_parse_duration(field, value, to, err);
     case ACRE_OPT_MILLI:
         return acre_parse_milli(field, value, ranged ? (uint32_t)option->min : 1,
                                 ranged ? (uint32_t)option->max : 1000, to, err);

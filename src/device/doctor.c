@@ -361,7 +361,8 @@ static void decide(struct examination *ex) {
         say(doctor->verdict, "ready: %u %sGPU%s", doctor->gpus, simulated ? "simulated " : "",
             doctor->gpus == 1 ? "" : "s");
     } else {
-        say(doctor->verdict, "no GPU here; jobs can use the CPU (simulated: acre gpus --sim FILE)");
+        say(doctor->verdict, "no GPU on this machine; jobs can use the CPU, and simulated devices "
+                             "are there on request (acre gpus --sim FILE)");
     }
 }
 

@@ -203,10 +203,6 @@ static const struct packer *find_packer(const char *name, struct acre_error *err
     return NULL;
 }
 
-int acre_packing_knows(const char *strategy, struct acre_error *err) {
-    return find_packer(strategy, err) != NULL ? 0 : ACRE_EINVALID;
-}
-
 int acre_packing_run(const struct acre_trace *trace, const struct acre_packing_options *options,
                      struct acre_packing_result *ret_result, struct acre_error *err) {
     ACRE_ASSERT(options->seeds > 0);

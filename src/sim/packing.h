@@ -38,9 +38,6 @@ struct acre_packing_strategy {
 };
 const struct acre_packing_strategy *acre_packing_strategy(size_t index);
 
-/* ACRE_EINVALID, naming the strategies there are, when this is none of them. */
-int acre_packing_knows(const char *strategy, struct acre_error *err);
-
 /* ACRE_EINVALID: unknown strategy. ACRE_ELIMIT: the tasks ask for so little that millions of
  * clones would not fill the cluster. */
 int acre_packing_run(const struct acre_trace *trace, const struct acre_packing_options *options,

@@ -169,7 +169,7 @@ class ThisMachine(program.TestCase):
         self.assert_ended(result)
         for tried in (r"nvml +tried +libnvidia-ml\.so\.1", r"amdgpu +tried +\S.*"):
             self.assertRegex(result.stdout, tried + r"\n +answer +\S.*\n +do +\S")
-        self.assertRegex(result.stdout, r"\nverdict: no GPU here")
+        self.assertRegex(result.stdout, r"\nverdict: no GPU on this machine")
         answer = json.loads(program.run("doctor", "--json").stdout)
         self.assertEqual((answer["gpus"], answer["problems"]), (0, 0))
         for finding in answer["findings"]:

@@ -94,7 +94,7 @@ static void a_machine_without_gpus_is_well(void) { /* Must show 2 */
     examine(clinic);
     CHECK_U64(clinic->doctor.problems, 0);
     CHECK_U64(clinic->doctor.gpus, 0);
-    CHECK_HAS(clinic->doctor.verdict, "no GPU here");
+    CHECK_HAS(clinic->doctor.verdict, "no GPU on this machine");
     expect(clinic, "pci bus", "1 functions: 0 NVIDIA, 0 AMD", ACRE_FINDING_ABSENT, "");
     expect(clinic, "nvml", "cannot open shared object file", ACRE_FINDING_ABSENT, "--gpus all");
     expect(clinic, "amdgpu", "0 cards", ACRE_FINDING_ABSENT, "should have an AMD GPU");
