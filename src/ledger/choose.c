@@ -4,7 +4,7 @@
  * devices (equal devices of one group give equal answers). Several devices - one member with
  * more than one GPU, or several members on this node - are first tried inside one island of fast
  * links, each island in turn, and only then across islands, fewest first: topology comes before
- * packing (ALC-7), and each island beyond the first costs more than any packing can gain.
+ * packing (ALC-7), so ranks compare by islands first.
  *
  * Measures: least fragmentation, what the node is worth afterwards (mix.h); best fit, the least
  * left on the device; worst fit, the emptiest device; load balanced, the lowest load; in-order
@@ -17,8 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-/* More than the worth of 64 devices in milli. */
-#define ISLAND_COST 1e6
 /* Worths are counted in requests; differences below a thousandth of one are rounding. */
 #define RANK_STEPS 1024.0
 
@@ -265,7 +263,7 @@ static struct before look_before(const struct acre_ledger *ledger, const struct 
 static struct rank rank_of(const struct acre_ledger *ledger, const struct want *want,
                            const struct before *before, const struct room *after, double measure,
                            bool one) {
-    struct rank rank = {measure, 0};
+    struct rank rank = {.score = measure};
     switch ((enum acre_strategy)want->strategy) {
     case ACRE_STRATEGY_LEAST_WASTE:
         rank.score = (one ? measure : mix_worth(ledger->mix, after)) - before->worth;
@@ -314,7 +312,7 @@ static bool place_all(const struct acre_ledger *ledger, const struct want *want,
     }
     *ret_rank = rank_of(ledger, want, &before, room, total, replicas == 1 && want->gpus == 1);
     uint32_t islands = islands_of(room, used);
-    ret_rank->score -= ISLAND_COST * (islands > 1 ? islands - 1 : 0);
+    ret_rank->islands = islands > 1 ? islands - 1 : 0;
     return true;
 }
 
@@ -325,7 +323,7 @@ bool choose_devices(const struct acre_ledger *ledger, const struct want *want, u
     }
     /* Inside one island, each in turn; the best one is done again for its choices. */
     uint64_t best_slots = 0;
-    struct rank best = {0, 0};
+    struct rank best = {0};
     for (uint32_t island = 0; island < room->profile->island_count; island++) {
         uint64_t mask = 0;
         for (uint32_t i = 0; i < room->profile->device_count; i++) {

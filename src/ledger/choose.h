@@ -22,6 +22,7 @@ struct room {
 struct rank {
     double score;
     double second;
+    uint32_t islands; /* used beyond the first: fewer comes before any score (ALC-7) */
 };
 
 void room_from_shape(const struct acre_ledger *ledger, const struct shape *shape,

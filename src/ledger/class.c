@@ -150,6 +150,9 @@ bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32
 
 static bool is_better(const struct acre_ledger *ledger, const struct candidate *a,
                       const struct candidate *b) {
+    if (a->rank.islands != b->rank.islands) {
+        return a->rank.islands < b->rank.islands;
+    }
     if (a->rank.score != b->rank.score) {
         return a->rank.score > b->rank.score;
     }

@@ -221,10 +221,6 @@ struct hold *holds_walk(const struct holds *holds, uint32_t *cursor) {
     return NULL;
 }
 
-uint32_t holds_count(const struct holds *holds) {
-    return holds->count;
-}
-
 size_t holds_bytes(const struct holds *holds) {
     return sizeof(*holds) + holds->capacity * sizeof(*holds->records) +
            (holds->table_mask + 1) * sizeof(*holds->table) +

@@ -60,7 +60,6 @@ const struct acre_part *hold_parts(const struct acre_ledger *ledger, const struc
 
 /* The next live record from `*cursor` on, in no particular but fixed order; NULL at the end. */
 struct hold *holds_walk(const struct holds *holds, uint32_t *cursor);
-uint32_t holds_count(const struct holds *holds);
 size_t holds_bytes(const struct holds *holds);
 
 /* Records that end, soonest first. Note every record that has an end (and again when its end

@@ -334,7 +334,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
         .device_count = (uint8_t)spec->device_count,
     };
     object_for(ledger, node->name)->node = index + 1;
-    struct device *devices = &ledger->devices[node->first_device];
+    struct device *devices = spec->device_count > 0 ? &ledger->devices[node->first_device] : NULL;
     for (uint32_t slot = 0; slot < spec->device_count; slot++) {
         uint32_t own = entries[slot].device;
         uint32_t name = acre_names_intern(ledger->names, acre_str_from(spec->devices[own].id));

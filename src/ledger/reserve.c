@@ -708,9 +708,8 @@ int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t ex
             parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
         if (calendar != NULL && !may_stay(ledger, calendar, hold, until_ms)) {
             return acre_fail(err, ACRE_ECONFLICT,
-                             "device '%s' is reserved before %llu; end earlier or release",
-                             acre_names_text(ledger->names, ledger->devices[parts[i].device].name),
-                             (unsigned long long)until_ms);
+                             "device '%s' is reserved before that; end earlier or release",
+                             acre_names_text(ledger->names, ledger->devices[parts[i].device].name));
         }
     }
     return 0;

@@ -147,7 +147,8 @@ int want_from(struct acre_ledger *ledger, const struct acre_request *request, st
     bool whole = request->gpus > 0 && (request->exclusive || request->milli == 1000 ||
                                        request->isolation == ACRE_ISOLATION_MIG);
     if (r == 0 && request->gpus > 0) {
-        r = acre_rules_check(&ledger->rules, request->milli, request->isolation, !whole, err);
+        r = acre_rules_check(&ledger->rules, request->exclusive ? 1000 : request->milli,
+                             request->isolation, !whole, err);
     }
     if (r < 0) {
         return r;

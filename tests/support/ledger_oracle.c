@@ -140,7 +140,8 @@ int oracle_want_from(const struct oracle *oracle, const struct acre_request *req
     bool whole = request->gpus > 0 && (request->exclusive || request->milli == 1000 ||
                                        request->isolation == ACRE_ISOLATION_MIG);
     if (request->gpus > 0 &&
-        acre_rules_check(&oracle->rules, request->milli, request->isolation, !whole, NULL) < 0) {
+        acre_rules_check(&oracle->rules, request->exclusive ? 1000U : request->milli,
+                         request->isolation, !whole, NULL) < 0) {
         return ACRE_EDENIED;
     }
     *ret_want = (struct oracle_want){
