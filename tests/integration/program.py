@@ -53,7 +53,10 @@ def read_all(fd):
 def on_terminal(*arguments, columns=80, rows=50, stream="stdout", **options):
     """Run with `stream` on a terminal and the other one in a pipe; as run(), but what came to the
     terminal is as it was sent, escape sequences included."""
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as error:
+        raise unittest.SkipTest(f"no pseudo-terminals here: {error}")
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     other = "stderr" if stream == "stdout" else "stdout"
     child = subprocess.Popen([ACRE, *arguments], stdin=subprocess.DEVNULL, cwd=SOURCE,

@@ -227,7 +227,9 @@ static void signals_end_the_watch(void) {
 static void on_terminal(struct run *run, const char *no_colour) {
     int master, slave;
     struct winsize size = {.ws_row = 8, .ws_col = 80};
-    REQUIRE(openpty(&master, &slave, NULL, NULL, &size) == 0);
+    if (openpty(&master, &slave, NULL, NULL, &size) != 0) {
+        acre_test_skip("no pseudo-terminals here: %s", strerror(errno));
+    }
     setenv("TERM", "xterm", 1);
     setenv("NO_COLOR", no_colour, 1);
     *run = (struct run){0};
