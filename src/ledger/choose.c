@@ -46,9 +46,11 @@ static uint64_t fitting_slots(const struct want *want, uint64_t slots, const str
     return fitting;
 }
 
+/* 0.7 x share used + 0.3 x allocations / 10, in ten-thousandths: sums of integers are exact, so
+ * equal loads are ties whatever order they are added in. */
 static double load_of(const struct acre_ledger *ledger, uint64_t word) {
     uint32_t shares = shares_max(ledger) - word_shares(word);
-    return 0.7 * (1000 - word_milli(word)) / 1000.0 + 0.3 * shares / 10.0;
+    return 7 * (1000 - word_milli(word)) + 300 * shares;
 }
 
 static uint32_t idle_in_island(const struct room *room, uint32_t island) {

@@ -221,7 +221,7 @@ static double measure(const struct oracle *oracle, const struct oracle_want *wan
         return state->milli;
     case ACRE_STRATEGY_LOAD_BALANCED: {
         uint32_t shares = oracle_shares_max(oracle) - state->shares;
-        return -(0.7 * (1000 - state->milli) / 1000.0 + 0.3 * shares / 10.0);
+        return -(7.0 * (1000 - state->milli) + 300.0 * shares); /* ten-thousandths: exact */
     }
     case ACRE_STRATEGY_FIRST_FIT:
     case ACRE_STRATEGY_ROUND_ROBIN:

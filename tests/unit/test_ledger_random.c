@@ -609,6 +609,11 @@ static void end(struct run *run) {
     acre_ledger_destroy(run->ledger);
 }
 
+/* Seeds that once disagreed: run every time. */
+static const uint64_t found_seeds[] = {
+    3562, /* loads added in another order were no tie */
+};
+
 static void run_seed(uint64_t seed, uint32_t steps, enum mode mode) {
     struct run run;
     begin(&run, seed, mode);
@@ -629,6 +634,9 @@ static void agrees_with_the_oracle(void) { /* ALC-1 to ALC-10, by all strategies
     uint64_t seeds = SEEDS;
     if (getenv("ACRE_SOAK") != NULL) {
         seeds = (number_from("ACRE_SOAK_OPS", 10000000) + STEPS - 1) / STEPS;
+    }
+    for (size_t i = 0; i < ACRE_COUNT(found_seeds); i++) {
+        run_seed(found_seeds[i], STEPS, PLAIN);
     }
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         run_seed(seed, STEPS, PLAIN);
