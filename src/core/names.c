@@ -119,6 +119,12 @@ const char *acre_names_text(const struct acre_names *names, uint32_t id) {
     return id == 0 ? "" : names->entries[id - 1].text;
 }
 
+int acre_names_compare_ids(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 uint32_t acre_names_count(const struct acre_names *names) {
     return names->count;
 }

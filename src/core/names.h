@@ -15,6 +15,7 @@ void acre_names_destroy(struct acre_names *names); /* NULL is fine */
 uint32_t acre_names_intern(struct acre_names *names, struct acre_str text);     /* "" gives 0 */
 uint32_t acre_names_find(const struct acre_names *names, struct acre_str text); /* 0: unknown */
 const char *acre_names_text(const struct acre_names *names, uint32_t id);       /* "" for 0 */
+int acre_names_compare_ids(const void *a, const void *b); /* uint32_t ids, for qsort */
 uint32_t acre_names_count(const struct acre_names *names);
 size_t acre_names_bytes(const struct acre_names *names); /* memory held */
 

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct hardware *hardware_of(const struct acre_ledger *ledger, uint32_t device) {
-    const struct node *node = &ledger->nodes[ledger->devices[device].node];
-    return &ledger->profiles[node->profile]->slots[ledger->devices[device].slot];
-}
-
 static void count_part(struct drawn *drawn, const struct acre_part *part, uint32_t isolation) {
     drawn->milli += part->milli;
     drawn->milli_by_share += part->by_share ? part->milli : 0;

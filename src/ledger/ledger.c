@@ -248,12 +248,6 @@ static void make_entries(struct acre_ledger *ledger, const struct acre_node_spec
     qsort(entries, spec->device_count, sizeof(*entries), compare_entries);
 }
 
-static int compare_ids(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool profiles_equal(const struct profile *a, const struct profile *b) {
     return a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->ram_mib == b->ram_mib &&
            a->device_count == b->device_count && a->label_count == b->label_count &&
@@ -278,7 +272,7 @@ static uint32_t intern_profile(struct acre_ledger *ledger, const struct acre_nod
     for (uint32_t i = 0; i < spec->label_count; i++) {
         profile->labels[i] = acre_names_intern(ledger->names, acre_str_from(spec->labels[i]));
     }
-    qsort(profile->labels, profile->label_count, sizeof(*profile->labels), compare_ids);
+    qsort(profile->labels, profile->label_count, sizeof(*profile->labels), acre_names_compare_ids);
     profile->hash =
         acre_hash_bytes(profile->slots, profile->device_count * sizeof(profile->slots[0]));
     for (uint32_t i = 0; i < ledger->profile_count; i++) {

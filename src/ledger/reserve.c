@@ -158,11 +158,6 @@ static bool is_live(const struct acre_reservation *reservation) {
            reservation->state == ACRE_RESERVATION_ACTIVE;
 }
 
-static const struct hardware *hardware_of(const struct acre_ledger *ledger, uint32_t device) {
-    const struct node *node = &ledger->nodes[ledger->devices[device].node];
-    return &ledger->profiles[node->profile]->slots[ledger->devices[device].slot];
-}
-
 static void use(struct usage *usage, uint32_t milli, uint32_t mib, bool by_share,
                 uint32_t isolation) {
     usage->milli += milli;

@@ -47,6 +47,13 @@ int shape_compare(const struct shape *a, const struct shape *b);
 uint64_t shapes_free_milli(const struct shapes *shapes); /* of all nodes in the index */
 size_t shapes_bytes(const struct shapes *shapes);
 
+/* What the device is. */
+static inline const struct hardware *hardware_of(const struct acre_ledger *ledger,
+                                                 uint32_t device) {
+    const struct node *node = &ledger->nodes[ledger->devices[device].node];
+    return &ledger->profiles[node->profile]->slots[ledger->devices[device].slot];
+}
+
 /* What is taken of a device, now or at some later time. */
 struct usage {
     uint32_t milli;          /* by all parts */

@@ -44,12 +44,6 @@ uint64_t want_hash(const struct want *want) {
     return hash;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Copy up to the first 0, sorted, without repeats. */
 static void copy_sorted(uint32_t *to, const uint32_t *from, size_t max) {
     size_t count = 0;
@@ -57,7 +51,7 @@ static void copy_sorted(uint32_t *to, const uint32_t *from, size_t max) {
         to[count] = from[count];
         count++;
     }
-    qsort(to, count, sizeof(*to), compare_ids);
+    qsort(to, count, sizeof(*to), acre_names_compare_ids);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (kept == 0 || to[kept - 1] != to[i]) {
