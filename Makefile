@@ -43,7 +43,9 @@ demo: all ## See it work on this machine, in under a minute
 test: ## Build and run all tests; the last line counts them
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
-	@scripts/test build
+	@test -f $(V)/asan/build.ninja || $(MESON) setup $(V)/asan $(asan)
+	@$(NINJA) -C $(V)/asan tests/unit/$(SOAK)
+	@ACRE_SANITIZED=$(CURDIR)/$(V)/asan/tests/unit/$(SOAK) scripts/test build
 
 sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SETUP) build test
