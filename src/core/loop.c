@@ -1,4 +1,4 @@
-/* loop.c - libuv for timers and signals, a lock-free stack for posts.
+/* loop.c - libuv for timers, signals and descriptors, a lock-free stack for posts.
  *
  * Posting: producers push onto a stack (compare-and-swap on its head); the loop takes the
  * whole stack with one exchange and reverses it, which gives back the order of each producer.
@@ -23,12 +23,13 @@ struct post {
     void *context;
 };
 
-/* A timer or a signal: a libuv handle and what to call. */
+/* A timer, a signal or a descriptor: a libuv handle and what to call. */
 struct watch {
     union {
         uv_handle_t handle;
         uv_timer_t timer;
         uv_signal_t signal;
+        uv_poll_t poll;
     } uv; /* first: a handle is its watch */
     struct acre_loop *loop;
     struct watch *next;
@@ -41,6 +42,10 @@ struct acre_timer {
     struct watch watch; /* first */
 };
 
+struct acre_watch {
+    struct watch watch; /* first */
+};
+
 enum { CACHE_LINE_BYTES = 64 };
 
 struct acre_loop {
@@ -49,6 +54,8 @@ struct acre_loop {
     uv_prepare_t before_poll;
     uv_check_t after_poll;
     struct watch *watches;
+    acre_loop_function *each_turn;
+    void *each_turn_context;
     bool stopped;
     pthread_t owner; /* while `running` */
     _Atomic bool running;
@@ -87,6 +94,9 @@ static bool run_posts(struct acre_loop *loop) {
 
 static void on_before_poll(uv_prepare_t *handle) {
     struct acre_loop *loop = handle->data;
+    if (loop->each_turn != NULL) {
+        loop->each_turn(loop->each_turn_context);
+    }
     /* seq_cst, both: pairs with the push and the exchange in acre_loop_post. */
     atomic_store(&loop->may_sleep, true);
     if (atomic_load(&loop->posts) != NULL) {
@@ -271,4 +281,42 @@ int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_functi
         return acre_fail_errno(err, -r, "signal %d", signal_number);
     }
     return 0;
+}
+
+static void on_readable(uv_poll_t *handle, int status, int events) {
+    struct watch *watch = (struct watch *)handle;
+    (void)status; /* a read tells what is wrong */
+    (void)events;
+    watch->function(watch->context);
+}
+
+struct acre_watch *acre_loop_watch(struct acre_loop *loop, int fd, acre_loop_function *function,
+                                   void *context, struct acre_error *err) {
+    ACRE_ASSERT(function != NULL);
+    assert_owner(loop);
+    struct acre_watch *watch = acre_calloc(1, sizeof(*watch));
+    int r = uv_poll_init(&loop->uv, &watch->watch.uv.poll, fd);
+    if (r != 0) {
+        free(watch);
+        acre_fail_errno(err, -r, "descriptor %d", fd);
+        return NULL;
+    }
+    add_watch(loop, &watch->watch, function, context);
+    r = uv_poll_start(&watch->watch.uv.poll, UV_READABLE, on_readable);
+    ACRE_ASSERT(r == 0);
+    return watch;
+}
+
+void acre_watch_cancel(struct acre_watch *watch) {
+    if (watch != NULL) {
+        assert_owner(watch->watch.loop);
+        ACRE_ASSERT(!uv_is_closing(&watch->watch.uv.handle)); /* cancelled twice */
+        close_watch(&watch->watch);
+    }
+}
+
+void acre_loop_each_turn(struct acre_loop *loop, acre_loop_function *function, void *context) {
+    assert_owner(loop);
+    loop->each_turn = function;
+    loop->each_turn_context = context;
 }

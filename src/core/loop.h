@@ -1,4 +1,5 @@
-/* loop.h - one event loop on one thread (libuv): timers, signals, and work posted from others.
+/* loop.h - one event loop on one thread (libuv): timers, signals, descriptors, and work posted
+ * from others.
  *
  * Everything but acre_loop_post belongs to the thread that runs the loop, and asserts so.
  * acre_loop_post may be called from any thread; posted functions run in order of posting per
@@ -11,14 +12,15 @@
 
 struct acre_loop;
 struct acre_timer;
+struct acre_watch;
 
 typedef void acre_loop_function(void *context);
 
 int acre_loop_create(struct acre_loop **ret_loop, struct acre_error *err);
 void acre_loop_destroy(struct acre_loop *loop); /* NULL is fine; stops timers and signals */
 
-/* Until stop, or nothing is left to wait for: no timer, no signal, nothing posted. (Posts that
- * may still come are not waited for: a loop that lives on them alone needs a signal or timer.) */
+/* Until stop, or nothing is left to wait for: no timer, signal or watch, nothing posted. (Posts
+ * that may still come are not waited for: a loop that lives on them alone needs a signal.) */
 int acre_loop_run(struct acre_loop *loop);
 void acre_loop_stop(struct acre_loop *loop);
 
@@ -31,6 +33,17 @@ void acre_timer_cancel(struct acre_timer *timer); /* NULL is fine */
 /* Until the loop is destroyed. A signal without a function keeps its default meaning. */
 int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_function *function,
                      void *context, struct acre_error *err);
+
+/* Call `function` whenever `fd` can be read (or has ended); again each turn until it was. The
+ * descriptor stays the caller's and must be open until the watch is cancelled. */
+struct acre_watch *acre_loop_watch(struct acre_loop *loop, int fd, acre_loop_function *function,
+                                   void *context, struct acre_error *err); /* NULL: see err */
+void acre_watch_cancel(struct acre_watch *watch);                          /* NULL is fine */
+
+/* Call `function` in every turn, after everything else and before the loop may sleep: the place
+ * to handle in one go what the turn brought. One function a loop; NULL: none. What it posts or
+ * starts is handled in the next turn, without sleeping first. */
+void acre_loop_each_turn(struct acre_loop *loop, acre_loop_function *function, void *context);
 
 void acre_loop_post(struct acre_loop *loop, acre_loop_function *function, void *context);
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { PRODUCERS = 2, POSTS_EACH = 20000, ROUND_TRIPS = 2000 };
 
@@ -324,6 +325,54 @@ static void a_sleeping_loop_is_woken_by_a_post(void) {
     acre_loop_destroy(loop);
 }
 
+struct channel {
+    struct journal journal;
+    struct acre_watch *watch;
+    int fds[2];
+};
+
+static void read_one(void *context) {
+    struct channel *channel = context;
+    char byte = 0;
+    REQUIRE_EQ(read(channel->fds[0], &byte, 1), 1);
+    note(&channel->journal, byte);
+    if (byte == 'z') {
+        acre_watch_cancel(channel->watch);
+    }
+}
+
+static void a_descriptor_is_read_until_it_is_empty(void) {
+    struct channel channel = {.journal = {.loop = create()}};
+    REQUIRE_EQ(pipe(channel.fds), 0);
+    struct acre_error err = {0};
+    channel.watch = acre_loop_watch(channel.journal.loop, channel.fds[0], read_one, &channel, &err);
+    REQUIRE(channel.watch != NULL);
+    REQUIRE_EQ(write(channel.fds[1], "xyz", 3), 3);
+    CHECK_EQ(acre_loop_run(channel.journal.loop), 0); /* the watch was all it waited for */
+    CHECK_STR(channel.journal.text, "xyz");
+    CHECK(acre_loop_watch(channel.journal.loop, -1, read_one, &channel, &err) == NULL);
+    CHECK_HAS(err.text, "descriptor -1");
+    acre_watch_cancel(NULL);
+    acre_loop_destroy(channel.journal.loop);
+}
+
+static void note_turn_once(void *context) {
+    struct journal *journal = context;
+    note(journal, 't');
+    acre_loop_each_turn(journal->loop, NULL, NULL);
+    acre_loop_post(journal->loop, note_and_stop, journal); /* must not wait for the timer */
+}
+
+static void each_turn_ends_with_its_function(void) {
+    struct journal journal = {.loop = create()};
+    acre_loop_timer(journal.loop, 0, 0, note_a, &journal);
+    acre_loop_timer(journal.loop, 60000, 0, note_b, &journal);
+    acre_loop_each_turn(journal.loop, note_turn_once, &journal);
+    CHECK_EQ(acre_loop_run(journal.loop), 0);
+    CHECK_STR(journal.text, "ats");
+    acre_loop_destroy(journal.loop);
+}
+
 static void *stop_from_outside(void *context) {
     acre_loop_stop(context);
     return NULL;
@@ -393,6 +442,8 @@ static const struct acre_test tests[] = {
     {"posts_of_two_threads_keep_each_threads_order", posts_of_two_threads_keep_each_threads_order,
      0},
     {"a_sleeping_loop_is_woken_by_a_post", a_sleeping_loop_is_woken_by_a_post, 0},
+    {"a_descriptor_is_read_until_it_is_empty", a_descriptor_is_read_until_it_is_empty, 0},
+    {"each_turn_ends_with_its_function", each_turn_ends_with_its_function, 0},
     {"a_running_loop_asserts_its_thread", a_running_loop_asserts_its_thread, 0},
     {"a_loop_at_rest_may_change_threads", a_loop_at_rest_may_change_threads, 0},
 };

@@ -1,0 +1,92 @@
+/* http.h - an HTTP/1.1 server on the loop: libmicrohttpd polled from libuv, with guards of our own.
+ *
+ * Loop thread only. It parses, limits and frames; it knows no route and no user. Listens on a unix
+ * socket (peer credentials known) and on TCP, with TLS when given a certificate.
+ *
+ * Guards: Content-Length together with Transfer-Encoding, repeated or odd Content-Length, unknown
+ * transfer codings, blanks before a colon, NUL or other control characters in a header: 400 and the
+ * connection is closed. Bodies over `body_max`: 413. Headers over 16 KiB: 431. A request that is
+ * not complete within `request_timeout_ms` is cut, however slowly it drips; an answer that is not
+ * taken within `answer_timeout_ms` too. More than `connections_max`: closed at accept.
+ *
+ * An exchange is answered once, at any later time; when the client has gone meanwhile the answer is
+ * dropped. An exchange is good until its answer is given (or its stream ended). */
+#ifndef ACRE_API_HTTP_H
+#define ACRE_API_HTTP_H
+
+#include "core/arena.h"
+#include "core/buf.h"
+#include "core/loop.h"
+#include "core/str.h"
+
+struct acre_http;
+struct acre_exchange;
+
+struct acre_http_peer {
+    bool is_unix;
+    uint32_t uid, gid; /* of the unix peer */
+    int64_t pid;
+    char address[64]; /* "127.0.0.1" or "unix:1000" */
+};
+
+struct acre_http_request {
+    const char *method;
+    const char *path; /* decoded once, "/queue/42"; no "..", no NUL, no encoded slash */
+    struct acre_str body;
+    const struct acre_http_peer *peer;
+    struct acre_arena *arena; /* lives as long as the exchange */
+};
+
+typedef void acre_http_handler(void *context, struct acre_exchange *exchange,
+                               const struct acre_http_request *request);
+
+struct acre_http_options {
+    struct acre_loop *loop;
+    const char *unix_path; /* NULL: none. A socket nobody listens on is replaced. Mode 0666. */
+    const char *address;   /* "127.0.0.1:10000", "[::1]:0"; NULL: none */
+    const char *certificate_pem, *key_pem; /* texts, NULL: no TLS */
+    size_t body_max;                       /* 1 MiB */
+    uint64_t request_timeout_ms;           /* 10 s */
+    uint64_t answer_timeout_ms;            /* 30 s */
+    uint64_t idle_timeout_ms;              /* keep-alive: 60 s */
+    uint32_t connections_max;              /* 1000 */
+    acre_http_handler *handler;
+    void *context;
+};
+
+int acre_http_start(const struct acre_http_options *options, struct acre_http **ret_http,
+                    struct acre_error *err);
+uint16_t acre_http_port(const struct acre_http *http); /* 0: no TCP */
+/* Accept no more; answers under way go out, streams are ended. `done` when the last is gone, or
+ * after `timeout_ms`. */
+void acre_http_drain(struct acre_http *http, uint64_t timeout_ms, acre_loop_function *done,
+                     void *context);
+void acre_http_stop(struct acre_http *http); /* at once; NULL is fine */
+
+/* NULL when absent. Names of headers in any case. A query key given twice: the first. */
+const char *acre_http_header(struct acre_exchange *exchange, const char *name);
+const char *acre_http_query(struct acre_exchange *exchange, const char *key);
+/* Walk the query: false at the end. */
+bool acre_http_query_at(struct acre_exchange *exchange, uint32_t index, const char **ret_key,
+                        const char **ret_value);
+
+/* Before the answer. */
+void acre_http_add_header(struct acre_exchange *exchange, const char *name, const char *value);
+/* Takes the body's memory (it is empty afterwards). */
+void acre_http_answer(struct acre_exchange *exchange, int status, const char *content_type,
+                      struct acre_buf *body);
+
+/* A stream (server-sent events, followed logs): chunks as they come. `closed` is called once when
+ * the client has gone or is too slow (more than 1 MiB waiting), or after end. */
+void acre_http_stream(struct acre_exchange *exchange, int status, const char *content_type,
+                      acre_loop_function *closed, void *context);
+void acre_http_send(struct acre_exchange *exchange, struct acre_str bytes);
+void acre_http_end(struct acre_exchange *exchange);
+
+struct acre_http_counts {
+    uint64_t requests, refused, timed_out;
+    uint32_t connections, streams;
+};
+void acre_http_counts(const struct acre_http *http, struct acre_http_counts *ret_counts);
+
+#endif
