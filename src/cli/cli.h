@@ -9,7 +9,9 @@
 
 extern const struct acre_command acre_command_doctor;
 extern const struct acre_command acre_command_gpus;
+extern const struct acre_command acre_command_simulate_faults;
 extern const struct acre_command acre_command_simulate_packing;
+extern const struct acre_command acre_command_simulate_replay;
 
 /* Print "acre: <text>" to standard error; returns the exit code of err. */
 int acre_cli_fail(const struct acre_error *err);

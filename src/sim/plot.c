@@ -1,96 +1,65 @@
-/* plot.c - SVG by hand. Both axes begin a little below the worst result: until there, all that
- * arrives is allocated, and the curves are one. Where they are not, the axis of the allocated part
- * begins below the lowest value. */
+/* plot.c - which part of the curves to show. Both axes begin a little below the worst result: until
+ * there, all that arrives is allocated, and the curves are one. Where they are not, the axis of the
+ * allocated part begins below the lowest value. The waiting of a replay begins at 0. */
 #include "sim/plot.h"
 
-enum { WIDTH = 800, HEIGHT = 460, LEFT = 60, RIGHT = 215, TOP = 30, BOTTOM = 50 };
+#include "sim/chart.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { LINES_MAX = 16, LABEL_MAX = 96 };
 enum { X_TO = 130, Y_TO = 100, MARGIN_PCT = 3, TICK_PCT = 5 };
 
-static const char *const colours[] = {"#0b6e4f", "#c1440e", "#2b59c3", "#8f2d8c",
-                                      "#b8860b", "#00798c", "#6b705c", "#d81159"};
-
-/* Where the axes begin, in multiples of the tick. */
-struct origin {
-    int x, y;
-};
-
-static struct origin find_origin(const struct acre_packing_result *results, size_t count) {
+int acre_packing_plot(const struct acre_packing_result *results, size_t count,
+                      struct acre_buf *out) {
+    ACRE_ASSERT(count <= LINES_MAX);
     double least = Y_TO - TICK_PCT;
     for (size_t i = 0; i < count; i++) {
         least = ACRE_MIN(least, results[i].at_100.mean - MARGIN_PCT);
     }
-    struct origin from = {.x = (int)ACRE_MAX(least, 0.0) / TICK_PCT * TICK_PCT};
-    double lowest = from.x;
+    int x_from = (int)ACRE_MAX(least, 0.0) / TICK_PCT * TICK_PCT;
+    double lowest = x_from;
+    struct acre_chart_line lines[LINES_MAX];
+    char labels[LINES_MAX][LABEL_MAX];
     for (size_t i = 0; i < count; i++) { /* a curve only rises */
-        lowest = ACRE_MIN(lowest, results[i].curve[from.x]);
+        lowest = ACRE_MIN(lowest, results[i].curve[x_from]);
+        snprintf(labels[i], LABEL_MAX, "%s %.2f", results[i].strategy, results[i].at_100.mean);
+        lines[i] = (struct acre_chart_line){
+            .label = labels[i], .values = results[i].curve, .count = X_TO + 1, .x_step = 1};
     }
-    from.y = (int)lowest / TICK_PCT * TICK_PCT;
-    return from;
+    struct acre_chart_axis x = {"GPU requests arrived, % of capacity", x_from, X_TO, TICK_PCT, 100};
+    struct acre_chart_axis y = {"GPU capacity allocated, %", (int)lowest / TICK_PCT * TICK_PCT,
+                                Y_TO, TICK_PCT, NAN};
+    return acre_chart_draw(&x, &y, lines, count, out);
 }
 
-static double x_of(struct origin from, double arrived_pct) {
-    return LEFT + (arrived_pct - from.x) * (WIDTH - LEFT - RIGHT) / (X_TO - from.x);
+/* 1, 2 or 5 times a power of ten, so that a range has 5 to 12 ticks. */
+static double tick_for(double range) {
+    double tick = pow(10, floor(log10(range / 5)));
+    return range / tick > 25 ? tick * 5 : range / tick > 12 ? tick * 2 : tick;
 }
 
-static double y_of(struct origin from, double allocated_pct) {
-    return HEIGHT - BOTTOM - (allocated_pct - from.y) * (HEIGHT - TOP - BOTTOM) / (Y_TO - from.y);
-}
-
-static void put_line(struct acre_buf *out, double x1, double y1, double x2, double y2,
-                     const char *style) {
-    acre_buf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2,
-                    y2, style);
-}
-
-static void put_axes(struct acre_buf *out, struct origin from) {
-    for (int x = from.x; x <= X_TO; x += TICK_PCT) {
-        put_line(out, x_of(from, x), y_of(from, from.y), x_of(from, x), y_of(from, Y_TO),
-                 x == 100 ? "stroke=\"#999\" stroke-dasharray=\"4 3\"" : "stroke=\"#eee\"");
-        acre_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
-                        x_of(from, x), HEIGHT - BOTTOM + 18, x);
-    }
-    for (int y = from.y; y <= Y_TO; y += TICK_PCT) {
-        put_line(out, x_of(from, from.x), y_of(from, y), x_of(from, X_TO), y_of(from, y),
-                 "stroke=\"#eee\"");
-        acre_buf_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n", LEFT - 8,
-                        y_of(from, y) + 4, y);
-    }
-    acre_buf_printf(out,
-                    "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">GPU requests arrived, %% of "
-                    "capacity</text>\n",
-                    (x_of(from, from.x) + x_of(from, X_TO)) / 2, HEIGHT - 10);
-    acre_buf_printf(out, "<text x=\"%d\" y=\"18\">GPU capacity allocated, %%</text>\n", LEFT);
-}
-
-static void put_curve(struct acre_buf *out, const struct acre_packing_result *result, size_t at,
-                      struct origin from) {
-    const char *colour = colours[at % ACRE_COUNT(colours)];
-    acre_buf_printf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
-                    colour);
-    for (int x = from.x; x <= X_TO; x++) {
-        acre_buf_printf(out, "%.1f,%.1f ", x_of(from, x), y_of(from, result->curve[x]));
-    }
-    acre_buf_puts(out, "\"/>\n");
-    double row = TOP + 16.0 * (double)at;
-    acre_buf_printf(out,
-                    "<rect x=\"%d\" y=\"%.1f\" width=\"20\" height=\"3\" fill=\"%s\"/>\n"
-                    "<text x=\"%d\" y=\"%.1f\">%s %.2f</text>\n",
-                    WIDTH - RIGHT + 10, row, colour, WIDTH - RIGHT + 36, row + 4, result->strategy,
-                    result->at_100.mean);
-}
-
-int acre_packing_plot(const struct acre_packing_result *results, size_t count,
-                      struct acre_buf *out) {
-    acre_buf_printf(out,
-                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-                    "font-family=\"sans-serif\" font-size=\"12\">\n"
-                    "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                    WIDTH, HEIGHT);
-    struct origin from = find_origin(results, count);
-    put_axes(out, from);
+int acre_replay_plot(const struct acre_replay_result *results, size_t count, double days,
+                     struct acre_buf *out) {
+    ACRE_ASSERT(count <= LINES_MAX);
+    double highest = 0.1;
+    struct acre_chart_line lines[LINES_MAX];
+    char labels[LINES_MAX][LABEL_MAX];
     for (size_t i = 0; i < count; i++) {
-        put_curve(out, &results[i], i, from);
+        for (size_t p = 0; p < ACRE_REPLAY_CURVE; p++) {
+            highest = ACRE_MAX(highest, results[i].waiting_curve[p]);
+        }
+        snprintf(labels[i], LABEL_MAX, "%s, mean wait %.0f min", results[i].policy,
+                 results[i].wait.mean_s / 60);
+        lines[i] = (struct acre_chart_line){.label = labels[i],
+                                            .values = results[i].waiting_curve,
+                                            .count = ACRE_REPLAY_CURVE,
+                                            .x_step = days / ACRE_REPLAY_CURVE};
     }
-    acre_buf_puts(out, "</svg>\n");
-    return acre_buf_failed(out) ? ACRE_ELIMIT : 0;
+    double x_tick = tick_for(days), y_tick = tick_for(highest);
+    struct acre_chart_axis x = {"days", 0, ceil(days / x_tick) * x_tick, x_tick, NAN};
+    struct acre_chart_axis y = {"GPUs waited for / GPUs there are", 0,
+                                ceil(highest / y_tick) * y_tick, y_tick, NAN};
+    return acre_chart_draw(&x, &y, lines, count, out);
 }

@@ -1,0 +1,177 @@
+/* faults.c - `acre simulate faults`: the scheduler under crashes, lost messages and failing disks,
+ * seed by seed. */
+#include "cli/cli.h"
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "sim/faults.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { OUTPUT_MAX_BYTES = 4 << 20, PROGRESS_PERIOD_MS = 200 };
+
+struct faults_options {
+    uint64_t seeds;
+    uint64_t first_seed;
+    uint64_t steps;
+    bool story;
+    bool json;
+    bool quiet;
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} rows[] = {
+    {"steps", offsetof(struct acre_faults_counts, steps)},
+    {"crashes", offsetof(struct acre_faults_counts, crashes)},
+    {"failed_commits", offsetof(struct acre_faults_counts, failed_commits)},
+    {"lost_messages", offsetof(struct acre_faults_counts, lost_messages)},
+    {"repeated_messages", offsetof(struct acre_faults_counts, repeated_messages)},
+    {"clock_jumps", offsetof(struct acre_faults_counts, clock_jumps)},
+    {"vanished_nodes", offsetof(struct acre_faults_counts, vanished_nodes)},
+    {"submitted", offsetof(struct acre_faults_counts, submitted)},
+    {"runs", offsetof(struct acre_faults_counts, runs)},
+    {"preemptions", offsetof(struct acre_faults_counts, preemptions)},
+    {"completed", offsetof(struct acre_faults_counts, completed)},
+    {"failed", offsetof(struct acre_faults_counts, failed)},
+    {"canceled", offsetof(struct acre_faults_counts, canceled)},
+};
+
+static uint64_t value_of(const struct acre_faults_counts *counts, size_t row) {
+    return *(const uint64_t *)(const void *)((const char *)counts + rows[row].offset);
+}
+
+static void print_counts(const struct faults_options *options,
+                         const struct acre_faults_counts *counts, double wall_s,
+                         struct acre_buf *out) {
+    if (!options->json) {
+        acre_buf_printf(out, "%lu seeds clean in %.1f s:", (unsigned long)options->seeds, wall_s);
+        for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+            acre_buf_printf(out, "%s %s %lu", i == 0 ? "" : ",", rows[i].name,
+                            (unsigned long)value_of(counts, i));
+        }
+        acre_buf_putc(out, '\n');
+        return;
+    }
+    struct acre_json json;
+    acre_json_begin(&json, out, true);
+    acre_json_object(&json);
+    acre_json_put_u64(&json, "seeds", options->seeds);
+    acre_json_put_u64(&json, "first_seed", options->first_seed);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_json_put_u64(&json, rows[i].name, value_of(counts, i));
+    }
+    acre_json_put_double(&json, "wall_s", wall_s, 2);
+    acre_json_object_end(&json);
+    acre_json_end(&json);
+    acre_buf_putc(out, '\n');
+}
+
+static int run_seeds(const struct faults_options *options, struct acre_faults_counts *counts,
+                     struct acre_buf *story, struct acre_error *err) {
+    struct acre_clock clock = acre_clock_real();
+    bool shown = !options->quiet && isatty(STDERR_FILENO);
+    uint64_t last_ns = 0;
+    int r = 0;
+    for (uint64_t i = 0; r == 0 && i < options->seeds; i++) {
+        acre_buf_clear(story);
+        struct acre_faults_options one = {
+            .seed = options->first_seed + i,
+            .steps = (uint32_t)options->steps,
+            .story = options->story ? story : NULL,
+        };
+        r = acre_faults_run(&one, counts, err);
+        uint64_t now_ns = acre_clock_monotonic_ns(&clock);
+        if (shown && now_ns - last_ns >= PROGRESS_PERIOD_MS * UINT64_C(1000000)) {
+            last_ns = now_ns;
+            fprintf(stderr, "\r%lu of %lu seeds\x1b[K", (unsigned long)i + 1,
+                    (unsigned long)options->seeds);
+        }
+    }
+    if (shown) {
+        fputs("\r\x1b[K", stderr);
+    }
+    return r;
+}
+
+static int run_faults(int argument_count, char **arguments, void *context) {
+    (void)argument_count;
+    (void)arguments;
+    const struct faults_options *options = context;
+    struct acre_faults_counts counts = {0};
+    struct acre_clock clock = acre_clock_real();
+    struct acre_error err = {0};
+    struct acre_buf out;
+    acre_buf_init(&out, OUTPUT_MAX_BYTES);
+    uint64_t start_ns = acre_clock_monotonic_ns(&clock);
+    int r = run_seeds(options, &counts, &out, &err);
+    double wall_s = (double)(acre_clock_monotonic_ns(&clock) - start_ns) / 1e9;
+    if (r == 0) {
+        acre_buf_clear(&out);
+        print_counts(options, &counts, wall_s, &out);
+    }
+    int code = acre_cli_write(&out); /* or the story of the seed that failed */
+    acre_buf_finish(&out);
+    return r < 0 ? acre_cli_fail(&err) : code;
+}
+
+static const struct acre_opt fault_rows[] = {
+    {.name = "seeds",
+     .kind = ACRE_OPT_COUNT,
+     .offset = offsetof(struct faults_options, seeds),
+     .value = "N",
+     .help = "how many seeds (default: 100)",
+     .min = 1,
+     .max = 100000000},
+    {.name = "first-seed",
+     .kind = ACRE_OPT_COUNT,
+     .offset = offsetof(struct faults_options, first_seed),
+     .value = "N",
+     .help = "the first of them (default: 1)",
+     .max = UINT64_MAX / 2},
+    {.name = "steps",
+     .kind = ACRE_OPT_COUNT,
+     .offset = offsetof(struct faults_options, steps),
+     .value = "N",
+     .help = "steps a seed before the faults stop (default: 600)",
+     .min = 1,
+     .max = 1000000},
+    {.name = "story",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct faults_options, story),
+     .help = "print the steps of the seed that failed"},
+    {.name = "json",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct faults_options, json),
+     .help = "print JSON"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct faults_options, quiet),
+     .help = "no progress on the terminal"},
+};
+
+static const struct faults_options fault_defaults = {.seeds = 100, .first_seed = 1, .steps = 600};
+
+const struct acre_command acre_command_simulate_faults = {
+    .name = "simulate faults",
+    .summary = "the scheduler under crashes, lost messages and failing disks",
+    .usage = "acre simulate faults [--seeds N] [options]",
+    .details = "Drives the scheduler and the ledger of the daemon through random work and random\n"
+               "faults: a crash between any two steps, commits that fail, messages that come\n"
+               "late, twice or never, a clock that jumps, nodes that vanish and return. After\n"
+               "every step everything that must hold is checked; when the faults stop, every\n"
+               "job must come to its end. A seed does the same thing on every machine; the one\n"
+               "that fails is printed.\n"
+               "\n"
+               "Examples:\n"
+               "  acre simulate faults --seeds 1000\n"
+               "  acre simulate faults --first-seed 4711 --seeds 1 --story\n",
+    .options = fault_rows,
+    .option_count = ACRE_COUNT(fault_rows),
+    .run = run_faults,
+    .options_size = sizeof(struct faults_options),
+    .defaults = &fault_defaults,
+};

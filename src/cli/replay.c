@@ -1,0 +1,362 @@
+/* replay.c - `acre simulate replay`: how long recorded jobs would have waited, by policy. */
+#include "cli/cli.h"
+#include "cli/term.h"
+
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "core/units.h"
+#include "sim/plot.h"
+#include "sim/replay.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POLICIES_MAX = 16, OUTPUT_MAX_BYTES = 1 << 20, PROGRESS_PERIOD_MS = 200 };
+
+struct replay_options {
+    const char *trace;
+    const char *nodes;
+    const char *policy;
+    const char *estimates;
+    const char *plot;
+    bool json;
+    bool quiet;
+};
+
+struct replay_run {
+    struct acre_replay_result result;
+    double wall_s;
+};
+
+struct progress {
+    const char *policy;
+    struct acre_clock clock;
+    uint64_t last_ns;
+};
+
+static void show_progress(void *context, uint32_t submitted, uint32_t jobs) {
+    struct progress *progress = context;
+    uint64_t now_ns = acre_clock_monotonic_ns(&progress->clock);
+    if (now_ns - progress->last_ns >= PROGRESS_PERIOD_MS * UINT64_C(1000000)) {
+        progress->last_ns = now_ns;
+        fprintf(stderr, "\r%s: %3u %% of %u jobs\x1b[K", progress->policy,
+                (unsigned)((uint64_t)submitted * 100 / jobs), jobs);
+    }
+}
+
+/* "64x8" */
+static int parse_nodes(const char *text, struct acre_replay_options *options,
+                       struct acre_error *err) {
+    struct acre_split split = acre_split_begin(acre_str_from(text), 'x');
+    struct acre_str part;
+    uint64_t values[2];
+    uint32_t count = 0;
+    char number[16], shown[64];
+    while (acre_split_next(&split, &part)) {
+        if (count == 2 || !acre_str_copy(number, sizeof(number), part) ||
+            acre_parse_count("nodes", number, 1, count == 0 ? 100000 : 64, &values[count], NULL) <
+                0) {
+            count = 0;
+            break;
+        }
+        count++;
+    }
+    if (count != 2) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "--nodes: '%s'; accepted: NODESxGPUS, as 64x8, up to 100000x64",
+                         acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+    }
+    options->nodes = (uint32_t)values[0];
+    options->gpus_per_node = (uint32_t)values[1];
+    return 0;
+}
+
+static int find_policy(struct acre_str name, const struct acre_replay_policy **ret_policy,
+                       struct acre_error *err) {
+    char names[160] = "", shown[64];
+    for (size_t i = 0; acre_replay_policy(i) != NULL; i++) {
+        const struct acre_replay_policy *policy = acre_replay_policy(i);
+        if (acre_str_is(name, policy->name)) {
+            *ret_policy = policy;
+            return 0;
+        }
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ", policy->name);
+    }
+    return acre_fail(err, ACRE_EINVALID, "--policy: no policy '%s'; accepted: %s",
+                     acre_str_show(name, shown, sizeof(shown)), names);
+}
+
+static enum acre_replay_estimates estimates_of(const char *text) {
+    static const char *const names[] = {
+#define X(name, text) [ACRE_REPLAY_##name] = (text),
+        ACRE_REPLAY_ESTIMATES(X)
+#undef X
+    };
+    uint32_t at = 0;
+    while (strcmp(names[at], text) != 0) { /* one of the choices: opt.c has checked */
+        at++;
+    }
+    return (enum acre_replay_estimates)at;
+}
+
+static int run_one(const struct acre_job_trace *trace, const struct acre_replay_options *base,
+                   bool quiet, struct replay_run *ret_run, struct acre_error *err) {
+    struct progress progress = {.policy = base->policy->name, .clock = acre_clock_real()};
+    struct acre_replay_options options = *base;
+    bool shown = !quiet && isatty(STDERR_FILENO);
+    if (shown) {
+        options.progress = show_progress;
+        options.context = &progress;
+    }
+    uint64_t start_ns = acre_clock_monotonic_ns(&progress.clock);
+    int r = acre_replay_run(trace, &options, &ret_run->result, err);
+    ret_run->wall_s = (double)(acre_clock_monotonic_ns(&progress.clock) - start_ns) / 1e9;
+    if (shown) {
+        fputs("\r\x1b[K", stderr);
+    }
+    return r;
+}
+
+static int run_all(const struct acre_job_trace *trace, const struct replay_options *given,
+                   struct replay_run *runs, size_t *ret_count, struct acre_error *err) {
+    struct acre_replay_options options = {.estimates = estimates_of(given->estimates)};
+    int r = parse_nodes(given->nodes, &options, err);
+    struct acre_split split = acre_split_begin(acre_str_from(given->policy), ',');
+    struct acre_str part;
+    size_t count = 0;
+    while (r == 0 && acre_split_next(&split, &part)) {
+        if (count == POLICIES_MAX) {
+            return acre_fail(err, ACRE_EINVALID, "--policy: more than %d names", POLICIES_MAX);
+        }
+        r = find_policy(part, &options.policy, err);
+        r = r == 0 ? run_one(trace, &options, given->quiet, &runs[count], err) : r;
+        count++;
+    }
+    *ret_count = count;
+    return r;
+}
+
+static void put_times(struct acre_json *json, const char *key,
+                      const struct acre_replay_times *times) {
+    acre_json_key(json, key);
+    acre_json_object(json);
+    acre_json_put_double(json, "mean", times->mean_s, 1);
+    acre_json_put_double(json, "p50", times->p50_s, 1);
+    acre_json_put_double(json, "p99", times->p99_s, 1);
+    acre_json_put_double(json, "max", times->max_s, 1);
+    acre_json_object_end(json);
+}
+
+static void put_run(struct acre_json *json, const struct replay_run *run) {
+    const struct acre_replay_result *result = &run->result;
+    acre_json_object(json);
+    acre_json_put_string(json, "policy", result->policy);
+    acre_json_put_u64(json, "jobs", result->jobs);
+    acre_json_put_u64(json, "never_fit", result->never);
+    acre_json_put_u64(json, "preemptions", result->preemptions);
+    acre_json_put_u64(json, "passes", result->passes);
+    acre_json_put_double(json, "load", result->load, 4);
+    acre_json_put_double(json, "use", result->use, 4);
+    acre_json_put_double(json, "makespan_days", result->makespan_days, 2);
+    put_times(json, "wait_s", &result->wait);
+    put_times(json, "completion_s", &result->completion);
+    acre_json_put_string(json, "longest_wait_cluster", result->longest_wait);
+    acre_json_put_double(json, "jain", result->jain, 4);
+    acre_json_put_double(json, "jain_slowdown", result->jain_slowdown, 4);
+    acre_json_key(json, "start_estimate");
+    acre_json_object(json);
+    acre_json_put_u64(json, "jobs", result->estimates);
+    acre_json_put_double(json, "median_abs_error_s", result->eta_median_abs_s, 1);
+    acre_json_put_double(json, "p90_abs_error_s", result->eta_p90_abs_s, 1);
+    acre_json_put_double(json, "mean_error_s", result->eta_mean_s, 1);
+    acre_json_put_double(json, "inside_interval", result->eta_inside, 4);
+    acre_json_object_end(json);
+    acre_json_put_double(json, "wall_s", run->wall_s, 2);
+    acre_json_object_end(json);
+}
+
+static void print_json(const struct replay_run *runs, size_t count, struct acre_buf *out) {
+    struct acre_json json;
+    acre_json_begin(&json, out, true);
+    acre_json_array(&json);
+    for (size_t i = 0; i < count; i++) {
+        put_run(&json, &runs[i]);
+    }
+    acre_json_array_end(&json);
+    acre_json_end(&json);
+    acre_buf_putc(out, '\n');
+}
+
+static void put_number(struct acre_table *table, double value, int decimals, const char *unit) {
+    char text[32];
+    snprintf(text, sizeof(text), "%.*f%s", decimals, value, unit);
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+}
+
+static void put_seconds(struct acre_table *table, double seconds) {
+    char text[32];
+    uint64_t ms = (uint64_t)(seconds + 0.5) * 1000;
+    acre_table_cell(table, ACRE_COLOUR_NONE, acre_format_duration(ms, text, sizeof(text)));
+}
+
+static void print_table(const struct replay_run *runs, size_t count, struct acre_buf *out) {
+    static const struct acre_table_column columns[] = {
+        {.heading = "POLICY"},
+        {.heading = "MEAN WAIT", .right = true},
+        {.heading = "P50", .right = true, .rank = 5},
+        {.heading = "P99", .right = true},
+        {.heading = "MAX", .right = true},
+        {.heading = "MEAN DONE", .right = true, .rank = 4},
+        {.heading = "USE", .right = true, .rank = 3},
+        {.heading = "JAIN", .right = true},
+        {.heading = "ETA ERR P50", .right = true, .rank = 2},
+        {.heading = "P90", .right = true, .rank = 2},
+        {.heading = "INSIDE", .right = true, .rank = 2},
+        {.heading = "WALL", .right = true, .rank = 1},
+    };
+    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    for (size_t i = 0; i < count; i++) {
+        const struct acre_replay_result *result = &runs[i].result;
+        acre_table_row(table);
+        acre_table_cell(table, ACRE_COLOUR_BOLD, result->policy);
+        put_seconds(table, result->wait.mean_s);
+        put_seconds(table, result->wait.p50_s);
+        put_seconds(table, result->wait.p99_s);
+        put_seconds(table, result->wait.max_s);
+        put_seconds(table, result->completion.mean_s);
+        put_number(table, result->use, 3, "");
+        put_number(table, result->jain, 4, "");
+        put_seconds(table, result->eta_median_abs_s);
+        put_seconds(table, result->eta_p90_abs_s);
+        put_number(table, result->eta_inside, 2, "");
+        put_number(table, runs[i].wall_s, 1, " s");
+    }
+    if (count > 0) {
+        acre_buf_printf(out, "%u jobs, load %.2f of capacity while they were submitted\n\n",
+                        runs[0].result.jobs, runs[0].result.load);
+    }
+    acre_table_print(table, &term, out);
+    acre_table_destroy(table);
+}
+
+static int write_plot(const char *path, const struct acre_job_trace *trace,
+                      const struct replay_run *runs, size_t count, struct acre_error *err) {
+    struct acre_replay_result results[POLICIES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        results[i] = runs[i].result;
+    }
+    uint64_t span_ms = trace->jobs[trace->count - 1].submit_ms - trace->jobs[0].submit_ms;
+    struct acre_buf svg;
+    acre_buf_init(&svg, OUTPUT_MAX_BYTES);
+    int r = acre_replay_plot(results, count, ACRE_MAX((double)span_ms / 86400e3, 0.01), &svg);
+    r = r < 0 ? acre_fail(err, r, "--plot: the picture is longer than %zu bytes", svg.max)
+              : acre_file_write(path, svg.data, svg.length, err);
+    acre_buf_finish(&svg);
+    return r;
+}
+
+static int run_replay(int argument_count, char **arguments, void *context) {
+    (void)argument_count;
+    (void)arguments;
+    const struct replay_options *options = context;
+    struct acre_error err = {0};
+    struct acre_job_trace *trace;
+    if (acre_job_trace_load(options->trace, &trace, &err) < 0) {
+        return acre_cli_fail(&err);
+    }
+    struct replay_run runs[POLICIES_MAX];
+    size_t count = 0;
+    int r = run_all(trace, options, runs, &count, &err);
+    if (r < 0) {
+        acre_job_trace_destroy(trace);
+        return acre_cli_fail(&err);
+    }
+    if (options->plot != NULL) {
+        r = write_plot(options->plot, trace, runs, count, &err);
+    }
+    acre_job_trace_destroy(trace);
+    struct acre_buf out;
+    acre_buf_init(&out, OUTPUT_MAX_BYTES);
+    if (options->json) {
+        print_json(runs, count, &out);
+    } else {
+        print_table(runs, count, &out);
+    }
+    int code = acre_cli_write(&out);
+    acre_buf_finish(&out);
+    return r < 0 ? acre_cli_fail(&err) : code; /* minutes of work are shown, picture or not */
+}
+
+static const struct acre_opt replay_rows[] = {
+    {.name = "trace",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct replay_options, trace),
+     .value = "FILE",
+     .help = "jobs, CSV: timestamp,duration,num_gpus,cluster, sorted by time",
+     .required = true},
+    {.name = "nodes",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct replay_options, nodes),
+     .value = "NxG",
+     .help = "so many nodes of so many GPUs (default: 64x8)"},
+    {.name = "policy",
+     .letter = 'p',
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct replay_options, policy),
+     .value = "NAME,...",
+     .help = "one or more of fcfs, easy, fair-share, sjf, priority, gang (default: fair-share)"},
+    {.name = "estimates",
+     .kind = ACRE_OPT_CHOICE,
+     .offset = offsetof(struct replay_options, estimates),
+     .value = "HOW",
+     .help = "what the scheduler is told of durations: true, rough (1 to 5 times) or none",
+     .choices = "true,rough,none"},
+    {.name = "plot",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct replay_options, plot),
+     .value = "FILE.svg",
+     .help = "draw what waits against time"},
+    {.name = "json",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct replay_options, json),
+     .help = "print JSON"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct replay_options, quiet),
+     .help = "no progress on the terminal"},
+};
+
+static const struct replay_options replay_defaults = {
+    .nodes = "64x8",
+    .policy = "fair-share",
+    .estimates = "true",
+};
+
+const struct acre_command acre_command_simulate_replay = {
+    .name = "simulate replay",
+    .summary = "how long recorded jobs would have waited, by policy",
+    .usage = "acre simulate replay --trace FILE [--nodes 64x8] [--policy NAME,...] [options]",
+    .details = "Submits recorded jobs again, at their times and with their durations, to the\n"
+               "scheduler of the daemon itself, in virtual time. Reported are waits and times to\n"
+               "completion, the part of the GPU time that was used, Jain's index of fairness\n"
+               "between the virtual clusters (1: all got the same part of what max-min fairness\n"
+               "would have given them), and how far off the start estimates were that jobs got\n"
+               "when they were submitted.\n"
+               "\n"
+               "A trace has no priorities: for the policy 'priority' one job in ten is high and\n"
+               "two in ten are low, by their number. Preempted jobs go on where they stopped.\n"
+               "\n"
+               "Example:\n"
+               "  acre simulate replay --trace examples/small-jobs.csv --nodes 2x8 \\\n"
+               "      --policy fcfs,easy,fair-share,sjf,priority\n",
+    .options = replay_rows,
+    .option_count = ACRE_COUNT(replay_rows),
+    .run = run_replay,
+    .options_size = sizeof(struct replay_options),
+    .defaults = &replay_defaults,
+};
