@@ -11,6 +11,8 @@ RUNS    ?= 1000000
 SECONDS ?= 600
 OPS     ?= 10000000
 SOAK    ?= test_ledger_random
+SEEDS   ?= 5000
+N       ?= 300
 
 V        := build/variants
 asan     := -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
@@ -31,7 +33,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test sanitize tsan clang tidy fuzz soak bench coverage install clean help
+.PHONY: all demo test sanitize tsan clang tidy fuzz soak sim crash bench coverage install clean help
 
 all: ## Build everything into build/ (the default)
 	@$(SETUP) build
@@ -76,6 +78,12 @@ soak: ## The long random run of the ledger against its oracle, sanitized: OPS=10
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
 	@ACRE_SOAK=1 ACRE_SOAK_OPS=$(OPS) $(STEADY) $(V)/asan/tests/unit/$(SOAK)
+
+sim: all ## The scheduler under injected faults, SEEDS=5000 of them
+	@build/acre simulate faults --seeds $(SEEDS)
+
+crash: all ## Kill the daemon N=300 times under load; nothing may be lost
+	@scripts/crash --count $(N) build/acre
 
 bench: ## Run all benchmarks; Markdown with their JSON on standard output
 	@$(MAKE) --no-print-directory all >&2
