@@ -428,6 +428,11 @@ const struct acre_part *acre_outlook_parts(const struct acre_outlook *outlook,
     return outlook->parts;
 }
 
+const uint64_t *acre_outlook_given(const struct acre_outlook *outlook, uint32_t *ret_count) {
+    *ret_count = outlook->given_count;
+    return outlook->given;
+}
+
 /* What those given back, as far as they are still there, hold of each row. */
 static void count_back(const struct acre_outlook *outlook) {
     for (uint32_t i = 0; i < outlook->row_count; i++) {
