@@ -1,7 +1,9 @@
 /* restore.c - a live job put back as it was recorded, after a restart.
  *
  * A queued job enters the queue as if it had just become what it is. A job that holds devices takes
- * exactly its parts again under its old allocation; what was told to its engine last may not have
+ * exactly its parts again under its old allocation. One that was scheduled comes back as allocating:
+ * its engine may have been asked before that could be recorded, so a cancel must ask it, too. What
+ * was told to its engine last may not have
  * been carried out, so the next pass repeats it (engines know a run by its token and do nothing
  * twice). Promises are not recorded: who was promised a place waits in the order again. */
 #include "sched/inner.h"
@@ -85,8 +87,8 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     made->submitted_ms = job->submitted_ms;
     made->eligible_ms = job->eligible_ms;
     made->not_before_ms = job->not_before_ms;
-    made->state = (uint8_t)job->state;
-    sched->counts.jobs[job->state]++;
+    made->state = job->state == ACRE_JOB_SCHEDULED ? ACRE_JOB_ALLOCATING : (uint8_t)job->state;
+    sched->counts.jobs[made->state]++;
     fill_run(sched, index, job);
     if (!holds) {
         acre_accounts_queue(sched->accounts, made->account);

@@ -8,7 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MINUTE_MS = 60000, HOUR_MS = 3600000, DRAIN_ROUNDS_MAX = 20000 };
+enum {
+    MINUTE_MS = 60000,
+    HOUR_MS = 3600000,
+    PATIENCE_MS = 10000, /* at least, from one moment of the calm to the next */
+    DRAIN_ROUNDS_MAX = 50000,
+};
 
 struct faults {
     struct acre_rand rand;
@@ -399,7 +404,7 @@ static void move_on(struct faults *faults) {
         }
     }
     at_ms = at_ms == UINT64_MAX ? faults->now_ms + MINUTE_MS : at_ms;
-    faults->now_ms = ACRE_MAX(at_ms, faults->now_ms + 1);
+    faults->now_ms = ACRE_MAX(at_ms, faults->now_ms + PATIENCE_MS);
     acre_world_move(&faults->world, faults->now_ms);
 }
 
@@ -411,9 +416,15 @@ static int drain(struct faults *faults, struct acre_error *err) {
             uint64_t cursor = 0;
             struct acre_job job = {0};
             acre_sched_walk(faults->shell.sched, &cursor, &job);
-            return acre_fail(
-                err, ACRE_EINTERNAL, "the faults are over and job %lu is still %s (attempt %u)",
-                (unsigned long)job.spec.id, acre_job_state_name(job.state), job.attempt);
+            const struct acre_world_run *run =
+                acre_world_find(&faults->world, job.spec.id, job.attempt);
+            return acre_fail(err, ACRE_EINTERNAL,
+                             "the faults are over and job %lu is still %s (attempt %u, its run %s)",
+                             (unsigned long)job.spec.id, acre_job_state_name(job.state),
+                             job.attempt,
+                             run == NULL  ? "never began"
+                             : run->alive ? "lives"
+                                          : "has ended");
         }
         ask_all(faults, err);
         while (faults->world.message_count > 0) {
