@@ -8,6 +8,7 @@
 
 #include "api/http.h"
 #include "api/http_reader.h"
+#include "api/http_tls.h"
 #include "core/clock.h"
 
 enum {
@@ -15,9 +16,6 @@ enum {
     ACRE_HTTP_STREAM_MAX = 1024 * 1024, /* waiting for a slow follower; then it is cut */
     ACRE_HTTP_LISTENERS_MAX = 2,
 };
-
-struct ssl_ctx_st; /* OpenSSL's, so that only http_tls.c includes it */
-struct acre_tls;
 
 /* What a connection is waiting for; each kind has one time-out, so a list of each kind in order of
  * arming is in order of expiry, and only the heads need to be looked at. */
@@ -145,23 +143,5 @@ void acre_http_write_head(struct acre_http_conn *conn, int status, const char *c
 int acre_http_listen(struct acre_http *http, struct acre_error *err);
 void acre_http_unlisten(struct acre_http *http);
 void acre_http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer);
-
-/* http_tls.c */
-int acre_tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_ctx_st **ret_setup,
-                   struct acre_error *err);
-void acre_tls_setup_free(struct ssl_ctx_st *setup); /* NULL is fine */
-struct acre_tls *acre_tls_create(struct ssl_ctx_st *setup);
-void acre_tls_destroy(struct acre_tls *tls); /* NULL is fine */
-/* Give it what came from the client. */
-void acre_tls_put(struct acre_tls *tls, const void *bytes, size_t length);
-/* Plain bytes for us: > 0, 0 none yet, -1 the end or broken. */
-int acre_tls_read(struct acre_tls *tls, void *bytes, size_t size);
-/* Encrypt; false: broken. */
-bool acre_tls_write(struct acre_tls *tls, const void *bytes, size_t length);
-void acre_tls_close(struct acre_tls *tls); /* say goodbye */
-/* Bytes for the client, until acre_tls_sent. */
-struct acre_str acre_tls_pending(struct acre_tls *tls);
-void acre_tls_sent(struct acre_tls *tls, size_t length);
-bool acre_tls_has_input(const struct acre_tls *tls); /* there may be more to read */
 
 #endif

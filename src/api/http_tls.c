@@ -3,7 +3,7 @@
  * So the connection reads and writes its socket in one way, with or without TLS, and OpenSSL cannot
  * raise SIGPIPE. What is encrypted at a time is what the socket takes (http_conn.c hands over one
  * record, sends it, and only then the next), so a large answer is not held twice. */
-#include "api/http_private.h"
+#include "api/http_tls.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
