@@ -11,6 +11,8 @@
 #include "api/route.h"
 #include "api/sse.h"
 
+struct acre_verify;
+
 struct acre_api {
     struct acre_desk *desk;
     struct acre_auth *auth;
@@ -23,7 +25,7 @@ struct acre_api {
     struct acre_loop *loop;
     uint64_t started_ms;
     bool stopping;
-    uint32_t verifying; /* walks of the audit trail under way */
+    struct acre_verify *verify; /* the walk of the audit trail under way; NULL: none */
 };
 
 /* All routes; the table is in routes.c. */
@@ -44,6 +46,9 @@ void acre_api_destroy(struct acre_api *api); /* NULL is fine */
 /* New limits; who was limited starts afresh. */
 void acre_api_set_limits(struct acre_api *api, const struct acre_limit_options *requests,
                          const struct acre_limit_options *guesses);
+/* An acre_http_handler. */
+void acre_api_handle(void *api, struct acre_exchange *exchange,
+                     const struct acre_http_request *request);
 /* The desk's events, for followers: the desk's sink with this context. */
 void acre_api_event(void *api, const struct acre_desk_event *event);
 
@@ -68,6 +73,8 @@ void acre_reply_drop(struct acre_reply *reply);
 void acre_api_fail(struct acre_api *api, struct acre_call *call, const struct acre_error *err);
 /* May anything be changed now? False: it was refused. Names the caller for the audit trail. */
 bool acre_api_may_change(struct acre_api *api, struct acre_call *call);
+/* Before the loop is destroyed: a walk of the audit trail that is under way is waited for. */
+void acre_audit_finish(struct acre_api *api);
 /* A change that is no event of a job, in the audit trail. */
 void acre_api_audit(struct acre_api *api, const char *action, const char *target,
                     const char *detail);

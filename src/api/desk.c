@@ -189,7 +189,8 @@ static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, ui
 }
 
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, uint64_t *ret_first_id, struct acre_error *err) {
+                     struct acre_str text, bool external, uint64_t *ret_first_id,
+                     struct acre_error *err) {
     ACRE_ASSERT(count > 0);
     int r = acre_desk_writable(desk, err);
     uint64_t first = desk->next_job;
@@ -212,6 +213,9 @@ int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_
         acre_specs_remove(desk->specs, desk->next_job);
         undo_submit(desk, first, desk->next_job, events, actions);
         return r;
+    }
+    if (external) {
+        desk_add_external(desk, first);
     }
     desk_changed(desk);
     *ret_first_id = first;

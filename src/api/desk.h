@@ -89,9 +89,10 @@ int acre_desk_writable(const struct acre_desk *desk, struct acre_error *err);
 int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err);
 
 /* Submit `count` jobs that differ by array_index alone (first, first + 1 ...): all or none. The
- * spec's id and array are given here. `text` is their spec (record.h). */
+ * spec's id and array are given here. `text` is their spec (record.h); `external`: as in it. */
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, uint64_t *ret_first_id, struct acre_error *err);
+                     struct acre_str text, bool external, uint64_t *ret_first_id,
+                     struct acre_error *err);
 /* A job that runs elsewhere has ended. */
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code);
 void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy);

@@ -503,9 +503,8 @@ static struct reservation *append(struct reservations *reservations,
     return reservation;
 }
 
-int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
-                        uint64_t now_ms, uint64_t *ret_id, struct acre_error *err) {
-    struct reservations *reservations = ledger->reservations;
+int acre_ledger_may_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                            uint64_t now_ms, struct acre_error *err) {
     int r = check_spec(ledger, spec, now_ms, err);
     if (r == 0) {
         r = check_counts(ledger, spec, err);
@@ -513,6 +512,13 @@ int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservatio
     for (uint32_t i = 0; i < spec->device_count && r == 0; i++) {
         r = check_window(ledger, spec, spec->devices[i], err);
     }
+    return r;
+}
+
+int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                        uint64_t now_ms, uint64_t *ret_id, struct acre_error *err) {
+    struct reservations *reservations = ledger->reservations;
+    int r = acre_ledger_may_reserve(ledger, spec, now_ms, err);
     if (r < 0) {
         return r;
     }
