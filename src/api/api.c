@@ -1,6 +1,7 @@
 /* api.c - the way from a route to the desk and back: who asks, what is refused, how it is told. */
 #include "api/api.h"
 
+#include "api/logs.h"
 #include "api/view.h"
 #include "core/units.h"
 
@@ -70,6 +71,7 @@ struct acre_api *acre_api_create(const struct acre_api_options *options) {
     api->desk = options->desk;
     api->auth = options->auth;
     api->sse = options->sse;
+    api->logs_directory = options->logs_directory;
     api->started_ms = acre_clock_wall_ms(options->clock);
     acre_api_set_limits(api, &options->requests, &options->guesses);
     return api;
@@ -124,6 +126,11 @@ void acre_api_event(void *context, const struct acre_desk_event *event) {
                          (struct acre_str){text.data, text.length});
     }
     acre_buf_finish(&text);
+    if (!acre_job_state_holds(event->state) && event->attempt > 0) {
+        acre_logs_ended(api, event->event.job, event->attempt);
+    } else if (!acre_job_state_is_live(event->state)) {
+        acre_logs_ended(api, event->event.job, UINT32_MAX); /* it never ran */
+    }
 }
 
 /* --- for handlers --------------------------------------------------------------------------- */

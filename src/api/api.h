@@ -11,6 +11,7 @@
 #include "api/route.h"
 #include "api/sse.h"
 
+struct acre_follower;
 struct acre_verify;
 
 struct acre_api {
@@ -25,6 +26,9 @@ struct acre_api {
     struct acre_loop *loop;
     uint64_t started_ms;
     bool stopping;
+    struct acre_follower *followers; /* of logs */
+    uint32_t follower_count;
+    const char *logs_directory;
     struct acre_verify *verify; /* the walk of the audit trail under way; NULL: none */
 };
 
@@ -39,6 +43,7 @@ struct acre_api_options {
     struct acre_desk *desk;
     struct acre_auth *auth;
     struct acre_sse *sse;
+    const char *logs_directory; /* where runs' logs appear; NULL: nowhere */
     struct acre_limit_options requests, guesses;
 };
 struct acre_api *acre_api_create(const struct acre_api_options *options);

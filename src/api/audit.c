@@ -158,6 +158,7 @@ void acre_audit_finish(struct acre_api *api) {
         return;
     }
     pthread_join(verify->thread, NULL);
+    acre_loop_unpost(api->loop, verify);
     struct acre_error gone = {.code = ACRE_EUNAVAILABLE, .text = "the server is stopping"};
     acre_problem_answer(verify->exchange, &gone);
     api->verify = NULL;

@@ -93,7 +93,10 @@ int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err);
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
                      struct acre_str text, bool external, uint64_t *ret_first_id,
                      struct acre_error *err);
-/* A job that runs elsewhere has ended. */
+/* Is this a live job that runs elsewhere? Which one has that name? */
+bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job);
+bool acre_desk_find_external(const struct acre_desk *desk, const char *name, uint64_t *ret_job);
+/* It has ended. */
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code);
 void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy);
 void acre_desk_pause(struct acre_desk *desk, bool paused);

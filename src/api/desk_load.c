@@ -297,7 +297,7 @@ void desk_adopt(struct acre_desk *desk) {
         if (job.state == ACRE_JOB_SCHEDULED || job.state == ACRE_JOB_ALLOCATING) {
             action.kind = ACRE_ACTION_START;
             desk_act(desk, &action);
-        } else if (!desk_is_external(desk, job.spec.id)) {
+        } else if (!acre_desk_is_external(desk, job.spec.id)) {
             desk->engine->adopt(desk->engine_self, (struct acre_run){job.spec.id, job.attempt});
         }
         if (job.canceling || job.state == ACRE_JOB_PREEMPTED) {

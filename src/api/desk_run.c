@@ -33,9 +33,23 @@ static uint32_t place_of(const uint64_t *jobs, uint32_t count, uint64_t job) {
     return low;
 }
 
-bool desk_is_external(const struct acre_desk *desk, uint64_t job) {
+bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job) {
     uint32_t at = place_of(desk->external, desk->external_count, job);
     return at < desk->external_count && desk->external[at] == job;
+}
+
+bool acre_desk_find_external(const struct acre_desk *desk, const char *name, uint64_t *ret_job) {
+    const struct acre_names *names = acre_ledger_names(desk->ledger);
+    for (uint32_t i = 0; i < desk->external_count; i++) {
+        struct acre_job job;
+        if (acre_sched_find(desk->sched, desk->external[i], &job) &&
+            acre_job_state_is_live(job.state) &&
+            strcmp(acre_names_text(names, job.spec.name), name) == 0) {
+            *ret_job = job.spec.id;
+            return true;
+        }
+    }
+    return false;
 }
 
 void desk_add_external(struct acre_desk *desk, uint64_t job) {
@@ -159,7 +173,7 @@ struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk) {
 
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code) {
     struct acre_job found;
-    if (!desk_is_external(desk, job) || !acre_sched_find(desk->sched, job, &found)) {
+    if (!acre_desk_is_external(desk, job) || !acre_sched_find(desk->sched, job, &found)) {
         return;
     }
     struct acre_job_exit end = {.kind = ACRE_EXIT_CODE,
@@ -341,7 +355,7 @@ static void start(struct acre_desk *desk, struct acre_run run) {
         return; /* canceled meanwhile */
     }
     acre_sched_launched(desk->sched, run.job, run.attempt, now_ms);
-    if (desk_is_external(desk, run.job)) {
+    if (acre_desk_is_external(desk, run.job)) {
         acre_sched_started(desk->sched, run.job, run.attempt, now_ms);
         return;
     }
@@ -356,7 +370,7 @@ static void start(struct acre_desk *desk, struct acre_run run) {
 /* --- ending --------------------------------------------------------------------------------- */
 
 static void end_run(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal) {
-    if (desk_is_external(desk, run.job)) {
+    if (acre_desk_is_external(desk, run.job)) {
         if (signal != ACRE_RUN_CHECKPOINT) { /* nobody to wait for: its devices come back at once */
             struct acre_job_exit end = {.kind = ACRE_EXIT_SIGNAL,
                                         .code = SIGTERM,
@@ -393,7 +407,7 @@ void desk_act(struct acre_desk *desk, const struct acre_sched_action *action) {
         end_run(desk, run, ACRE_RUN_KILL);
         break;
     case ACRE_ACTION_FORGET:
-        if (!desk_is_external(desk, action->job)) {
+        if (!acre_desk_is_external(desk, action->job)) {
             desk->engine->forget(desk->engine_self, run);
         }
         break;

@@ -130,7 +130,6 @@ void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err);
 
 /* desk_run.c */
 void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
-bool desk_is_external(const struct acre_desk *desk, uint64_t job);
 void desk_add_external(struct acre_desk *desk, uint64_t job);
 void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */
 void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text);

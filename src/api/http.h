@@ -86,6 +86,8 @@ void acre_http_stream(struct acre_exchange *exchange, int status, const char *co
                       acre_loop_function *closed, void *context);
 void acre_http_send(struct acre_exchange *exchange, struct acre_str bytes);
 void acre_http_end(struct acre_exchange *exchange);
+/* Bytes of a stream that the client has not taken yet: for whoever has more than it can take. */
+size_t acre_http_waiting(const struct acre_exchange *exchange);
 
 struct acre_http_counts {
     uint64_t requests, refused, timed_out;

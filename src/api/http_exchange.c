@@ -265,3 +265,7 @@ void acre_http_end(struct acre_exchange *exchange) {
     }
     acre_http_make_ready(conn);
 }
+
+size_t acre_http_waiting(const struct acre_exchange *exchange) {
+    return exchange->conn != NULL ? acre_http_conn_backlog(exchange->conn) : 0;
+}

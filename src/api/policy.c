@@ -32,6 +32,9 @@ const struct acre_field acre_policy_fields[] = {
     {.name = "idle_warn", .kinds = ACRE_KIND_DURATION},
     {.name = "quotas", .kinds = ACRE_KIND_ARRAY, .help = "replaced as a whole"},
     {.name = "shares", .kinds = ACRE_KIND_ARRAY, .help = "replaced as a whole"},
+    {.name = "policy_config",
+     .kinds = ACRE_KIND_OBJECT,
+     .help = "all of it inside an object, as earlier clients send it"},
     {0},
 };
 
@@ -70,8 +73,10 @@ static bool change_policy(struct acre_api *api, struct acre_call *call, const js
 }
 
 void acre_handle_policy_put(void *context, struct acre_call *call) {
-    json_t *empty = call->body == NULL ? json_object() : NULL;
-    if (change_policy(context, call, call->body != NULL ? call->body : empty, "policy")) {
+    const json_t *inner = json_object_get(call->body, "policy_config");
+    json_t *empty = json_object();
+    const json_t *changes = inner != NULL ? inner : call->body != NULL ? call->body : empty;
+    if (change_policy(context, call, changes, "policy")) {
         answer_policy(context, call);
     }
     json_decref(empty);
