@@ -29,6 +29,8 @@ bool acre_outlook_fits(const struct acre_outlook *outlook);
 void acre_outlook_choose(struct acre_outlook *outlook);
 /* The place chosen; valid until reset. */
 const struct acre_part *acre_outlook_parts(const struct acre_outlook *outlook, uint32_t *ret_count);
+/* The allocations given back that hold something on a node of the place, in the order given. */
+const uint64_t *acre_outlook_given(const struct acre_outlook *outlook, uint32_t *ret_count);
 /* Does the place still hold: is what it needs free, or held by what was given back? */
 bool acre_outlook_stands(const struct acre_outlook *outlook);
 

@@ -65,6 +65,7 @@ struct run {
     struct acre_load load; /* what it holds, as its account was told */
     struct acre_job_exit exit;
     uint64_t idle_since_ms; /* 0: not idle */
+    uint64_t reclaim_ms;    /* warned: when it may be told to yield */
     uint64_t stop_ms;       /* PREEMPTED: when TERMINATE follows; 0: it did */
     uint32_t newer, older;  /* STAND_HOLDING: list of its priority, latest first */
     bool idle_warned, reclaimed, has_exit, killed;
@@ -95,36 +96,46 @@ enum class_state {
 struct class {
     struct acre_request request; /* owner, tenant, expiry: 0 */
     uint64_t hash;
-    uint32_t jobs;    /* 0: this record is free */
+    uint32_t jobs;    /* known ones; 0: this record is free */
     uint32_t waiting; /* jobs in lines */
     struct acre_load load;
     struct tree lines; /* by their first jobs; not the parked ones */
     uint8_t state;
+    bool is_local; /* open because of sched.freed alone: look at those nodes first */
 };
 
 struct line {
     uint32_t account, class;
     struct tree jobs;
+    uint32_t first; /* of jobs, with its key and id */
+    int64_t first_key;
+    uint64_t first_id;
     struct links in_class;
     uint32_t next, previous; /* lines of the account */
-    uint32_t holder;         /* parked by the quota of this holder; NONE: not parked */
+    uint32_t holder;         /* parked by this holder's quota; NONE: not parked */
     uint32_t next_parked, previous_parked;
-    bool deferred; /* over a soft quota in this pass */
 };
 
 /* What the scheduler keeps beside account.h, by account. */
 struct owner {
     uint32_t lines;    /* first line; NONE */
     struct tree order; /* fair share: its jobs in line or promised, by key */
-    uint32_t rank;     /* in sched.ranking; NONE when nothing waits */
+    bool is_ranked;    /* in sched.ranking */
     double level;      /* as of the ranking */
+    double per_milli;  /* what holding a milli-GPU adds to it */
+    uint64_t held_milli;
 };
 
 /* A place kept for a job until those who yield for it are gone (preempt.c). */
 struct promise {
     uint64_t job;
-    uint32_t waiting_for; /* runs that have not ended */
+    uint32_t waiting_for;         /* runs that have not ended */
     struct acre_outlook *outlook; /* the place */
+};
+
+/* A job whose dependency failed. */
+struct doomed {
+    uint64_t job, because;
 };
 
 struct timer {

@@ -45,5 +45,8 @@ uint32_t tree_least(const struct tree_kind *kind, void *context, const struct tr
 /* The first member whose value is at most `most`; TREE_NONE when there is none. */
 uint32_t tree_first_within(const struct tree_kind *kind, void *context, const struct tree *tree,
                            uint32_t most);
+/* Every member in order, until `visit` returns false; it must not change the set. */
+void tree_visit(const struct tree_kind *kind, void *context, const struct tree *tree,
+                bool (*visit)(void *visitor, uint32_t member), void *visitor);
 
 #endif
