@@ -20,9 +20,10 @@ static int check(const char *shown, const struct passwd *entry, bool allow_root,
                          "account %s is root; jobs run as root only with allow_root", shown);
     }
     if (own != 0 && entry->pw_uid != own) {
-        return acre_fail(err, ACRE_EDENIED,
-                         "account %s: a daemon without root runs jobs of its own user (uid %u) only",
-                         shown, (unsigned)own);
+        return acre_fail(
+            err, ACRE_EDENIED,
+            "account %s: a daemon without root runs jobs of its own user (uid %u) only", shown,
+            (unsigned)own);
     }
     return 0;
 }
@@ -35,10 +36,10 @@ int acre_account_find(const char *user, const char *run_as, bool allow_root, uid
     struct passwd entry, *found = NULL;
     int error = getpwnam_r(name, &entry, text, sizeof(text), &found);
     if (found == NULL) {
-        return error != 0 ? acre_fail_errno(err, error, "account %s", shown)
-                          : acre_fail(err, ACRE_ENOTFOUND,
-                                      "no account named %s on this machine (run_as sets one)",
-                                      shown);
+        return error != 0
+                   ? acre_fail_errno(err, error, "account %s", shown)
+                   : acre_fail(err, ACRE_ENOTFOUND,
+                               "no account named %s on this machine (run_as sets one)", shown);
     }
     int r = check(shown, found, allow_root, own, err);
     if (r < 0) {

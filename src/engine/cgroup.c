@@ -155,8 +155,8 @@ static bool below_own_cgroup(char path[ACRE_CGROUP_PATH_MAX]) {
     own += strlen("0::");
     int own_length = (int)strcspn(own, "\n");
     char nested[ACRE_CGROUP_PATH_MAX];
-    int length = snprintf(nested, sizeof(nested), "%.*s%.*s%s", (int)(name - path), path, own_length,
-                          own, name);
+    int length = snprintf(nested, sizeof(nested), "%.*s%.*s%s", (int)(name - path), path,
+                          own_length, own, name);
     if (own_length < 2 || length < 0 || (size_t)length >= sizeof(nested) ||
         !make_directory(nested)) {
         return false;
@@ -219,6 +219,9 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
     acre_buf_finish(&text);
     open_unified(&cgroup);
     bool v1 = false;
+    if (cgroup.filters) {
+        cgroup.v1[ACRE_CGROUP_DEVICES][0] = '\0'; /* one filter is enough */
+    }
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (cgroup.v1[i][0] != '\0' && (cgroup.limits[i] || !make_directory(cgroup.v1[i]))) {
             cgroup.v1[i][0] = '\0';
@@ -227,13 +230,10 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
         cgroup.limits[i] = cgroup.limits[i] || here;
         v1 = v1 || (here && i != ACRE_CGROUP_DEVICES);
     }
-    if (cgroup.filters) {
-        cgroup.v1[ACRE_CGROUP_DEVICES][0] = '\0'; /* one filter is enough */
-    }
     cgroup.filters = cgroup.filters || cgroup.v1[ACRE_CGROUP_DEVICES][0] != '\0';
     bool v2 = cgroup.unified[0] != '\0';
-    cgroup.layout = v2 ? (v1 ? ACRE_CGROUP_HYBRID : ACRE_CGROUP_V2)
-                       : (v1 ? ACRE_CGROUP_V1 : ACRE_CGROUP_NONE);
+    cgroup.layout =
+        v2 ? (v1 ? ACRE_CGROUP_HYBRID : ACRE_CGROUP_V2) : (v1 ? ACRE_CGROUP_V1 : ACRE_CGROUP_NONE);
     *ret_cgroup = cgroup;
 }
 
@@ -311,8 +311,7 @@ static int limit_memory(const char *path, bool v1, uint64_t ram_mib, struct acre
 }
 
 static int set_limit(size_t controller, bool v1, const char *path,
-                     const struct acre_cgroup_limits *limits,
-                     struct acre_error *err) {
+                     const struct acre_cgroup_limits *limits, struct acre_error *err) {
     char text[16];
     switch ((enum acre_cgroup_controller)controller) {
     case ACRE_CGROUP_CPU:
@@ -364,7 +363,8 @@ static int make_unified(struct acre_cgroup_run *group, const struct acre_cgroup_
             }
         }
     }
-    bool own_filter = cgroup->filters && !group->plain && cgroup->v1[ACRE_CGROUP_DEVICES][0] == '\0';
+    bool own_filter =
+        cgroup->filters && !group->plain && cgroup->v1[ACRE_CGROUP_DEVICES][0] == '\0';
     return own_filter ? acre_bpf_attach(group->directory, limits->rules, limits->rule_count, err)
                       : 0;
 }
@@ -394,8 +394,7 @@ static int make_v1(struct acre_cgroup_run *group, const struct acre_cgroup_limit
     return 0;
 }
 
-struct acre_cgroup_run acre_cgroup_run_none(const struct acre_cgroup *cgroup,
-                                            struct acre_run run) {
+struct acre_cgroup_run acre_cgroup_run_none(const struct acre_cgroup *cgroup, struct acre_run run) {
     struct acre_cgroup_run group = {.cgroup = cgroup, .directory = -1};
     acre_run_name(run, group.name);
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
@@ -515,7 +514,6 @@ void acre_cgroup_shut(struct acre_cgroup_run *group) {
 }
 
 void acre_cgroup_drop(struct acre_cgroup_run *group) {
-    acre_cgroup_shut(group);
     char path[RUN_PATH_MAX];
     if (group->cgroup->unified[0] != '\0') {
         unified_path(group, path, sizeof(path));
@@ -527,6 +525,7 @@ void acre_cgroup_drop(struct acre_cgroup_run *group) {
             rmdir(path);
         }
     }
+    acre_cgroup_shut(group);
 }
 
 bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
@@ -551,9 +550,8 @@ bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
 
 /* Until the kernel says that the group is empty. v1 tells nobody: one look is all. */
 static void wait_until_empty(const struct acre_cgroup_run *group, int wait_ms) {
-    int fd = group->directory >= 0
-                 ? openat(group->directory, "cgroup.events", O_RDONLY | O_CLOEXEC)
-                 : -1;
+    int fd = group->directory >= 0 ? openat(group->directory, "cgroup.events", O_RDONLY | O_CLOEXEC)
+                                   : -1;
     char text[SMALL_FILE];
     for (bool populated = fd >= 0; populated;) {
         ssize_t got = pread(fd, text, sizeof(text) - 1, 0);

@@ -52,8 +52,8 @@ struct acre_cgroup_limits {
 struct acre_cgroup_run {
     const struct acre_cgroup *cgroup;
     char name[ACRE_RUN_NAME_MAX];
-    bool plain;                             /* has no devices: in plain/, whose filter it shares */
-    int directory;                          /* v2, for CLONE_INTO_CGROUP; -1: none */
+    bool plain;                         /* has no devices: in plain/, whose filter it shares */
+    int directory;                      /* v2, for CLONE_INTO_CGROUP; -1: none */
     int tasks[ACRE_CGROUP_CONTROLLERS]; /* v1; the child writes "0" to each; -1: none */
 };
 

@@ -10,7 +10,7 @@
 
 #include "core/file.h"
 #include "core/str.h"
-#include "engine/seccomp.h"
+#include "engine/syscalls.h"
 #include "engine/tree.h"
 
 #include <dirent.h>
@@ -159,8 +159,8 @@ static void local_close(void *engine) {
         self->to_tell = fact->next;
         free(fact);
     }
+    acre_mps_destroy(self->mps); /* first: it may call back with runs */
     acre_local_free_runs(self);
-    acre_mps_destroy(self->mps);
     if (self->cgroup.layout != ACRE_CGROUP_NONE) {
         acre_cgroup_close(&self->cgroup);
     }
@@ -214,7 +214,7 @@ static int local_open(const void *opaque, struct acre_loop *loop,
         goto fail;
     }
     struct acre_error lack = {0};
-    if (acre_seccomp_build(&self->filter, &lack) < 0) {
+    if (acre_syscalls_build(&self->filter, &lack) < 0) {
         acre_buf_clear(&self->filter);
         acre_str_show(acre_str_from(lack.text), self->filter_lack, sizeof(self->filter_lack));
     }
@@ -251,8 +251,10 @@ static int local_start(void *engine, const struct acre_run_spec *spec, struct ac
     struct acre_error why = {0};
     run = acre_local_add(self, spec->run);
     run->wanted = true;
-    int r = acre_local_take_mps(self, run, spec, &why);
-    r = r == 0 ? acre_local_prepare(self, spec, &run->message, &why) : r;
+    uid_t user = 0;
+    int r = acre_local_need_mps(self, run, spec, &why);
+    r = r == 0 ? acre_local_prepare(self, spec, &run->message, &user, &why) : r;
+    r = r == 0 ? acre_local_take_mps(self, run, user, &why) : r;
     if (r < 0) {
         acre_local_not_started(self, run, why.text);
     } else if (run->mps_waiting == 0) {

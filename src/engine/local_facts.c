@@ -87,7 +87,7 @@ static void keep_result(struct acre_local_run *run, const struct acre_run_result
 void acre_local_ended(struct acre_local *self, struct acre_local_run *run,
                       const struct acre_run_result *result) {
     keep_result(run, result);
-    acre_local_give_mps(self, run->run);
+    acre_local_give_mps(self, run);
     acre_local_tell(self, run->run, false, true);
 }
 
@@ -165,7 +165,7 @@ static void take_fact(struct acre_local *self, const struct acre_fact *fact) {
         tell_now(self, fact->run, !run->told, false);
     } else if (fact->kind == ACRE_FACT_EXITED) {
         keep_result(run, &fact->result);
-        acre_local_give_mps(self, run->run);
+        acre_local_give_mps(self, run);
         tell_now(self, fact->run, false, true);
     }
 }

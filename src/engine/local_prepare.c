@@ -188,7 +188,7 @@ static int encode(struct acre_local *self, const struct acre_run_spec *spec,
 }
 
 int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
-                       struct acre_buf *message, struct acre_error *err) {
+                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err) {
     ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
     if (spec->members > MEMBERS_MAX) {
         return acre_fail(err, ACRE_ELIMIT, "members: %" PRIu32 "; at most %d", spec->members,
@@ -213,5 +213,8 @@ int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec
         acre_buf_finish(&environment[i]);
     }
     free(environment);
+    if (r == 0) {
+        *ret_user = account->uid;
+    }
     return r;
 }

@@ -67,6 +67,7 @@ static void free_run(struct acre_local_run *run) {
         close(run->watch_fd);
     }
     free(run->result);
+    free(run->mps_devices);
     acre_buf_finish(&run->message);
     free(run);
 }

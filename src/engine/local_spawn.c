@@ -1,9 +1,10 @@
 /* local_spawn.c - starting the spawner, feeding it, and replacing it should it die.
  *
- * At most ACRE_LOCAL_WINDOW starts are in the socket at a time; the rest waits here in order. The spawner's
- * notes count those it has taken over. If it dies, the starts it had not yet counted are looked
- * up one by one: those with a record run (their supervisors live on), the others are sent to the
- * next spawner. A spawner that cannot be started makes the waiting runs fail, with the reason. */
+ * At most ACRE_LOCAL_WINDOW starts are in the socket at a time; the rest waits here in order. The
+ * spawner's notes count those it has taken over. If it dies, the starts it had not yet counted are
+ * looked up one by one: those with a record run (their supervisors live on), the others are sent to
+ * the next spawner. A spawner that cannot be started makes the waiting runs fail, with the reason.
+ */
 #include "engine/local_state.h"
 
 #include <errno.h>
@@ -100,7 +101,8 @@ static ssize_t send_file(int socket, const struct acre_local_run *run) {
 }
 
 static void flush(struct acre_local *self) {
-    while (self->spawner >= 0 && self->in_flight < ACRE_LOCAL_WINDOW && self->queued.first != NULL) {
+    while (self->spawner >= 0 && self->in_flight < ACRE_LOCAL_WINDOW &&
+           self->queued.first != NULL) {
         struct acre_local_run *run = self->queued.first;
         ssize_t sent = run->message.length <= ACRE_WIRE_INLINE_MAX
                            ? send(self->spawner, run->message.data, run->message.length,
@@ -174,9 +176,9 @@ static int spawn(struct acre_local *self, int theirs) {
     int error = 0;
     for (int i = 0; i < 3 && error == 0; i++) {
         above[i] = fcntl(from[i], F_DUPFD_CLOEXEC, ABOVE_FIXED_FDS);
-        error = above[i] < 0 ? errno
-                             : posix_spawn_file_actions_adddup2(&actions, above[i],
-                                                                ACRE_WIRE_SOCKET_FD + i);
+        error = above[i] < 0
+                    ? errno
+                    : posix_spawn_file_actions_adddup2(&actions, above[i], ACRE_WIRE_SOCKET_FD + i);
     }
     if (error == 0) {
         find_program(self, path);
@@ -222,9 +224,8 @@ int acre_local_open_spawner(struct acre_local *self, struct acre_error *err) {
     self->spawner = ends[0];
     self->in_flight = 0;
     error = greet(self);
-    self->spawner_watch = error == 0
-                              ? acre_loop_watch(self->loop, self->spawner, on_spawner, self, err)
-                              : NULL;
+    self->spawner_watch =
+        error == 0 ? acre_loop_watch(self->loop, self->spawner, on_spawner, self, err) : NULL;
     if (self->spawner_watch == NULL) {
         acre_local_close_spawner(self);
         return error != 0 ? acre_fail_errno(err, error, "spawner") : ACRE_EIO;
@@ -301,8 +302,8 @@ static void handle(struct acre_local *self, const struct acre_wire_note *note) {
         for (size_t i = 0; i < self->bucket_count; i++) {
             for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
                 bool may_be_it = run->shim_pid == 0 || run->shim_pid == note->lost_pid;
-                if (may_be_it && (run->stage == ACRE_LOCAL_SENT ||
-                                  run->stage == ACRE_LOCAL_RUNNING)) {
+                if (may_be_it &&
+                    (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING)) {
                     acre_local_check(self, run);
                 }
             }

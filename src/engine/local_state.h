@@ -25,12 +25,13 @@ struct acre_local_run {
     enum acre_local_stage stage;
     int64_t shim_pid, pid; /* 0: not known yet */
     uint64_t started_ms;
-    bool wanted;           /* started here or adopted; others are ended by reap */
-    bool told;             /* `started` */
-    bool orphan;           /* not a child of our spawner */
-    uint8_t signals;       /* asked for before there was a supervisor: bits */
+    bool wanted;                    /* started here or adopted; others are ended by reap */
+    bool told;                      /* `started` */
+    bool orphan;                    /* not a child of our spawner */
+    uint8_t signals;                /* asked for before there was a supervisor: bits */
     struct acre_run_result *result; /* ENDED */
     struct acre_buf message;        /* until the spawner has counted it */
+    char *mps_devices;              /* one a line; NULL: none */
     uint32_t mps_waiting;           /* answers still to come */
     struct acre_watch *watch;       /* of a supervisor that is not the spawner's child */
     int watch_fd;
@@ -111,14 +112,16 @@ void acre_local_unqueue(struct acre_local *self, struct acre_local_run *run);
 
 /* local_prepare.c: from a spec to the message for the spawner. */
 int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
-                       struct acre_buf *message, struct acre_error *err);
+                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err);
 
-/* local_mps.c: shares of GPUs by MPS. take: 0 and run->mps_waiting says how many answers will
- * come before the run can be enqueued. */
-int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run,
+/* local_mps.c: shares of GPUs by MPS. need: before prepare, finds out which; take: after it, and
+ * run->mps_waiting says how many answers come before the run can be enqueued. */
+int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
                         const struct acre_run_spec *spec, struct acre_error *err);
+int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
+                        struct acre_error *err);
 void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run);
-void acre_local_give_mps(struct acre_local *self, struct acre_run run);
+void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run);
 
 /* local_facts.c: what is told, and finding out what is true. */
 void acre_local_read_facts(struct acre_local *self);

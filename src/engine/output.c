@@ -16,14 +16,13 @@
 enum { PIECE_BYTES = 65536, PIECES_AT_ONCE = 16 }; /* a pipe's size; then others have a turn */
 
 int acre_output_open(struct acre_output *stream, int directory, struct acre_run run,
-                  const char *suffix, uint64_t max, int *ret_job_end) {
+                     const char *suffix, uint64_t max, int *ret_job_end) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return errno;
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK); /* ours alone: the job's end stays ordinary */
-    *stream = (struct acre_output){
-        .directory = directory, .pipe = ends[0], .file = -1, .max = max};
+    *stream = (struct acre_output){.directory = directory, .pipe = ends[0], .file = -1, .max = max};
     char name[ACRE_RUN_NAME_MAX];
     snprintf(stream->name, sizeof(stream->name), "%s.%s", acre_run_name(run, name), suffix);
     *ret_job_end = ends[1];
@@ -44,8 +43,8 @@ static void put(struct acre_output *stream, const char *bytes, size_t length) {
         rotate(stream);
     }
     if (stream->file < 0) {
-        stream->file = openat(stream->directory, stream->name,
-                              O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        stream->file =
+            openat(stream->directory, stream->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     }
     while (length > 0) {
         ssize_t wrote = stream->file >= 0 ? write(stream->file, bytes, length) : -1;

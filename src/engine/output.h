@@ -21,7 +21,7 @@ struct acre_output {
 
 /* The end of the job's pipe is in ret_job_end (close-on-exec). 0 or errno. */
 int acre_output_open(struct acre_output *stream, int directory, struct acre_run run,
-                  const char *suffix, uint64_t max, int *ret_job_end);
+                     const char *suffix, uint64_t max, int *ret_job_end);
 /* Move what there is, at most a mebibyte. True: ended, nobody can write any more. */
 bool acre_output_drain(struct acre_output *stream);
 void acre_output_close(struct acre_output *stream);

@@ -9,9 +9,9 @@
  * copy of the memory, and `failure` is in a shared page.
  *
  * Order matters: cgroups and user first (they need root), then no_new_privs, then the filter,
- * which forbids nothing that comes after it. Signals have their default meaning already (the spawner
- * saw to it once). The directory is entered, and the command looked up,
- * with the rights of the user. */
+ * which forbids nothing that comes after it. Signals have their default meaning already (the
+ * spawner saw to it once). The directory is entered, and the command looked up, with the rights of
+ * the user. */
 #include "engine/sandbox.h"
 
 #include "core/str.h"
@@ -62,10 +62,10 @@ static int loopback_up(void) {
 }
 
 int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *err) {
-    static const char *const private_directories[] = {"/tmp", "/var/tmp", "/dev/shm"};
+    /* One file system for all three: each of its own costs as much as the namespace. */
+    static const char *const same_place[] = {"/var/tmp", "/dev/shm"};
     if (unshare(CLONE_NEWNS | (no_network ? CLONE_NEWNET : 0)) != 0) {
-        return acre_fail_errno(err, errno, "private %s",
-                               no_network ? "/tmp and network" : "/tmp");
+        return acre_fail_errno(err, errno, "private %s", no_network ? "/tmp and network" : "/tmp");
     }
     /* Mounts made outside are still seen; ours are not seen outside. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) {
@@ -74,10 +74,12 @@ int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *e
     char options[64];
     snprintf(options, sizeof(options), tmp_mib > 0 ? "mode=1777,size=%" PRIu64 "m" : "mode=1777",
              tmp_mib);
-    for (size_t i = 0; i < ACRE_COUNT(private_directories); i++) {
-        const char *path = private_directories[i];
-        if (mount("acre", path, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 && errno != ENOENT) {
-            return acre_fail_errno(err, errno, "private %s", path);
+    if (mount("acre", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
+        return acre_fail_errno(err, errno, "private /tmp");
+    }
+    for (size_t i = 0; i < ACRE_COUNT(same_place); i++) {
+        if (mount("/tmp", same_place[i], NULL, MS_BIND, NULL) != 0 && errno != ENOENT) {
+            return acre_fail_errno(err, errno, "private %s", same_place[i]);
         }
     }
     int error = no_network ? loopback_up() : 0;
@@ -268,7 +270,7 @@ static long clone_onto(struct clone_args *args, void (*function)(const struct ch
 static int fail_stage(const struct acre_sandbox *sandbox,
                       const struct acre_sandbox_failure *failure, struct acre_error *err) {
     char shown[SHOWN];
-    const char *what = strcmp(failure->stage, "command") == 0 ? sandbox->arguments[0]
+    const char *what = strcmp(failure->stage, "command") == 0             ? sandbox->arguments[0]
                        : strcmp(failure->stage, "working directory") == 0 ? sandbox->directory
                                                                           : "";
     acre_str_show(acre_str_from(what), shown, sizeof(shown));

@@ -11,8 +11,8 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
-/* Private, empty /tmp, /var/tmp and /dev/shm (memory that vanishes with the run; `tmp_mib` each,
- * 0: half of the RAM), and, with `no_network`, a network of nothing but loopback: for the calling
+/* Private, empty /tmp, also seen as /var/tmp and /dev/shm (memory that vanishes with the run, at
+ * most `tmp_mib`, 0: half of the RAM), and, with `no_network`, a network of nothing but loopback: for the calling
  * process and all its children. Needs root. */
 int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *err);
 
@@ -25,10 +25,10 @@ struct acre_sandbox {
     uint32_t group_count;
     const struct sock_filter *filter; /* NULL: none */
     uint16_t filter_length;
-    const char *directory;    /* entered as the user */
-    bool any_directory;       /* "/" will do, too */
-    int streams[3];           /* become 0, 1, 2; each above 2 */
-    uint64_t data_mib;        /* RLIMIT_DATA, where no cgroup limits memory; 0: none */
+    const char *directory; /* entered as the user */
+    bool any_directory;    /* "/" will do, too */
+    int streams[3];        /* become 0, 1, 2; each above 2 */
+    uint64_t data_mib;     /* RLIMIT_DATA, where no cgroup limits memory; 0: none */
     char *const *arguments;
     char *const *environment;
 };

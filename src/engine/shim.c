@@ -52,12 +52,12 @@ struct supervisor {
     struct acre_cgroup_run group;
     struct acre_output output[2];
     struct member *members;
-    uint32_t running; /* members not done */
-    int signals;      /* signalfd */
+    uint32_t running;                                                   /* members not done */
+    int signals;                                                        /* signalfd */
     uint64_t begun_ms, tell_at_ms, warn_at_ms, limit_at_ms, kill_at_ms; /* monotonic */
-    bool began;        /* the first member runs */
+    bool began;                                                         /* the first member runs */
     bool waits_to_tell; /* `started` did not fit into the FIFO */
-    bool ended; /* by the daemon or at its limit, not by itself */
+    bool ended;         /* by the daemon or at its limit, not by itself */
     bool out_of_time;
     bool killing;
     bool all_gone;
@@ -263,7 +263,7 @@ static int next_timeout(const struct supervisor *self) {
     uint64_t at_ms = ACRE_MIN(ACRE_MIN(self->tell_at_ms, self->warn_at_ms),
                               ACRE_MIN(self->limit_at_ms, self->kill_at_ms));
     uint64_t now_ms = monotonic_ms();
-    return at_ms == NEVER     ? -1
+    return at_ms == NEVER    ? -1
            : at_ms <= now_ms ? 0
                              : (int)ACRE_MIN(at_ms - now_ms, (uint64_t)INT32_MAX);
 }
@@ -474,8 +474,7 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
         .kill_at_ms = NEVER,
     };
     memset(&self.fact, 0, sizeof(self.fact)); /* padding too: it is written to files */
-    setsid();
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* the spawner's session is ours: nobody leads it */
     prctl(PR_SET_NAME, "acre-shim");
     sigset_t wanted;
     sigemptyset(&wanted);

@@ -161,8 +161,8 @@ static bool greet(struct spawner *spawner) {
     }
     memcpy(&spawner->hello, spawner->buffer, sizeof(spawner->hello));
     size_t bytes = spawner->hello.filter_bytes;
-    if (spawner->hello.magic != ACRE_WIRE_MAGIC ||
-        (size_t)got != sizeof(spawner->hello) + bytes || bytes % sizeof(struct sock_filter) != 0) {
+    if (spawner->hello.magic != ACRE_WIRE_MAGIC || (size_t)got != sizeof(spawner->hello) + bytes ||
+        bytes % sizeof(struct sock_filter) != 0) {
         return false;
     }
     struct sock_filter *filter = bytes > 0 ? acre_calloc(bytes, 1) : NULL;
@@ -174,8 +174,8 @@ static bool greet(struct spawner *spawner) {
         .filter = filter,
         .filter_length = (uint16_t)(bytes / sizeof(struct sock_filter)),
         .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
-        .logs_directory = openat(ACRE_WIRE_STATE_FD, ACRE_LOGS_DIRECTORY,
-                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .logs_directory =
+            openat(ACRE_WIRE_STATE_FD, ACRE_LOGS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
         .facts = openat(ACRE_WIRE_STATE_FD, ACRE_FACT_PIPE, O_WRONLY | O_NONBLOCK | O_CLOEXEC),
     };
     spawner->runs_directory =

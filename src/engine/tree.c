@@ -70,8 +70,8 @@ static int compare_pids(const void *a, const void *b) {
 
 static bool is_below(const struct snapshot *all, int64_t root, int64_t parent) {
     struct process key = {.pid = parent};
-    const struct process *found = bsearch(&key, all->processes, all->count, sizeof(key),
-                                          compare_pids);
+    const struct process *found =
+        bsearch(&key, all->processes, all->count, sizeof(key), compare_pids);
     return parent == root || (found != NULL && found->below);
 }
 

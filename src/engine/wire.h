@@ -11,15 +11,15 @@
 #include <signal.h>
 
 enum {
-    ACRE_WIRE_SOCKET_FD = 3,    /* to the daemon, SOCK_SEQPACKET */
-    ACRE_WIRE_STATE_FD = 4,     /* the state directory */
-    ACRE_WIRE_LOCK_FD = 5,      /* <state>/engine.lock, locked; shims close it */
+    ACRE_WIRE_SOCKET_FD = 3,      /* to the daemon, SOCK_SEQPACKET */
+    ACRE_WIRE_STATE_FD = 4,       /* the state directory */
+    ACRE_WIRE_LOCK_FD = 5,        /* <state>/engine.lock, locked; shims close it */
     ACRE_WIRE_INLINE_MAX = 65536, /* longer starts come in a memory file */
     ACRE_WIRE_START_MAX = 16 << 20,
     ACRE_WIRE_ACK_EVERY = 16,
 };
-#define ACRE_WIRE_MAGIC UINT32_C(0x61637231) /* "acr1" */
-#define ACRE_FACT_PIPE "facts" /* a FIFO: writes of one fact are atomic */
+#define ACRE_WIRE_MAGIC     UINT32_C(0x61637231) /* "acr1" */
+#define ACRE_FACT_PIPE      "facts"              /* a FIFO: writes of one fact are atomic */
 #define ACRE_RUNS_DIRECTORY "runs"
 #define ACRE_LOGS_DIRECTORY "logs"
 

@@ -1,10 +1,10 @@
-/* seccomp.c - a table of refused calls, turned into one BPF program.
+/* syscalls.c - a table of refused calls, turned into one BPF program.
  *
  * Refused calls answer EPERM, so programs that merely try go on. The libseccomp tree option makes
  * the program a search tree; the kernel remembers which calls are always allowed, so a job's
  * ordinary calls do not run it at all. clone3 hides its flags in memory, where a filter cannot
  * look: it answers ENOSYS, and libc falls back to clone, whose flags are checked. */
-#include "engine/seccomp.h"
+#include "engine/syscalls.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -30,8 +30,8 @@ static const char *const refused[] = {
 };
 /* clang-format on */
 
-static const unsigned long namespace_flags[] = {CLONE_NEWNS,   CLONE_NEWUTS, CLONE_NEWIPC,
-                                                CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET,
+static const unsigned long namespace_flags[] = {CLONE_NEWNS,    CLONE_NEWUTS, CLONE_NEWIPC,
+                                                CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
                                                 CLONE_NEWCGROUP};
 
 static int add_rules(scmp_filter_ctx filter) {
@@ -70,7 +70,7 @@ static int export_program(scmp_filter_ctx filter, struct acre_buf *out) {
     return r;
 }
 
-int acre_seccomp_build(struct acre_buf *out, struct acre_error *err) {
+int acre_syscalls_build(struct acre_buf *out, struct acre_error *err) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (filter == NULL) {
         return acre_fail(err, ACRE_EUNAVAILABLE, "system call filter: libseccomp refuses to begin");
