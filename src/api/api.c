@@ -194,8 +194,7 @@ int acre_api_owns(const struct acre_call *call, const char *owner, const char *w
 
 int acre_page_read(const struct acre_call *call, struct acre_page *ret_page,
                    struct acre_error *err) {
-    struct acre_page page = {.limit =
-                                 (uint32_t)acre_call_query_i64(call, "limit", PAGE_DEFAULT)};
+    struct acre_page page = {.limit = (uint32_t)acre_call_query_i64(call, "limit", PAGE_DEFAULT)};
     const char *cursor = acre_call_query(call, "cursor");
     if (cursor != NULL) {
         page.begun = true;

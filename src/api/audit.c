@@ -124,8 +124,7 @@ static void *walk(void *context) {
     struct acre_store_options options = {.url = verify->api->store_url, .read_only = true};
     verify->result = acre_store_open(&options, &store, &verify->err);
     if (verify->result == 0) {
-        verify->result =
-            acre_store_verify_audit(store, &verify->count, verify->head, &verify->err);
+        verify->result = acre_store_verify_audit(store, &verify->count, verify->head, &verify->err);
     }
     acre_store_close(store);
     acre_loop_post(verify->api->loop, answer_verify, verify);

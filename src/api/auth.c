@@ -350,8 +350,7 @@ int acre_auth_may_charge(struct acre_auth *auth, const struct acre_call *call, c
         return 0;
     }
     char shown[80];
-    return acre_fail(err, ACRE_EDENIED,
-                     "project: '%s'; accepted: '%s', or a group of the machine you are in",
-                     acre_str_show(acre_str_from(project), shown, sizeof(shown)),
-                     call->user.project);
+    return acre_fail(
+        err, ACRE_EDENIED, "project: '%s'; accepted: '%s', or a group of the machine you are in",
+        acre_str_show(acre_str_from(project), shown, sizeof(shown)), call->user.project);
 }

@@ -74,8 +74,8 @@ static uint32_t first_holder(const struct acre_holders *holders, uint32_t device
     return low;
 }
 
-static void write_holders(struct acre_api *api, uint32_t device,
-                          const struct acre_holders *holders, struct acre_json *json) {
+static void write_holders(struct acre_api *api, uint32_t device, const struct acre_holders *holders,
+                          struct acre_json *json) {
     const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
     acre_json_key(json, "holders");
     acre_json_array(json);
@@ -83,8 +83,8 @@ static void write_holders(struct acre_api *api, uint32_t device,
          i < holders->count && holders->items[i].device == device; i++) {
         const struct acre_holder *holder = &holders->items[i];
         struct acre_job job;
-        bool is_job = !holder->reserved &&
-                      acre_sched_find(acre_desk_sched(api->desk), holder->owner, &job);
+        bool is_job =
+            !holder->reserved && acre_sched_find(acre_desk_sched(api->desk), holder->owner, &job);
         acre_json_object(json);
         acre_json_put_u64(json, is_job ? "job" : "reservation", holder->owner);
         acre_json_put_string(json, "user", is_job ? acre_names_text(names, job.spec.user) : NULL);
@@ -147,9 +147,10 @@ void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
     acre_json_put_u64(json, "free_milli", node.drained ? 0 : device.largest_milli);
     write_holders(api, index, holders, json);
     acre_json_put_bool(json, "drained", device.drained || node.drained);
-    acre_json_put_string(json, "reason", device.drained  ? device.reason
-                                         : node.drained ? "its node is drained"
-                                                        : NULL);
+    acre_json_put_string(json, "reason",
+                         device.drained ? device.reason
+                         : node.drained ? "its node is drained"
+                                        : NULL);
     acre_json_put_bool(json, "simulated", known->simulated);
     write_live(json, &known->live);
     acre_json_object_end(json);

@@ -134,8 +134,7 @@ uint64_t acre_desk_now(struct acre_desk *desk) {
 }
 
 void acre_desk_set_actor(struct acre_desk *desk, const char *actor, const char *origin) {
-    desk->actor =
-        actor != NULL ? acre_arena_strndup(desk->arena, actor, strlen(actor)) : "acre";
+    desk->actor = actor != NULL ? acre_arena_strndup(desk->arena, actor, strlen(actor)) : "acre";
     desk->origin = origin != NULL ? acre_arena_strndup(desk->arena, origin, strlen(origin)) : "";
 }
 

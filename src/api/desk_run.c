@@ -239,10 +239,9 @@ static const char *const *make_env(const struct acre_desk *desk, const struct ac
     json_object_foreach((json_t *)launch->environment, key, value) {
         env[count++] = acre_arena_printf(arena, "%s=%s", key, json_string_value(value));
     }
+    env[count++] = acre_arena_printf(arena, "ACRE_JOB_ID=%llu", (unsigned long long)job->spec.id);
     env[count++] =
-        acre_arena_printf(arena, "ACRE_JOB_ID=%llu", (unsigned long long)job->spec.id);
-    env[count++] = acre_arena_printf(arena, "ACRE_JOB_NAME=%s",
-                                     acre_names_text(names, job->spec.name));
+        acre_arena_printf(arena, "ACRE_JOB_NAME=%s", acre_names_text(names, job->spec.name));
     env[count++] = acre_arena_printf(arena, "ACRE_ATTEMPT=%u", job->attempt);
     env[count++] = acre_arena_printf(arena, "ACRE_USER=%s", acre_names_text(names, job->spec.user));
     env[count++] =

@@ -85,7 +85,7 @@ struct acre_desk {
 
     const char *actor, *origin; /* in the arena */
     struct acre_arena *arena;   /* of this turn */
-    struct acre_batch *batch; /* of this turn; NULL: nothing to write yet */
+    struct acre_batch *batch;   /* of this turn; NULL: nothing to write yet */
     struct desk_events events;
     struct desk_actions actions;
     bool touched;      /* the scheduler has something to think about */

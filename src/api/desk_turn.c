@@ -156,19 +156,18 @@ static void write_account(struct acre_desk *desk, const struct acre_job *job, ui
 static const struct {
     bool is_audited, ends_run;
 } kinds[] = {
-    [ACRE_SCHED_SUBMITTED] = {true, false},  [ACRE_SCHED_SCHEDULED] = {true, false},
-    [ACRE_SCHED_LAUNCHED] = {false, false},  [ACRE_SCHED_STARTED] = {false, false},
-    [ACRE_SCHED_COMPLETED] = {true, true},   [ACRE_SCHED_FAILED] = {true, true},
-    [ACRE_SCHED_CANCELING] = {true, false},  [ACRE_SCHED_CANCELED] = {true, true},
-    [ACRE_SCHED_PREEMPTED] = {true, false},  [ACRE_SCHED_RECLAIMED] = {true, false},
-    [ACRE_SCHED_IDLE] = {true, false},       [ACRE_SCHED_REQUEUED] = {true, true},
-    [ACRE_SCHED_HELD] = {true, false},       [ACRE_SCHED_RELEASED] = {true, false},
-    [ACRE_SCHED_PRIORITY] = {true, false},   [ACRE_SCHED_CHANGED] = {false, false},
+    [ACRE_SCHED_SUBMITTED] = {true, false}, [ACRE_SCHED_SCHEDULED] = {true, false},
+    [ACRE_SCHED_LAUNCHED] = {false, false}, [ACRE_SCHED_STARTED] = {false, false},
+    [ACRE_SCHED_COMPLETED] = {true, true},  [ACRE_SCHED_FAILED] = {true, true},
+    [ACRE_SCHED_CANCELING] = {true, false}, [ACRE_SCHED_CANCELED] = {true, true},
+    [ACRE_SCHED_PREEMPTED] = {true, false}, [ACRE_SCHED_RECLAIMED] = {true, false},
+    [ACRE_SCHED_IDLE] = {true, false},      [ACRE_SCHED_REQUEUED] = {true, true},
+    [ACRE_SCHED_HELD] = {true, false},      [ACRE_SCHED_RELEASED] = {true, false},
+    [ACRE_SCHED_PRIORITY] = {true, false},  [ACRE_SCHED_CHANGED] = {false, false},
 };
 
 static bool ends_job(enum acre_sched_event_kind kind) {
-    return kind == ACRE_SCHED_COMPLETED || kind == ACRE_SCHED_FAILED ||
-           kind == ACRE_SCHED_CANCELED;
+    return kind == ACRE_SCHED_COMPLETED || kind == ACRE_SCHED_FAILED || kind == ACRE_SCHED_CANCELED;
 }
 
 /* Where it was placed: the first devices by name, and how many more. */

@@ -113,7 +113,8 @@ int acre_inventory_fill(const struct acre_inventory *inventory, struct acre_ledg
     for (uint32_t n = 0; n < inventory->node_count && r == 0; n++) {
         const struct acre_inventory_node *node = &inventory->nodes[n];
         for (uint32_t d = 0; d < node->device_count; d++) {
-            const struct acre_inventory_device *device = &inventory->devices[node->first_device + d];
+            const struct acre_inventory_device *device =
+                &inventory->devices[node->first_device + d];
             specs[d] = (struct acre_device_spec){.id = device->id,
                                                  .model = device->model,
                                                  .vendor = device->vendor,

@@ -94,8 +94,7 @@ int acre_jobs_write(struct acre_api *api, struct acre_call *call, uint64_t id, c
         acre_jobs_write_live(api, call, &job, true, json);
         return 0;
     }
-    struct showing showing = {
-        .api = api, .call = call, .key = key, .json = json, .err = err};
+    struct showing showing = {.api = api, .call = call, .key = key, .json = json, .err = err};
     int r = acre_store_job(acre_desk_store(api->desk), id, show_row, &showing, err);
     if (r == ACRE_ENOTFOUND) {
         return acre_fail(err, ACRE_ENOTFOUND, "there is no job %llu", (unsigned long long)id);

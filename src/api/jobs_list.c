@@ -49,8 +49,7 @@ static struct wanted read_wanted(const struct acre_call *call) {
 
 static bool is_wanted(const struct wanted *wanted, const struct acre_names *names,
                       const struct acre_job *job) {
-    return (wanted->state == NULL ||
-            strcmp(wanted->state, acre_job_state_name(job->state)) == 0) &&
+    return (wanted->state == NULL || strcmp(wanted->state, acre_job_state_name(job->state)) == 0) &&
            (wanted->user == NULL ||
             strcmp(wanted->user, acre_names_text(names, job->spec.user)) == 0) &&
            (wanted->project == NULL ||
@@ -107,8 +106,8 @@ static bool list_row(void *context, const struct acre_store_job *row) {
         acre_jobs_write_live(listing->api, listing->call, &job, false, listing->json);
         return true;
     }
-    listing->result = acre_jobs_write_row(listing->api, listing->call, row, listing->json,
-                                          &listing->err);
+    listing->result =
+        acre_jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
     return listing->result == 0;
 }
 

@@ -30,8 +30,7 @@ static bool find_job(void *context, uint64_t job, enum acre_job_state *ret_state
 static int fill_owner(struct acre_api *api, struct acre_call *call,
                       struct acre_submission *submission, struct acre_error *err) {
     struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
-    const char *project =
-        submission->project != NULL ? submission->project : call->user.project;
+    const char *project = submission->project != NULL ? submission->project : call->user.project;
     submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
     submission->spec.project = acre_names_intern(names, acre_str_from(project));
     if (submission->spec.priority == ACRE_PRIORITY_CRITICAL &&
@@ -54,8 +53,8 @@ static int submit(struct acre_api *api, struct acre_submission *submission, uint
                       ACRE_RECORD_SPEC_MAX);
     } else {
         r = acre_desk_submit(api->desk, &submission->spec, submission->count,
-                             (struct acre_str){text.data, text.length},
-                             submission->launch.external, ret_first, err);
+                             (struct acre_str){text.data, text.length}, submission->launch.external,
+                             ret_first, err);
     }
     acre_buf_finish(&text);
     return r;
@@ -90,10 +89,10 @@ static void answer_one(struct acre_api *api, struct acre_call *call,
     struct acre_json *json = acre_reply_begin(&reply);
     bool found = acre_sched_find(acre_desk_sched(api->desk), id, &job);
     ACRE_ASSERT(found);
-    struct acre_job_view view = {
-        .now_ms = acre_desk_now(api->desk),
-        .exit_text = "",
-        .simulated = acre_inventory_is_simulated(acre_desk_inventory(api->desk))};
+    struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
+                                 .exit_text = "",
+                                 .simulated =
+                                     acre_inventory_is_simulated(acre_desk_inventory(api->desk))};
     acre_view_live(&view, acre_desk_ledger(api->desk), &job, &submission->launch, call->arena);
     acre_json_key(json, "job");
     acre_view_write(&view, json);

@@ -41,7 +41,10 @@ const struct acre_field acre_logs_fields[] = {
      .help = "where to begin; below 0: so many bytes before the end"},
     {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = RANGE_MAX_BYTES},
     {.name = "follow", .kinds = ACRE_KIND_BOOL, .help = "until the run has ended"},
-    {.name = "attempt", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = UINT32_MAX,
+    {.name = "attempt",
+     .kinds = ACRE_KIND_INTEGER,
+     .min = 1,
+     .max = UINT32_MAX,
      .help = "which run; the last one when absent"},
     {0},
 };
@@ -56,9 +59,9 @@ struct acre_follower {
     int notify;
     struct acre_watch *watch;
     struct acre_timer *pace;
-    uint64_t skip;  /* bytes still to pass over */
-    bool over;      /* the run has ended: what is there is all */
-    bool ended;     /* the stream has been ended */
+    uint64_t skip; /* bytes still to pass over */
+    bool over;     /* the run has ended: what is there is all */
+    bool ended;    /* the stream has been ended */
 };
 
 /* --- files ---------------------------------------------------------------------------------- */
@@ -326,8 +329,7 @@ void acre_handle_job_logs(void *context, struct acre_call *call) {
     }
     const char *name = acre_call_query(call, "stream");
     int stream = name != NULL && strcmp(name, "stderr") == 0 ? 2 : 1;
-    uint32_t attempt =
-        (uint32_t)acre_call_query_i64(call, "attempt", last > 0 ? (int64_t)last : 1);
+    uint32_t attempt = (uint32_t)acre_call_query_i64(call, "attempt", last > 0 ? (int64_t)last : 1);
     struct acre_run run = {id, attempt};
     if (acre_call_query_bool(call, "follow")) {
         struct acre_job job;

@@ -116,8 +116,7 @@ bool acre_dependency_parse(const char *text, enum acre_dependency_kind *ret_kind
 /* A value of the request's body, which was checked: strings, lists and maps of strings. */
 static void write_value(struct acre_json *json, const json_t *value) {
     if (json_is_string(value)) {
-        acre_json_str(json,
-                      (struct acre_str){json_string_value(value), json_string_length(value)});
+        acre_json_str(json, (struct acre_str){json_string_value(value), json_string_length(value)});
     } else if (json_is_array(value)) {
         acre_json_array(json);
         for (size_t i = 0; i < json_array_size(value); i++) {

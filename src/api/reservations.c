@@ -164,8 +164,7 @@ static int choose_devices(struct acre_api *api, struct acre_reservation_spec *sp
         struct acre_ledger_device info;
         acre_ledger_device_info(ledger, d, &info);
         spec->devices = &d;
-        r = info.drained ? ACRE_ECONFLICT
-                         : acre_ledger_may_reserve(ledger, spec, now_ms, err);
+        r = info.drained ? ACRE_ECONFLICT : acre_ledger_may_reserve(ledger, spec, now_ms, err);
         if (r == 0) {
             devices[found++] = d;
         } else if (r != ACRE_ECONFLICT) {
@@ -189,9 +188,9 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
         return;
     }
     const json_t *list = json_object_get(call->body, "devices");
-    uint32_t wanted = list != NULL ? (uint32_t)json_array_size(list)
-                                   : (uint32_t)json_integer_value(
-                                         json_object_get(call->body, "gpus"));
+    uint32_t wanted = list != NULL
+                          ? (uint32_t)json_array_size(list)
+                          : (uint32_t)json_integer_value(json_object_get(call->body, "gpus"));
     uint32_t *devices = acre_calloc(wanted + 1U, sizeof(*devices));
     int r = read_spec(api, call, &spec, &err);
     if (r == 0) {
@@ -231,8 +230,7 @@ void acre_handle_unreserve(void *context, struct acre_call *call) {
     int r = acre_call_id(call, "id", &id, &err);
     snprintf(what, sizeof(what), "reservation:%llu", (unsigned long long)id);
     if (r == 0 && !acre_ledger_find_reservation(ledger, id, &found)) {
-        r = acre_fail(&err, ACRE_ENOTFOUND, "there is no reservation %llu",
-                      (unsigned long long)id);
+        r = acre_fail(&err, ACRE_ENOTFOUND, "there is no reservation %llu", (unsigned long long)id);
     }
     if (r == 0) {
         r = acre_api_owns(call, acre_names_text(acre_ledger_names(ledger), found.user), what, &err);

@@ -51,11 +51,10 @@ static void write_node(struct acre_api *api, uint32_t index, const struct acre_h
                        struct acre_json *json) {
     const struct acre_inventory_node *node =
         acre_inventory_node(acre_desk_inventory(api->desk), index);
-    const char *model = node->device_count > 0
-                            ? acre_inventory_device(acre_desk_inventory(api->desk),
-                                                    node->first_device)
-                                  ->model
-                            : "";
+    const char *model =
+        node->device_count > 0
+            ? acre_inventory_device(acre_desk_inventory(api->desk), node->first_device)->model
+            : "";
     acre_json_object(json);
     acre_json_put_string(json, "nodeId", node->name);
     acre_json_put_string(json, "hostname", node->name);
@@ -169,8 +168,8 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
     struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     uint64_t now_ms = acre_desk_now(api->desk);
     const json_t *priority = json_object_get(call->body, "priority");
-    uint64_t mib = (uint64_t)ceil(
-        json_number_value(json_object_get(call->body, "memory_gb")) * 1024.0);
+    uint64_t mib =
+        (uint64_t)ceil(json_number_value(json_object_get(call->body, "memory_gb")) * 1024.0);
     struct acre_submission submission = {
         .spec = {.name = acre_names_intern(acre_ledger_names(ledger), acre_str_from(name)),
                  .request = {.replicas = 1,
@@ -178,9 +177,8 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
                                  json_object_get(call->body, "gpu_count")),
                              .milli = 1000,
                              .mib = mib},
-                 .priority = priority != NULL
-                                 ? (enum acre_job_priority)json_integer_value(priority)
-                                 : ACRE_PRIORITY_NORMAL,
+                 .priority = priority != NULL ? (enum acre_job_priority)json_integer_value(priority)
+                                              : ACRE_PRIORITY_NORMAL,
                  .fixed = true}};
     struct acre_part parts[64];
     uint32_t count = 0;
@@ -322,9 +320,9 @@ static void write_queued(struct acre_api *api, const struct acre_job *job, uint6
     char id[24];
     snprintf(id, sizeof(id), "%llu", (unsigned long long)job->spec.id);
     const char *name = acre_names_text(names, job->spec.name);
-    bool known = acre_sched_when(acre_desk_sched(api->desk), job->spec.id, now_ms, &when, NULL) ==
-                     0 &&
-                 when.known;
+    bool known =
+        acre_sched_when(acre_desk_sched(api->desk), job->spec.id, now_ms, &when, NULL) == 0 &&
+        when.known;
     acre_json_object(json);
     acre_json_put_string(json, "id", id);
     acre_json_put_string(json, "runId", name[0] != '\0' ? name : id);

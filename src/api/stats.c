@@ -32,8 +32,8 @@ int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct a
         return r;
     }
     struct acre_job_statistics hour;
-    r = acre_store_statistics(acre_desk_store(api->desk),
-                              now_ms > HOUR_MS ? now_ms - HOUR_MS : 0, &hour, err);
+    r = acre_store_statistics(acre_desk_store(api->desk), now_ms > HOUR_MS ? now_ms - HOUR_MS : 0,
+                              &hour, err);
     if (r == 0) {
         stats.ended_last_hour = hour.completed + hour.failed + hour.canceled;
         *ret_stats = stats;
@@ -47,9 +47,9 @@ static void write_counts(const struct acre_stats *stats, struct acre_json *json)
     for (int i = 0; i < ACRE_JOB_STATE_COUNT; i++) {
         enum acre_job_state state = (enum acre_job_state)i;
         uint64_t count = acre_job_state_is_live(state) ? stats->counts.jobs[i]
-                         : state == ACRE_JOB_COMPLETED  ? stats->ended.completed
-                         : state == ACRE_JOB_FAILED     ? stats->ended.failed
-                                                        : stats->ended.canceled;
+                         : state == ACRE_JOB_COMPLETED ? stats->ended.completed
+                         : state == ACRE_JOB_FAILED    ? stats->ended.failed
+                                                       : stats->ended.canceled;
         acre_json_put_u64(json, acre_job_state_name(state), count);
     }
     acre_json_put_u64(json, "held", stats->counts.held);

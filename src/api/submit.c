@@ -113,8 +113,8 @@ static bool either(const json_t *body, const char *key, const char *alias, const
     *ret_key = value != NULL ? key : alias;
     *ret_value = value != NULL ? value : other;
     if (value != NULL && other != NULL) {
-        *ret_code = acre_fail(err, ACRE_EINVALID, "%s: given as %s too; accepted: one of them",
-                              alias, key);
+        *ret_code =
+            acre_fail(err, ACRE_EINVALID, "%s: given as %s too; accepted: one of them", alias, key);
         return false;
     }
     return *ret_value != NULL;
@@ -162,8 +162,8 @@ static int read_launch(const json_t *body, struct acre_launch *to, struct acre_e
         return acre_fail(err, ACRE_EINVALID, "command: %s; accepted: one of command and script",
                          to->command != NULL ? "given beside a script" : "absent");
     }
-    struct acre_str text = acre_str_from(to->script != NULL ? to->script
-                                                            : json_string_value(to->command));
+    struct acre_str text =
+        acre_str_from(to->script != NULL ? to->script : json_string_value(to->command));
     if (!json_is_array(to->command) && acre_str_trim(text).length == 0) {
         return acre_fail(err, ACRE_EINVALID, "%s: empty; accepted: something to run",
                          to->script != NULL ? "script" : "command");
@@ -408,15 +408,15 @@ static int read_array(const json_t *body, struct acre_submission *to, struct acr
     }
     const char *dash = memchr(range.data, '-', range.length);
     size_t before = dash != NULL ? (size_t)(dash - range.data) : 0;
-    good = good && dash != NULL &&
-           acre_str_copy(first, sizeof(first), (struct acre_str){range.data, before}) &&
-           acre_str_copy(last, sizeof(last),
-                         (struct acre_str){dash + 1, range.length - before - 1}) &&
-           acre_parse_count("array", first, 0, UINT32_MAX, &numbers[0], NULL) == 0 &&
-           acre_parse_count("array", last, numbers[0], UINT32_MAX, &numbers[1], NULL) == 0 &&
-           numbers[1] - numbers[0] < ACRE_JOB_ARRAY_MAX &&
-           (percent == NULL ||
-            acre_parse_count("array", limit, 1, ACRE_JOB_ARRAY_MAX, &numbers[2], NULL) == 0);
+    good =
+        good && dash != NULL &&
+        acre_str_copy(first, sizeof(first), (struct acre_str){range.data, before}) &&
+        acre_str_copy(last, sizeof(last), (struct acre_str){dash + 1, range.length - before - 1}) &&
+        acre_parse_count("array", first, 0, UINT32_MAX, &numbers[0], NULL) == 0 &&
+        acre_parse_count("array", last, numbers[0], UINT32_MAX, &numbers[1], NULL) == 0 &&
+        numbers[1] - numbers[0] < ACRE_JOB_ARRAY_MAX &&
+        (percent == NULL ||
+         acre_parse_count("array", limit, 1, ACRE_JOB_ARRAY_MAX, &numbers[2], NULL) == 0);
     if (!good) {
         char shown[80];
         return acre_fail(err, ACRE_EINVALID,

@@ -73,8 +73,8 @@ static void copy_parts(struct acre_job_view *view, const struct acre_ledger *led
         const struct acre_part *part = &allocation.parts[i];
         struct acre_ledger_node node;
         acre_ledger_node_info(ledger, part->node, &node);
-        parts[i] = (struct acre_recorded_part){
-            .node = node.name, .milli = part->milli, .mib = part->mib};
+        parts[i] =
+            (struct acre_recorded_part){.node = node.name, .milli = part->milli, .mib = part->mib};
         if (part->device != ACRE_DEVICE_NONE) {
             struct acre_ledger_device device;
             acre_ledger_device_info(ledger, part->device, &device);
