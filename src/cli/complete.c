@@ -5,9 +5,7 @@
  * no argument, and after the arguments of a job's command begin, everything is its own. */
 #include "cli/complete.h"
 
-#include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/show.h"
+#include "core/str.h"
 
 #include <string.h>
 
@@ -186,65 +184,3 @@ void acre_complete(const struct acre_command *const *commands, size_t count, int
         put_arguments(command, &place, acre_str_from(partial), live, context, out);
     }
 }
-
-/* What the daemon knows, when it answers; Tab must not print errors. */
-static const struct {
-    const char *kind, *path, *list, *id, *help;
-} lists[] = {
-    {"jobs", "/jobs?limit=200", "jobs", "id", "name"},
-    {"nodes", "/nodes", "nodes", "name", "state"},
-    {"reservations", "/reservations", "reservations", "id", "state"},
-    {"tokens", "/tokens", "tokens", "id", "user"},
-};
-
-static void ask_daemon(void *context, const char *kind, struct acre_buf *out) {
-    (void)context;
-    struct acre_server server;
-    struct acre_client *client = NULL;
-    json_t *answer = NULL;
-    const json_t *item;
-    size_t at;
-    for (size_t i = 0; i < ACRE_COUNT(lists); i++) {
-        if (strcmp(lists[i].kind, kind) != 0 || acre_server_find(NULL, NULL, &server, NULL) < 0 ||
-            !server.found || acre_client_create(&server, NULL, &client, NULL) < 0) {
-            continue;
-        }
-        if (acre_client_call(client, "GET", lists[i].path, NULL, &answer, NULL) == 0) {
-            json_array_foreach(acre_answer_at(answer, lists[i].list), at, item) {
-                char id[64], help[128];
-                const char *text = acre_answer_text(item, lists[i].id, NULL);
-                text = text != NULL ? text : acre_answer_count(item, lists[i].id, id, sizeof(id));
-                acre_str_show(acre_str_from(acre_answer_text(item, lists[i].help, "")), help,
-                              sizeof(help));
-                acre_buf_printf(out, "%s\t%s\n", text, help);
-            }
-        }
-        json_decref(answer);
-        acre_client_destroy(client);
-        return;
-    }
-}
-
-static int run(int argument_count, char **arguments, void *options) {
-    (void)options;
-    struct acre_buf out;
-    size_t count;
-    const struct acre_command *const *commands = acre_cli_commands(&count);
-    acre_buf_init(&out, 4 << 20);
-    if (argument_count > 1) { /* the first is "--" */
-        acre_complete(commands, count, argument_count - 1, arguments + 1, ask_daemon, NULL, &out);
-    }
-    int r = acre_cli_write(&out);
-    acre_buf_finish(&out);
-    return r;
-}
-
-const struct acre_command acre_command_complete = {
-    .name = "__complete",
-    .summary = "candidates for the last word (for the scripts of 'acre completion')",
-    .usage = "acre __complete -- WORD...",
-    .max_arguments = UINT32_MAX,
-    .options_first = true,
-    .hidden = true,
-    .run = run,
-};

@@ -307,9 +307,10 @@ static void tell_end(struct follow *follow) {
     acre_show_exit(follow->job, ended, sizeof(ended));
     erase_line(follow);
     if (strcmp(state, "completed") != 0) {
-        snprintf(text, sizeof(text), "job %" PRIu64 " %s (%s%s%s)", follow->id, state,
-                 strcmp(ended, "-") == 0 ? "before it ran" : ended, detail != NULL ? ": " : "",
-                 detail != NULL ? detail : "");
+        bool number = ended[0] >= '0' && ended[0] <= '9';
+        snprintf(text, sizeof(text), "job %" PRIu64 " %s (%s%s%s%s)", follow->id, state,
+                 number ? "status " : "", strcmp(ended, "-") == 0 ? "before it ran" : ended,
+                 detail != NULL ? ": " : "", detail != NULL ? detail : "");
         say(follow, text);
     }
 }

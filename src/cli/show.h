@@ -8,12 +8,14 @@
 #include "cli/common.h"
 
 /* {"jobs": [JOB...]} as a table; {"job": JOB} as a page, a paragraph, or one line. */
-acre_show_function acre_show_jobs;
-acre_show_function acre_show_job;
-acre_show_function acre_show_why;
-acre_show_function acre_show_job_line;
-acre_show_function acre_show_job_ids;   /* quiet: the ids, one a line; of "job", "jobs" or both */
-acre_show_function acre_show_submitted; /* "job 42 queued, position 3, starts in about 5m (...)" */
+void acre_show_jobs(const struct acre_show *view, const json_t *answer);
+void acre_show_job(const struct acre_show *view, const json_t *answer);
+void acre_show_why(const struct acre_show *view, const json_t *answer);
+void acre_show_job_line(const struct acre_show *view, const json_t *answer);
+/* Quiet: the ids, one a line; of "job", "jobs" or both. */
+void acre_show_job_ids(const struct acre_show *view, const json_t *answer);
+/* "job 42 queued, position 3, starts in about 5m (...)" */
+void acre_show_submitted(const struct acre_show *view, const json_t *answer);
 
 /* Words for parts of a job; they return `text`. */
 char *acre_show_gpus(const json_t *job, char *text, size_t size);  /* "2", "0.5", "2x8", "-" */
@@ -24,21 +26,21 @@ const char *acre_show_state(const json_t *job);
 enum acre_colour acre_show_state_colour(const char *state);
 enum { ACRE_SHOW_TEXT_MAX = 512 };
 
-acre_show_function acre_show_nodes;
-acre_show_function acre_show_gpus_table;
-acre_show_function acre_show_reservations;
-acre_show_function acre_show_reservation;
-acre_show_function acre_show_policy;
-acre_show_function acre_show_quotas;
-acre_show_function acre_show_usage;
-acre_show_function acre_show_tokens;
-acre_show_function acre_show_token;
-acre_show_function acre_show_audit;
-acre_show_function acre_show_audit_verdict;
-acre_show_function acre_show_stats;
+void acre_show_nodes(const struct acre_show *view, const json_t *answer);
+void acre_show_gpus_table(const struct acre_show *view, const json_t *answer);
+void acre_show_reservations(const struct acre_show *view, const json_t *answer);
+void acre_show_reservation(const struct acre_show *view, const json_t *answer);
+void acre_show_policy(const struct acre_show *view, const json_t *answer);
+void acre_show_quotas(const struct acre_show *view, const json_t *answer);
+void acre_show_usage(const struct acre_show *view, const json_t *answer);
+void acre_show_tokens(const struct acre_show *view, const json_t *answer);
+void acre_show_token(const struct acre_show *view, const json_t *answer);
+void acre_show_audit(const struct acre_show *view, const json_t *answer);
+void acre_show_audit_verdict(const struct acre_show *view, const json_t *answer);
+void acre_show_stats(const struct acre_show *view, const json_t *answer);
 
-acre_show_function acre_show_node_names; /* quiet */
-acre_show_function acre_show_gpu_ids;
+void acre_show_node_names(const struct acre_show *view, const json_t *answer); /* quiet */
+void acre_show_gpu_ids(const struct acre_show *view, const json_t *answer);
 /* Quiet: the "id" of each item of the list `key`, one a line. */
 void acre_show_ids(const struct acre_show *view, const json_t *answer, const char *key);
 

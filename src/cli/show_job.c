@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LABEL_COLUMNS = 13 };
-
 static const struct {
     const char *state;
     enum acre_colour colour;
@@ -49,12 +47,12 @@ char *acre_show_gpus(const json_t *job, char *text, size_t size) {
     acre_answer_u64(job, "request.nodes", &nodes);
     bool memory = acre_answer_u64(job, "request.gpu_memory_mib", &mib) && mib > 0;
     char one[32], members[32] = "";
-    if (milli > 0 && milli < 1000) {
+    if (milli == 0 && memory) { /* any GPU with so much */
+        acre_format_mib(mib, one, sizeof(one));
+    } else if (milli > 0 && milli < 1000) {
         acre_format_milli(milli, one, sizeof(one));
     } else if (known && gpus > 0) {
         snprintf(one, sizeof(one), "%" PRIu64, gpus);
-    } else if (memory) {
-        acre_format_mib(mib, one, sizeof(one));
     } else {
         snprintf(one, sizeof(one), "-");
     }
@@ -310,7 +308,7 @@ static char *put_estimate(const struct acre_show *view, const json_t *from, char
         return text;
     }
     int used = snprintf(text, size, "in about %s (%s)",
-                        acre_when_span(start - view->now_ms, about, sizeof(about)),
+                        acre_when_about(start - view->now_ms, about, sizeof(about)),
                         acre_when_clock(start, view->now_ms, at, sizeof(at)));
     if (used > 0 && (size_t)used < size && acre_answer_time(from, "when.earliest", &early) &&
         acre_answer_time(from, "when.latest", &late)) {

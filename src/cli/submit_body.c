@@ -28,7 +28,7 @@ extern char **environ;
 static int check_gpus(const char *field, const char *value, struct acre_error *err) {
     uint64_t whole;
     uint32_t milli;
-    bool fraction = value[0] == '0' && value[1] == '.';
+    bool fraction = strchr(value, '.') != NULL;
     if (fraction ? acre_parse_milli(field, value, 100, 1000, &milli, NULL) == 0
                  : acre_parse_count(field, value, 0, GPUS_MAX, &whole, NULL) == 0) {
         return 0;
@@ -115,7 +115,7 @@ static int check_env(const char *field, const char *value, struct acre_error *er
 
 /* clang-format off */
 const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
-    TEXT("gpus", 'g', gpus, "N|0.X", check_gpus, "whole GPUs, or a part of one (none)"),
+    TEXT("gpus", 'g', gpus, "N|0.X", check_gpus, "whole GPUs, or a part of one (1)"),
     TEXT("gpu-memory", 0, gpu_memory, "SIZE", check_size, "memory of each GPU, like 20GiB"),
     TEXT("nodes", 'N', nodes, "N", check_nodes,
          "members of a gang, each with --gpus, started all at once or not at all (1)"),
@@ -124,7 +124,8 @@ const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
     TEXT("model", 0, model, "NAME,...", NULL, "only GPUs of these models"),
     LIST("label", 'l', labels, "KEY=VALUE", NULL, "only nodes with this label; repeatable"),
     {.name = "priority", .letter = 'p', .kind = ACRE_OPT_CHOICE, .offset = AT(priority),
-     .value = "LEVEL", .choices = "low,normal,high,critical,1,2,3,4", .help = "how urgent (normal)"},
+     .value = "LEVEL", .choices = "low,normal,high,critical,1,2,3,4",
+     .help = "how urgent (normal)"},
     TEXT("time", 't', time, "TIME", check_span, "end it after this long, like 2h30m (no limit)"),
     TEXT("estimate", 'e', estimate, "TIME", check_span,
          "how long it will take, you think; better estimates start sooner"),

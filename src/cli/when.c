@@ -99,6 +99,22 @@ char *acre_when_span(uint64_t ms, char *text, size_t size) {
     return text;
 }
 
+/* Seconds up to 90, then minutes, then tens of minutes, then days: a guess is no finer. */
+char *acre_when_about(uint64_t ms, char *text, size_t size) {
+    enum { MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+    if (ms < UINT64_C(90) * 1000) {
+        snprintf(text, size, "%" PRIu64 "s", (ms + 500) / 1000);
+    } else if (ms < UINT64_C(90) * MINUTE) {
+        snprintf(text, size, "%" PRIu64 "m", (ms + MINUTE / 2) / MINUTE);
+    } else if (ms < UINT64_C(2) * DAY) {
+        uint64_t minutes = (ms + 5 * MINUTE) / (10 * MINUTE) * 10;
+        snprintf(text, size, "%" PRIu64 "h%02" PRIu64 "m", minutes / 60, minutes % 60);
+    } else {
+        snprintf(text, size, "%" PRIu64 "d", (ms + DAY / 2) / DAY);
+    }
+    return text;
+}
+
 char *acre_when_relative(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
     char span[ACRE_WHEN_MAX];
     bool past = then_ms <= now_ms;
@@ -106,7 +122,7 @@ char *acre_when_relative(uint64_t then_ms, uint64_t now_ms, char *text, size_t s
     if (apart < 1000) {
         snprintf(text, size, "now");
     } else {
-        acre_when_span(apart, span, sizeof(span));
+        acre_when_about(apart, span, sizeof(span));
         snprintf(text, size, past ? "%s ago" : "in %s", span);
     }
     return text;

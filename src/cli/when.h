@@ -13,6 +13,8 @@ bool acre_when_parse(const char *text, uint64_t *ret_ms);
 
 /* The two largest units: "45s", "3m20s", "1h05m", "2d3h"; under a second "0s". */
 char *acre_when_span(uint64_t ms, char *text, size_t size);
+/* What is guessed or long ago, no finer than that is worth: "40s", "5m", "1h20m", "2d". */
+char *acre_when_about(uint64_t ms, char *text, size_t size);
 /* "3m ago", "in 3m", "now". */
 char *acre_when_relative(uint64_t then_ms, uint64_t now_ms, char *text, size_t size);
 /* Local: "14:05:09" today, "Nov 14 14:05" this year, else "2025-11-14". */
