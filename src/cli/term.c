@@ -218,12 +218,14 @@ static void shrink(const struct acre_table *table, struct layout *layout, uint32
     }
 }
 
-/* Give columns that were cut the room that dropping others made. */
+/* Give columns that were cut the room that dropping others made; sentences first. */
 static void relax(const struct acre_table *table, struct layout *layout,
                   const struct layout *natural, uint32_t width) {
-    for (uint32_t c = 0; c < table->count; c++) {
+    for (uint32_t i = 0; i < 2 * table->count; i++) {
+        uint32_t c = i % table->count;
         uint32_t total = total_width(table, layout);
-        if (layout->shown[c] && total < width) {
+        bool turn = i >= table->count || table->columns[c].cut_end;
+        if (layout->shown[c] && total < width && turn) {
             layout->width[c] += ACRE_MIN(natural->width[c] - layout->width[c], width - total);
         }
     }

@@ -65,8 +65,12 @@ static void the_queue_fits_80_columns(void) {
     char *json = jobs_json();
     struct acre_buf out;
     show(&out, acre_show_jobs, 80, json);
-    CHECK_STR(out.data, "ID  NAME      USER  STATE    GPUS   TIME  START     EXIT      WHERE/WHY\n"
-                        " 1  train     ada   running   0.5  5m00s  5m00s ..  -         gpu-a:3\n");
+    CHECK_STR(out.data,
+              "ID  NAME      USER  STATE    GPUS   TIME  START   EXIT      WHERE/WHY\n"
+              " 1  train     ada   running   0.5  5m00s  5m ago  -         gpu-a:3\n"
+              "12  sleep 5   bob   queued    2x8  1m00s  in 5m   -         It asks for 16 GPU..\n"
+              " 3  evil..7]  eve   failed      2     1s  -       signal 9  -\n"
+              "SIMULATED GPUs: the processes are real, the devices are not.\n");
     acre_buf_finish(&out);
     free(json);
 }
