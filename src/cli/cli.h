@@ -43,6 +43,10 @@ extern const struct acre_command acre_command_complete;
 
 /* All commands, in the order of --help. */
 const struct acre_command *const *acre_cli_commands(size_t *ret_count);
+/* The one that the words name; `acre token` alone is `acre token list`, `acre policy` is `show`.
+ * NULL: see err. */
+const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
+                                         struct acre_error *err);
 
 /* Print "acre: <text>" to standard error; returns the exit code of err. */
 int acre_cli_fail(const struct acre_error *err);

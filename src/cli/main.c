@@ -125,9 +125,6 @@ static int print_help(const struct acre_command *command) {
     return r;
 }
 
-static const struct acre_command *find(int argc, char **argv, int *ret_words,
-                                       struct acre_error *err);
-
 static int run_help(int argument_count, char **arguments, void *options) {
     (void)options;
     if (argument_count == 0) {
@@ -135,7 +132,7 @@ static int run_help(int argument_count, char **arguments, void *options) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command = find(argument_count, arguments, &words, &err);
+    const struct acre_command *command = acre_cli_find(argument_count, arguments, &words, &err);
     return command != NULL ? print_help(command) : acre_cli_fail(&err);
 }
 
@@ -170,9 +167,8 @@ static int run(const struct acre_command *command, int argc, char **argv) {
     return r;
 }
 
-/* The command that is meant; `acre token` alone is `acre token list`, `acre policy` is `show`. */
-static const struct acre_command *find(int argc, char **argv, int *ret_words,
-                                       struct acre_error *err) {
+const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
+                                         struct acre_error *err) {
     static const char *const verbs[] = {"list", "show"};
     const struct acre_command *command =
         acre_command_find(commands, ACRE_COUNT(commands), argc, argv, ret_words, err);
@@ -203,7 +199,7 @@ int main(int argc, char **argv) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command = find(argc - 1, argv + 1, &words, &err);
+    const struct acre_command *command = acre_cli_find(argc - 1, argv + 1, &words, &err);
     if (command == NULL) {
         return acre_cli_fail(&err);
     }

@@ -1,7 +1,7 @@
 /* man.c - manual pages, printed from the tables that parse and help.
  *
- * One page a command and one for the program. `details` hold paragraphs, indented examples and the
- * word "Examples:"; the page gets them as a section of their own, unfilled where they are indented.
+ * One page a command and one for the program. `details` hold paragraphs, lines to be set as they
+ * stand (indented), and after the word "Examples:" examples, which become a section of their own.
  * No date: the same program prints the same page. */
 #include "cli/cli.h"
 #include "core/file.h"
@@ -78,27 +78,33 @@ static void put_option(struct acre_buf *out, const struct acre_opt *row) {
     acre_buf_puts(out, row->required ? " (required)\n" : "\n");
 }
 
+/* Where the examples begin; the end of the text when there are none. */
+static const char *find_examples(const char *details) {
+    const char *plural = strstr(details, "Examples:\n"), *one = strstr(details, "Example:\n");
+    return plural != NULL ? plural : one != NULL ? one : details + strlen(details);
+}
+
 /* Paragraphs; what is indented is set as it stands. */
-static void put_details(struct acre_buf *out, const char *details) {
-    struct acre_split lines = acre_split_begin(acre_str_from(details), '\n');
+static void put_paragraphs(struct acre_buf *out, struct acre_str text) {
+    struct acre_split lines = acre_split_begin(text, '\n');
     struct acre_str line;
-    bool exact = false;
+    bool exact = false, pause = false;
     while (acre_split_next(&lines, &line)) {
         bool indented = line.length > 0 && line.data[0] == ' ';
-        if (indented != exact && line.length > 0) {
-            acre_buf_puts(out, indented ? ".nf\n.RS\n" : ".RE\n.fi\n");
+        if (line.length == 0) {
+            pause = true;
+            continue;
+        }
+        if (indented != exact) {
+            acre_buf_puts(out, indented ? ".RS\n.nf\n" : ".fi\n.RE\n");
             exact = indented;
         }
-        if (line.length == 0) {
-            acre_buf_puts(out, exact ? "\n" : ".PP\n");
-        } else if (acre_str_is(line, "Examples:") || acre_str_is(line, "Example:")) {
-            acre_buf_puts(out, ".SH EXAMPLES\n");
-        } else {
-            put_text(out, acre_str_trim(line));
-            acre_buf_putc(out, '\n');
-        }
+        acre_buf_puts(out, pause ? (exact ? "\n" : ".PP\n") : "");
+        pause = false;
+        put_text(out, acre_str_trim(line));
+        acre_buf_putc(out, '\n');
     }
-    acre_buf_puts(out, exact ? ".RE\n.fi\n" : "");
+    acre_buf_puts(out, exact ? ".fi\n.RE\n" : "");
 }
 
 static void put_command(struct acre_buf *out, const struct acre_command *command) {
@@ -111,6 +117,12 @@ static void put_command(struct acre_buf *out, const struct acre_command *command
     put_line(out, command->summary);
     acre_buf_puts(out, ".SH SYNOPSIS\n.B ");
     put_line(out, command->usage);
+    const char *details = command->details != NULL ? command->details : "";
+    const char *examples = find_examples(details);
+    if (examples != details) {
+        acre_buf_puts(out, ".SH DESCRIPTION\n");
+        put_paragraphs(out, (struct acre_str){details, (size_t)(examples - details)});
+    }
     acre_buf_puts(out, ".SH OPTIONS\n");
     const struct acre_opt *row;
     for (size_t i = 0; (row = acre_command_row(command, i)) != NULL; i++) {
@@ -118,9 +130,9 @@ static void put_command(struct acre_buf *out, const struct acre_command *command
     }
     put_option(out,
                &(struct acre_opt){.name = "help", .letter = 'h', .help = "print a short help"});
-    if (command->details != NULL) {
-        acre_buf_puts(out, ".SH DESCRIPTION\n");
-        put_details(out, command->details);
+    if (examples[0] != '\0') {
+        acre_buf_puts(out, ".SH EXAMPLES\n");
+        put_paragraphs(out, acre_str_from(strchr(examples, '\n') + 1));
     }
     acre_buf_puts(out, ".SH SEE ALSO\n.BR acre (1)\n");
 }
@@ -214,15 +226,13 @@ static int write_all(const char *directory) {
 static int run(int argument_count, char **arguments, void *target) {
     const struct options *options = target;
     struct acre_error err = {0};
-    size_t count;
     int words = 0;
-    const struct acre_command *const *commands = acre_cli_commands(&count);
     const struct acre_command *command = NULL;
     if (options->directory != NULL) {
         return write_all(options->directory);
     }
     if (argument_count > 0) {
-        command = acre_command_find(commands, count, argument_count, arguments, &words, &err);
+        command = acre_cli_find(argument_count, arguments, &words, &err);
         if (command == NULL) {
             return acre_cli_fail(&err);
         }
