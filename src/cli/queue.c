@@ -34,9 +34,11 @@ struct watch {
     int signals;
     bool in_place; /* a picture, not lines */
     bool changed;
-    uint64_t drawn; /* pictures, or lines */
-    uint64_t live;  /* jobs that have not ended, at the last look */
-    struct acre_buf lines;
+    bool begun;              /* the list was read once */
+    uint64_t drawn;          /* pictures, or lines */
+    uint64_t live;           /* jobs that have not ended, at the last look */
+    struct acre_buf pending; /* events that came, one a line */
+    struct acre_buf lines;   /* to be written */
 };
 
 static int make_path(const struct options *options, char path[ACRE_PATH_MAX],
@@ -70,30 +72,72 @@ static int make_path(const struct options *options, char path[ACRE_PATH_MAX],
     return failed ? acre_fail(err, ACRE_ELIMIT, "the filters are too long") : 0;
 }
 
-/* One line for one event: "14:05:09  job 3  started: running on gpu-a". */
-static void add_line(struct watch *watch, const json_t *data, const char *raw) {
-    char clock[ACRE_WHEN_MAX] = "-", id[32];
-    uint64_t at;
-    if (watch->options->common.json) {
-        acre_buf_printf(&watch->lines, "%s\n", raw);
-        return;
+/* What there is to say about a job in this state, beyond the state. */
+static void put_remark(struct acre_buf *out, const json_t *job, const char *state) {
+    char text[ACRE_SHOW_TEXT_MAX];
+    acre_show_exit(job, text, sizeof(text));
+    if (strcmp(state, "running") == 0) {
+        acre_buf_printf(out, " on %s", acre_show_where(job, text, sizeof(text)));
+    } else if (strcmp(state, "queued") == 0 && acre_answer_text(job, "why.text", NULL) != NULL) {
+        char shown[ACRE_SHOW_TEXT_MAX];
+        acre_str_show(acre_str_from(acre_answer_text(job, "why.text", "")), shown, sizeof(shown));
+        acre_buf_printf(out, ": %s", shown);
+    } else if ((strcmp(state, "failed") == 0 || strcmp(state, "completed") == 0) &&
+               strcmp(text, "-") != 0) {
+        acre_buf_printf(out, ", exit %s", text);
     }
-    if (acre_answer_time(data, "at", &at)) {
-        acre_when_clock(at, acre_clock_wall_ms(&watch->clock), clock, sizeof(clock));
-    }
-    acre_buf_printf(&watch->lines, "%s  job %-4s %-10s %s\n", clock,
-                    acre_answer_count(data, "job", id, sizeof(id)),
-                    acre_answer_text(data, "state", "-"), acre_answer_text(data, "kind", "-"));
 }
 
+/* One line for one change: "14:05:09  job 3    train         running on gpu-a:0". */
+static void add_line(struct watch *watch, const json_t *job, uint64_t at_ms, const char *kind,
+                     const char *state) {
+    char clock[ACRE_WHEN_MAX], id[32], name[64];
+    const char *called = acre_answer_text(job, "name", acre_answer_text(job, "command", "-"));
+    acre_when_clock(at_ms, acre_clock_wall_ms(&watch->clock), clock, sizeof(clock));
+    acre_buf_printf(&watch->lines, "%s  job %-5s %-14s %s%s%s", clock,
+                    acre_answer_count(job, "id", id, sizeof(id)),
+                    acre_str_show(acre_str_from(called), name, sizeof(name)), kind,
+                    kind[0] != '\0' ? ": " : "", state);
+    put_remark(&watch->lines, job, state);
+    acre_buf_putc(&watch->lines, '\n');
+    watch->drawn++;
+}
+
+/* Tell the events that came, one line each; what else is known of the job is asked for. */
+static void tell_events(struct watch *watch) {
+    struct acre_split split =
+        acre_split_begin((struct acre_str){watch->pending.data, watch->pending.length}, '\n');
+    struct acre_str line;
+    while (acre_split_next(&split, &line)) {
+        json_t *data = json_loadb(line.data, line.length, 0, NULL), *answer = NULL;
+        uint64_t id, at_ms = acre_clock_wall_ms(&watch->clock);
+        char path[64];
+        if (!acre_answer_u64(data, "job", &id)) {
+            json_decref(data);
+            continue;
+        }
+        if (watch->options->common.json) {
+            acre_buf_printf(&watch->lines, "%.*s\n", (int)line.length, line.data);
+            watch->drawn++;
+        } else {
+            snprintf(path, sizeof(path), "/jobs/%" PRIu64, id);
+            acre_client_call(watch->session->client, "GET", path, NULL, &answer, NULL);
+            acre_answer_time(data, "at", &at_ms);
+            add_line(watch, acre_answer_at(answer, "job"), at_ms,
+                     acre_answer_text(data, "kind", ""), acre_answer_text(data, "state", "-"));
+        }
+        json_decref(answer);
+        json_decref(data);
+    }
+    acre_buf_clear(&watch->pending);
+}
+
+/* Called while libcurl works: only note it. */
 static void on_event(void *context, const struct acre_server_event *event) {
     struct watch *watch = context;
     watch->changed = true;
     if (!watch->in_place && strcmp(event->name, "job") == 0) {
-        json_t *data = json_loads(event->data, 0, NULL);
-        add_line(watch, data, event->data);
-        watch->drawn++;
-        json_decref(data);
+        acre_buf_printf(&watch->pending, "%s\n", event->data);
     }
 }
 
@@ -120,6 +164,14 @@ static void draw(struct watch *watch) {
         return;
     }
     count_live(watch, answer);
+    if (!watch->in_place && !watch->begun && !watch->options->common.json) {
+        const json_t *job;
+        size_t i;
+        json_array_foreach(acre_answer_at(answer, "jobs"), i, job) { /* how it is at first */
+            add_line(watch, job, acre_clock_wall_ms(&watch->clock), "", acre_show_state(job));
+        }
+    }
+    watch->begun = true;
     if (watch->in_place) {
         acre_buf_init(&picture, ACRE_OUTPUT_MAX_BYTES);
         acre_buf_init(&screen, ACRE_OUTPUT_MAX_BYTES);
@@ -136,8 +188,9 @@ static void draw(struct watch *watch) {
     json_decref(answer);
 }
 
-/* Lines have come: write them. */
+/* Events have come: write their lines. */
 static void flush(struct watch *watch) {
+    tell_events(watch);
     if (watch->lines.length > 0) {
         int r = acre_cli_write(&watch->lines);
         watch->session->result = watch->session->result != 0 ? watch->session->result : r;
@@ -190,12 +243,14 @@ static void watch_jobs(struct acre_session *session, const struct options *optio
     watch.signals = acre_follow_signals();
     acre_events_init(&watch.events, on_event, &watch);
     acre_buf_init(&watch.lines, ACRE_OUTPUT_MAX_BYTES);
+    acre_buf_init(&watch.pending, ACRE_OUTPUT_MAX_BYTES);
     if (acre_client_stream(session->client, "/events", NULL, on_bytes, &watch, &watch.stream,
                            &err) < 0) {
         acre_session_fail(session, &err);
     }
     while (session->result == 0) {
         draw(&watch);
+        flush(&watch);
         if (is_over(&watch) || !wait_for_news(&watch)) {
             break;
         }
@@ -204,6 +259,7 @@ static void watch_jobs(struct acre_session *session, const struct options *optio
     acre_stream_close(watch.stream);
     acre_events_finish(&watch.events);
     acre_buf_finish(&watch.lines);
+    acre_buf_finish(&watch.pending);
     close(watch.signals);
 }
 
