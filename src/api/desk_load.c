@@ -280,28 +280,21 @@ int desk_load(struct acre_desk *desk, struct acre_error *err) {
     return r;
 }
 
-/* Ask for each run that is believed to be live; what a crash kept from being asked for is asked for
- * again. */
+/* Ask for each run that is believed to be live, and again for those whose start may not have been
+ * asked for. Signals are repeated by the scheduler itself, with its first pass. */
 void desk_adopt(struct acre_desk *desk) {
     for (uint32_t i = 0; i < desk->holding_count; i++) {
         struct acre_job job;
         if (!acre_sched_find(desk->sched, desk->holding[i], &job)) {
             continue;
         }
-        struct acre_sched_action action = {.job = job.spec.id, .attempt = job.attempt};
         if (!acre_job_state_holds(job.state)) { /* it was being canceled and lost its place */
             acre_sched_cancel(desk->sched, job.spec.id, acre_desk_now(desk), NULL);
-            continue;
-        }
-        if (job.state == ACRE_JOB_SCHEDULED || job.state == ACRE_JOB_ALLOCATING) {
-            action.kind = ACRE_ACTION_START;
-            desk_act(desk, &action);
+        } else if (job.state == ACRE_JOB_SCHEDULED || job.state == ACRE_JOB_ALLOCATING) {
+            struct acre_sched_action start = {ACRE_ACTION_START, job.spec.id, job.attempt};
+            desk_act(desk, &start); /* engines start nothing twice */
         } else if (!acre_desk_is_external(desk, job.spec.id)) {
             desk->engine->adopt(desk->engine_self, (struct acre_run){job.spec.id, job.attempt});
-        }
-        if (job.canceling || job.state == ACRE_JOB_PREEMPTED) {
-            action.kind = job.canceling ? ACRE_ACTION_TERMINATE : ACRE_ACTION_CHECKPOINT;
-            desk_act(desk, &action);
         }
     }
     desk->holding_count = 0;
