@@ -206,6 +206,26 @@ static void open_unified(struct acre_cgroup *cgroup) {
     }
 }
 
+/* When CPUs are short, they go by weight. */
+static void weigh(const char *path, bool v1, uint64_t cpu_milli) {
+    char text[32];
+    uint64_t v1_weight = ACRE_MAX(ACRE_MIN(cpu_milli, UINT64_C(256000)) * 1024 / 1000, 2);
+    uint64_t v2_weight = ACRE_MAX(ACRE_MIN(cpu_milli / 10, UINT64_C(10000)), 1);
+    snprintf(text, sizeof(text), "%" PRIu64, v1 ? v1_weight : v2_weight);
+    put(path, v1 ? "cpu.shares" : "cpu.weight", text);
+}
+
+/* All runs together are one group to the scheduler. With the default weight they would count as
+ * one process against each other one of the machine; so: as one for each CPU. */
+static void weigh_parent(const struct acre_cgroup *cgroup) {
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t cpu_milli = cpus > 0 ? (uint64_t)cpus * 1000 : 1000;
+    bool v1 = cgroup->v1[ACRE_CGROUP_CPU][0] != '\0';
+    if (v1 || cgroup->limits[ACRE_CGROUP_CPU]) {
+        weigh(v1 ? cgroup->v1[ACRE_CGROUP_CPU] : cgroup->unified, v1, cpu_milli);
+    }
+}
+
 void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgroup *ret_cgroup) {
     struct acre_cgroup cgroup = {.layout = ACRE_CGROUP_NONE};
     struct acre_buf text;
@@ -231,13 +251,40 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
         v1 = v1 || (here && i != ACRE_CGROUP_DEVICES);
     }
     cgroup.filters = cgroup.filters || cgroup.v1[ACRE_CGROUP_DEVICES][0] != '\0';
+    weigh_parent(&cgroup);
     bool v2 = cgroup.unified[0] != '\0';
     cgroup.layout =
         v2 ? (v1 ? ACRE_CGROUP_HYBRID : ACRE_CGROUP_V2) : (v1 ? ACRE_CGROUP_V1 : ACRE_CGROUP_NONE);
     *ret_cgroup = cgroup;
 }
 
-void acre_cgroup_close(const struct acre_cgroup *cgroup) {
+/* Until the kernel says that the group is empty. v1 tells nobody: one look is all. */
+static void wait_until_empty(const struct acre_cgroup_run *group, int wait_ms) {
+    int fd = group->directory >= 0 ? openat(group->directory, "cgroup.events", O_RDONLY | O_CLOEXEC)
+                                   : -1;
+    char text[SMALL_FILE];
+    for (bool populated = fd >= 0; populated;) {
+        ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+        text[got > 0 ? got : 0] = '\0';
+        struct pollfd wait = {.fd = fd, .events = POLLPRI};
+        populated = strstr(text, "populated 1") != NULL && poll(&wait, 1, wait_ms) > 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
+    struct acre_cgroup_run shims = {.cgroup = cgroup, .directory = -1};
+    char shim[ACRE_CGROUP_PATH_MAX + 8];
+    snprintf(shim, sizeof(shim), "%s/shim", cgroup->unified);
+    if (wait_ms > 0 && cgroup->unified[0] != '\0') {
+        shims.directory = open(shim, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        wait_until_empty(&shims, wait_ms);
+    }
+    if (shims.directory >= 0) {
+        close(shims.directory);
+    }
     static const char *const parts[] = {"/run", "/plain", "/shim", ""};
     for (size_t i = 0; cgroup->unified[0] != '\0' && i < ACRE_COUNT(parts); i++) {
         char path[ACRE_CGROUP_PATH_MAX + 8];
@@ -292,6 +339,9 @@ static int limit_cpu(const char *path, bool v1, uint64_t cpu_milli, struct acre_
     uint64_t quota_us = ACRE_MAX(ACRE_MIN(cpu_milli, UINT32_MAX) * (CFS_PERIOD_US / 1000), 1000);
     char text[64];
     snprintf(text, sizeof(text), v1 ? "%" PRIu64 : "%" PRIu64 " 100000", quota_us);
+    if (cpu_milli != 1000) { /* one CPU has the default weight */
+        weigh(path, v1, cpu_milli);
+    }
     return limit_one(path, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, err);
 }
 
@@ -546,22 +596,6 @@ bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
         *ret_group = group;
     }
     return found;
-}
-
-/* Until the kernel says that the group is empty. v1 tells nobody: one look is all. */
-static void wait_until_empty(const struct acre_cgroup_run *group, int wait_ms) {
-    int fd = group->directory >= 0 ? openat(group->directory, "cgroup.events", O_RDONLY | O_CLOEXEC)
-                                   : -1;
-    char text[SMALL_FILE];
-    for (bool populated = fd >= 0; populated;) {
-        ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
-        text[got > 0 ? got : 0] = '\0';
-        struct pollfd wait = {.fd = fd, .events = POLLPRI};
-        populated = strstr(text, "populated 1") != NULL && poll(&wait, 1, wait_ms) > 0;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
 }
 
 bool acre_cgroup_end(const struct acre_cgroup *cgroup, struct acre_run run, int wait_ms) {

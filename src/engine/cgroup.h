@@ -66,8 +66,9 @@ struct acre_cgroup_use {
 /* Find the layout and make the parents (named `name`). `mountinfo` NULL: this process's. Whatever
  * is lacking is no error: the layout says so. */
 void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgroup *ret_cgroup);
-/* Remove the parents; those that still have runs stay. */
-void acre_cgroup_close(const struct acre_cgroup *cgroup);
+/* Remove the parents; those that still have runs stay. Supervisors on their way out are waited
+ * for, at most `wait_ms`. */
+void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms);
 /* Move the calling process out of whatever cgroup it is in (a service's is killed when the
  * service stops) into the one for supervisors. Failure is harmless. */
 void acre_cgroup_leave(const struct acre_cgroup *cgroup);

@@ -31,6 +31,7 @@ enum {
     FIFO_BYTES = 1 << 20,   /* thousands of facts wait while this thread is busy */
     OLD_SPAWNER_MS = 10000, /* it has at most a window of forks to finish */
     CGROUP_END_MS = 2000,
+    CLOSE_MS = 1000,
     LOG_MAX_BYTES = 64 << 20,
     PIDS_MAX_DEFAULT = 4096, /* a training job with data loaders and thread pools has hundreds */
     SHOWN = 200,
@@ -151,6 +152,12 @@ static void on_facts(void *context) {
 
 static void local_close(void *engine) {
     struct acre_local *self = engine;
+    bool live = false; /* does anything run on? */
+    for (size_t i = 0; i < self->bucket_count; i++) {
+        for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
+            live = live || run->stage != ACRE_LOCAL_ENDED;
+        }
+    }
     acre_local_close_spawner(self);
     acre_watch_cancel(self->facts_watch);
     acre_timer_cancel(self->telling);
@@ -161,9 +168,7 @@ static void local_close(void *engine) {
     }
     acre_mps_destroy(self->mps); /* first: it may call back with runs */
     acre_local_free_runs(self);
-    if (self->cgroup.layout != ACRE_CGROUP_NONE) {
-        acre_cgroup_close(&self->cgroup);
-    }
+    acre_cgroup_close(&self->cgroup, live ? 0 : CLOSE_MS);
     const int fds[] = {self->facts, self->runs, self->lock, self->state};
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
         if (fds[i] >= 0) {
@@ -236,16 +241,22 @@ fail:
 
 /* ---- runs ---- */
 
+static void tell_again(struct acre_local *self, struct acre_local_run *run) {
+    if (run->stage == ACRE_LOCAL_RUNNING && run->orphan) {
+        acre_local_check(self, run); /* tells its end, if that is what it finds */
+        acre_local_tell(self, run->run, run->stage == ACRE_LOCAL_RUNNING, false);
+    } else {
+        acre_local_tell(self, run->run, true, run->stage == ACRE_LOCAL_ENDED);
+    }
+}
+
 static int local_start(void *engine, const struct acre_run_spec *spec, struct acre_error *err) {
     struct acre_local *self = engine;
     (void)err; /* whatever cannot be started is told as a fact */
     struct acre_local_run *run = acre_local_find(self, spec->run);
     if (run != NULL) { /* never a second time: what is known is told again */
         run->wanted = true;
-        if (run->stage == ACRE_LOCAL_RUNNING && run->orphan) {
-            acre_local_check(self, run);
-        }
-        acre_local_tell(self, run->run, true, run->stage == ACRE_LOCAL_ENDED);
+        tell_again(self, run);
         return 0;
     }
     struct acre_error why = {0};
@@ -293,13 +304,10 @@ static void local_adopt(void *engine, struct acre_run token) {
         run->stage = ACRE_LOCAL_RUNNING;
     }
     run->wanted = true;
-    if (run->stage == ACRE_LOCAL_RUNNING && run->orphan) {
-        acre_local_check(self, run);
-    }
+    tell_again(self, run);
     if (run->stage == ACRE_LOCAL_RUNNING) {
         acre_local_retake_mps(self, run);
     }
-    acre_local_tell(self, token, true, run->stage == ACRE_LOCAL_ENDED);
 }
 
 struct stray {
@@ -369,6 +377,9 @@ static uint32_t local_pids(void *engine, struct acre_run token, int64_t *pids, u
     struct acre_local *self = engine;
     struct acre_cgroup_run group;
     struct acre_local_run *run = acre_local_find(self, token);
+    if (token.job == 0) {
+        return self->mps != NULL ? acre_mps_servers(self->mps, pids, max) : 0;
+    }
     if (acre_cgroup_find(&self->cgroup, token, &group)) {
         uint32_t count = acre_cgroup_pids(&group, pids, max);
         acre_cgroup_shut(&group);
