@@ -59,6 +59,16 @@ struct acre_auth *acre_auth_create(const struct acre_auth_options *options) {
     return auth;
 }
 
+void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                         const char *project) {
+    free(auth->operators);
+    free(auth->admins);
+    free(auth->project);
+    auth->operators = acre_strdup(operators);
+    auth->admins = acre_strdup(admins);
+    auth->project = acre_strdup(project);
+}
+
 static void token_finish(struct token *token) {
     free((char *)token->shown.user);
     free((char *)token->shown.project);
@@ -290,7 +300,7 @@ static void identify_peer(struct acre_auth *auth, const struct acre_http_request
     uint32_t uid = request->peer->uid;
     const char *name = peer_name(auth, uid);
     to->name = acre_arena_strndup(request->arena, name, strlen(name));
-    to->project = auth->project;
+    to->project = acre_arena_strndup(request->arena, auth->project, strlen(auth->project));
     to->role = uid == 0 || uid == (uint32_t)geteuid() || is_listed(auth->admins, name)
                    ? ACRE_ROLE_ADMIN
                : is_listed(auth->operators, name) ? ACRE_ROLE_OPERATOR

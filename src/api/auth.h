@@ -26,6 +26,9 @@ struct acre_auth_options {
 
 struct acre_auth *acre_auth_create(const struct acre_auth_options *options);
 void acre_auth_destroy(struct acre_auth *auth); /* NULL is fine */
+/* New names; see the options. */
+void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                         const char *project);
 /* Read the tokens (again) from the store. */
 int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err);
 

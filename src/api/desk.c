@@ -151,6 +151,10 @@ int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err) {
     return desk->state != DESK_BLIND ? 0 : acre_desk_writable(desk, err);
 }
 
+void acre_desk_touch(struct acre_desk *desk) {
+    desk->touched = true;
+}
+
 struct acre_batch *acre_desk_batch(struct acre_desk *desk) {
     desk_changed(desk);
     return desk->batch;

@@ -33,9 +33,10 @@ struct acre_desk_event {
 /* What the desk tells after the commit. */
 struct acre_desk_sink {
     void (*event)(void *context, const struct acre_desk_event *event);
-    /* A run is about to start, and has ended: for whoever watches its devices. May fill in what was
-     * measured. NULL: nobody watches. */
-    void (*begin)(void *context, const struct acre_run_spec *spec);
+    /* A run is about to start (or is adopted), and has ended: for whoever watches its devices. The
+     * end may be filled in with what was measured. NULL: nobody watches. */
+    void (*begin)(void *context, struct acre_run run, const struct acre_run_device *devices,
+                  uint32_t count);
     void (*end)(void *context, struct acre_run run, struct acre_job_exit *exit);
     /* Something people should know; `err` NULL: it works again. */
     void (*trouble)(void *context, const char *what, const struct acre_error *err);
@@ -102,6 +103,9 @@ void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *poli
 void acre_desk_pause(struct acre_desk *desk, bool paused);
 /* Record a reservation as the ledger has it now. */
 void acre_desk_put_reservation(struct acre_desk *desk, uint64_t id);
+
+/* The scheduler should look again at the end of this turn: something outside changed. */
+void acre_desk_touch(struct acre_desk *desk);
 
 /* The batch of this turn, for rows of the caller's own. Whoever waits for the answer sees it. */
 struct acre_batch *acre_desk_batch(struct acre_desk *desk);

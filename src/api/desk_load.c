@@ -294,7 +294,7 @@ void desk_adopt(struct acre_desk *desk) {
             struct acre_sched_action start = {ACRE_ACTION_START, job.spec.id, job.attempt};
             desk_act(desk, &start); /* engines start nothing twice */
         } else if (!acre_desk_is_external(desk, job.spec.id)) {
-            desk->engine->adopt(desk->engine_self, (struct acre_run){job.spec.id, job.attempt});
+            desk_adopt_run(desk, &job);
         }
     }
     desk->holding_count = 0;

@@ -338,12 +338,25 @@ static int start_run(struct acre_desk *desk, const struct acre_job *job, struct 
     };
     add_places(desk, job, &allocation, arena, &spec);
     if (desk->sink.begin != NULL) {
-        desk->sink.begin(desk->sink.context, &spec);
+        desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
     }
     r = desk->engine->start(desk->engine_self, &spec, err);
 out:
     json_decref(json);
     return r;
+}
+
+void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job) {
+    struct acre_run run = {job->spec.id, job->attempt};
+    struct acre_allocation allocation;
+    if (desk->sink.begin != NULL && acre_ledger_find(desk->ledger, job->allocation, &allocation)) {
+        struct acre_run_spec spec = {.run = run};
+        struct acre_arena *arena = acre_arena_create(RUN_ARENA_MAX_BYTES);
+        add_places(desk, job, &allocation, arena, &spec);
+        desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
+        acre_arena_destroy(arena);
+    }
+    desk->engine->adopt(desk->engine_self, run);
 }
 
 static void start(struct acre_desk *desk, struct acre_run run) {

@@ -130,6 +130,7 @@ void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err);
 
 /* desk_run.c */
 void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
+void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job);
 void desk_add_external(struct acre_desk *desk, uint64_t job);
 void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */
 void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text);

@@ -136,5 +136,14 @@ int acre_inventory_fill(const struct acre_inventory *inventory, struct acre_ledg
         ACRE_ASSERT(r < 0 || index == n);
     }
     free(specs);
+    for (uint32_t d = 0; d < inventory->device_count && r == 0; d++) {
+        const struct acre_inventory_device *device = &inventory->devices[d];
+        bool known =
+            device->live.sampled_ms != 0 && device->live.foreign_mib != ACRE_INVENTORY_UNKNOWN;
+        if (known && device->memory_mib != 0) {
+            r = acre_ledger_set_foreign(
+                ledger, d, ACRE_MIN(device->live.foreign_mib, device->memory_mib), err);
+        }
+    }
     return r;
 }

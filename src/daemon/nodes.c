@@ -6,6 +6,7 @@
 
 #include "api/inventory.h"
 #include "core/clock.h"
+#include "daemon/sampler.h"
 #include "device/device.h"
 #include "device/node.h"
 #include "device/sim.h"
@@ -29,9 +30,8 @@ static void add_device(struct acre_inventory *inventory, const struct acre_devic
         .driver = ACRE_HAS(info, ACRE_INFO, driver) ? info->driver : "",
         .memory_mib = ACRE_HAS(info, ACRE_INFO, memory_total_mib) ? info->memory_total_mib : 0,
         .island = island_of(info, index),
-        .step_milli = ACRE_HAS(info, ACRE_INFO, share_step_milli)
-                          ? (uint32_t)info->share_step_milli
-                          : 0,
+        .step_milli =
+            ACRE_HAS(info, ACRE_INFO, share_step_milli) ? (uint32_t)info->share_step_milli : 0,
         .is_mig = ACRE_HAS(info, ACRE_INFO, kind) && strcmp(info->kind, "mig") == 0,
         .simulated = simulated,
     };
@@ -80,6 +80,10 @@ void acre_nodes_here(struct acre_inventory *inventory, struct acre_devices **ret
     add_node(inventory, &options, devices, NULL, 0, map);
     *ret_devices = devices;
     *ret_map = map;
+}
+
+void acre_nodes_close(struct acre_devices *devices) {
+    acre_devices_close(devices);
 }
 
 /* What the file says is in use, and how warm: once, it does not change. */

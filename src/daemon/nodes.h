@@ -12,10 +12,11 @@ struct acre_inventory;
 struct acre_devices;
 
 /* This machine: its name, CPUs and RAM, and the GPUs that NVML or the kernel know. The device
- * indexes of the inventory are those of `ret_devices`' (see acre_nodes_map), which the caller
+ * indexes of the inventory are those of `ret_devices`' (by `ret_map`), which the caller
  * closes. Finding no GPU is not an error. */
 void acre_nodes_here(struct acre_inventory *inventory, struct acre_devices **ret_devices,
                      uint32_t **ret_map);
+void acre_nodes_close(struct acre_devices *devices); /* NULL is fine */
 /* The nodes of a file, labelled simulated. Its errors name the file and the line. */
 int acre_nodes_simulated(struct acre_inventory *inventory, const char *path,
                          struct acre_error *err);

@@ -73,8 +73,7 @@ static int read_line(struct file *file, uint32_t number, struct acre_str text,
                          number, acre_str_show(text, shown, sizeof(shown)));
     }
     struct acre_str key = acre_str_trim((struct acre_str){text.data, before});
-    struct acre_str value =
-        acre_str_trim((struct acre_str){equals + 1, text.length - before - 1});
+    struct acre_str value = acre_str_trim((struct acre_str){equals + 1, text.length - before - 1});
     size_t row = 0;
     bool fits = acre_str_copy(name, sizeof(name), key);
     while (row < ACRE_COUNT(rows) && (!fits || strcmp(rows[row].name, name) != 0)) {
@@ -103,8 +102,7 @@ static int read_file(const char *path, struct file *file, struct acre_error *err
     struct acre_buf text;
     acre_buf_init(&text, FILE_MAX_BYTES);
     int r = acre_file_read(path, FILE_MAX_BYTES, &text, err);
-    struct acre_split lines =
-        acre_split_begin((struct acre_str){text.data, text.length}, '\n');
+    struct acre_split lines = acre_split_begin((struct acre_str){text.data, text.length}, '\n');
     struct acre_str line;
     file->name = path;
     for (uint32_t number = 1; r == 0 && acre_split_next(&lines, &line); number++) {
@@ -153,8 +151,8 @@ static struct found find(const struct row *row, const void *given, const struct 
     for (uint32_t i = 0; i < file->count; i++) {
         if (&rows[file->lines[i].row] == row) {
             found.text = file->lines[i].value;
-            snprintf(found.from, sizeof(found.from), "%s:%u: %s", file->name,
-                     file->lines[i].number, row->name);
+            snprintf(found.from, sizeof(found.from), "%s:%u: %s", file->name, file->lines[i].number,
+                     row->name);
         }
     }
     return found;

@@ -56,11 +56,11 @@
 struct acre_settings_given {
     const char *config;
 #define X(member, name, kind, value, absent, again, help) ACRE_GIVEN_##kind(member)
-#define ACRE_GIVEN_STRING(member)   const char *member;
-#define ACRE_GIVEN_COUNT(member)    const char *member;
-#define ACRE_GIVEN_DURATION(member) const char *member;
-#define ACRE_GIVEN_FLAG(member)     bool member;
-#define ACRE_GIVEN_LIST(member)     struct acre_opt_list member;
+#define ACRE_GIVEN_STRING(member)                         const char *member;
+#define ACRE_GIVEN_COUNT(member)                          const char *member;
+#define ACRE_GIVEN_DURATION(member)                       const char *member;
+#define ACRE_GIVEN_FLAG(member)                           bool member;
+#define ACRE_GIVEN_LIST(member)                           struct acre_opt_list member;
     ACRE_SETTINGS(X)
 #undef X
 };
@@ -69,10 +69,10 @@ struct acre_settings_given {
 struct acre_settings {
     char *config;
 #define X(member, name, kind, value, absent, again, help) ACRE_SETTING_##kind(member)
-#define ACRE_SETTING_STRING(member)   char *member;
-#define ACRE_SETTING_COUNT(member)    uint64_t member;
-#define ACRE_SETTING_DURATION(member) uint64_t member; /* ms */
-#define ACRE_SETTING_FLAG(member)     bool member;
+#define ACRE_SETTING_STRING(member)                       char *member;
+#define ACRE_SETTING_COUNT(member)                        uint64_t member;
+#define ACRE_SETTING_DURATION(member)                     uint64_t member; /* ms */
+#define ACRE_SETTING_FLAG(member)                         bool member;
 #define ACRE_SETTING_LIST(member)                                                                  \
     struct {                                                                                       \
         char *items[ACRE_OPT_LIST_MAX];                                                            \
