@@ -9,6 +9,7 @@
 
 extern const struct acre_command acre_command_doctor;
 extern const struct acre_command acre_command_gpus;
+extern const struct acre_command acre_command_shim;
 extern const struct acre_command acre_command_simulate_packing;
 
 /* Print "acre: <text>" to standard error; returns the exit code of err. */

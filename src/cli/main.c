@@ -33,7 +33,7 @@ static const struct acre_command command_version = {
 
 static const struct acre_command *const commands[] = {
     &acre_command_gpus, &acre_command_doctor, &acre_command_simulate_packing,
-    &command_version,   &command_help,
+    &acre_command_shim, &command_version,     &command_help,
 };
 
 int acre_cli_fail(const struct acre_error *err) {
