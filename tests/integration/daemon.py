@@ -1,4 +1,4 @@
-"""A real daemon for a test: on a state directory of its own, with simulated devices, stopped by pid."""
+"""A real daemon for a test: its own state directory, simulated devices, stopped by pid."""
 import json
 import os
 import shutil
@@ -65,7 +65,8 @@ class Daemon:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, *arguments, **changes):
-        return program.run(*arguments, **{"ACRE_SERVER": self.socket, "ACRE_TOKEN": None, **changes})
+        return program.run(*arguments, **{"ACRE_SERVER": self.socket, "ACRE_TOKEN": None,
+                                          **changes})
 
     def on_terminal(self, *arguments, **options):
         return program.on_terminal(*arguments, ACRE_SERVER=self.socket, ACRE_TOKEN=None, **options)
