@@ -22,6 +22,10 @@ class Daemon:
         self.socket = os.path.join(self.folder, "acre.sock")
         self.options = ["--state", os.path.join(self.folder, "state"), "--socket", self.socket,
                         "--sim", sim, *options]
+        if "--listen" not in options:
+            self.options += ["--listen", "none"]
+        if os.getuid() == 0:
+            self.options += ["--allow-root"]  # or nothing would start
         self.log = open(os.path.join(self.folder, "serve.log"), "w+", encoding="utf-8")
         self.child = None
 
