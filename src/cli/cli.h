@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/opt.h"
 
+extern const struct acre_command acre_command_serve;
 extern const struct acre_command acre_command_submit;
 extern const struct acre_command acre_command_run;
 extern const struct acre_command acre_command_queue;

@@ -45,7 +45,7 @@ static const struct acre_command *const commands[] = {
     &acre_command_token_list, &acre_command_token_create, &acre_command_token_revoke,
     &acre_command_audit,
 
-    &acre_command_doctor, &acre_command_simulate_packing,
+    &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
     &acre_command_completion, &acre_command_man, &command_version, &command_help,
     &acre_command_complete,
 };
@@ -58,7 +58,7 @@ static const struct {
     {&acre_command_submit, "Jobs"},
     {&acre_command_nodes, "The cluster"},
     {&acre_command_policy_show, "Rules, accounts, records"},
-    {&acre_command_doctor, "This machine"},
+    {&acre_command_serve, "This machine"},
 };
 /* clang-format on */
 

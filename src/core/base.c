@@ -32,6 +32,15 @@ char *acre_strdup(const char *text) {
     return copy;
 }
 
+void *acre_grow(void *array, size_t count, uint32_t *capacity, size_t size) {
+    if (count < *capacity) {
+        return array;
+    }
+    ACRE_ASSERT(*capacity < UINT32_MAX / 2);
+    *capacity = ACRE_MAX(2 * *capacity, 16U);
+    return acre_realloc(array, *capacity, size);
+}
+
 void *acre_grow_table(void *old, size_t old_count, size_t count, size_t size) {
     size_t bytes;
     bool overflow = __builtin_mul_overflow(count, size, &bytes);

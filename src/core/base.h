@@ -30,6 +30,9 @@ void *acre_calloc(size_t count, size_t size);
 void *acre_realloc(void *old, size_t count, size_t size); /* overflow of count*size aborts */
 char *acre_strdup(const char *text);
 
+/* Room for one more in an array of `count` items: the array, or a larger copy with *capacity so. */
+void *acre_grow(void *array, size_t count, uint32_t *capacity, size_t size);
+
 /* A table of records grown from `old_count` to `count`, moved to memory that starts on a cache
  * line, and on huge pages once it is large: for records that are read at random. free() it. */
 void *acre_grow_table(void *old, size_t old_count, size_t count, size_t size);

@@ -152,7 +152,7 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
     hold->expires_ms = request->expires_ms;
     hold->reservation = (uint32_t)request->reservation;
     hold_set_parts(hold, parts, exclusive);
-    if (hold->expires_ms != 0) {
+    if (hold->expires_ms != 0 && !request->overstays) {
         holds_note_end(ledger->holds, hold);
     }
     reserved_note(ledger, hold, true);

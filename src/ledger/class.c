@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    HEAPS_MAX = 256, /* wants with a heap; 32 B a shape each */
-    TABLE_SIZE = 1024,
+    HEAPS_MAX = 1024, /* wants with a heap; 32 B a shape each: a queue has hundreds of requests */
+    TABLE_SIZE = 4096,
 };
 
 enum match { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };

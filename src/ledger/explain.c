@@ -4,6 +4,7 @@
  * large for any one device or node; shares taken; CPU or RAM beside a free share taken; too
  * little room for a whole gang. The first that holds is the reason. Slow path: it walks the
  * shapes (never all devices) and, for a name to show, the devices of one node. */
+#include "ledger/outlook.h"
 #include "ledger/place.h"
 
 #include "core/units.h"
@@ -219,4 +220,52 @@ int explain_no_fit(struct acre_ledger *ledger, const struct want *want, struct a
         }
     }
     return not_now(ledger, want, &findings, err);
+}
+
+/* Members that all nodes of this hardware, idle, would hold. */
+static uint64_t members_when_idle(const struct acre_ledger *ledger, const struct want *want,
+                                  uint32_t index) {
+    const struct profile *profile = ledger->profiles[index];
+    struct room room = {.profile = profile,
+                        .profile_index = index,
+                        .cpu_free_milli = profile->cpu_milli,
+                        .ram_free_mib = profile->ram_mib};
+    uint64_t slots;
+    if (!want_matches(ledger, want, profile, &slots)) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < profile->device_count; i++) {
+        struct usage idle = {.shares_left = shares_max(ledger)};
+        room.words[i] = usage_word(&profile->slots[i], &idle);
+    }
+    uint64_t each = choose_capacity(want, slots, &room, ACRE_REQUEST_REPLICAS_MAX);
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < ledger->node_count && each > 0; i++) {
+        members += ledger->nodes[i].profile == index ? each : 0;
+    }
+    return members;
+}
+
+int acre_ledger_could_fit(struct acre_ledger *ledger, const struct acre_request *request,
+                          struct acre_error *err) {
+    struct want want;
+    int r = want_from(ledger, request, &want, err);
+    if (r < 0) {
+        return r;
+    }
+    struct findings findings = {0};
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < ledger->profile_count; i++) {
+        look_at_hardware(ledger, &want, ledger->profiles[i], &findings);
+        members += members_when_idle(ledger, &want, i);
+    }
+    if (!findings.serves_when_idle) {
+        return never(ledger, &want, &findings, err);
+    }
+    return members >= want.replicas
+               ? 0
+               : acre_fail(err, ACRE_ENOFIT,
+                           "never fits: %u members asked, all nodes together hold %llu when idle; "
+                           "ask for fewer",
+                           want.replicas, (unsigned long long)members);
 }

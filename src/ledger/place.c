@@ -65,41 +65,51 @@ static void sort_room(struct room *room, uint8_t *device_at_slot) {
     }
 }
 
-bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
-                   uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
-    const struct want *want = class_want(class);
-    const struct node *host = &ledger->nodes[node];
-    uint64_t slots;
-    if (host->drained || !class_matches(ledger, class, host->profile, &slots)) {
-        return false;
-    }
-    struct room room;
-    room_from_shape(ledger, shapes_get(ledger->shapes, host->shape), &room);
-    uint8_t device_at_slot[ACRE_NODE_DEVICES_MAX];
-    for (uint32_t i = 0; i < host->device_count; i++) {
-        device_at_slot[i] = ledger->devices[host->first_device + i].at_slot;
-        room.words[i] = words != NULL ? words[i] : room.words[i];
-    }
-    room.device_at_slot = device_at_slot;
-    if (words != NULL) {
-        sort_room(&room, device_at_slot);
-    }
+bool place_in_room(struct acre_ledger *ledger, const struct want *want, uint64_t slots,
+                   uint32_t node, uint32_t replicas, struct room *room, struct acre_part *parts) {
     /* A member takes at least a milli of each of its devices, or CPU or RAM of the node. */
     uint8_t few[ACRE_NODE_DEVICES_MAX];
     size_t choices = (size_t)replicas * want->gpus;
     uint8_t *chosen = choices > ACRE_COUNT(few) ? acre_calloc(choices, 1) : few;
     struct rank rank;
-    bool fits = choose_devices(ledger, want, slots, replicas, &room, chosen, &rank);
+    bool fits = choose_devices(ledger, want, slots, replicas, room, chosen, &rank);
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
     for (uint32_t i = 0; fits && i < replicas * per_member; i++) {
         uint32_t slot = want->gpus > 0 ? chosen[i] : 0;
-        uint32_t own = want->gpus > 0 ? device_at_slot[slot] : 0;
+        uint32_t own = want->gpus > 0 ? room->device_at_slot[slot] : 0;
         fill_part(ledger, want, node, slot, own, i % per_member == 0, &parts[i]);
     }
     if (chosen != few) {
         free(chosen);
     }
     return fits;
+}
+
+void room_with_words(const struct acre_ledger *ledger, uint32_t node, const uint64_t *words,
+                     struct room *ret_room, uint8_t *device_at_slot) {
+    const struct node *host = &ledger->nodes[node];
+    room_from_shape(ledger, shapes_get(ledger->shapes, host->shape), ret_room);
+    for (uint32_t i = 0; i < host->device_count; i++) {
+        device_at_slot[i] = ledger->devices[host->first_device + i].at_slot;
+        ret_room->words[i] = words != NULL ? words[i] : ret_room->words[i];
+    }
+    ret_room->device_at_slot = device_at_slot;
+    if (words != NULL) {
+        sort_room(ret_room, device_at_slot);
+    }
+}
+
+bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
+                   uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
+    uint64_t slots;
+    if (ledger->nodes[node].drained ||
+        !class_matches(ledger, class, ledger->nodes[node].profile, &slots)) {
+        return false;
+    }
+    struct room room;
+    uint8_t device_at_slot[ACRE_NODE_DEVICES_MAX];
+    room_with_words(ledger, node, words, &room, device_at_slot);
+    return place_in_room(ledger, class_want(class), slots, node, replicas, &room, parts);
 }
 
 /* Of the shapes with room: the roomiest, or, when some have room for all `needed`, the tightest

@@ -10,6 +10,14 @@
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts);
 
+/* The node's room, its devices in the states `words` (by slot) instead of their own; NULL: as they
+ * are. `device_at_slot` (ACRE_NODE_DEVICES_MAX) becomes part of the room. */
+void room_with_words(const struct acre_ledger *ledger, uint32_t node, const uint64_t *words,
+                     struct room *ret_room, uint8_t *device_at_slot);
+/* As place_on_node, in a room the caller made of that node; `slots` are those of want_matches. */
+bool place_in_room(struct acre_ledger *ledger, const struct want *want, uint64_t slots,
+                   uint32_t node, uint32_t replicas, struct room *room, struct acre_part *parts);
+
 /* The part for one member with one device, that of the node in the state of `slot`. */
 void place_on_slot(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
                    uint32_t slot, struct acre_part *part);

@@ -57,6 +57,7 @@ struct acre_request {
     uint64_t owner; /* the caller's id: a job, a silo */
     uint32_t tenant;
     uint64_t expires_ms;  /* 0: open-ended */
+    bool overstays;       /* expires_ms is when it should end; only a release ends it */
     uint64_t reservation; /* draw on this active reservation; 0: on free devices */
     bool pending;         /* hold it; acre_ledger_activate makes it active */
 };

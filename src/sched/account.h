@@ -1,0 +1,121 @@
+/* account.h - who has used how much, who holds how much, and what that allows (POL-1, POL-7).
+ *
+ * An account is a pair (project, user); it is made at first use and named by a small index that
+ * stays good. Every account, its project, its user and the whole cluster keep the same sums, so
+ * a look-up, a change and a check cost the same with ten accounts as with ten thousand.
+ * Pure: callers pass now_ms. Core thread only. It counts and compares; it does not decide. */
+#ifndef ACRE_SCHED_ACCOUNT_H
+#define ACRE_SCHED_ACCOUNT_H
+
+#include "ledger/ledger.h"
+#include "sched/policy.h"
+
+struct acre_accounts;
+
+/* `names` turns the ids of projects and users into the names of the policy; borrowed. */
+struct acre_accounts *acre_accounts_create(struct acre_names *names,
+                                           const struct acre_policy *policy);
+void acre_accounts_destroy(struct acre_accounts *accounts); /* NULL is fine */
+/* New shares, quotas and half-life; use so far has decayed by the old one. Copied. */
+void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_policy *policy,
+                              uint64_t now_ms);
+size_t acre_accounts_bytes(const struct acre_accounts *accounts);
+
+/* The account of a pair, made when new; indexes count from 0. */
+uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, uint32_t user);
+/* UINT32_MAX: there is none. */
+uint32_t acre_accounts_find(const struct acre_accounts *accounts, uint32_t project, uint32_t user);
+uint32_t acre_accounts_count(const struct acre_accounts *accounts);
+
+/* What a job holds, or would hold, of all its devices together. */
+struct acre_load {
+    uint64_t milli;
+    uint64_t mib;
+};
+/* By what is asked. Memory in proportion to a share, and the share of a request by memory alone,
+ * are known only with a place: they count 0 here. */
+struct acre_load acre_load_of_request(const struct acre_request *request);
+struct acre_load acre_load_of_parts(const struct acre_part *parts, uint32_t count);
+
+/* A live job that does not run came (submitted, requeued, restored) or went (placed, ended). */
+void acre_accounts_queue(struct acre_accounts *accounts, uint32_t account);
+void acre_accounts_unqueue(struct acre_accounts *accounts, uint32_t account);
+/* A job took its devices at since_ms (now, or earlier when it is restored): use accrues from then
+ * on. It counts as running. */
+void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
+                        uint64_t since_ms, uint64_t now_ms);
+/* It gave them back: the same load and since_ms. Its use is charged. */
+void acre_accounts_release(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
+                           uint64_t since_ms, uint64_t now_ms);
+
+/* How much of its share an account has used, 0 for nothing, 1 for exactly its share: the lower,
+ * the sooner it is served. The factor of POL-1 is 2^-level, but that becomes 0 for heavy users
+ * and then orders nothing, so sort by the level. The formula stands in account.c. */
+double acre_accounts_level(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms);
+
+struct acre_account {
+    uint32_t project, user;
+    double use_milli_ms; /* decayed, running jobs included */
+    double share;        /* of the whole, 0 ... 1, among those with live jobs and this one */
+    double used;         /* part of all use, 0 ... 1 */
+    double level;
+    uint64_t held_milli, held_mib;
+    uint32_t running, queued;
+    uint64_t charged_milli_ms;  /* ended runs, not decayed */
+    double stored_use_milli_ms; /* ended runs, decayed to now */
+};
+void acre_accounts_get(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms,
+                       struct acre_account *ret_account);
+/* Put back what ended runs had used: `use_milli_ms` as of `at_ms`. Once per account. */
+void acre_accounts_restore(struct acre_accounts *accounts, uint32_t account,
+                           uint64_t charged_milli_ms, double use_milli_ms, uint64_t at_ms);
+
+/* Quotas. */
+/* clang-format off */
+#define ACRE_QUOTA_LIMITS(X)                      \
+    /* name       unit          of what        */ \
+    X(GPUS,       "milli-GPU",  "GPUs")           \
+    X(MEMORY,     "MiB",        "GPU memory")     \
+    X(RUNNING,    "jobs",       "running jobs")   \
+    X(QUEUED,     "jobs",       "queued jobs")    \
+    X(GPU_HOURS,  "GPU-hours",  "GPU-hours")
+/* clang-format on */
+enum acre_quota_limit {
+#define X(name, unit, text) ACRE_QUOTA_##name,
+    ACRE_QUOTA_LIMITS(X)
+#undef X
+};
+
+/* The limit that is in the way, with its numbers. */
+struct acre_quota_hit {
+    char who[ACRE_POLICY_NAME_MAX + 16]; /* "user:ada", also when the quota is for "user:*" */
+    enum acre_quota_limit limit;
+    bool soft;
+    uint64_t asked, held, allowed; /* in `unit` */
+    const char *unit;
+};
+
+/* Could this load ever be held, with nothing else held? Hard quotas only. False: `ret_hit`. */
+bool acre_accounts_may_ever(const struct acre_accounts *accounts, uint32_t account,
+                            struct acre_load load, struct acre_quota_hit *ret_hit);
+/* May `count` more jobs wait? `queued` is hard in a soft quota too. False: refuse, ret_hit. */
+bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account, uint32_t count,
+                             struct acre_quota_hit *ret_hit);
+
+enum acre_quota_answer {
+    ACRE_QUOTA_WITHIN,
+    ACRE_QUOTA_OVER_SOFT, /* may, while nobody within their quotas wants the place */
+    ACRE_QUOTA_OVER_HARD, /* may not, until something of its owner ends */
+};
+/* May one more job with this load run now? `ret_hit` is set unless ACRE_QUOTA_WITHIN. */
+enum acre_quota_answer acre_accounts_may_run(const struct acre_accounts *accounts, uint32_t account,
+                                             struct acre_load load, uint64_t now_ms,
+                                             struct acre_quota_hit *ret_hit);
+/* Is more held now than a soft quota allows? Then its jobs are the first to be preempted. */
+bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t account,
+                             uint64_t now_ms);
+
+/* "user:ada holds 3.5 of 4 GPUs and asks for 1" : returns `text`. */
+char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size);
+
+#endif

@@ -1,0 +1,590 @@
+/* pass.c - one pass over the queue: who starts now.
+ *
+ * Jobs of one class fit or do not fit together, so a pass never walks the queue: it asks the ledger
+ * once per class that may have room, in the order of the policy, and goes on with a class as long
+ * as its next job is placed. A class without room is shut and stays so until something is freed on
+ * a node that could take one of its members (a look at one node, not at the cluster).
+ *
+ * The candidates are a heap: classes by their first job, or, with fair share, accounts by level,
+ * each offering its best line among the open classes. Keys only grow during a pass, so the heap is
+ * put right lazily, at its top.
+ *
+ * The first job in order without room is the head. Up to there jobs are placed as they come. Beyond
+ * it (POL-6), what the head's place needs is veiled: whoever still finds room cannot delay it. Then
+ * the veil is lifted and those who end before the head begins may use its place in the meantime.
+ * Accounts over a soft quota come after everybody else. */
+#include "sched/inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAKE_EVERY_MS = 60000 }; /* looking again where only time changes things */
+
+enum mode {
+    MODE_AHEAD,  /* before the head */
+    MODE_VEILED, /* behind the head, its place veiled */
+    MODE_SHORT,  /* behind the head: only those who end before it begins */
+    MODE_FREE,   /* behind a head that nothing known will make room for */
+};
+
+struct candidate {
+    double key;
+    uint64_t id;
+    uint32_t at; /* a class, or with fair share an account */
+};
+
+struct pass {
+    struct acre_sched *sched;
+    uint64_t now_ms;
+    uint32_t tries_left;
+    uint32_t placed;
+    enum mode mode;
+    bool is_fair;
+    bool is_over; /* strict order, or no tries left */
+    bool soft;    /* those over a soft quota have their turn */
+    uint32_t head;
+    uint32_t limit_s; /* who takes no longer ends before the head begins */
+    struct candidate *heap;
+    uint32_t heap_count;
+    uint64_t *open; /* fair share: a bit per open class */
+    uint32_t *late; /* classes for MODE_SHORT */
+    uint32_t late_count;
+    uint32_t *deferred; /* lines over a soft quota */
+    uint32_t deferred_count, deferred_capacity;
+};
+
+struct acre_part *parts_room(struct acre_sched *sched, uint32_t count) {
+    if (sched->part_capacity < count) {
+        sched->part_capacity = count;
+        sched->parts = acre_realloc(sched->parts, count, sizeof(*sched->parts));
+    }
+    return sched->parts;
+}
+
+struct acre_request job_request(const struct acre_sched *sched, const struct job *job,
+                                uint64_t now_ms) {
+    struct acre_request request = sched->classes[job->class].request;
+    request.owner = job->id;
+    request.tenant = job->project;
+    request.pending = true;
+    if (job->limit_ms != 0) {
+        request.expires_ms = now_ms + job->limit_ms;
+        request.overstays = true; /* only the engine knows when it is gone */
+    }
+    return request;
+}
+
+bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part *parts,
+               uint32_t count, uint64_t now_ms) {
+    struct acre_request request = job_request(sched, &sched->jobs[index], now_ms);
+    uint64_t allocation;
+    int r =
+        parts != NULL
+            ? acre_ledger_place(sched->ledger, &request, parts, count, 0, now_ms, &allocation, NULL)
+            : acre_ledger_allocate(sched->ledger, &request, now_ms, &allocation, NULL);
+    if (r < 0) {
+        return false;
+    }
+    queue_leave(sched, index);
+    if (sched->jobs[index].run == NONE) {
+        uint32_t run = run_add(sched);
+        sched->jobs[index].run = run;
+    }
+    struct job *job = &sched->jobs[index];
+    struct run *run = job_run(sched, job);
+    run->attempt++;
+    run->scheduled_ms = now_ms;
+    run->started_ms = run->ended_ms = 0;
+    acre_accounts_unqueue(sched->accounts, job->account);
+    hold_enter(sched, index, allocation, now_ms, now_ms);
+    bool moved = job_move(sched, job, MOVE_PLACE);
+    ACRE_ASSERT(moved);
+    tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
+    act(sched, ACRE_ACTION_START, job);
+    return true;
+}
+
+static bool comes_before(const struct candidate *a, const struct candidate *b) {
+    return a->key != b->key ? a->key < b->key : a->id < b->id;
+}
+
+static void heap_sink(struct pass *pass, uint32_t at) {
+    struct candidate moving = pass->heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child + 1 < pass->heap_count &&
+            comes_before(&pass->heap[child + 1], &pass->heap[child])) {
+            child++;
+        }
+        if (child >= pass->heap_count || !comes_before(&pass->heap[child], &moving)) {
+            break;
+        }
+        pass->heap[at] = pass->heap[child];
+        at = child;
+    }
+    pass->heap[at] = moving;
+}
+
+static void heap_drop_first(struct pass *pass) {
+    pass->heap[0] = pass->heap[--pass->heap_count];
+    if (pass->heap_count > 0) {
+        heap_sink(pass, 0);
+    }
+}
+
+static bool fits_where_freed(const struct acre_sched *sched, const struct class *class) {
+    for (uint32_t i = 0; i < sched->freed_count; i++) {
+        if (acre_ledger_may_fit_on(sched->ledger, &class->request, sched->freed[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Which classes may have room since the last pass. */
+static void open_classes(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    for (uint32_t i = 0; i < sched->class_limit; i++) {
+        struct class *class = &sched->classes[i];
+        if (class->jobs == 0 || class->waiting == 0) {
+            continue;
+        }
+        if (class->state != CLASS_OPEN) {
+            class->is_local = !sched->all_changed;
+            if (sched->all_changed || fits_where_freed(sched, class)) {
+                class->state = CLASS_OPEN;
+            }
+        }
+        if (class->state == CLASS_OPEN && pass->is_fair) {
+            pass->open[i / 64] |= UINT64_C(1) << i % 64;
+        }
+    }
+}
+
+/* The best line of an account among open (or among closed) classes; NONE: it has none. */
+static uint32_t best_line(const struct acre_sched *sched, uint32_t account, bool open) {
+    uint32_t best = NONE;
+    for (uint32_t at = sched->owners[account].lines; at != NONE; at = sched->lines[at].next) {
+        const struct line *line = &sched->lines[at];
+        if (line->holder == NONE && (sched->classes[line->class].state == CLASS_OPEN) == open &&
+            (best == NONE || lines_by_first.is_before(sched, at, best))) {
+            best = at;
+        }
+    }
+    return best;
+}
+
+static void collect_accounts(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    uint32_t head = NONE;
+    for (uint32_t i = 0; i < sched->ranking_count; i++) {
+        uint32_t account = sched->ranking[i];
+        const uint64_t *row = &sched->open_lines[(size_t)account * sched->open_words];
+        uint64_t open = 0;
+        uint64_t closed = 0;
+        for (uint32_t w = 0; w < sched->open_words; w++) {
+            open |= row[w] & pass->open[w];
+            closed |= row[w] & ~pass->open[w];
+        }
+        double level = owner_level(&sched->owners[account]);
+        if (open != 0) {
+            pass->heap[pass->heap_count++] = (struct candidate){level, account, account};
+        }
+        if (closed != 0) {
+            double least = head != NONE ? owner_level(&sched->owners[head]) : 0;
+            head = head == NONE || level < least || (level == least && account < head) ? account
+                                                                                       : head;
+        }
+    }
+    pass->head = head != NONE ? sched->lines[best_line(sched, head, false)].first : NONE;
+}
+
+static void collect_classes(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    uint32_t head = NONE;
+    for (uint32_t i = 0; i < sched->class_limit; i++) {
+        const struct class *class = &sched->classes[i];
+        if (class->jobs == 0 || class->lines.root == TREE_NONE) {
+            continue;
+        }
+        uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
+        const struct line *line = &sched->lines[at];
+        if (class->state == CLASS_OPEN) {
+            pass->heap[pass->heap_count++] =
+                (struct candidate){(double)line->first_key, line->first_id, i};
+        } else if (head == NONE || lines_by_first.is_before(sched, at, head)) {
+            head = at;
+        }
+    }
+    pass->head = head != NONE ? sched->lines[head].first : NONE;
+}
+
+static void collect(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    uint32_t most = pass->is_fair ? sched->ranking_count : sched->class_limit;
+    pass->heap = acre_calloc(ACRE_MAX(most, 1U), sizeof(*pass->heap));
+    pass->open = acre_calloc(ACRE_MAX(sched->open_words, 1U), sizeof(*pass->open));
+    pass->late = acre_calloc(ACRE_MAX(sched->class_limit, 1U), sizeof(*pass->late));
+    open_classes(pass);
+    if (pass->is_fair) {
+        collect_accounts(pass);
+    } else {
+        collect_classes(pass);
+    }
+    for (uint32_t i = pass->heap_count / 2; i-- > 0;) {
+        heap_sink(pass, i);
+    }
+}
+
+static bool head_is_before(const struct pass *pass, uint32_t index) {
+    const struct acre_sched *sched = pass->sched;
+    if (pass->head == NONE) {
+        return false;
+    }
+    const struct job *head = &sched->jobs[pass->head];
+    const struct job *job = &sched->jobs[index];
+    if (pass->is_fair && head->account != job->account) {
+        double x = owner_level(&sched->owners[head->account]);
+        double y = owner_level(&sched->owners[job->account]);
+        return x != y ? x < y : head->account < job->account;
+    }
+    return order_by_key.is_before(sched, pass->head, index);
+}
+
+/* The next line to try, or NONE when the top of the heap was put right instead. */
+static uint32_t next_line(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    struct candidate *top = &pass->heap[0];
+    struct candidate now = {0, 0, top->at};
+    uint32_t at;
+    if (pass->is_fair) {
+        at = best_line(sched, top->at, true);
+        now.key = owner_level(&sched->owners[top->at]);
+        now.id = top->at;
+    } else {
+        const struct class *class = &sched->classes[top->at];
+        at = class->state == CLASS_OPEN ? tree_first(&lines_by_first, sched, &class->lines) : NONE;
+        now.key = at != NONE ? (double)sched->lines[at].first_key : 0;
+        now.id = at != NONE ? sched->lines[at].first_id : 0;
+    }
+    if (at == NONE) {
+        heap_drop_first(pass);
+        return NONE;
+    }
+    if (now.key != top->key || now.id != top->id) {
+        *top = now;
+        heap_sink(pass, 0);
+        return NONE;
+    }
+    return at;
+}
+
+/* Seconds until the head begins. */
+static uint32_t seconds_left(const struct acre_sched *sched, uint64_t now_ms) {
+    uint64_t start_ms = sched->shadow.start_ms;
+    return (uint32_t)ACRE_MIN((start_ms > now_ms ? start_ms - now_ms : 0) / 1000,
+                              (uint64_t)UINT32_MAX - 1);
+}
+
+/* Beyond the head: when it begins, and a veil over its place. */
+static void go_behind(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    shadow_look(sched, pass->head, pass->now_ms);
+    const struct shadow *shadow = &sched->shadow;
+    pass->limit_s = seconds_left(sched, pass->now_ms);
+    if (shadow->start_ms == UINT64_MAX) {
+        pass->mode = MODE_FREE;
+    } else if (!shadow->is_complete) {
+        pass->mode = MODE_SHORT;
+    } else {
+        pass->mode = MODE_VEILED;
+        acre_outlook_veil(shadow->outlook);
+    }
+}
+
+/* No room for the class (or none that this mode allows). */
+static void close_class(struct pass *pass, uint32_t at, uint32_t job) {
+    struct acre_sched *sched = pass->sched;
+    struct class *class = &sched->classes[at];
+    pass->tries_left--;
+    class->state = CLASS_SHUT;
+    if (pass->mode == MODE_AHEAD) {
+        pass->head = job; /* candidates come in order: this is the first without room */
+    } else if (pass->mode != MODE_FREE) {
+        class->state = CLASS_BEHIND;
+        sched->behind_s =
+            sched->has_behind ? ACRE_MIN(sched->behind_s, pass->limit_s) : pass->limit_s;
+        sched->has_behind = true;
+        if (tree_least(&lines_by_first, sched, &class->lines) <= pass->limit_s) {
+            pass->late[pass->late_count++] = at;
+        }
+    }
+    if (pass->is_fair) {
+        pass->open[at / 64] &= ~(UINT64_C(1) << at % 64);
+    }
+    if (pass->tries_left == 0) {
+        pass->is_over = true;
+        sched->has_more = true;
+    }
+}
+
+/* May its owner have one more? Else the line is parked. */
+static bool is_within_quota(struct pass *pass, uint32_t at) {
+    struct acre_sched *sched = pass->sched;
+    const struct line *line = &sched->lines[at];
+    const struct job *job = &sched->jobs[line->first];
+    struct acre_quota_hit hit;
+    enum acre_quota_answer answer = acre_accounts_may_run(
+        sched->accounts, line->account, sched->classes[line->class].load, pass->now_ms, &hit);
+    if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && pass->soft)) {
+        return true;
+    }
+    if (pass->soft) {
+        return false; /* parked until the pass is over */
+    }
+    if (answer == ACRE_QUOTA_OVER_SOFT) {
+        line_park(sched, at, HOLDER_PASS);
+        pass->deferred = acre_grow(pass->deferred, pass->deferred_count, &pass->deferred_capacity,
+                                   sizeof(*pass->deferred));
+        pass->deferred[pass->deferred_count++] = at;
+        return false;
+    }
+    bool of_project = strncmp(hit.who, "project:", 8) == 0;
+    uint32_t holder = hit.limit == ACRE_QUOTA_GPU_HOURS
+                          ? HOLDER_TIME
+                          : holder_of(sched, of_project, of_project ? job->project : job->user);
+    line_park(sched, at, holder);
+    return false;
+}
+
+/* Is there room for this job now, as far as the mode lets it see? */
+static bool has_room(struct pass *pass, uint32_t index) {
+    struct acre_sched *sched = pass->sched;
+    const struct job *job = &sched->jobs[index];
+    const struct class *class = &sched->classes[job->class];
+    if (class->is_local && !fits_where_freed(sched, class)) {
+        return false;
+    }
+    struct acre_request request = job_request(sched, job, pass->now_ms);
+    uint32_t count = acre_request_parts(&request);
+    struct acre_part *parts = parts_room(sched, count);
+    return acre_ledger_plan(sched->ledger, &request, pass->now_ms, parts, count, &count, NULL) == 0;
+}
+
+static bool place(struct pass *pass, uint32_t index) {
+    if (!has_room(pass, index) || !job_place(pass->sched, index, NULL, 0, pass->now_ms)) {
+        return false;
+    }
+    pass->placed++;
+    /* What was placed behind the head leaves its place alone. */
+    pass->sched->shadow.is_stale |= pass->mode == MODE_AHEAD;
+    return true;
+}
+
+/* Try the first job of a line; false: nothing more to be had of this line in this mode. */
+static bool try_line(struct pass *pass, uint32_t at) {
+    struct acre_sched *sched = pass->sched;
+    if (!is_within_quota(pass, at)) {
+        return false;
+    }
+    uint32_t class = sched->lines[at].class;
+    uint32_t index = sched->lines[at].first;
+    if (pass->mode == MODE_AHEAD && head_is_before(pass, index)) {
+        if (!sched->policy.backfill) {
+            pass->is_over = true;
+            return false;
+        }
+        go_behind(pass);
+    }
+    if (pass->mode == MODE_SHORT || !place(pass, index)) {
+        close_class(pass, class, index);
+        return false;
+    }
+    return true;
+}
+
+/* Accounts over a soft quota may have what nobody else could use. */
+static void run_deferred(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    pass->soft = true;
+    if (pass->deferred_count > 0 && pass->head != NONE && pass->mode == MODE_AHEAD) {
+        if (!sched->policy.backfill) {
+            pass->is_over = true;
+        } else {
+            go_behind(pass);
+        }
+    }
+    for (uint32_t i = 0; i < pass->deferred_count && !pass->is_over; i++) {
+        uint32_t at = pass->deferred[i];
+        while (sched->lines[at].account != NONE &&
+               sched->classes[sched->lines[at].class].state == CLASS_OPEN && !pass->is_over &&
+               try_line(pass, at)) {
+        }
+    }
+    pass->soft = false;
+}
+
+/* Those who end before the head begins, wherever there is room. */
+static void run_late(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    for (uint32_t i = 0; i < pass->late_count; i++) {
+        struct class *class = &sched->classes[pass->late[i]];
+        uint32_t at;
+        while ((at = tree_first_within(&lines_by_first, sched, &class->lines, pass->limit_s)) !=
+               NONE) {
+            uint32_t index =
+                tree_first_within(&line_by_key, sched, &sched->lines[at].jobs, pass->limit_s);
+            if (is_within_quota(pass, at) && !place(pass, index)) {
+                class->state = CLASS_SHUT;
+                break;
+            }
+        }
+    }
+}
+
+static void run(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    while (pass->heap_count > 0 && !pass->is_over) {
+        uint32_t at = next_line(pass);
+        if (at != NONE) {
+            try_line(pass, at);
+        }
+    }
+    run_deferred(pass);
+    if (pass->mode == MODE_VEILED) {
+        acre_outlook_unveil(sched->shadow.outlook);
+    }
+    run_late(pass);
+    lines_unpark(sched, HOLDER_PASS);
+}
+
+/* Only time has passed: look again at what only time changes. */
+static void wake(struct acre_sched *sched, uint64_t now_ms) {
+    if (now_ms < sched->wake_ms) {
+        return;
+    }
+    sched->wake_ms = UINT64_MAX;
+    sched->is_dirty = true;
+    sched->shadow.is_stale = true;
+    lines_unpark(sched, HOLDER_TIME);
+    for (uint32_t i = 0; i < sched->class_limit; i++) {
+        if (sched->classes[i].jobs > 0 && sched->classes[i].waiting > 0) {
+            class_open(sched, i);
+        }
+    }
+}
+
+/* Classes tried behind the head have another chance when its place is another one or it begins
+ * later than they were told. */
+static void reopen_behind(struct acre_sched *sched, uint64_t now_ms) {
+    if (!sched->has_behind || !sched->shadow.is_stale || !sched->policy.backfill) {
+        return;
+    }
+    const struct job *head = job_find(sched, sched->shadow.head);
+    uint64_t mark = sched->shadow.mark;
+    bool is_waiting = head != NULL && head->stand == STAND_LINE;
+    if (is_waiting) {
+        shadow_look(sched, job_index(sched, head), now_ms);
+    }
+    if (is_waiting && sched->shadow.mark == mark &&
+        seconds_left(sched, now_ms) <= sched->behind_s) {
+        return;
+    }
+    sched->has_behind = false;
+    for (uint32_t i = 0; i < sched->class_limit; i++) {
+        struct class *class = &sched->classes[i];
+        if (class->jobs > 0 && class->waiting > 0 && class->state == CLASS_BEHIND) {
+            class_open(sched, i);
+        }
+    }
+}
+
+static void set_wake(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
+    uint64_t at_ms = UINT64_MAX;
+    if (sched->has_behind && sched->shadow.start_ms != UINT64_MAX) {
+        at_ms = ACRE_MAX(sched->shadow.start_ms, now_ms + 1000);
+    }
+    bool order_moves = sched->policy.kind == ACRE_POLICY_FAIR_SHARE && head != NONE;
+    if (order_moves || sched->holders[HOLDER_TIME].first != NONE) {
+        at_ms = ACRE_MIN(at_ms, now_ms + WAKE_EVERY_MS);
+    }
+    sched->wake_ms = at_ms;
+}
+
+static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint32_t tries_max) {
+    struct pass pass = {
+        .sched = sched,
+        .now_ms = now_ms,
+        .tries_left = tries_max != 0 ? tries_max : UINT32_MAX,
+        .is_fair = sched->policy.kind == ACRE_POLICY_FAIR_SHARE,
+        .head = NONE,
+    };
+    sched->has_more = false;
+    order_rank(sched, now_ms);
+    promises_veil(sched);
+    reopen_behind(sched, now_ms);
+    collect(&pass);
+    run(&pass);
+    promises_unveil(sched);
+    for (uint32_t i = 0; i < sched->class_limit; i++) {
+        sched->classes[i].is_local = false; /* the nodes are forgotten */
+    }
+    sched->is_dirty = false;
+    sched->all_changed = false;
+    sched->freed_count = 0;
+    if (pass.head == NONE) {
+        shadow_drop(sched);
+    }
+    set_wake(sched, pass.head, now_ms);
+    if (pass.head != NONE) {
+        preempt_for(sched, pass.head, now_ms);
+    }
+    free(pass.heap);
+    free(pass.open);
+    free(pass.late);
+    free(pass.deferred);
+    return pass.placed;
+}
+
+/* Actions that were told before a restart, and may not have been carried out. */
+static void repeat_actions(struct acre_sched *sched) {
+    for (uint32_t i = 0; i < sched->repeat_count; i++) {
+        const struct job *job = job_find(sched, sched->repeat[i]);
+        if (job != NULL && job->stand == STAND_HOLDING) {
+            bool must_end = job->canceling || job->state == ACRE_JOB_PREEMPTED;
+            if (must_end) {
+                act(sched, ACRE_ACTION_TERMINATE, job);
+            } else if (job->state == ACRE_JOB_SCHEDULED) {
+                act(sched, ACRE_ACTION_START, job);
+            }
+        }
+    }
+    sched->repeat_count = 0;
+}
+
+uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tries_max) {
+    repeat_actions(sched);
+    depend_settle(sched, now_ms);
+    timers_run(sched, now_ms);
+    arrays_fill(sched, now_ms);
+    if (sched->paused) {
+        return 0;
+    }
+    uint32_t placed = promises_keep(sched, now_ms);
+    wake(sched, now_ms);
+    if (sched->is_dirty || sched->has_more) {
+        placed += pass_over_queue(sched, now_ms, tries_max);
+    }
+    idle_reclaim(sched, now_ms);
+    return placed;
+}
+
+uint64_t acre_sched_next_ms(const struct acre_sched *sched) {
+    bool is_due = sched->repeat_count > 0 || sched->doomed_count > 0 ||
+                  (!sched->paused && (sched->is_dirty || sched->has_more));
+    if (is_due) {
+        return 0;
+    }
+    uint64_t at_ms = sched->paused ? UINT64_MAX : sched->wake_ms;
+    return sched->timer_count > 0 ? ACRE_MIN(at_ms, sched->timers[0].at_ms) : at_ms;
+}

@@ -1,0 +1,253 @@
+/* preempt.c - making room for the head at the cost of others (POL-2), as a transaction.
+ *
+ * Only the head of the queue may ask, only of runs with a lower priority or of owners over a soft
+ * quota, only of those that ran long enough and are not fixed; a job goes with all its members.
+ * Who must go is decided in an outlook beside the books: the smallest set that makes the head fit
+ * (victims.h), or nobody. Then the place is promised: the head leaves its line, the victims get the
+ * checkpoint signal and, after the grace, SIGTERM; what they give back is veiled in every pass
+ * until the last one is gone and the head takes exactly that place.
+ *
+ * With many candidates those are kept that stand on the place where the head fits first, taking
+ * them in the order of who yields first: so the work does not grow with the cluster. */
+#include "sched/inner.h"
+
+#include "sched/victims.h"
+
+#include <stdlib.h>
+
+enum {
+    LOOK_MAX = 2048,   /* runs looked at */
+    EXACT_MAX = 96,    /* candidates among which the smallest set is looked for */
+    AGAIN_MS = 1000,   /* between two attempts for the same head */
+    PROMISES_MAX = 32, /* a pass veils each */
+    UNWIND_MS = 10000, /* from SIGTERM to exit, for plans */
+};
+
+struct choice {
+    struct acre_sched *sched;
+    struct acre_outlook *outlook;
+    struct acre_victim *victims;
+    uint32_t count;
+    uint64_t young_ms; /* when the next one has run long enough; UINT64_MAX: none */
+};
+
+struct promise *promise_of(const struct acre_sched *sched, uint64_t job) {
+    for (uint32_t i = 0; i < sched->promise_count; i++) {
+        if (sched->promises[i].job == job) {
+            return &sched->promises[i];
+        }
+    }
+    return NULL;
+}
+
+void promise_make(struct acre_sched *sched, uint32_t index, struct acre_outlook *outlook,
+                  uint32_t waiting_for) {
+    sched->promises = acre_grow(sched->promises, sched->promise_count, &sched->promise_capacity,
+                                sizeof(*sched->promises));
+    sched->promises[sched->promise_count++] =
+        (struct promise){sched->jobs[index].id, waiting_for, outlook};
+    queue_promise(sched, index);
+    sched->is_dirty = true; /* there is another head */
+    sched->shadow.is_stale = true;
+}
+
+void promise_drop(struct acre_sched *sched, uint64_t job) {
+    struct promise *promise = promise_of(sched, job);
+    ACRE_ASSERT(promise != NULL);
+    acre_outlook_destroy(promise->outlook);
+    *promise = sched->promises[--sched->promise_count];
+    sched->all_changed = true;
+    sched->is_dirty = true;
+    sched->shadow.is_stale = true;
+}
+
+void promises_veil(struct acre_sched *sched) {
+    for (uint32_t i = 0; i < sched->promise_count; i++) {
+        acre_outlook_veil(sched->promises[i].outlook);
+    }
+}
+
+void promises_unveil(struct acre_sched *sched) {
+    for (uint32_t i = 0; i < sched->promise_count; i++) {
+        acre_outlook_unveil(sched->promises[i].outlook);
+    }
+}
+
+uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
+    uint32_t placed = 0;
+    for (uint32_t i = sched->promise_count; i-- > 0;) {
+        const struct promise *promise = &sched->promises[i];
+        if (promise->waiting_for > 0) {
+            continue;
+        }
+        uint32_t index = job_index(sched, job_find(sched, promise->job));
+        uint32_t count;
+        const struct acre_part *parts = acre_outlook_parts(promise->outlook, &count);
+        bool fits =
+            acre_outlook_stands(promise->outlook) && job_place(sched, index, parts, count, now_ms);
+        promise_drop(sched, promise->job);
+        placed += fits;
+        if (!fits) { /* somebody else took it from outside, or it was drained */
+            queue_again(sched, index, now_ms);
+        }
+    }
+    return placed;
+}
+
+static bool may_yield(const struct choice *choice, const struct job *job, uint64_t now_ms) {
+    const struct run *run = job_run(choice->sched, job);
+    uint64_t since_ms = run->started_ms != 0 ? run->started_ms : run->scheduled_ms;
+    bool is_there = job->state == ACRE_JOB_RUNNING || job->state == ACRE_JOB_ALLOCATING;
+    return is_there && !job->fixed && !job->canceling && now_ms >= since_ms;
+}
+
+static void look_at(struct choice *choice, uint32_t index, bool over_quota, uint64_t now_ms) {
+    struct acre_sched *sched = choice->sched;
+    const struct job *job = &sched->jobs[index];
+    if (!may_yield(choice, job, now_ms)) {
+        return;
+    }
+    const struct run *run = job_run(sched, job);
+    uint64_t since_ms = run->started_ms != 0 ? run->started_ms : run->scheduled_ms;
+    uint64_t run_ms = now_ms - since_ms;
+    if (run_ms < sched->policy.preempt_min_run_ms) {
+        choice->young_ms = ACRE_MIN(choice->young_ms, since_ms + sched->policy.preempt_min_run_ms);
+        return;
+    }
+    choice->victims[choice->count++] = (struct acre_victim){
+        .job = job->id,
+        .size_milli = run->load.milli,
+        .run_ms = run_ms,
+        .priority = job->priority,
+        .over_quota = over_quota,
+    };
+}
+
+/* Those who could yield to a job of this priority, likeliest first. */
+static void collect(struct choice *choice, const struct job *head, uint64_t now_ms) {
+    struct acre_sched *sched = choice->sched;
+    uint32_t left = LOOK_MAX;
+    bool head_is_over = acre_accounts_over_soft(sched->accounts, head->account, now_ms);
+    for (uint32_t p = ACRE_PRIORITY_LOW; p <= ACRE_PRIORITY_CRITICAL; p++) {
+        bool is_lower = p < head->priority;
+        if (!is_lower && (head_is_over || sched->policy.quota_count == 0)) {
+            break;
+        }
+        for (uint32_t at = sched->newest[p]; at != NONE && left > 0;
+             at = job_run(sched, &sched->jobs[at])->older, left--) {
+            bool is_over =
+                sched->policy.quota_count > 0 &&
+                acre_accounts_over_soft(sched->accounts, sched->jobs[at].account, now_ms);
+            if (is_lower || is_over) {
+                look_at(choice, at, is_over, now_ms);
+            }
+        }
+    }
+}
+
+static uint64_t allocation_of(const struct acre_sched *sched, uint64_t job) {
+    return job_run(sched, job_find(sched, job))->allocation;
+}
+
+static bool fits_without(void *context, const uint32_t *chosen, uint32_t count) {
+    struct choice *choice = context;
+    acre_outlook_reset(choice->outlook);
+    for (uint32_t i = 0; i < count; i++) {
+        acre_outlook_give(choice->outlook,
+                          allocation_of(choice->sched, choice->victims[chosen[i]].job));
+    }
+    return acre_outlook_fits(choice->outlook);
+}
+
+/* Keep the candidates that stand where the head fits first; false: it does not fit at all. */
+static bool keep_nearest(struct choice *choice) {
+    acre_outlook_reset(choice->outlook);
+    bool fits = false;
+    for (uint32_t i = 0; i < choice->count && !fits; i++) {
+        fits = acre_outlook_give(choice->outlook,
+                                 allocation_of(choice->sched, choice->victims[i].job));
+    }
+    if (!fits) {
+        return false;
+    }
+    acre_outlook_choose(choice->outlook);
+    uint32_t given_count;
+    const uint64_t *given = acre_outlook_given(choice->outlook, &given_count);
+    uint32_t kept = 0;
+    for (uint32_t i = 0, j = 0; i < choice->count && j < given_count; i++) {
+        if (allocation_of(choice->sched, choice->victims[i].job) == given[j]) {
+            choice->victims[kept++] = choice->victims[i]; /* both are in the same order */
+            j++;
+        }
+    }
+    choice->count = kept;
+    return true;
+}
+
+void preempt_tell(struct acre_sched *sched, uint32_t index, uint64_t other, bool reclaim,
+                  uint64_t now_ms) {
+    struct job *job = &sched->jobs[index];
+    struct run *run = job_run(sched, job);
+    bool moved = job_move(sched, job, MOVE_PREEMPT);
+    ACRE_ASSERT(moved);
+    run->preemptions++;
+    run->preempted_for = other;
+    run->reclaimed = reclaim;
+    run->stop_ms = ACRE_MAX(now_ms + sched->policy.preempt_grace_ms, UINT64_C(1));
+    timer_set(sched, run->stop_ms, job->id);
+    hold_expect(sched, index, run->stop_ms + UNWIND_MS);
+    tell(sched, reclaim ? ACRE_SCHED_RECLAIMED : ACRE_SCHED_PREEMPTED, now_ms, job->id, other);
+    act(sched, ACRE_ACTION_CHECKPOINT, job);
+    acre_forecast_changed(sched->forecast);
+}
+
+/* Choose among the candidates and carry it out; false: nobody was disturbed. */
+static bool decide(struct choice *choice, uint32_t head, uint64_t now_ms) {
+    struct acre_sched *sched = choice->sched;
+    if (choice->count == 0 || (choice->count > EXACT_MAX && !keep_nearest(choice))) {
+        return false;
+    }
+    uint32_t *chosen = acre_calloc(choice->count, sizeof(*chosen));
+    uint32_t count =
+        acre_victims_choose(choice->victims, choice->count, fits_without, choice, chosen);
+    if (count > 0) {
+        bool fits = fits_without(choice, chosen, count);
+        ACRE_ASSERT(fits);
+        acre_outlook_choose(choice->outlook);
+        promise_make(sched, head, choice->outlook, count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct job *victim = job_find(sched, choice->victims[chosen[i]].job);
+            preempt_tell(sched, job_index(sched, victim), sched->jobs[head].id, false, now_ms);
+        }
+    }
+    free(chosen);
+    return count > 0;
+}
+
+void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
+    const struct job *job = &sched->jobs[head];
+    bool is_again = sched->preempting.head == job->id && now_ms < sched->preempting.again_ms;
+    if (!sched->policy.preemption || is_again || job->stand != STAND_LINE ||
+        sched->promise_count == PROMISES_MAX) {
+        return;
+    }
+    sched->preempting = (struct preempting){job->id, now_ms + AGAIN_MS};
+    struct choice choice = {.sched = sched, .young_ms = UINT64_MAX};
+    choice.victims = acre_calloc(LOOK_MAX, sizeof(*choice.victims));
+    collect(&choice, job, now_ms);
+    promises_veil(sched); /* those places are not to be had */
+    uint32_t had = sched->promise_count;
+    choice.outlook = choice.count > 0
+                         ? acre_outlook_create(sched->ledger, &sched->classes[job->class].request)
+                         : NULL;
+    if (choice.outlook != NULL && !decide(&choice, head, now_ms)) {
+        acre_outlook_destroy(choice.outlook);
+    }
+    for (uint32_t i = 0; i < had; i++) { /* a new one was never veiled */
+        acre_outlook_unveil(sched->promises[i].outlook);
+    }
+    free(choice.victims);
+    if (choice.young_ms != UINT64_MAX) {
+        sched->wake_ms = ACRE_MIN(sched->wake_ms, ACRE_MAX(choice.young_ms, now_ms + AGAIN_MS));
+    }
+}

@@ -1,0 +1,323 @@
+/* queue.c - where a queued job stands, and the lines of those who may start.
+ *
+ * A queued job stands aside while something must be cured that placing cannot cure (held,
+ * dependencies, a time ahead, the limit of its array); else it is in the order of the policy and in
+ * the line of its account and class. Of an array with a limit only as many members are in line as
+ * may still run: the others wait in the array's own tree, so that a start or an end moves one job
+ * and not a hundred thousand.
+ *
+ * A line whose owner is over a quota is parked under whoever holds too much (the user or the
+ * project) and comes back when something of that holder ends. */
+#include "sched/inner.h"
+
+uint64_t duration_ms(const struct job *job) {
+    return (uint64_t)job->duration_s * 1000;
+}
+
+/* Limit, else estimate, else what the policy says; in seconds, rounded up. */
+uint32_t plan_duration(const struct acre_sched *sched, const struct job *job) {
+    uint64_t ms = job->limit_ms != 0      ? job->limit_ms
+                  : job->estimate_ms != 0 ? job->estimate_ms
+                                          : sched->policy.default_estimate_ms;
+    return (uint32_t)ACRE_MIN(ms / 1000 + (ms % 1000 != 0), (uint64_t)UINT32_MAX - 1);
+}
+
+static enum stand stand_of(const struct acre_sched *sched, const struct job *job, uint64_t now_ms) {
+    if (job->held) {
+        return STAND_HELD;
+    }
+    if (job->needs != NONE) {
+        return STAND_DEPENDENCY;
+    }
+    if (job->begin_ms > now_ms) {
+        return STAND_BEGIN;
+    }
+    if (job->not_before_ms > now_ms) {
+        return STAND_RETRY;
+    }
+    if (job->array != NONE) {
+        const struct array *array = &sched->arrays[job->array];
+        if (array->limit != 0 && array->open >= array->limit) {
+            return STAND_ARRAY;
+        }
+    }
+    return STAND_LINE;
+}
+
+/* How many jobs stand there, as acre_sched_counts tells it. */
+static uint32_t *count_of(struct acre_sched *sched, enum stand stand) {
+    uint32_t *const counts[STAND_COUNT] = {
+        [STAND_HELD] = &sched->counts.held,
+        [STAND_DEPENDENCY] = &sched->counts.waiting_dependency,
+        [STAND_ARRAY] = &sched->counts.waiting_dependency,
+        [STAND_BEGIN] = &sched->counts.waiting_begin,
+        [STAND_RETRY] = &sched->counts.waiting_retry,
+        [STAND_LINE] = &sched->counts.eligible,
+        [STAND_PROMISED] = &sched->counts.eligible,
+    };
+    return counts[stand];
+}
+
+static void set_bit(struct acre_sched *sched, const struct line *line, bool open) {
+    uint64_t *word =
+        &sched->open_lines[(size_t)line->account * sched->open_words + line->class / 64];
+    uint64_t bit = UINT64_C(1) << line->class % 64;
+    *word = open ? *word | bit : *word & ~bit;
+}
+
+/* Into and out of the class's tree of lines. */
+static void show_line(struct acre_sched *sched, uint32_t at) {
+    struct line *line = &sched->lines[at];
+    tree_insert(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    set_bit(sched, line, true);
+}
+
+static void hide_line(struct acre_sched *sched, uint32_t at) {
+    struct line *line = &sched->lines[at];
+    tree_remove(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    set_bit(sched, line, false);
+}
+
+static uint32_t line_least(struct acre_sched *sched, const struct line *line) {
+    return tree_least(&line_by_key, sched, &line->jobs);
+}
+
+static void set_first(struct acre_sched *sched, struct line *line) {
+    line->first = tree_first(&line_by_key, sched, &line->jobs);
+    if (line->first != TREE_NONE) {
+        line->first_key = sched->jobs[line->first].key;
+        line->first_id = sched->jobs[line->first].id;
+    }
+}
+
+static void line_enter(struct acre_sched *sched, uint32_t index) {
+    uint32_t at = line_add(sched, sched->jobs[index].account, sched->jobs[index].class);
+    struct job *job = &sched->jobs[index];
+    struct line *line = &sched->lines[at];
+    bool is_empty = line->jobs.root == TREE_NONE;
+    bool is_first = is_empty || (job->key != line->first_key ? job->key < line->first_key
+                                                             : job->id < line->first_id);
+    bool shown = line->holder == NONE;
+    uint32_t least = line_least(sched, line);
+    if (is_first && shown && !is_empty) {
+        hide_line(sched, at);
+    }
+    tree_insert(&line_by_key, sched, &line->jobs, index);
+    job->line = at;
+    sched->classes[line->class].waiting++;
+    if (is_first) {
+        set_first(sched, line);
+        if (shown) {
+            show_line(sched, at);
+        }
+    } else if (shown && line_least(sched, line) != least) {
+        tree_refresh(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    }
+}
+
+static void unpark(struct acre_sched *sched, uint32_t at) {
+    struct line *line = &sched->lines[at];
+    if (line->previous_parked != NONE) {
+        sched->lines[line->previous_parked].next_parked = line->next_parked;
+    } else {
+        sched->holders[line->holder].first = line->next_parked;
+    }
+    if (line->next_parked != NONE) {
+        sched->lines[line->next_parked].previous_parked = line->previous_parked;
+    }
+    line->holder = NONE;
+    line->next_parked = line->previous_parked = NONE;
+}
+
+static void line_leave(struct acre_sched *sched, uint32_t index) {
+    struct job *job = &sched->jobs[index];
+    uint32_t at = job->line;
+    struct line *line = &sched->lines[at];
+    bool is_first = line->first == index;
+    bool shown = line->holder == NONE;
+    uint32_t least = line_least(sched, line);
+    if (is_first && shown) {
+        hide_line(sched, at);
+    }
+    tree_remove(&line_by_key, sched, &line->jobs, index);
+    job->line = NONE;
+    struct class *class = &sched->classes[line->class];
+    if (--class->waiting == 0) {
+        class->state = CLASS_OPEN; /* nobody looks what is freed for a class without jobs */
+        class->is_local = false;
+    }
+    if (line->jobs.root == TREE_NONE) {
+        if (!shown) {
+            unpark(sched, at);
+        }
+        line_remove(sched, at);
+        return;
+    }
+    if (is_first) {
+        set_first(sched, line);
+        if (shown) {
+            show_line(sched, at);
+        }
+    } else if (shown && line_least(sched, line) != least) {
+        tree_refresh(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    }
+}
+
+void line_park(struct acre_sched *sched, uint32_t at, uint32_t holder) {
+    struct line *line = &sched->lines[at];
+    ACRE_ASSERT(line->holder == NONE);
+    hide_line(sched, at);
+    line->holder = holder;
+    line->next_parked = sched->holders[holder].first;
+    if (line->next_parked != NONE) {
+        sched->lines[line->next_parked].previous_parked = at;
+    }
+    sched->holders[holder].first = at;
+}
+
+void lines_unpark(struct acre_sched *sched, uint32_t holder) {
+    while (holder < sched->holder_count && sched->holders[holder].first != NONE) {
+        uint32_t at = sched->holders[holder].first;
+        unpark(sched, at);
+        show_line(sched, at);
+        if (holder != HOLDER_PASS) {
+            class_open(sched, sched->lines[at].class);
+        }
+    }
+}
+
+uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
+    uint64_t key = (project ? UINT64_C(2) : UINT64_C(1)) << 32 | name;
+    uint32_t at = map_get(&sched->holder_of_name, key);
+    if (at == MAP_NONE) {
+        sched->holders = acre_grow(sched->holders, sched->holder_count, &sched->holder_capacity,
+                                   sizeof(*sched->holders));
+        at = sched->holder_count++;
+        sched->holders[at] = (struct holder){NONE};
+        map_put(&sched->holder_of_name, key, at);
+    }
+    return at;
+}
+
+/* Something changed for the class's jobs: the next pass tries them. A class that had no room has
+ * none for one more job either. */
+void class_open(struct acre_sched *sched, uint32_t at) {
+    struct class *class = &sched->classes[at];
+    sched->is_dirty = true;
+    if (class->state == CLASS_BEHIND || class->state == CLASS_OPEN) {
+        class->state = CLASS_OPEN;
+        class->is_local = false;
+    }
+}
+
+static void rank_owner(struct acre_sched *sched, uint32_t account) {
+    struct owner *owner = owner_at(sched, account);
+    if (!owner->is_ranked) {
+        sched->ranking = acre_grow(sched->ranking, sched->ranking_count, &sched->ranking_capacity,
+                                   sizeof(*sched->ranking));
+        sched->ranking[sched->ranking_count++] = account;
+        owner->is_ranked = true;
+        owner->per_milli = 0; /* its level is computed at the next ranking */
+        sched->has_new_ranked = true;
+    }
+}
+
+void order_enter(struct acre_sched *sched, uint32_t index) {
+    struct job *job = &sched->jobs[index];
+    job->key = order_key(sched, job);
+    tree_insert(&order_by_key, sched, order_of(sched, job), index);
+    if (sched->policy.kind == ACRE_POLICY_FAIR_SHARE) {
+        rank_owner(sched, job->account);
+    }
+}
+
+void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
+    struct job *job = &sched->jobs[index];
+    job->duration_s = plan_duration(sched, job);
+    enum stand stand = stand_of(sched, job, now_ms);
+    job->stand = (uint8_t)stand;
+    ++*count_of(sched, stand);
+    if (stand > STAND_BEGIN && job->eligible_ms == 0) {
+        job->eligible_ms = ACRE_MAX(now_ms, UINT64_C(1));
+    }
+    if (stand != STAND_LINE) {
+        tree_insert(&order_by_id, sched, &sched->aside, index);
+        if (stand == STAND_ARRAY) {
+            job->key = 0; /* by id */
+            tree_insert(&line_by_key, sched, &sched->arrays[job->array].waiting, index);
+        } else if (stand == STAND_BEGIN || stand == STAND_RETRY) {
+            timer_set(sched, stand == STAND_BEGIN ? job->begin_ms : job->not_before_ms, job->id);
+        }
+        return;
+    }
+    if (job->array != NONE) {
+        sched->arrays[job->array].open++;
+    }
+    order_enter(sched, index);
+    line_enter(sched, index);
+    class_open(sched, sched->jobs[index].class);
+}
+
+void array_leave(struct acre_sched *sched, uint32_t at) {
+    struct array *array = &sched->arrays[at];
+    ACRE_ASSERT(array->open > 0);
+    array->open--;
+    if (array->waiting.root != TREE_NONE) {
+        sched->due_arrays = acre_grow(sched->due_arrays, sched->due_array_count,
+                                      &sched->due_array_capacity, sizeof(*sched->due_arrays));
+        sched->due_arrays[sched->due_array_count++] = array->id;
+        sched->is_dirty = true;
+    }
+}
+
+void arrays_fill(struct acre_sched *sched, uint64_t now_ms) {
+    while (sched->due_array_count > 0) {
+        uint32_t at = map_get(&sched->array_of_id, sched->due_arrays[--sched->due_array_count]);
+        while (at != MAP_NONE && sched->arrays[at].waiting.root != TREE_NONE &&
+               sched->arrays[at].open < sched->arrays[at].limit) {
+            queue_again(sched, tree_first(&line_by_key, sched, &sched->arrays[at].waiting), now_ms);
+        }
+    }
+}
+
+void queue_leave(struct acre_sched *sched, uint32_t index) {
+    struct job *job = &sched->jobs[index];
+    --*count_of(sched, (enum stand)job->stand);
+    switch ((enum stand)job->stand) {
+    case STAND_LINE:
+    case STAND_PROMISED:
+        tree_remove(&order_by_key, sched, order_of(sched, job), index);
+        if (job->stand == STAND_LINE) {
+            line_leave(sched, index);
+        }
+        if (job->array != NONE) {
+            array_leave(sched, job->array);
+        }
+        break;
+    case STAND_ARRAY:
+        tree_remove(&line_by_key, sched, &sched->arrays[job->array].waiting, index);
+        tree_remove(&order_by_id, sched, &sched->aside, index);
+        break;
+    case STAND_HELD:
+    case STAND_DEPENDENCY:
+    case STAND_BEGIN:
+    case STAND_RETRY:
+        tree_remove(&order_by_id, sched, &sched->aside, index);
+        break;
+    case STAND_HOLDING:
+    case STAND_ENDED:
+    case STAND_COUNT:
+        ACRE_ASSERT(false);
+    }
+}
+
+void queue_again(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
+    queue_leave(sched, index);
+    queue_enter(sched, index, now_ms);
+}
+
+void queue_promise(struct acre_sched *sched, uint32_t index) {
+    ACRE_ASSERT(sched->jobs[index].stand == STAND_LINE);
+    line_leave(sched, index);
+    sched->jobs[index].stand = STAND_PROMISED;
+}

@@ -1,0 +1,198 @@
+/* sched.c - making and ending a scheduler, and what may be asked of it. */
+#include "sched/inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct acre_sched *acre_sched_create(const struct acre_sched_options *options) {
+    ACRE_ASSERT(options->ledger != NULL);
+    struct acre_sched *sched = acre_calloc(1, sizeof(*sched));
+    sched->ledger = options->ledger;
+    sched->policy = options->policy != NULL ? *options->policy : *acre_policy_default();
+    sched->accounts = acre_accounts_create(acre_ledger_names(options->ledger), &sched->policy);
+    sched->forecast = acre_forecast_create();
+    sched->event = options->event;
+    sched->action = options->action;
+    sched->context = options->context;
+    sched->job_free = sched->run_free = sched->edge_free = sched->array_free = NONE;
+    sched->class_free = sched->line_free = NONE;
+    struct tree *trees[] = {&sched->order, &sched->aside, &sched->holding, &sched->ends};
+    for (size_t i = 0; i < ACRE_COUNT(trees); i++) {
+        trees[i]->root = TREE_NONE;
+    }
+    for (size_t i = 0; i < ACRE_COUNT(sched->newest); i++) {
+        sched->newest[i] = NONE;
+    }
+    sched->holders =
+        acre_grow(NULL, sched->holder_count, &sched->holder_capacity, sizeof(*sched->holders));
+    for (uint32_t i = 0; i < HOLDER_FIRST_NAMED; i++) {
+        sched->holders[sched->holder_count++] = (struct holder){NONE};
+    }
+    sched->shown = acre_calloc(ACRE_JOB_DEPENDENCIES_MAX, sizeof(*sched->shown));
+    sched->wake_ms = UINT64_MAX;
+    shadow_drop(sched);
+    return sched;
+}
+
+void acre_sched_destroy(struct acre_sched *sched) {
+    if (sched == NULL) {
+        return;
+    }
+    while (sched->promise_count > 0) {
+        promise_drop(sched, sched->promises[0].job);
+    }
+    shadow_drop(sched);
+    acre_accounts_destroy(sched->accounts);
+    acre_forecast_destroy(sched->forecast);
+    map_finish(&sched->job_of_id);
+    map_finish(&sched->array_of_id);
+    map_finish(&sched->class_of_hash);
+    map_finish(&sched->line_of_pair);
+    map_finish(&sched->holder_of_name);
+    void *const arrays[] = {
+        sched->jobs,    sched->runs,     sched->edges,   sched->arrays, sched->classes,
+        sched->lines,   sched->owners,   sched->ranking, sched->parts,  sched->open_lines,
+        sched->holders, sched->promises, sched->timers,  sched->doomed, sched->due_arrays,
+        sched->idle,    sched->repeat,   sched->shown,
+    };
+    for (size_t i = 0; i < ACRE_COUNT(arrays); i++) {
+        free(arrays[i]);
+    }
+    free(sched);
+}
+
+size_t acre_sched_bytes(const struct acre_sched *sched) {
+    size_t bytes = sizeof(*sched) + acre_accounts_bytes(sched->accounts) +
+                   acre_forecast_bytes(sched->forecast);
+    const struct map *maps[] = {&sched->job_of_id, &sched->array_of_id, &sched->class_of_hash,
+                                &sched->line_of_pair, &sched->holder_of_name};
+    for (size_t i = 0; i < ACRE_COUNT(maps); i++) {
+        bytes += map_bytes(maps[i]);
+    }
+    const struct {
+        size_t count, size;
+    } arrays[] = {
+        {sched->job_capacity, sizeof(struct job)},
+        {sched->run_capacity, sizeof(struct run)},
+        {sched->edge_capacity, sizeof(struct edge)},
+        {sched->array_capacity, sizeof(struct array)},
+        {sched->class_capacity, sizeof(struct class)},
+        {sched->line_capacity, sizeof(struct line)},
+        {sched->owner_capacity, sizeof(struct owner) + sched->open_words * sizeof(uint64_t)},
+        {sched->ranking_capacity, sizeof(uint32_t)},
+        {sched->part_capacity, sizeof(struct acre_part)},
+        {sched->holder_capacity, sizeof(struct holder)},
+        {sched->promise_capacity, sizeof(struct promise)},
+        {sched->timer_capacity, sizeof(struct timer)},
+        {sched->doomed_capacity, sizeof(struct doomed)},
+        {sched->due_array_capacity, sizeof(uint64_t)},
+        {sched->idle_capacity, sizeof(uint64_t)},
+        {sched->repeat_capacity, sizeof(uint64_t)},
+        {ACRE_JOB_DEPENDENCIES_MAX, sizeof(struct acre_dependency)},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(arrays); i++) {
+        bytes += arrays[i].count * arrays[i].size;
+    }
+    for (uint32_t i = 0; i < sched->promise_count; i++) {
+        bytes += acre_outlook_bytes(sched->promises[i].outlook);
+    }
+    return bytes + (sched->shadow.outlook != NULL ? acre_outlook_bytes(sched->shadow.outlook) : 0);
+}
+
+/* Everybody in order steps out and, under the new rules, in again. */
+void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *policy,
+                           uint64_t now_ms) {
+    uint32_t count = 0;
+    uint32_t *again = acre_calloc(ACRE_MAX(sched->job_limit, 1U), sizeof(*again));
+    for (uint32_t i = 0; i < sched->job_limit; i++) {
+        const struct job *job = &sched->jobs[i];
+        if (job->id == 0 || (job->stand != STAND_LINE && job->stand != STAND_PROMISED)) {
+            continue;
+        }
+        again[count++] = i;
+        if (job->stand == STAND_PROMISED) {
+            tree_remove(&order_by_key, sched, order_of(sched, job), i);
+        } else {
+            queue_leave(sched, i);
+        }
+    }
+    for (uint32_t i = 0; i < sched->ranking_count; i++) {
+        sched->owners[sched->ranking[i]].is_ranked = false;
+    }
+    sched->ranking_count = 0;
+    sched->policy = *policy;
+    acre_accounts_set_policy(sched->accounts, policy, now_ms);
+    sched->ranked_ms = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sched->jobs[again[i]].stand == STAND_PROMISED) {
+            order_enter(sched, again[i]);
+        } else {
+            queue_enter(sched, again[i], now_ms);
+        }
+    }
+    free(again);
+    order_rank(sched, now_ms);
+    sched->preempting = (struct preempting){0};
+    acre_sched_ledger_changed(sched);
+}
+
+void acre_sched_ledger_changed(struct acre_sched *sched) {
+    sched->all_changed = true;
+    sched->is_dirty = true;
+    sched->shadow.is_stale = true;
+    acre_forecast_changed(sched->forecast);
+}
+
+void acre_sched_pause(struct acre_sched *sched, bool paused) {
+    sched->paused = paused;
+}
+
+bool acre_sched_find(const struct acre_sched *sched, uint64_t id, struct acre_job *ret_job) {
+    const struct job *job = job_find(sched, id);
+    if (job != NULL) {
+        job_show(sched, job, ret_job);
+    }
+    return job != NULL;
+}
+
+void acre_sched_drop(struct acre_sched *sched, uint64_t id) {
+    const struct job *job = job_find(sched, id);
+    if (job == NULL || job->stand != STAND_ENDED) {
+        return;
+    }
+    class_give(sched, job->class);
+    if (job->array != NONE) {
+        array_give(sched, job->array);
+    }
+    job_remove(sched, job_index(sched, job));
+}
+
+/* The cursor: which of the three in its top bits, the place in it below. */
+enum { WALK_HOLDING, WALK_ORDER, WALK_ASIDE, WALK_END, WALK_SHIFT = 62 };
+#define WALK_PLACE ((UINT64_C(1) << WALK_SHIFT) - 1)
+
+bool acre_sched_walk(const struct acre_sched *sched, uint64_t *cursor, struct acre_job *ret_job) {
+    void *trees = (void *)(uintptr_t)sched; /* only read */
+    for (uint64_t part = *cursor >> WALK_SHIFT; part < WALK_END; part++) {
+        uint64_t place = part == *cursor >> WALK_SHIFT ? *cursor & WALK_PLACE : 0;
+        const struct job *job = NULL;
+        if (part == WALK_ORDER) {
+            job = order_walk(sched, &place);
+        } else {
+            const struct tree *tree = part == WALK_HOLDING ? &sched->holding : &sched->aside;
+            uint32_t at = tree_at(&order_by_id, trees, tree, (uint32_t)place++);
+            job = at != TREE_NONE ? &sched->jobs[at] : NULL;
+        }
+        if (job != NULL) {
+            *cursor = part << WALK_SHIFT | place;
+            job_show(sched, job, ret_job);
+            return true;
+        }
+    }
+    *cursor = (uint64_t)WALK_END << WALK_SHIFT;
+    return false;
+}
+
+void acre_sched_counts(const struct acre_sched *sched, struct acre_sched_counts *ret_counts) {
+    *ret_counts = sched->counts;
+}

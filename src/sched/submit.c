@@ -1,0 +1,145 @@
+/* submit.c - what may enter the queue.
+ *
+ * Checks go from what is wrong in itself, over what could never run here, to what its owner may
+ * not have; nothing changes before all have passed. Whether the cluster could ever serve a request
+ * is asked once per class: hardware that was there does not go away, it is only drained. */
+#include "sched/inner.h"
+
+#include "ledger/reservation.h"
+
+/* Far enough that sums of a few never overflow: a hundred years. */
+#define SPAN_MAX_MS (UINT64_C(100) * 366 * 24 * 3600 * 1000)
+
+static int check_ranges(const struct acre_sched *sched, const struct acre_job_spec *spec,
+                        uint64_t now_ms, struct acre_error *err) {
+    uint64_t latest = now_ms + ACRE_MIN(SPAN_MAX_MS, UINT64_MAX - now_ms);
+    uint64_t id_max = (uint64_t)INT64_MAX; /* allocations in the ledger end there too */
+    const struct {
+        const char *field;
+        uint64_t value, min, max;
+    } ranges[] = {
+        {"id", spec->id, sched->last_id + 1, id_max},
+        {"user", spec->user, 1, UINT32_MAX},
+        {"project", spec->project, 1, UINT32_MAX},
+        {"priority", spec->priority, ACRE_PRIORITY_LOW, ACRE_PRIORITY_CRITICAL},
+        {"max_retries", spec->max_retries, 0, ACRE_JOB_RETRIES_MAX},
+        {"estimate_ms", spec->estimate_ms, 0, SPAN_MAX_MS},
+        {"limit_ms", spec->limit_ms, 0, SPAN_MAX_MS},
+        {"begin_ms", spec->begin_ms, 0, latest},
+        {"array", spec->array, 0, spec->id},
+        {"array_index", spec->array_index, 0, spec->array != 0 ? UINT32_MAX : 0},
+        {"array_limit", spec->array_limit, 0, spec->array != 0 ? ACRE_JOB_ARRAY_MAX : 0},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(ranges); i++) {
+        if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max) {
+            return acre_fail(err, ACRE_EINVALID, "%s: %llu is out of range; accepted: %llu to %llu",
+                             ranges[i].field, (unsigned long long)ranges[i].value,
+                             (unsigned long long)ranges[i].min, (unsigned long long)ranges[i].max);
+        }
+    }
+    uint32_t array = map_get(&sched->array_of_id, spec->array);
+    if (array != MAP_NONE && sched->arrays[array].members >= ACRE_JOB_ARRAY_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "array: %llu has %u members; accepted: at most %d",
+                         (unsigned long long)spec->array, sched->arrays[array].members,
+                         ACRE_JOB_ARRAY_MAX);
+    }
+    return 0;
+}
+
+static int check_reservation(const struct acre_sched *sched, const struct acre_job_spec *spec,
+                             struct acre_error *err) {
+    struct acre_reservation reservation;
+    unsigned long long id = spec->request.reservation;
+    if (id == 0) {
+        return 0;
+    }
+    if (!acre_ledger_find_reservation(sched->ledger, id, &reservation)) {
+        return acre_fail(err, ACRE_EINVALID, "reservation: there is no reservation %llu", id);
+    }
+    if (reservation.user != spec->user) {
+        return acre_fail(err, ACRE_EDENIED, "reservation: %llu is somebody else's", id);
+    }
+    if (reservation.state != ACRE_RESERVATION_PENDING &&
+        reservation.state != ACRE_RESERVATION_ACTIVE) {
+        return acre_fail(err, ACRE_EINVALID, "reservation: %llu is %s", id,
+                         acre_reservation_state_name(reservation.state));
+    }
+    return 0;
+}
+
+static int over_quota(const struct acre_quota_hit *hit, struct acre_error *err) {
+    char text[ACRE_ERROR_TEXT_MAX];
+    return acre_fail(err, ACRE_EDENIED, "%s", acre_quota_hit_show(hit, text, sizeof(text)));
+}
+
+static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *spec,
+                        struct acre_error *err) {
+    uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
+    struct acre_quota_hit hit;
+    if (!acre_accounts_may_ever(sched->accounts, account, acre_load_of_request(&spec->request),
+                                &hit) ||
+        !acre_accounts_may_queue(sched->accounts, account, 1, &hit)) {
+        return over_quota(&hit, err);
+    }
+    return 0;
+}
+
+static int check(struct acre_sched *sched, const struct acre_job_spec *spec, uint64_t now_ms,
+                 struct acre_error *err) {
+    int r = check_ranges(sched, spec, now_ms, err);
+    if (r == 0) {
+        r = depend_check(sched, spec, err);
+    }
+    if (r == 0) {
+        r = check_reservation(sched, spec, err);
+    }
+    if (r == 0 && class_find(sched, &spec->request) == MAP_NONE) {
+        r = acre_ledger_could_fit(sched->ledger, &spec->request, err);
+    }
+    return r == 0 ? check_quotas(sched, spec, err) : r;
+}
+
+/* The record of a job, as submitted; it stands nowhere yet. */
+uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
+    uint32_t class = class_take(sched, &spec->request);
+    uint32_t array = spec->array != 0 ? array_take(sched, spec->array, spec->array_limit) : NONE;
+    uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
+    owner_at(sched, account);
+    uint32_t index = job_add(sched, spec->id);
+    struct job *job = &sched->jobs[index];
+    job->class = class;
+    job->array = array;
+    job->array_index = spec->array_index;
+    job->account = account;
+    job->user = spec->user;
+    job->project = spec->project;
+    job->name = spec->name;
+    job->priority = (uint8_t)spec->priority;
+    job->estimate_ms = spec->estimate_ms;
+    job->limit_ms = spec->limit_ms;
+    job->begin_ms = spec->begin_ms;
+    job->max_retries = (uint8_t)spec->max_retries;
+    job->held = spec->held;
+    job->fixed = spec->fixed;
+    job->smaller_on_oom = spec->smaller_on_oom;
+    job->state = ACRE_JOB_QUEUED;
+    sched->last_id = ACRE_MAX(sched->last_id, spec->id);
+    depend_add(sched, index, spec);
+    return index;
+}
+
+int acre_sched_submit(struct acre_sched *sched, const struct acre_job_spec *spec, uint64_t now_ms,
+                      struct acre_error *err) {
+    int r = check(sched, spec, now_ms, err);
+    if (r < 0) {
+        return r;
+    }
+    uint32_t index = job_make(sched, spec);
+    sched->jobs[index].submitted_ms = now_ms;
+    sched->counts.jobs[ACRE_JOB_QUEUED]++;
+    acre_accounts_queue(sched->accounts, sched->jobs[index].account);
+    queue_enter(sched, index, now_ms);
+    acre_forecast_submitted(sched->forecast, spec->id);
+    tell(sched, ACRE_SCHED_SUBMITTED, now_ms, spec->id, 0);
+    return 0;
+}

@@ -1,0 +1,624 @@
+/* timeline.c - per node, segments of time with what is free in each; per kind, nodes by a bound.
+ *
+ * A node's future is a sorted array of segments; the last one has no end. Taking a place splits at
+ * its two ends and subtracts between. The earliest place on one node is one sweep: a device's run
+ * is how long it has had enough free; at the end of a segment all runs that are long enough are
+ * looked at, and when there are as many as GPUs asked for the job starts with the latest of the
+ * earliest of them.
+ *
+ * Sweeping all nodes for every job would be far too slow, so each kind keeps its nodes in heaps by
+ * a bound: before it, the node has no room for even the easiest request of that shape (so many
+ * GPUs, at least such a share, for at least so long). Room only shrinks as jobs are placed, so a
+ * bound stays true, and is moved on only when its node comes to the top. A job looks at the nodes
+ * whose bound is below the best time found: a few, however many nodes there are.
+ *
+ * Members of a gang must start together: the candidate time moves on, always by as much as is
+ * certain, until enough nodes have room at once. */
+#include "sched/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER ACRE_TIMELINE_NEVER
+enum {
+    WHOLE = 1000,
+    LOOKS_MAX = 128,  /* nodes a job looks at once it has a place */
+    GANG_STEPS = 256, /* times a gang tries; each costs a sweep of every node that could serve */
+    SHARE_SHAPES = 4, /* shares of at least 0, 1/4, 1/2, 3/4 of one device */
+    GPU_SHAPES = 8,   /* 1 ... 8 whole devices, and more */
+    CPU_SHAPE = SHARE_SHAPES + GPU_SHAPES, /* no device at all */
+    SHAPES,
+    SPANS = 8,
+    SEGMENTS_FIRST = 8,
+};
+/* A minute, and then by four: the seven spans reach from interactive work to three days. */
+static const uint64_t span_ms[SPANS] = {1,       60000,    240000,   960000,
+                                        3840000, 15360000, 61440000, 245760000};
+
+struct segment {
+    uint64_t start_ms; /* ends where the next one starts */
+    uint32_t cpu_milli, ram_mib;
+    uint16_t free_milli[]; /* by slot */
+};
+
+struct node {
+    char *segments;
+    uint32_t count, capacity;
+    uint32_t kind;
+    uint32_t stride; /* bytes of a segment */
+    uint8_t slot_count;
+};
+
+struct bound {
+    uint64_t before_ms; /* no room of this shape and span before */
+    uint32_t node;
+};
+struct heap {
+    struct bound *bounds; /* NULL: not used yet */
+    uint32_t count;
+};
+/* The nodes of one kind. */
+struct pool {
+    uint32_t *nodes;
+    uint32_t count, capacity;
+    struct heap heaps[SHAPES][SPANS];
+};
+
+struct acre_timeline {
+    uint64_t now_ms;
+    struct node *nodes;
+    uint32_t node_count, node_capacity;
+    struct pool *pools; /* by kind */
+    uint32_t pool_count;
+    struct bound *aside; /* scratch of one search */
+    uint32_t aside_capacity;
+    uint64_t searches;
+};
+
+/* What one member wants of one node. */
+struct want {
+    uint64_t slots;
+    uint32_t gpus, milli, cpu_milli, ram_mib;
+    uint64_t duration_ms;
+};
+
+struct acre_timeline *acre_timeline_create(uint64_t now_ms) {
+    struct acre_timeline *timeline = acre_calloc(1, sizeof(*timeline));
+    timeline->now_ms = now_ms;
+    return timeline;
+}
+
+void acre_timeline_destroy(struct acre_timeline *timeline) {
+    if (timeline == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < timeline->node_count; i++) {
+        free(timeline->nodes[i].segments);
+    }
+    for (uint32_t i = 0; i < timeline->pool_count; i++) {
+        for (unsigned heap = 0; heap < SHAPES * SPANS; heap++) {
+            free(timeline->pools[i].heaps[heap / SPANS][heap % SPANS].bounds);
+        }
+        free(timeline->pools[i].nodes);
+    }
+    free(timeline->nodes);
+    free(timeline->pools);
+    free(timeline->aside);
+    free(timeline);
+}
+
+size_t acre_timeline_bytes(const struct acre_timeline *timeline) {
+    size_t bytes = sizeof(*timeline) + timeline->node_capacity * sizeof(struct node) +
+                   timeline->pool_count * sizeof(struct pool) +
+                   timeline->aside_capacity * sizeof(struct bound);
+    for (uint32_t i = 0; i < timeline->node_count; i++) {
+        bytes += (size_t)timeline->nodes[i].capacity * timeline->nodes[i].stride;
+    }
+    for (uint32_t i = 0; i < timeline->pool_count; i++) {
+        const struct pool *pool = &timeline->pools[i];
+        bytes += pool->capacity * sizeof(*pool->nodes);
+        for (unsigned heap = 0; heap < SHAPES * SPANS; heap++) {
+            bytes += pool->heaps[heap / SPANS][heap % SPANS].count * sizeof(struct bound);
+        }
+    }
+    return bytes;
+}
+
+uint64_t acre_timeline_searches(const struct acre_timeline *timeline) {
+    return timeline->searches;
+}
+
+static struct segment *segment_at(const struct node *node, uint32_t index) {
+    return (struct segment *)(void *)(node->segments + (size_t)index * node->stride);
+}
+
+static uint64_t end_of(const struct node *node, uint32_t index) {
+    return index + 1 < node->count ? segment_at(node, index + 1)->start_ms : NEVER;
+}
+
+/* The segment this moment is in. */
+static uint32_t find_segment(const struct node *node, uint64_t at_ms) {
+    uint32_t low = 0, high = node->count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (segment_at(node, middle)->start_ms <= at_ms) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The index of the segment that starts at this moment, made when there is none. */
+static uint32_t split(struct node *node, uint64_t at_ms) {
+    if (at_ms == NEVER) {
+        return node->count;
+    }
+    uint32_t index = find_segment(node, at_ms);
+    if (segment_at(node, index)->start_ms >= at_ms) {
+        return index;
+    }
+    if (node->count == node->capacity) {
+        node->capacity *= 2;
+        node->segments = acre_realloc(node->segments, node->capacity, node->stride);
+    }
+    memmove(segment_at(node, index + 1), segment_at(node, index),
+            (size_t)(node->count - index) * node->stride);
+    node->count++;
+    segment_at(node, index + 1)->start_ms = at_ms;
+    return index + 1;
+}
+
+static void add_pools(struct acre_timeline *timeline, uint32_t kind) {
+    if (kind >= timeline->pool_count) {
+        timeline->pools = acre_realloc(timeline->pools, kind + 1, sizeof(*timeline->pools));
+        memset(timeline->pools + timeline->pool_count, 0,
+               (kind + 1 - timeline->pool_count) * sizeof(*timeline->pools));
+        timeline->pool_count = kind + 1;
+    }
+}
+
+uint32_t acre_timeline_add_node(struct acre_timeline *timeline, uint32_t kind,
+                                const uint16_t *free_milli, uint32_t slot_count, uint32_t cpu_milli,
+                                uint32_t ram_mib) {
+    ACRE_ASSERT(slot_count <= ACRE_TIMELINE_SLOTS_MAX);
+    if (timeline->node_count == timeline->node_capacity) {
+        timeline->node_capacity = ACRE_MAX(timeline->node_capacity * 2, 16U);
+        timeline->nodes =
+            acre_realloc(timeline->nodes, timeline->node_capacity, sizeof(*timeline->nodes));
+    }
+    add_pools(timeline, kind);
+    struct pool *pool = &timeline->pools[kind];
+    ACRE_ASSERT(timeline->searches == 0); /* heaps are filled at the first search */
+    if (pool->count == pool->capacity) {
+        pool->capacity = ACRE_MAX(pool->capacity * 2, 16U);
+        pool->nodes = acre_realloc(pool->nodes, pool->capacity, sizeof(*pool->nodes));
+    }
+    pool->nodes[pool->count++] = timeline->node_count;
+    size_t stride = sizeof(struct segment) + slot_count * sizeof(uint16_t);
+    struct node *node = &timeline->nodes[timeline->node_count];
+    *node = (struct node){.count = 1,
+                          .capacity = SEGMENTS_FIRST,
+                          .kind = kind,
+                          .stride = (uint32_t)(stride + 7) / 8 * 8,
+                          .slot_count = (uint8_t)slot_count};
+    node->segments = acre_calloc(node->capacity, node->stride);
+    struct segment *segment = segment_at(node, 0);
+    segment->cpu_milli = cpu_milli; /* start_ms 0: what began before now is held from now on */
+    segment->ram_mib = ram_mib;
+    if (slot_count > 0) {
+        memcpy(segment->free_milli, free_milli, slot_count * sizeof(*free_milli));
+    }
+    return timeline->node_count++;
+}
+
+static uint32_t less(uint32_t have, uint32_t taken) {
+    return have > taken ? have - taken : 0;
+}
+
+void acre_timeline_hold(struct acre_timeline *timeline, const struct acre_timeline_hold *hold) {
+    ACRE_ASSERT(hold->node < timeline->node_count);
+    struct node *node = &timeline->nodes[hold->node];
+    uint64_t from_ms = ACRE_MAX(hold->from_ms, timeline->now_ms);
+    if (hold->until_ms <= from_ms) {
+        return;
+    }
+    ACRE_ASSERT(node->slot_count == 64 || hold->slots >> node->slot_count == 0);
+    uint32_t first = split(node, from_ms);
+    uint32_t end = split(node, hold->until_ms);
+    for (uint32_t i = first; i < end; i++) {
+        struct segment *segment = segment_at(node, i);
+        segment->cpu_milli = less(segment->cpu_milli, hold->cpu_milli);
+        segment->ram_mib = less(segment->ram_mib, hold->ram_mib);
+        for (uint64_t left = hold->slots; left != 0; left &= left - 1) {
+            uint16_t *milli = &segment->free_milli[__builtin_ctzll(left)];
+            *milli = (uint16_t)less(*milli, hold->milli);
+        }
+    }
+}
+
+/* The `rank`-th smallest, from 1. */
+static uint64_t smallest(const uint64_t *values, uint32_t count, uint32_t rank) {
+    uint64_t low = 0; /* the answer is the smallest value with at least `rank` values up to it */
+    for (uint32_t taken = 0; taken < rank;) {
+        uint64_t next = NEVER;
+        for (uint32_t i = 0; i < count; i++) {
+            next = (taken == 0 || values[i] > low) ? ACRE_MIN(next, values[i]) : next;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            taken += values[i] == next;
+        }
+        low = next;
+        if (next == NEVER) {
+            break;
+        }
+    }
+    return low;
+}
+
+/* The earliest time from `from_ms` on at which the node serves the want for its whole duration;
+ * NEVER when that is not before `before_ms`. */
+static uint64_t earliest(struct acre_timeline *timeline, const struct node *node,
+                         const struct want *want, uint64_t from_ms, uint64_t before_ms) {
+    uint64_t runs[ACRE_TIMELINE_SLOTS_MAX]; /* since when each slot has had enough free */
+    uint8_t slots[ACRE_TIMELINE_SLOTS_MAX];
+    uint32_t count = 0;
+    for (uint64_t left = want->slots; left != 0; left &= left - 1) {
+        slots[count++] = (uint8_t)__builtin_ctzll(left);
+    }
+    uint32_t needed = ACRE_MAX(want->gpus, 1U);
+    uint32_t tracked = want->gpus > 0 ? count : 1; /* CPU and RAM only: one run, of the node */
+    if (tracked < needed) {
+        return NEVER;
+    }
+    timeline->searches++;
+    for (uint32_t k = 0; k < tracked; k++) {
+        runs[k] = from_ms;
+    }
+    for (uint32_t i = find_segment(node, from_ms); i < node->count; i++) {
+        const struct segment *segment = segment_at(node, i);
+        uint64_t end_ms = end_of(node, i);
+        bool is_short = segment->cpu_milli < want->cpu_milli || segment->ram_mib < want->ram_mib;
+        uint32_t ready = 0;
+        for (uint32_t k = 0; k < tracked; k++) {
+            if (is_short || (want->gpus > 0 && segment->free_milli[slots[k]] < want->milli)) {
+                runs[k] = end_ms;
+            }
+            ready += end_ms - runs[k] >= want->duration_ms;
+        }
+        if (ready >= needed) {
+            uint64_t start_ms = smallest(runs, tracked, needed);
+            return start_ms < before_ms ? start_ms : NEVER;
+        }
+        if (end_ms >= before_ms && smallest(runs, tracked, needed) >= before_ms) {
+            return NEVER;
+        }
+    }
+    return NEVER;
+}
+
+/* The least that is free in a window: of each slot, and of CPU and RAM. */
+static void least_free(const struct node *node, uint64_t start_ms, uint64_t duration_ms,
+                       uint16_t *ret_milli, uint32_t *ret_cpu_milli, uint32_t *ret_ram_mib) {
+    uint32_t i = find_segment(node, start_ms);
+    const struct segment *segment = segment_at(node, i);
+    memcpy(ret_milli, segment->free_milli, node->slot_count * sizeof(*ret_milli));
+    *ret_cpu_milli = segment->cpu_milli;
+    *ret_ram_mib = segment->ram_mib;
+    for (i++; i < node->count && segment_at(node, i)->start_ms - start_ms < duration_ms; i++) {
+        segment = segment_at(node, i);
+        *ret_cpu_milli = ACRE_MIN(*ret_cpu_milli, segment->cpu_milli);
+        *ret_ram_mib = ACRE_MIN(*ret_ram_mib, segment->ram_mib);
+        for (uint32_t k = 0; k < node->slot_count; k++) {
+            ret_milli[k] = ACRE_MIN(ret_milli[k], segment->free_milli[k]);
+        }
+    }
+}
+
+/* The devices of one member: those with the least to spare. 0: not enough of them. */
+static uint64_t pick(const struct want *want, const uint16_t *free_milli) {
+    uint64_t picked = 0;
+    for (uint32_t i = 0; i < want->gpus; i++) {
+        int best = -1;
+        for (uint64_t left = want->slots & ~picked; left != 0; left &= left - 1) {
+            int slot = __builtin_ctzll(left);
+            if (free_milli[slot] >= want->milli &&
+                (best < 0 || free_milli[slot] < free_milli[best])) {
+                best = slot;
+            }
+        }
+        if (best < 0) {
+            return 0;
+        }
+        picked |= UINT64_C(1) << best;
+    }
+    return picked;
+}
+
+/* Put up to `members` members on the node at this time. Returns how many found room. With `take`
+ * they keep it. */
+static uint32_t fill(struct acre_timeline *timeline, uint32_t index, const struct want *want,
+                     uint64_t start_ms, uint32_t members, bool take,
+                     struct acre_timeline_place *places) {
+    const struct node *node = &timeline->nodes[index];
+    uint16_t free_milli[ACRE_TIMELINE_SLOTS_MAX];
+    uint32_t cpu_milli, ram_mib, placed = 0;
+    least_free(node, start_ms, want->duration_ms, free_milli, &cpu_milli, &ram_mib);
+    for (; placed < members; placed++) {
+        uint64_t slots = pick(want, free_milli);
+        if ((want->gpus > 0 && slots == 0) || cpu_milli < want->cpu_milli ||
+            ram_mib < want->ram_mib) {
+            break;
+        }
+        cpu_milli -= want->cpu_milli;
+        ram_mib -= want->ram_mib;
+        for (uint64_t left = slots; left != 0; left &= left - 1) {
+            uint16_t *milli = &free_milli[__builtin_ctzll(left)];
+            *milli = (uint16_t)(*milli - want->milli);
+        }
+        if (!take) {
+            continue;
+        }
+        struct acre_timeline_hold hold = {
+            .node = index,
+            .slots = slots,
+            .milli = want->milli,
+            .cpu_milli = want->cpu_milli,
+            .ram_mib = want->ram_mib,
+            .from_ms = start_ms,
+            .until_ms = start_ms + want->duration_ms,
+        };
+        acre_timeline_hold(timeline, &hold);
+        if (places != NULL) {
+            places[placed] = (struct acre_timeline_place){index, slots};
+        }
+    }
+    return placed;
+}
+
+static struct want want_of(const struct acre_timeline_ask *ask, uint32_t kind) {
+    return (struct want){
+        .slots = ask->needs[kind].slots,
+        .gpus = ask->gpus,
+        .milli = ask->needs[kind].milli,
+        .cpu_milli = ask->cpu_milli,
+        .ram_mib = ask->ram_mib,
+        .duration_ms = ask->duration_ms,
+    };
+}
+
+/* The easiest request of a shape and span, of all devices of the node. */
+static struct want easiest(const struct node *node, uint32_t shape, uint32_t span) {
+    bool is_share = shape < SHARE_SHAPES;
+    if (shape == CPU_SHAPE) {
+        return (struct want){.duration_ms = span_ms[span]};
+    }
+    return (struct want){
+        .slots = node->slot_count == 64 ? UINT64_MAX : (UINT64_C(1) << node->slot_count) - 1,
+        .gpus = is_share ? 1 : shape - SHARE_SHAPES + 1,
+        .milli = is_share ? ACRE_MAX(shape * WHOLE / SHARE_SHAPES, 1U) : WHOLE,
+        .duration_ms = span_ms[span],
+    };
+}
+
+static uint32_t shape_of(const struct want *want) {
+    if (want->gpus == 0) {
+        return CPU_SHAPE;
+    }
+    if (want->milli == WHOLE) {
+        return SHARE_SHAPES + ACRE_MIN(want->gpus, (uint32_t)GPU_SHAPES) - 1;
+    }
+    return want->milli * SHARE_SHAPES / WHOLE;
+}
+
+static uint32_t span_of(uint64_t duration_ms) {
+    uint32_t span = 0;
+    while (span + 1 < SPANS && span_ms[span + 1] <= duration_ms) {
+        span++;
+    }
+    return span;
+}
+
+static bool is_sooner(struct bound a, struct bound b) {
+    return a.before_ms != b.before_ms ? a.before_ms < b.before_ms : a.node < b.node;
+}
+
+static void sink(struct heap *heap, uint32_t at) {
+    struct bound moved = heap->bounds[at];
+    for (uint32_t child = 2 * at + 1; child < heap->count; child = 2 * at + 1) {
+        child += child + 1 < heap->count && is_sooner(heap->bounds[child + 1], heap->bounds[child]);
+        if (!is_sooner(heap->bounds[child], moved)) {
+            break;
+        }
+        heap->bounds[at] = heap->bounds[child];
+        at = child;
+    }
+    heap->bounds[at] = moved;
+}
+
+static void push(struct heap *heap, struct bound bound) {
+    uint32_t at = heap->count++;
+    for (; at > 0 && is_sooner(bound, heap->bounds[(at - 1) / 2]); at = (at - 1) / 2) {
+        heap->bounds[at] = heap->bounds[(at - 1) / 2];
+    }
+    heap->bounds[at] = bound;
+}
+
+static struct bound pop(struct heap *heap) {
+    struct bound first = heap->bounds[0];
+    heap->bounds[0] = heap->bounds[--heap->count];
+    if (heap->count > 0) {
+        sink(heap, 0);
+    }
+    return first;
+}
+
+static struct heap *heap_of(const struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
+                            uint32_t span) {
+    struct heap *heap = &pool->heaps[shape][span];
+    if (heap->bounds == NULL) {
+        heap->bounds = acre_calloc(pool->count, sizeof(*heap->bounds));
+        for (heap->count = 0; heap->count < pool->count; heap->count++) {
+            heap->bounds[heap->count] =
+                (struct bound){timeline->now_ms, pool->nodes[heap->count]}; /* sorted: a heap */
+        }
+    }
+    return heap;
+}
+
+struct best {
+    uint64_t start_ms;
+    uint32_t node;
+};
+
+/* The best node of one kind for a single member, if it is better than `best`. */
+static void search_pool(struct acre_timeline *timeline, uint32_t kind, const struct want *want,
+                        uint64_t from_ms, struct best *best) {
+    struct pool *pool = &timeline->pools[kind];
+    uint32_t shape = shape_of(want), span = span_of(want->duration_ms);
+    struct heap *heap = heap_of(timeline, pool, shape, span);
+    if (timeline->aside_capacity < pool->count) {
+        timeline->aside_capacity = pool->count;
+        timeline->aside =
+            acre_realloc(timeline->aside, timeline->aside_capacity, sizeof(*timeline->aside));
+    }
+    uint32_t looked = 0;
+    while (heap->count > 0 && heap->bounds[0].before_ms < best->start_ms &&
+           best->start_ms > from_ms && (looked < LOOKS_MAX || best->start_ms == NEVER)) {
+        struct bound *top = &heap->bounds[0];
+        const struct node *node = &timeline->nodes[top->node];
+        struct want easy = easiest(node, shape, span);
+        uint64_t bound_ms = earliest(timeline, node, &easy, top->before_ms, NEVER);
+        if (bound_ms > top->before_ms) {
+            top->before_ms = bound_ms;
+            sink(heap, 0);
+            continue;
+        }
+        uint64_t start_ms =
+            earliest(timeline, node, want, ACRE_MAX(bound_ms, from_ms), best->start_ms);
+        if (start_ms < best->start_ms) {
+            *best = (struct best){start_ms, top->node};
+        }
+        timeline->aside[looked++] = pop(heap);
+    }
+    while (looked > 0) {
+        push(heap, timeline->aside[--looked]);
+    }
+}
+
+static bool place_one(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
+                      struct acre_timeline_place *places, uint64_t *ret_start_ms) {
+    struct best best = {.start_ms = NEVER};
+    uint64_t from_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
+    for (uint32_t kind = 0; kind < ask->kind_count && kind < timeline->pool_count; kind++) {
+        if (ask->needs[kind].serves && timeline->pools[kind].count > 0) {
+            struct want want = want_of(ask, kind);
+            search_pool(timeline, kind, &want, from_ms, &best);
+        }
+    }
+    if (best.start_ms == NEVER) {
+        return false;
+    }
+    struct want want = want_of(ask, timeline->nodes[best.node].kind);
+    uint32_t placed = fill(timeline, best.node, &want, best.start_ms, 1, true, places);
+    ACRE_ASSERT(placed == 1);
+    *ret_start_ms = best.start_ms;
+    return true;
+}
+
+/* When a node may next have more members than now, and how many at most. */
+struct chance {
+    uint64_t at_ms;
+    uint32_t members;
+};
+
+static int compare_chances(const void *left, const void *right) {
+    const struct chance *a = left, *b = right;
+    return (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms);
+}
+
+/* One step of a gang: is there room for all members at *at_ms? If not, *at_ms moves on to the first
+ * moment at which there could be. False: there never is. */
+static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
+                      struct chance *chances, uint64_t *at_ms, bool *ret_fits) {
+    uint32_t members = 0, chance_count = 0;
+    for (uint32_t i = 0; i < timeline->node_count && members < ask->replicas; i++) {
+        const struct node *node = &timeline->nodes[i];
+        if (node->kind >= ask->kind_count || !ask->needs[node->kind].serves) {
+            continue;
+        }
+        struct want want = want_of(ask, node->kind);
+        uint32_t slots = (uint32_t)__builtin_popcountll(want.slots);
+        uint32_t most = want.gpus > 0 && want.milli == WHOLE ? slots / want.gpus : ask->replicas;
+        uint32_t here = 0;
+        uint64_t next_ms = earliest(timeline, node, &want, *at_ms, NEVER);
+        if (next_ms == *at_ms) {
+            here = fill(timeline, i, &want, *at_ms, ask->replicas - members, false, NULL);
+            next_ms = end_of(node, find_segment(node, *at_ms));
+        }
+        members += here;
+        if (here < most && next_ms != NEVER) {
+            chances[chance_count++] = (struct chance){next_ms, most - here};
+        }
+    }
+    *ret_fits = members >= ask->replicas;
+    if (*ret_fits) {
+        return true;
+    }
+    qsort(chances, chance_count, sizeof(*chances), compare_chances);
+    for (uint32_t i = 0; i < chance_count; i++) {
+        members += ACRE_MIN(chances[i].members, ask->replicas - members);
+        if (members >= ask->replicas) {
+            *at_ms = chances[i].at_ms;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t horizon(const struct acre_timeline *timeline) {
+    uint64_t last_ms = timeline->now_ms;
+    for (uint32_t i = 0; i < timeline->node_count; i++) {
+        const struct node *node = &timeline->nodes[i];
+        last_ms = ACRE_MAX(last_ms, segment_at(node, node->count - 1)->start_ms);
+    }
+    return last_ms;
+}
+
+static bool place_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
+                       struct acre_timeline_place *places, uint64_t *ret_start_ms) {
+    struct chance *chances = acre_calloc(timeline->node_count, sizeof(*chances));
+    uint64_t at_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
+    bool fits = false, possible = timeline->node_count > 0;
+    for (uint32_t step = 0; possible && !fits && step < GANG_STEPS; step++) {
+        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+    }
+    if (possible && !fits) { /* late, but certain: when all that is known has ended */
+        at_ms = ACRE_MAX(at_ms, horizon(timeline));
+        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+    }
+    free(chances);
+    if (!fits) {
+        return false;
+    }
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < timeline->node_count && placed < ask->replicas; i++) {
+        uint32_t kind = timeline->nodes[i].kind;
+        if (kind < ask->kind_count && ask->needs[kind].serves) {
+            struct want want = want_of(ask, kind);
+            placed += fill(timeline, i, &want, at_ms, ask->replicas - placed, true,
+                           places != NULL ? places + placed : NULL);
+        }
+    }
+    ACRE_ASSERT(placed == ask->replicas);
+    *ret_start_ms = at_ms;
+    return true;
+}
+
+bool acre_timeline_place(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
+                         struct acre_timeline_place *places, uint64_t *ret_start_ms) {
+    ACRE_ASSERT(ask->duration_ms > 0 && ask->replicas > 0);
+    return ask->replicas == 1 ? place_one(timeline, ask, places, ret_start_ms)
+                              : place_gang(timeline, ask, places, ret_start_ms);
+}

@@ -1,0 +1,83 @@
+/* timer.c - what happens by itself at a known time: begins, back-offs, graces, idle limits.
+ *
+ * A binary heap of (time, job). Nothing is taken out when a job changes: an entry only means "look
+ * at this job then", and looking at a job that has no business is cheap. */
+#include "sched/inner.h"
+
+static void sink(struct timer *heap, uint32_t count, uint32_t at) {
+    struct timer moving = heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child + 1 < count && heap[child + 1].at_ms < heap[child].at_ms) {
+            child++;
+        }
+        if (child >= count || heap[child].at_ms >= moving.at_ms) {
+            break;
+        }
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job) {
+    sched->timers = acre_grow(sched->timers, sched->timer_count, &sched->timer_capacity,
+                              sizeof(*sched->timers));
+    uint32_t at = sched->timer_count++;
+    while (at > 0 && sched->timers[(at - 1) / 2].at_ms > at_ms) {
+        sched->timers[at] = sched->timers[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    sched->timers[at] = (struct timer){at_ms, job};
+}
+
+/* Its grace is over: SIGTERM. */
+static void stop(struct acre_sched *sched, struct job *job, uint64_t now_ms) {
+    struct run *run = job_run(sched, job);
+    if (run->stop_ms != 0 && run->stop_ms <= now_ms) {
+        run->stop_ms = 0;
+        act(sched, ACRE_ACTION_TERMINATE, job);
+    }
+}
+
+static void look_at(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
+    struct job *job = &sched->jobs[index];
+    switch ((enum stand)job->stand) {
+    case STAND_BEGIN:
+        if (job->begin_ms <= now_ms) {
+            queue_again(sched, index, now_ms);
+            tell(sched, ACRE_SCHED_CHANGED, now_ms, sched->jobs[index].id, 0); /* eligible now */
+        }
+        break;
+    case STAND_RETRY:
+        if (job->not_before_ms <= now_ms) {
+            queue_again(sched, index, now_ms);
+        }
+        break;
+    case STAND_HOLDING:
+        stop(sched, job, now_ms);
+        break;
+    case STAND_HELD:
+    case STAND_DEPENDENCY:
+    case STAND_ARRAY:
+    case STAND_LINE:
+    case STAND_PROMISED:
+    case STAND_ENDED:
+    case STAND_COUNT:
+        break;
+    }
+}
+
+void timers_run(struct acre_sched *sched, uint64_t now_ms) {
+    while (sched->timer_count > 0 && sched->timers[0].at_ms <= now_ms) {
+        uint64_t id = sched->timers[0].job;
+        sched->timers[0] = sched->timers[--sched->timer_count];
+        if (sched->timer_count > 0) {
+            sink(sched->timers, sched->timer_count, 0);
+        }
+        const struct job *job = job_find(sched, id);
+        if (job != NULL) {
+            look_at(sched, job_index(sched, job), now_ms);
+        }
+    }
+}

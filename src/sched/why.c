@@ -1,0 +1,527 @@
+/* why.c - why a job waits: a table of questions in order of precedence, the first "yes" answers.
+ *
+ * Each question looks at the state there is (the job's place, its account's quotas, the ledger's
+ * numbers for its request) and fills in the sentence, the advice and the numbers. Nothing is kept
+ * from earlier passes, so an answer is never older than the question.
+ *
+ * Enough in sum but not in one place (fragmented) is told from too little (busy) by the ledger's
+ * own numbers. Whose end makes room is found by giving back what runs in an outlook, soonest
+ * expected end first, until the request fits. */
+#include "sched/why.h"
+
+#include "core/units.h"
+#include "ledger/reservation.h"
+#include "ledger/supply.h"
+#include "sched/inner.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GIVES_MAX = 4096, WHAT_MAX = 160, SHOWN_MAX = 32 };
+
+/* One question about one job. */
+struct inquiry {
+    struct acre_sched *sched;
+    const struct job *job;
+    const struct acre_request *request;
+    struct acre_load load;
+    struct acre_supply supply;
+    uint64_t now_ms;
+    bool has_room;             /* the ledger has a place for it now */
+    struct acre_error refusal; /* else: what it says */
+    struct acre_why *why;
+};
+
+const char *acre_reason_name(enum acre_reason reason) {
+    static const char *const names[] = {
+#define X(name, text) text,
+        ACRE_REASONS(X)
+#undef X
+    };
+    ACRE_ASSERT((unsigned)reason < ACRE_COUNT(names));
+    return names[reason];
+}
+
+static void say(char *text, const char *format, ...) ACRE_PRINTF(2, 3);
+static void say(char *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, ACRE_WHY_TEXT_MAX, format, arguments);
+    va_end(arguments);
+}
+
+static void add(char *text, const char *format, ...) ACRE_PRINTF(2, 3);
+static void add(char *text, const char *format, ...) {
+    size_t length = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, ACRE_WHY_TEXT_MAX - length, format, arguments);
+    va_end(arguments);
+}
+
+static void count(struct inquiry *inquiry, uint64_t asked, uint64_t available, const char *unit) {
+    inquiry->why->asked = asked;
+    inquiry->why->available = available;
+    inquiry->why->unit = unit;
+}
+
+/* "2h5m": nobody needs the milliseconds of an hour. */
+static char *show_ms(uint64_t ms, char text[SHOWN_MAX]) {
+    uint64_t unit_ms = ms >= 3600000 ? 60000 : ms >= 1000 ? 1000 : 1;
+    return acre_format_duration((ms + unit_ms - 1) / unit_ms * unit_ms, text, SHOWN_MAX);
+}
+
+static char *show_after(const struct inquiry *inquiry, uint64_t at_ms, char text[SHOWN_MAX]) {
+    return show_ms(at_ms > inquiry->now_ms ? at_ms - inquiry->now_ms : 0, text);
+}
+
+/* "2 GPUs", "0.5 GPUs". */
+static char *show_gpus(uint64_t milli, char text[SHOWN_MAX]) {
+    if (milli % 1000 == 0) {
+        snprintf(text, SHOWN_MAX, "%" PRIu64 " GPU%s", milli / 1000, milli == 1000 ? "" : "s");
+        return text;
+    }
+    char number[24];
+    snprintf(text, SHOWN_MAX, "%s GPUs", acre_format_milli(milli, number, sizeof(number)));
+    return text;
+}
+
+/* "ask for less" is the ledger's advice behind the last semicolon of its reasons. */
+static void split_advice(struct acre_why *why, const char *reason) {
+    const char *cut = strrchr(reason, ';');
+    size_t length = cut != NULL ? (size_t)(cut - reason) : strlen(reason);
+    say(why->text, "%.*s", (int)length, reason);
+    say(why->advice, "%s", cut != NULL ? cut + 2 : "");
+}
+
+static uint64_t asked_milli(const struct inquiry *inquiry) {
+    const struct acre_request *request = inquiry->request;
+    return (uint64_t)request->replicas * request->gpus * inquiry->supply.asked_milli;
+}
+
+/* "2 GPUs of model H100 on one node", "4 x 0.5 of a GPU". */
+static char *describe(const struct inquiry *inquiry, char text[WHAT_MAX]) {
+    const struct acre_request *request = inquiry->request;
+    const struct acre_names *names = acre_ledger_names(inquiry->sched->ledger);
+    char gpus[80], share[SHOWN_MAX], model[64] = "", members[32] = "";
+    bool whole = inquiry->supply.asked_milli == 1000;
+    if (request->mib > 0 && !whole) {
+        acre_format_mib(request->mib, share, sizeof(share));
+        snprintf(gpus, sizeof(gpus), "%s of the memory of %u GPU%s", share, request->gpus,
+                 request->gpus == 1 ? "" : "s");
+    } else if (whole) {
+        show_gpus((uint64_t)request->gpus * 1000, gpus);
+    } else {
+        acre_format_milli(request->milli, share, sizeof(share));
+        snprintf(gpus, sizeof(gpus), request->gpus == 1 ? "%s of one GPU" : "%s of each of %u GPUs",
+                 share, request->gpus);
+    }
+    if (request->gpus == 0) {
+        snprintf(gpus, sizeof(gpus), "CPU and memory");
+    }
+    if (request->models[0] != 0) {
+        snprintf(model, sizeof(model), " of model %s%s", acre_names_text(names, request->models[0]),
+                 request->models[1] != 0 ? " (or others)" : "");
+    }
+    if (request->replicas > 1) {
+        snprintf(members, sizeof(members), "%u times ", request->replicas);
+    }
+    snprintf(text, WHAT_MAX, "%s%s%s%s", members, gpus, model,
+             request->gpus > 1 || request->gpus == 0 ? " on one node" : "");
+    return text;
+}
+
+/* The run whose end makes room, when the runs end as expected; 0: none, or not found in time. */
+static uint64_t find_blocker(const struct inquiry *inquiry, uint64_t *ret_end_ms) {
+    struct acre_sched *sched = inquiry->sched;
+    struct acre_outlook *outlook = acre_outlook_create(sched->ledger, inquiry->request);
+    uint64_t found = 0;
+    for (uint32_t rank = 0; outlook != NULL && found == 0 && rank < GIVES_MAX; rank++) {
+        uint32_t at = tree_at(&line_by_key, sched, &sched->ends, rank);
+        if (at == TREE_NONE) {
+            break;
+        }
+        const struct job *job = &sched->jobs[at];
+        if (acre_outlook_give(outlook, job_run(sched, job)->allocation)) {
+            found = job->id;
+            *ret_end_ms = (uint64_t)job->key;
+        }
+    }
+    acre_outlook_destroy(outlook);
+    return found;
+}
+
+/* "starts when job 41 ends (expected in 12m)", and what would start sooner. */
+static void advise(struct inquiry *inquiry) {
+    struct acre_why *why = inquiry->why;
+    uint64_t end_ms = 0;
+    char shown[SHOWN_MAX];
+    why->other = find_blocker(inquiry, &end_ms);
+    if (why->other != 0 && end_ms > inquiry->now_ms) {
+        say(why->advice, "it fits when job %" PRIu64 " ends, expected in %s", why->other,
+            show_after(inquiry, end_ms, shown));
+    } else if (why->other != 0) {
+        say(why->advice, "it fits when job %" PRIu64 " ends, which is past its estimate",
+            why->other);
+    } else {
+        say(why->advice, "it fits when enough of what runs has ended");
+    }
+    const struct acre_request *request = inquiry->request;
+    const struct acre_supply *supply = &inquiry->supply;
+    if (request->gpus > 1 && supply->most_fitting > 0 && supply->most_fitting < request->gpus) {
+        add(why->advice, ", or now with --gpus %u", supply->most_fitting);
+    } else if (request->gpus == 1 && supply->fitting == 0 && request->mib == 0 &&
+               supply->largest_milli >= 100) {
+        add(why->advice, ", or now with --gpus %s",
+            acre_format_milli(supply->largest_milli, shown, sizeof(shown)));
+    } else if (request->replicas > 1 && supply->members > 0 &&
+               supply->members < request->replicas) {
+        add(why->advice, ", or now with --nodes %" PRIu64, supply->members);
+    }
+}
+
+static bool never_fits(struct inquiry *inquiry) {
+    struct acre_error err;
+    if (acre_ledger_could_fit(inquiry->sched->ledger, inquiry->request, &err) == 0) {
+        return false;
+    }
+    split_advice(inquiry->why, err.text);
+    count(inquiry, acre_load_of_request(inquiry->request).milli,
+          (uint64_t)inquiry->supply.devices * 1000, "milli-GPU");
+    return true;
+}
+
+static void show_hit(struct inquiry *inquiry, const struct acre_quota_hit *hit) {
+    acre_quota_hit_show(hit, inquiry->why->text, ACRE_WHY_TEXT_MAX);
+    uint64_t left = hit->allowed > hit->held ? hit->allowed - hit->held : 0;
+    count(inquiry, hit->asked, left, hit->unit);
+}
+
+static bool hard_quota(struct inquiry *inquiry) {
+    struct acre_quota_hit hit;
+    if (acre_accounts_may_ever(inquiry->sched->accounts, inquiry->job->account, inquiry->load,
+                               &hit)) {
+        return false;
+    }
+    show_hit(inquiry, &hit);
+    say(inquiry->why->advice, "ask for less, or ask an administrator to raise the quota of %s",
+        hit.who);
+    return true;
+}
+
+static bool held(struct inquiry *inquiry) {
+    if (inquiry->job->stand != STAND_HELD) {
+        return false;
+    }
+    say(inquiry->why->text, "it is held");
+    say(inquiry->why->advice, "acre release %" PRIu64, inquiry->job->id);
+    return true;
+}
+
+static bool dependency(struct inquiry *inquiry) {
+    const struct acre_sched *sched = inquiry->sched;
+    if (inquiry->job->stand != STAND_DEPENDENCY || inquiry->job->needs == NONE) {
+        return false;
+    }
+    static const char *const until[] = {
+        [ACRE_DEPENDENCY_AFTER] = "has started",
+        [ACRE_DEPENDENCY_AFTER_OK] = "has completed",
+        [ACRE_DEPENDENCY_AFTER_ANY] = "has ended",
+    };
+    const struct edge *edge = &sched->edges[inquiry->job->needs];
+    const struct job *target = &sched->jobs[edge->target];
+    uint32_t open = 0;
+    for (uint32_t at = inquiry->job->needs; at != NONE; at = sched->edges[at].next_need) {
+        open++;
+    }
+    say(inquiry->why->text, "it waits until job %" PRIu64 " %s; that one is %s", target->id,
+        until[edge->kind], acre_job_state_name((enum acre_job_state)target->state));
+    if (open > 1) {
+        add(inquiry->why->text, ", and for %u more", open - 1);
+    }
+    say(inquiry->why->advice, "acre why %" PRIu64 " says more about that job", target->id);
+    inquiry->why->other = target->id;
+    count(inquiry, open, 0, "jobs");
+    return true;
+}
+
+static bool begins_later(struct inquiry *inquiry) {
+    const struct job *job = inquiry->job;
+    char shown[SHOWN_MAX];
+    if (job->stand == STAND_BEGIN) {
+        say(inquiry->why->text, "it was asked to begin in %s",
+            show_after(inquiry, job->begin_ms, shown));
+        say(inquiry->why->advice, "submit it without --begin to start sooner");
+        count(inquiry, job->begin_ms > inquiry->now_ms ? job->begin_ms - inquiry->now_ms : 0, 0,
+              "ms");
+        return true;
+    }
+    if (job->stand == STAND_RETRY) {
+        say(inquiry->why->text, "try %u of %u failed; the next one is in %s", job->retries,
+            job->max_retries + 1U, show_after(inquiry, job->not_before_ms, shown));
+        say(inquiry->why->advice, "acre logs %" PRIu64 " shows what failed", job->id);
+        count(inquiry,
+              job->not_before_ms > inquiry->now_ms ? job->not_before_ms - inquiry->now_ms : 0, 0,
+              "ms");
+        return true;
+    }
+    return false;
+}
+
+/* It draws on a reservation that is not there yet, or no more. */
+static bool own_reservation(struct inquiry *inquiry) {
+    struct acre_reservation reservation;
+    uint64_t id = inquiry->request->reservation;
+    char shown[SHOWN_MAX];
+    if (!acre_ledger_find_reservation(inquiry->sched->ledger, id, &reservation) ||
+        (reservation.state != ACRE_RESERVATION_PENDING &&
+         reservation.state != ACRE_RESERVATION_ACTIVE)) {
+        say(inquiry->why->text, "its reservation %" PRIu64 " is over", id);
+        say(inquiry->why->advice, "submit it again without, or for another reservation");
+    } else if (reservation.state == ACRE_RESERVATION_PENDING) {
+        say(inquiry->why->text, "its reservation %" PRIu64 " begins in %s", id,
+            show_after(inquiry, reservation.start_ms, shown));
+        say(inquiry->why->advice, "submit it without the reservation to start sooner");
+    } else {
+        return false;
+    }
+    inquiry->why->other = id;
+    return true;
+}
+
+/* Room that is there but reserved: what an active reservation holds, or what one that begins soon
+ * keeps from runs that would not end before. */
+static bool reserved(struct inquiry *inquiry) {
+    struct acre_ledger *ledger = inquiry->sched->ledger;
+    if (inquiry->request->reservation != 0) {
+        return own_reservation(inquiry);
+    }
+    if (inquiry->has_room || inquiry->job->stand != STAND_LINE) {
+        return false;
+    }
+    struct acre_outlook *outlook = acre_outlook_create(ledger, inquiry->request);
+    struct acre_reservation reservation, found = {0};
+    for (uint64_t id = 0;
+         outlook != NULL && found.id == 0 && acre_ledger_next_reservation(ledger, id, &reservation);
+         id = reservation.id) {
+        if (reservation.state == ACRE_RESERVATION_ACTIVE &&
+            acre_outlook_give(outlook, reservation.allocation)) {
+            found = reservation;
+        }
+    }
+    acre_outlook_destroy(outlook);
+    if (found.id == 0) {
+        return false;
+    }
+    char shown[SHOWN_MAX], what[WHAT_MAX], gpus[SHOWN_MAX];
+    say(inquiry->why->text,
+        "it asks for %s; that would fit, but %s are reserved (reservation %" PRIu64 ")",
+        describe(inquiry, what), show_gpus((uint64_t)found.device_count * found.milli, gpus),
+        found.id);
+    say(inquiry->why->advice, "the reservation ends in %s",
+        show_after(inquiry, found.end_ms, shown));
+    inquiry->why->other = found.id;
+    count(inquiry, asked_milli(inquiry), inquiry->supply.free_milli, "milli-GPU");
+    return true;
+}
+
+static bool over_quota(struct inquiry *inquiry) {
+    const struct acre_sched *sched = inquiry->sched;
+    const struct job *job = inquiry->job;
+    if (job->stand == STAND_ARRAY) {
+        const struct array *array = &sched->arrays[job->array];
+        say(inquiry->why->text,
+            "%u jobs of array %" PRIu64 " run or are next, of at most %u at once", array->open,
+            array->id, array->limit);
+        say(inquiry->why->advice, "it starts when one of them has ended");
+        inquiry->why->other = array->id;
+        count(inquiry, 1, array->limit > array->open ? array->limit - array->open : 0, "jobs");
+        return true;
+    }
+    struct acre_quota_hit hit;
+    enum acre_quota_answer answer =
+        acre_accounts_may_run(sched->accounts, job->account, inquiry->load, inquiry->now_ms, &hit);
+    if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && !inquiry->has_room)) {
+        return false;
+    }
+    show_hit(inquiry, &hit);
+    if (answer == ACRE_QUOTA_OVER_SOFT) {
+        say(inquiry->why->advice, "the quota may be passed while nobody within theirs wants room");
+    } else {
+        say(inquiry->why->advice, "it may start when jobs of %s have ended", hit.who);
+    }
+    return true;
+}
+
+/* A promised job's room is coming: neither of the next three is what it waits for. */
+static bool lacks_room(const struct inquiry *inquiry) {
+    return !inquiry->has_room && inquiry->job->stand == STAND_LINE;
+}
+
+static bool fragmented(struct inquiry *inquiry) {
+    const struct acre_request *request = inquiry->request;
+    const struct acre_supply *supply = &inquiry->supply;
+    uint64_t asked = asked_milli(inquiry);
+    bool beside = supply->most_fitting >= request->gpus && supply->members == 0; /* CPU, RAM */
+    if (!lacks_room(inquiry) || request->gpus == 0 || supply->free_milli < asked || beside) {
+        return false;
+    }
+    char what[WHAT_MAX], in_sum[SHOWN_MAX], largest[SHOWN_MAX];
+    say(inquiry->why->text, "it asks for %s; %s are free in sum, but ", describe(inquiry, what),
+        show_gpus(supply->free_milli, in_sum));
+    if (supply->fitting == 0) {
+        add(inquiry->why->text, "at most %s on one GPU (%s)",
+            acre_format_milli(supply->largest_milli, largest, sizeof(largest)), supply->largest_at);
+        count(inquiry, supply->asked_milli, supply->largest_milli, "milli-GPU");
+    } else if (supply->most_fitting < request->gpus) {
+        add(inquiry->why->text, "at most %u of them on one node (%s)", supply->most_fitting,
+            supply->most_at);
+        count(inquiry, (uint64_t)request->gpus * 1000, (uint64_t)supply->most_fitting * 1000,
+              "milli-GPU");
+    } else {
+        add(inquiry->why->text, "they take %" PRIu64 " of its %u members", supply->members,
+            request->replicas);
+        count(inquiry, request->replicas, supply->members, "members");
+    }
+    advise(inquiry);
+    return true;
+}
+
+static bool busy(struct inquiry *inquiry) {
+    const struct acre_request *request = inquiry->request;
+    const struct acre_supply *supply = &inquiry->supply;
+    if (!lacks_room(inquiry)) {
+        return false;
+    }
+    if (request->gpus == 0 || supply->most_fitting >= request->gpus || supply->devices == 0) {
+        split_advice(inquiry->why, inquiry->refusal.text); /* not GPUs: the ledger says it best */
+        count(inquiry, request->replicas, supply->members, "members");
+        advise(inquiry);
+        return true;
+    }
+    char what[WHAT_MAX], largest[SHOWN_MAX];
+    say(inquiry->why->text, "it asks for %s; ", describe(inquiry, what));
+    if (supply->free_milli == 0) {
+        add(inquiry->why->text, "all %u GPUs that could serve it are taken or drained",
+            supply->devices);
+    } else if (supply->asked_milli < 1000 || supply->fitting == 0) {
+        add(inquiry->why->text, "the most free on one GPU is %s (%s), of %u that could serve it",
+            acre_format_milli(supply->largest_milli, largest, sizeof(largest)), supply->largest_at,
+            supply->devices);
+    } else {
+        add(inquiry->why->text,
+            "%u of %u that could serve it are free, at most %u on one node (%s)", supply->fitting,
+            supply->devices, supply->most_fitting, supply->most_at);
+    }
+    count(inquiry, asked_milli(inquiry), supply->free_milli, "milli-GPU");
+    advise(inquiry);
+    return true;
+}
+
+static bool behind(struct inquiry *inquiry) {
+    const struct acre_sched *sched = inquiry->sched;
+    bool is_behind = sched->classes[inquiry->job->class].state == CLASS_BEHIND ||
+                     (!sched->policy.backfill && inquiry->why->ahead > 0);
+    if (inquiry->job->stand != STAND_LINE || !is_behind || sched->paused) {
+        return false;
+    }
+    uint64_t head = sched->shadow.head;
+    say(inquiry->why->text, "it would fit now, but %u job%s before it", inquiry->why->ahead,
+        inquiry->why->ahead == 1 ? " is" : "s are");
+    if (head != 0 && head != inquiry->job->id) {
+        add(inquiry->why->text, " and it would delay job %" PRIu64 ", which is first", head);
+        inquiry->why->other = head;
+    }
+    say(inquiry->why->advice, "%s",
+        sched->policy.backfill ? "a shorter estimate or time limit lets it pass if it ends in time"
+                               : "the policy has no backfill: jobs start in order");
+    count(inquiry, inquiry->why->ahead, 0, "jobs");
+    return true;
+}
+
+static bool preempting(struct inquiry *inquiry) {
+    if (inquiry->job->stand != STAND_PROMISED) {
+        return false;
+    }
+    const struct promise *promise = promise_of(inquiry->sched, inquiry->job->id);
+    uint32_t waiting_for = promise != NULL ? promise->waiting_for : 0;
+    say(inquiry->why->text, "%u job%s of lower priority make room for it", waiting_for,
+        waiting_for == 1 ? "" : "s");
+    say(inquiry->why->advice, "it starts when they have stopped");
+    count(inquiry, waiting_for, 0, "jobs");
+    return true;
+}
+
+static bool paused(struct inquiry *inquiry) {
+    if (!inquiry->sched->paused) {
+        return false;
+    }
+    say(inquiry->why->text, "the orchestrator is paused: nothing new is started");
+    say(inquiry->why->advice, "an operator can start it again");
+    return true;
+}
+
+static bool evaluating(struct inquiry *inquiry) {
+    say(inquiry->why->text, "it may start; the next pass decides");
+    say(inquiry->why->advice, "nothing is needed");
+    return true;
+}
+
+/* In the order of ACRE_REASONS. */
+static bool (*const questions[])(struct inquiry *inquiry) = {
+    [ACRE_REASON_NEVER_FITS] = never_fits,
+    [ACRE_REASON_HARD_QUOTA] = hard_quota,
+    [ACRE_REASON_HELD] = held,
+    [ACRE_REASON_DEPENDENCY] = dependency,
+    [ACRE_REASON_BEGINS_LATER] = begins_later,
+    [ACRE_REASON_RESERVED] = reserved,
+    [ACRE_REASON_OVER_QUOTA] = over_quota,
+    [ACRE_REASON_FRAGMENTED] = fragmented,
+    [ACRE_REASON_BUSY] = busy,
+    [ACRE_REASON_BEHIND] = behind,
+    [ACRE_REASON_PREEMPTING] = preempting,
+    [ACRE_REASON_PAUSED] = paused,
+    [ACRE_REASON_EVALUATING] = evaluating,
+};
+
+static void look_for_room(struct inquiry *inquiry) {
+    uint32_t part_count = acre_request_parts(inquiry->request);
+    struct acre_part *parts = parts_room(inquiry->sched, part_count);
+    inquiry->has_room = acre_ledger_plan(inquiry->sched->ledger, inquiry->request, inquiry->now_ms,
+                                         parts, part_count, &part_count, &inquiry->refusal) == 0;
+}
+
+int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struct acre_why *ret_why,
+                   struct acre_error *err) {
+    const struct job *job = job_find(sched, id);
+    if (job == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "job %" PRIu64 ": not in the queue", id);
+    }
+    if (job->stand >= STAND_HOLDING) {
+        return acre_fail(err, ACRE_ECONFLICT, "job %" PRIu64 " is %s: it does not wait", id,
+                         acre_job_state_name((enum acre_job_state)job->state));
+    }
+    struct acre_why why = {.unit = ""};
+    bool in_order = job->stand == STAND_LINE || job->stand == STAND_PROMISED;
+    why.ahead = in_order ? order_ahead(sched, job) : 0;
+    why.position = in_order ? why.ahead + 1 : 0;
+    struct acre_request request = job_request(sched, job, now_ms);
+    struct inquiry inquiry = {
+        .sched = sched,
+        .job = job,
+        .request = &request,
+        .load = acre_load_of_request(&request),
+        .now_ms = now_ms,
+        .supply = {.largest_at = "", .most_at = ""},
+        .why = &why,
+    };
+    acre_ledger_supply(sched->ledger, &request, &inquiry.supply, NULL);
+    look_for_room(&inquiry);
+    while (!questions[why.reason](&inquiry)) {
+        why.reason++;
+    }
+    *ret_why = why;
+    return 0;
+}
