@@ -201,23 +201,89 @@ void acre_show_audit_verdict(const struct acre_show *view, const json_t *answer)
                     acre_answer_text(answer, "text", ""));
 }
 
-void acre_show_stats(const struct acre_show *view, const json_t *answer) {
+/* "running 3, queued 5": what is not zero. */
+static void put_states(const struct acre_show *view, const json_t *answer) {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)answer, key, value) {
-        char text[ACRE_SHOW_TEXT_MAX];
-        if (json_is_object(value)) {
-            const char *inner;
-            json_t *part;
-            acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, key);
-            acre_buf_putc(view->out, '\n');
-            json_object_foreach(value, inner, part) {
-                value_text(part, text, sizeof(text));
-                acre_buf_printf(view->out, "  %-22s %s\n", inner, text);
-            }
-        } else {
-            value_text(value, text, sizeof(text));
-            acre_buf_printf(view->out, "%-24s %s\n", key, text);
+    struct acre_buf line;
+    acre_buf_init(&line, ACRE_SHOW_TEXT_MAX);
+    json_object_foreach((json_t *)acre_answer_at(answer, "jobs"), key, value) {
+        if (json_integer_value(value) > 0) {
+            acre_buf_printf(&line, "%s%s %" JSON_INTEGER_FORMAT, line.length > 0 ? ", " : "", key,
+                            json_integer_value(value));
         }
+    }
+    acre_show_fact(view, "jobs", line.length > 0 ? line.data : "none");
+    acre_buf_finish(&line);
+}
+
+static void put_waits(const struct acre_show *view, const json_t *answer) {
+    char line[ACRE_SHOW_TEXT_MAX], half[32], most[32], all[32], mean[32];
+    uint64_t known, hour;
+    double rate;
+    if (acre_answer_u64(answer, "wait_ms.mean", &known)) {
+        snprintf(line, sizeof(line), "mean %s; half within %s, 90 %% within %s, 99 %% within %s",
+                 acre_answer_span(answer, "wait_ms.mean", mean, sizeof(mean)),
+                 acre_answer_span(answer, "wait_ms.p50", half, sizeof(half)),
+                 acre_answer_span(answer, "wait_ms.p90", most, sizeof(most)),
+                 acre_answer_span(answer, "wait_ms.p99", all, sizeof(all)));
+        acre_show_fact(view, "waits", line);
+    }
+    if (acre_answer_u64(answer, "jobs_last_hour", &hour)) {
+        snprintf(line, sizeof(line), "%" PRIu64 " jobs ended in the last hour", hour);
+        acre_show_fact(view, "throughput", line);
+    }
+    if (acre_answer_number(answer, "success_rate", &rate)) {
+        snprintf(line, sizeof(line), "%.1f %% of those that ended by themselves", rate * 100);
+        acre_show_fact(view, "success", line);
+    }
+}
+
+static void put_gpus(const struct acre_show *view, const json_t *answer) {
+    static const char *const parts[] = {"total", "free", "busy", "drained"};
+    char line[ACRE_SHOW_TEXT_MAX], text[32], used[32];
+    size_t length = 0;
+    if (acre_answer_at(answer, "gpus") == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ACRE_COUNT(parts); i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "gpus.%s", parts[i]);
+        int wrote = snprintf(line + length, sizeof(line) - length, "%s %s, ",
+                             acre_answer_count(answer, path, text, sizeof(text)), parts[i]);
+        length += (size_t)ACRE_MAX(wrote, 0);
+    }
+    snprintf(line + length, sizeof(line) - length, "%s given out%s",
+             acre_answer_milli(answer, "gpus.used_milli", used, sizeof(used)),
+             acre_answer_true(answer, "simulated") ? "; SIMULATED" : "");
+    acre_show_fact(view, "GPUs", line);
+}
+
+/* "0.21 ms, at most 3.40 ms" */
+static void put_timing(const struct acre_show *view, const json_t *answer, const char *label,
+                       const char *last_path, const char *most_path) {
+    uint64_t last, most;
+    char line[96];
+    if (acre_answer_u64(answer, last_path, &last) && acre_answer_u64(answer, most_path, &most)) {
+        snprintf(line, sizeof(line), "%.2f ms the last time, at most %.2f ms", (double)last / 1000,
+                 (double)most / 1000);
+        acre_show_fact(view, label, line);
+    }
+}
+
+void acre_show_stats(const struct acre_show *view, const json_t *answer) {
+    char text[2 * ACRE_WHEN_MAX];
+    uint64_t since;
+    acre_show_fact(view, "policy", acre_answer_text(answer, "policy", NULL));
+    if (acre_answer_time(answer, "started", &since)) {
+        acre_show_fact(view, "up since", acre_when_both(since, view->now_ms, text, sizeof(text)));
+    }
+    put_gpus(view, answer);
+    put_states(view, answer);
+    put_waits(view, answer);
+    put_timing(view, answer, "decision", "scheduler.pass_last_us", "scheduler.pass_max_us");
+    put_timing(view, answer, "commit", "scheduler.commit_last_us", "scheduler.commit_max_us");
+    if (acre_answer_true(answer, "scheduler.paused")) {
+        acre_show_fact(view, "paused", "nothing new starts (POST /orchestrator/start goes on)");
     }
 }

@@ -125,17 +125,18 @@ static void put_share(struct acre_table *table, const json_t *gpu) {
     acre_table_cell(table, milli == 0 ? ACRE_COLOUR_NONE : ACRE_COLOUR_GREEN, text);
 }
 
-/* "job 3 (0.5) job 4 (0.5)": who holds it. */
+/* "job 3 ada (0.5), reservation 4 (0.5)": who holds it. */
 static void put_holders(struct acre_table *table, const json_t *gpu) {
     const json_t *holder;
     size_t i, used = 0;
     char text[ACRE_SHOW_TEXT_MAX] = "-", id[32], share[32];
     json_array_foreach(acre_answer_at(gpu, "holders"), i, holder) {
+        const char *kind = acre_answer_at(holder, "job") != NULL ? "job" : "reservation";
         const char *user = acre_answer_text(holder, "user", "");
-        int length =
-            snprintf(text + used, sizeof(text) - used, "%sjob %s%s%s (%s)", used > 0 ? ", " : "",
-                     acre_answer_count(holder, "job", id, sizeof(id)), user[0] != '\0' ? " " : "",
-                     user, acre_answer_milli(holder, "share_milli", share, sizeof(share)));
+        int length = snprintf(
+            text + used, sizeof(text) - used, "%s%s %s%s%s (%s)", used > 0 ? ", " : "", kind,
+            acre_answer_count(holder, kind, id, sizeof(id)), user[0] != '\0' ? " " : "", user,
+            acre_answer_milli(holder, "share_milli", share, sizeof(share)));
         used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), sizeof(text) - 1);
     }
     acre_show_cell(table, text);

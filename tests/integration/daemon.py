@@ -1,4 +1,4 @@
-"""A real daemon for a test: on a state directory of its own, with simulated devices, stopped by pid."""
+"""A real daemon for a test: its own state directory, simulated devices, stopped by pid."""
 import json
 import os
 import shutil
@@ -22,6 +22,10 @@ class Daemon:
         self.socket = os.path.join(self.folder, "acre.sock")
         self.options = ["--state", os.path.join(self.folder, "state"), "--socket", self.socket,
                         "--sim", sim, *options]
+        if "--listen" not in options:
+            self.options += ["--listen", "none"]
+        if os.getuid() == 0:
+            self.options += ["--allow-root"]  # or nothing would start
         self.log = open(os.path.join(self.folder, "serve.log"), "w+", encoding="utf-8")
         self.child = None
 
@@ -65,7 +69,8 @@ class Daemon:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, *arguments, **changes):
-        return program.run(*arguments, **{"ACRE_SERVER": self.socket, "ACRE_TOKEN": None, **changes})
+        return program.run(*arguments, **{"ACRE_SERVER": self.socket, "ACRE_TOKEN": None,
+                                          **changes})
 
     def on_terminal(self, *arguments, **options):
         return program.on_terminal(*arguments, ACRE_SERVER=self.socket, ACRE_TOKEN=None, **options)

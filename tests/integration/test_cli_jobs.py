@@ -1,6 +1,6 @@
 """Jobs from the command line: submit, run, queue, show, why, logs, cancel, hold, release, priority.
 
-Against the real daemon and real processes; the GPUs are simulated (JOB-1 ... JOB-6, POL-9, UI-2)."""
+The real daemon and real processes; the GPUs are simulated (JOB-1 ... JOB-6, POL-9, UI-2)."""
 import os
 import re
 import signal
@@ -277,8 +277,8 @@ class Logs(daemon.TestCase):
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "out\n", "err\n"))
         result = self.daemon.run("logs", "--stream", "stderr", number)
         self.assertEqual((result.stdout, result.stderr), ("err\n", ""))
-        self.assertEqual(self.daemon.run("logs", "--stream", "stdout", "--tail", "2", number).stdout,
-                         "t\n")
+        result = self.daemon.run("logs", "--stream", "stdout", "--tail", "2", number)
+        self.assertEqual(result.stdout, "t\n")
 
     def test_following_ends_with_the_job(self):
         number = self.daemon.submit("--", "sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done")

@@ -199,6 +199,116 @@ static void words_for_parts_of_a_job(void) {
     }
 }
 
+/* Everything else there is to show: function, canned answer, what is seen. */
+static const struct {
+    acre_show_function *function;
+    const char *json, *expect;
+} answers[] = {
+    {acre_show_nodes,
+     "{\"nodes\":[{\"name\":\"gpu-a\",\"simulated\":true,\"gpus\":8,\"free_milli\":3500,"
+     "\"cpu_milli\":64000,\"cpu_free_milli\":60000,\"ram_mib\":524288,\"ram_free_mib\":1024,"
+     "\"jobs\":3,\"drained\":false,\"labels\":[\"a=1\",\"b=2\"]},"
+     "{\"name\":\"gpu-b\",\"gpus\":8,\"free_milli\":0,\"drained\":true,"
+     "\"reason\":\"new fan\",\"cpu_milli\":4000,\"ram_mib\":2048}]}",
+     "NODE   STATE    GPUS FREE  CPUS FREE          RAM FREE  JOBS  LABELS   NOTE       "
+     "REASON\n"
+     "gpu-a  ok        3.5 of 8   60 of 64  1 GiB of 512 GiB     3  a=1,b=2  SIMULATED  -\n"
+     "gpu-b  drained     0 of 8          4             2 GiB     -  -        -          new "
+     "fan\n"},
+    {acre_show_nodes, "{\"nodes\":[]}", "No node.\n"},
+    {acre_show_gpus_table,
+     "{\"gpus\":[{\"id\":\"GPU-1\",\"node\":\"a\",\"model\":\"H200\",\"free_milli\":400,"
+     "\"free_mib\":1024,\"utilization_pct\":7,\"simulated\":false,\"holders\":[{\"job\":3,"
+     "\"user\":\"ada\",\"share_milli\":500},{\"reservation\":4,\"share_milli\":100}]},"
+     "{\"id\":\"GPU-2\",\"state\":\"lost\"}]}",
+     "NODE  GPU    MODEL  STATE  SHARE                  MEMORY FREE  USE  HELD BY"
+     "                               NOTE  REASON\n"
+     "a     GPU-1  H200   ok     [######....] 0.4 free        1 GiB  7 %  job 3 ada (0.5), "
+     "reservation 4 (0.1)  -     -\n"
+     "-     GPU-2  -      lost   -                                -    -  -"
+     "                                     -     -\n"},
+    {acre_show_gpus_table, "{\"gpus\":[]}",
+     "No GPU. 'acre doctor' on the daemon's machine says why.\n"},
+    {acre_show_reservations,
+     "{\"reservations\":[{\"id\":1,\"user\":\"ada\",\"state\":\"pending\","
+     "\"share_milli\":500,\"start\":\"2026-11-15T04:30:00.000Z\","
+     "\"end\":\"2026-11-15T12:30:00.000Z\",\"devices\":[\"x\",\"y\"]}]}",
+     "ID  USER  STATE    GPUS  SHARE  FROM      UNTIL      DEVICES\n"
+     " 1  ada   pending     2    0.5  in 2h00m  in 10h00m  x,y\n"},
+    {acre_show_reservation,
+     "{\"reservation\":{\"id\":1,\"state\":\"pending\","
+     "\"start\":\"2026-11-15T04:30:00.000Z\",\"end\":\"2026-11-15T12:30:00.000Z\","
+     "\"devices\":[\"x\",\"y\"]}}",
+     "reservation 1 pending: 2 GPUs from 04:30:00 (in 2h00m) until 12:30:00 (in 10h00m)\n"},
+    {acre_show_policy,
+     "{\"policy\":\"fcfs\",\"backfill\":true,\"half_life\":\"7d\","
+     "\"quotas\":[{},{}],\"idle_below\":0.05,\"x\":null}",
+     "policy               fcfs\n"
+     "backfill             true\n"
+     "half_life            7d\n"
+     "quotas               2 rows\n"
+     "idle_below           0.05\n"
+     "x                    -\n"},
+    {acre_show_quotas,
+     "{\"quotas\":[{\"who\":\"user:*\",\"gpus\":4,\"memory\":\"160GiB\",\"running\":0,"
+     "\"soft\":true}]}",
+     "WHO     GPUS  GPU MEMORY  RUNNING  QUEUED  GPU HOURS  KIND\n"
+     "user:*     4      160GiB        -       -          -  soft\n"},
+    {acre_show_usage,
+     "{\"accounts\":[{\"project\":\"p\",\"user\":\"ada\",\"gpu_hours\":1.25,"
+     "\"share\":0.5,\"used\":0.75,\"factor\":0.25,\"held_milli\":500,\"running\":1,"
+     "\"queued\":0},{}]}",
+     "PROJECT  USER  GPU HOURS    USED   SHARE  FACTOR  GPUS NOW  RUNNING  QUEUED\n"
+     "p        ada         1.2  75.0 %  50.0 %   0.250       0.5        1       0\n"
+     "-        -             -       -       -       -         -        -       -\n"},
+    {acre_show_tokens,
+     "{\"tokens\":[{\"id\":1,\"user\":\"ada\",\"role\":\"user\",\"note\":\"n\","
+     "\"created\":\"2026-11-15T02:00:00.000Z\",\"expires\":\"2026-11-15T02:20:00.000Z\"},"
+     "{\"id\":2,\"revoked\":\"2026-11-15T02:20:00.000Z\"},{\"id\":3}]}",
+     "ID  USER  PROJECT  ROLE  CREATED  EXPIRES  STATE    NOTE\n"
+     " 1  ada   -        user  30m ago  10m ago  expired  n\n"
+     " 2  -     -        -     -        -        revoked  -\n"
+     " 3  -     -        -     -        -        good     -\n"},
+    {acre_show_token, "{\"token\":{\"id\":2},\"secret\":\"acre_2_x\"}", "acre_2_x\n"},
+    {acre_show_audit,
+     "{\"audit\":[{\"seq\":7,\"at\":\"2026-11-15T02:29:00.000Z\",\"actor\":\"user:ada\","
+     "\"origin\":\"unix:1000\",\"action\":\"job submitted\",\"target\":\"job:42\","
+     "\"result\":\"ok\",\"detail\":\"\"}]}",
+     "SEQ  TIME      WHO       FROM       WHAT           TARGET  RESULT  DETAIL\n"
+     "  7  02:29:00  user:ada  unix:1000  job submitted  job:42  ok      -\n"},
+    {acre_show_audit_verdict, "{\"ok\":true,\"count\":12,\"text\":\"\"}",
+     "unchanged: 12 records checked\n"},
+    {acre_show_audit_verdict, "{\"ok\":false,\"count\":12,\"text\":\"record 9\"}",
+     "CHANGED: 12 records checked; record 9\n"},
+    {acre_show_stats,
+     "{\"policy\":\"fcfs\",\"started\":\"2026-11-15T02:00:00.000Z\",\"simulated\":true,"
+     "\"jobs\":{\"queued\":0,\"running\":3,\"completed\":9},\"wait_ms\":{\"mean\":1000,"
+     "\"p50\":500,\"p90\":2000,\"p99\":61000},\"jobs_last_hour\":9,\"success_rate\":0.75,"
+     "\"gpus\":{\"total\":16,\"free\":12,\"busy\":4,\"drained\":0,\"used_milli\":3500},"
+     "\"scheduler\":{\"pass_last_us\":210,\"pass_max_us\":3400,\"paused\":true}}",
+     "  policy     fcfs\n"
+     "  up since   02:00:00 (30m ago)\n"
+     "  GPUs       16 total, 12 free, 4 busy, 0 drained, 3.5 given out; SIMULATED\n"
+     "  jobs       running 3, completed 9\n"
+     "  waits      mean 1s; half within 0s, 90 % within 2s, 99 % within 1m01s\n"
+     "  throughput 9 jobs ended in the last hour\n"
+     "  success    75.0 % of those that ended by themselves\n"
+     "  decision   0.21 ms the last time, at most 3.40 ms\n"
+     "  paused     nothing new starts (POST /orchestrator/start goes on)\n"},
+    {acre_show_stats, "{}", "  jobs       none\n"},
+    {acre_show_node_names, "{\"nodes\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a\nb\n"},
+    {acre_show_gpu_ids, "{\"gpus\":[{\"id\":\"GPU-1\"}]}", "GPU-1\n"},
+};
+
+static void every_other_answer_has_its_view(void) {
+    for (size_t i = 0; i < ACRE_COUNT(answers); i++) {
+        struct acre_buf out;
+        show(&out, answers[i].function, 0, answers[i].json);
+        CHECK_STR(out.data, answers[i].expect);
+        acre_buf_finish(&out);
+    }
+}
+
 static void a_bar_shows_any_use(void) {
     static const struct {
         uint64_t used;
@@ -215,9 +325,13 @@ static void a_bar_shows_any_use(void) {
 #define TEST(name)                                                                                 \
     { #name, name, 0 }
 static const struct acre_test tests[] = {
-    TEST(the_queue_fits_80_columns), TEST(pipes_get_all_columns),
-    TEST(a_page_has_every_fact),     TEST(why_is_one_paragraph_with_numbers_and_a_time),
-    TEST(quiet_is_ids_alone),        TEST(words_for_parts_of_a_job),
+    TEST(the_queue_fits_80_columns),
+    TEST(pipes_get_all_columns),
+    TEST(a_page_has_every_fact),
+    TEST(why_is_one_paragraph_with_numbers_and_a_time),
+    TEST(quiet_is_ids_alone),
+    TEST(words_for_parts_of_a_job),
+    TEST(every_other_answer_has_its_view),
     TEST(a_bar_shows_any_use),
 };
 
