@@ -13,6 +13,7 @@ const struct acre_command acre_command_shim = {
     .name = "shim",
     .summary = "supervise jobs (internal: started by the daemon)",
     .usage = "acre shim",
+    .hidden = true,
     .details = "The daemon starts this beside its jobs; there is no use for it by hand.\n",
     .run = run,
 };
