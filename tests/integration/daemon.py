@@ -22,8 +22,6 @@ class Daemon:
         self.socket = os.path.join(self.folder, "acre.sock")
         self.options = ["--state", os.path.join(self.folder, "state"), "--socket", self.socket,
                         "--sim", sim, *options]
-        if os.geteuid() == 0:  # root's jobs are not started unless that is wanted
-            self.options.append("--allow-root")
         if "--listen" not in options:
             self.options += ["--listen", "none"]
         if os.getuid() == 0:
