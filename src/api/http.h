@@ -1,16 +1,18 @@
-/* http.h - an HTTP/1.1 server on the loop: libmicrohttpd polled from libuv, with guards of our own.
+/* http.h - an HTTP/1.1 server on the loop, with a strict parser of our own (docs/design/004).
  *
  * Loop thread only. It parses, limits and frames; it knows no route and no user. Listens on a unix
  * socket (peer credentials known) and on TCP, with TLS when given a certificate.
  *
- * Guards: Content-Length together with Transfer-Encoding, repeated or odd Content-Length, unknown
- * transfer codings, blanks before a colon, NUL or other control characters in a header: 400 and the
- * connection is closed. Bodies over `body_max`: 413. Headers over 16 KiB: 431. A request that is
- * not complete within `request_timeout_ms` is cut, however slowly it drips; an answer that is not
- * taken within `answer_timeout_ms` too. More than `connections_max`: closed at accept.
+ * Refused with 400 and a closed connection: Content-Length together with Transfer-Encoding, a
+ * repeated or odd Content-Length, unknown transfer codings, blanks before a colon, folded lines,
+ * bare CR or LF, NUL or other control characters, no Host or two. Bodies over `body_max`: 413
+ * before they are read. Headers over 16 KiB: 431. A request that is not complete within
+ * `request_timeout_ms` is cut, however slowly it drips; an answer that is taken at less than
+ * 16 KiB/s over `answer_timeout_ms` too. More than `connections_max`: closed at accept.
  *
  * An exchange is answered once, at any later time; when the client has gone meanwhile the answer is
- * dropped. An exchange is good until its answer is given (or its stream ended). */
+ * dropped. An exchange and its request are good until its answer is given (or its stream ended),
+ * even after acre_http_stop. */
 #ifndef ACRE_API_HTTP_H
 #define ACRE_API_HTTP_H
 
@@ -29,9 +31,12 @@ struct acre_http_peer {
     char address[64]; /* "127.0.0.1" or "unix:1000" */
 };
 
+/* An encoded slash in a path: part of a name, not a separator. (No other control gets here.) */
+#define ACRE_HTTP_SLASH '\x1f'
+
 struct acre_http_request {
     const char *method;
-    const char *path; /* decoded once, "/queue/42"; no "..", no NUL, no encoded slash */
+    const char *path; /* decoded once, "/queue/42"; no "..", no NUL; see ACRE_HTTP_SLASH */
     struct acre_str body;
     const struct acre_http_peer *peer;
     struct acre_arena *arena; /* lives as long as the exchange */
@@ -61,7 +66,7 @@ uint16_t acre_http_port(const struct acre_http *http); /* 0: no TCP */
  * after `timeout_ms`. */
 void acre_http_drain(struct acre_http *http, uint64_t timeout_ms, acre_loop_function *done,
                      void *context);
-void acre_http_stop(struct acre_http *http); /* at once; NULL is fine */
+void acre_http_stop(struct acre_http *http); /* at once; not in a handler; NULL is fine */
 
 /* NULL when absent. Names of headers in any case. A query key given twice: the first. */
 const char *acre_http_header(struct acre_exchange *exchange, const char *name);
@@ -77,11 +82,15 @@ void acre_http_answer(struct acre_exchange *exchange, int status, const char *co
                       struct acre_buf *body);
 
 /* A stream (server-sent events, followed logs): chunks as they come. `closed` is called once when
- * the client has gone or is too slow (more than 1 MiB waiting), or after end. */
+ * the client has gone or is too slow (more than 1 MiB waiting), or some time after end; never from
+ * within these functions, but from acre_http_stop. Until then sending is harmless; after it, and
+ * after end, the exchange is not touched any more. */
 void acre_http_stream(struct acre_exchange *exchange, int status, const char *content_type,
                       acre_loop_function *closed, void *context);
 void acre_http_send(struct acre_exchange *exchange, struct acre_str bytes);
 void acre_http_end(struct acre_exchange *exchange);
+/* Bytes of a stream that the client has not taken yet: for whoever has more than it can take. */
+size_t acre_http_waiting(const struct acre_exchange *exchange);
 
 struct acre_http_counts {
     uint64_t requests, refused, timed_out;

@@ -4,6 +4,7 @@
  * read for every picture; simulated nodes are opened one after the other for each, so that a
  * file of 100,000 nodes needs the memory of one. */
 #include "cli/cli.h"
+#include "cli/cluster.h"
 #include "cli/term.h"
 #include "core/clock.h"
 #include "core/loop.h"
@@ -27,7 +28,8 @@ enum {
 };
 
 struct options {
-    bool json;
+    struct acre_common common;
+    bool cluster;
     bool watch;
     bool processes;
     uint64_t interval_ms;
@@ -287,19 +289,19 @@ static void draw_json(struct view *view, struct acre_buf *out) {
     acre_buf_putc(out, '\n');
 }
 
-/* In place on a terminal: home, each line cleared to its end, the rest of the screen cleared;
- * lines past the last are left off, since they would scroll. */
-static void place_on_screen(const struct view *view, const struct acre_buf *from,
-                            struct acre_buf *to) {
-    struct acre_split lines = acre_split_begin((struct acre_str){from->data, from->length}, '\n');
-    struct acre_str line;
-    uint32_t room = view->term.height > 1 ? view->term.height - 1 : UINT32_MAX;
-    acre_buf_puts(to, view->drawn == 0 ? "\033[H\033[2J" : "\033[H");
-    for (uint32_t n = 0; n < room && acre_split_next(&lines, &line); n++) {
-        acre_buf_append(to, line.data, line.length);
-        acre_buf_puts(to, "\033[K\n");
+static void visit_ids(void *context, const struct acre_device_options *where,
+                      const struct acre_node_info *node, const struct acre_devices *devices,
+                      const struct acre_device_reading *readings) {
+    (void)where;
+    (void)node;
+    (void)readings;
+    for (uint32_t i = 0; i < acre_devices_count(devices); i++) {
+        acre_buf_printf(context, "%s\n", acre_devices_info(devices, i)->id);
     }
-    acre_buf_puts(to, "\033[J");
+}
+
+static void draw_ids(struct view *view, struct acre_buf *out) {
+    visit_nodes(view, visit_ids, out);
 }
 
 static void draw(void *context) {
@@ -309,10 +311,11 @@ static void draw(void *context) {
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     acre_buf_init(&screen, OUTPUT_MAX_BYTES);
     view->term = acre_term_detect(STDOUT_FILENO); /* the window may have changed */
-    bool in_place = view->options->watch && view->term.is_terminal && !view->options->json;
-    (view->options->json ? draw_json : draw_table)(view, &out);
+    bool quiet = view->options->common.quiet, json = view->options->common.json;
+    bool in_place = view->options->watch && view->term.is_terminal && !json && !quiet;
+    (json ? draw_json : quiet ? draw_ids : draw_table)(view, &out);
     if (in_place) {
-        place_on_screen(view, &out, &screen);
+        acre_term_redraw(&view->term, &out, view->drawn == 0, &screen);
     }
     if (view->result == 0) {
         view->result = acre_cli_write(in_place ? &screen : &out);
@@ -354,6 +357,9 @@ static int run(int argument_count, char **arguments, void *target) {
     (void)arguments;
     struct view view = {.options = target, .clock = acre_clock_real()};
     struct acre_error err = {0};
+    if (view.options->cluster || view.options->common.server != NULL) {
+        return acre_cluster_gpus(&view.options->common);
+    }
     if (view.options->sim != NULL) {
         if (acre_sim_load(view.options->sim, &view.cluster, &err) < 0) {
             return acre_cli_fail(&err);
@@ -379,7 +385,11 @@ static int run(int argument_count, char **arguments, void *target) {
 
 #define AT(field) offsetof(struct options, field)
 static const struct acre_opt rows[] = {
-    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
+    {.name = "cluster",
+     .letter = 'c',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(cluster),
+     .help = "those of the daemon's cluster, with who holds them (so too with --server)"},
     {.name = "watch",
      .letter = 'w',
      .kind = ACRE_OPT_FLAG,
@@ -422,11 +432,14 @@ const struct acre_command acre_command_gpus = {
         "out. Devices with the same ISLAND are joined by fast links.\n"
         "\n"
         "Examples:\n"
+        "  acre gpus --cluster\n"
         "  acre gpus --watch --interval 500ms\n"
         "  acre gpus --json | jq '.nodes[].devices[].live.memory_free_mib'\n"
         "  acre gpus --sim examples/two-nodes.acre",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
+    .shared = acre_common_rows,
+    .shared_count = ACRE_COMMON_ROWS,
     .run = run,
     .options_size = sizeof(struct options),
     .defaults = &defaults,

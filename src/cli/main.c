@@ -31,15 +31,42 @@ static const struct acre_command command_version = {
     .run = run_version,
 };
 
+/* clang-format off */
 static const struct acre_command *const commands[] = {
-    &acre_command_gpus,
-    &acre_command_doctor,
-    &acre_command_simulate_packing,
-    &acre_command_simulate_faults,
-    &acre_command_simulate_replay,
-    &command_version,
-    &command_help,
+    &acre_command_submit, &acre_command_run, &acre_command_queue, &acre_command_show,
+    &acre_command_why, &acre_command_logs, &acre_command_cancel, &acre_command_hold,
+    &acre_command_release, &acre_command_priority,
+
+    &acre_command_nodes, &acre_command_gpus, &acre_command_drain, &acre_command_undrain,
+    &acre_command_reserve, &acre_command_reserve_list, &acre_command_reserve_cancel,
+
+    &acre_command_policy_show, &acre_command_policy_set, &acre_command_quota_list,
+    &acre_command_quota_set, &acre_command_quota_remove, &acre_command_usage, &acre_command_stats,
+    &acre_command_token_list, &acre_command_token_create, &acre_command_token_revoke,
+    &acre_command_audit,
+
+    &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
+    &acre_command_simulate_replay, &acre_command_simulate_faults,
+    &acre_command_completion, &acre_command_man, &command_version, &command_help,
+    &acre_command_shim, &acre_command_complete,
 };
+
+/* What --help says before these. */
+static const struct {
+    const struct acre_command *first;
+    const char *heading;
+} headings[] = {
+    {&acre_command_submit, "Jobs"},
+    {&acre_command_nodes, "The cluster"},
+    {&acre_command_policy_show, "Rules, accounts, records"},
+    {&acre_command_serve, "This machine"},
+};
+/* clang-format on */
+
+const struct acre_command *const *acre_cli_commands(size_t *ret_count) {
+    *ret_count = ACRE_COUNT(commands);
+    return commands;
+}
 
 int acre_cli_fail(const struct acre_error *err) {
     fprintf(stderr, "acre: %s\n", err->text);
@@ -70,17 +97,28 @@ int acre_cli_write(const struct acre_buf *out) {
     return 0;
 }
 
+static void list_commands(struct acre_buf *out) {
+    acre_buf_puts(out, "Acre shares a GPU cluster: by the job, by the fraction, by the grain.\n\n"
+                       "Usage: acre COMMAND [options]\n");
+    for (size_t i = 0; i < ACRE_COUNT(commands); i++) {
+        for (size_t h = 0; h < ACRE_COUNT(headings); h++) {
+            if (headings[h].first == commands[i]) {
+                acre_buf_printf(out, "\n%s:\n", headings[h].heading);
+            }
+        }
+        if (!commands[i]->hidden) {
+            acre_buf_printf(out, "  %-18s %s\n", commands[i]->name, commands[i]->summary);
+        }
+    }
+}
+
 static int print_help(const struct acre_command *command) {
     struct acre_buf out;
     acre_buf_init(&out, HELP_MAX_BYTES);
     if (command != NULL) {
         acre_opt_help(command, &out);
     } else {
-        acre_buf_puts(&out, "Acre shares a GPU cluster: by the job, by the fraction, by the "
-                            "grain.\n\nUsage: acre COMMAND [options]\n\nCommands:\n");
-        for (size_t i = 0; i < ACRE_COUNT(commands); i++) {
-            acre_buf_printf(&out, "  %-18s %s\n", commands[i]->name, commands[i]->summary);
-        }
+        list_commands(&out);
         acre_buf_puts(&out, "\n'acre COMMAND --help' explains a command.\n");
     }
     int r = acre_cli_write(&out);
@@ -95,8 +133,7 @@ static int run_help(int argument_count, char **arguments, void *options) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command =
-        acre_command_find(commands, ACRE_COUNT(commands), argument_count, arguments, &words, &err);
+    const struct acre_command *command = acre_cli_find(argument_count, arguments, &words, &err);
     return command != NULL ? print_help(command) : acre_cli_fail(&err);
 }
 
@@ -131,6 +168,20 @@ static int run(const struct acre_command *command, int argc, char **argv) {
     return r;
 }
 
+const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
+                                         struct acre_error *err) {
+    static const char *const verbs[] = {"list", "show"};
+    const struct acre_command *command =
+        acre_command_find(commands, ACRE_COUNT(commands), argc, argv, ret_words, err);
+    bool alone = argc == 1 || (argc > 1 && argv[1][0] == '-');
+    for (size_t i = 0; command == NULL && alone && i < ACRE_COUNT(verbs); i++) {
+        char *both[] = {argv[0], (char *)(uintptr_t)verbs[i]};
+        command = acre_command_find(commands, ACRE_COUNT(commands), 2, both, ret_words, NULL);
+        *ret_words = 1;
+    }
+    return command;
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* writes answer EPIPE instead */
     static const struct {
@@ -149,8 +200,7 @@ int main(int argc, char **argv) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command =
-        acre_command_find(commands, ACRE_COUNT(commands), argc - 1, argv + 1, &words, &err);
+    const struct acre_command *command = acre_cli_find(argc - 1, argv + 1, &words, &err);
     if (command == NULL) {
         return acre_cli_fail(&err);
     }

@@ -91,6 +91,20 @@ void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t
     acre_buf_putc(out, '\n');
 }
 
+void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, bool is_first,
+                      struct acre_buf *out) {
+    struct acre_split lines =
+        acre_split_begin((struct acre_str){picture->data, picture->length}, '\n');
+    struct acre_str line;
+    uint32_t room = term->height > 1 ? term->height - 1 : UINT32_MAX;
+    acre_buf_puts(out, is_first ? "\033[H\033[2J" : "\033[H");
+    for (uint32_t n = 0; n < room && acre_split_next(&lines, &line); n++) {
+        acre_buf_append(out, line.data, line.length);
+        acre_buf_puts(out, "\033[K\n");
+    }
+    acre_buf_puts(out, "\033[J");
+}
+
 struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {
     ACRE_ASSERT(count > 0 && count <= COLUMNS_MAX);
     struct acre_table *table = acre_calloc(1, sizeof(*table));
@@ -204,12 +218,14 @@ static void shrink(const struct acre_table *table, struct layout *layout, uint32
     }
 }
 
-/* Give columns that were cut the room that dropping others made. */
+/* Give columns that were cut the room that dropping others made; sentences first. */
 static void relax(const struct acre_table *table, struct layout *layout,
                   const struct layout *natural, uint32_t width) {
-    for (uint32_t c = 0; c < table->count; c++) {
+    for (uint32_t i = 0; i < 2 * table->count; i++) {
+        uint32_t c = i % table->count;
         uint32_t total = total_width(table, layout);
-        if (layout->shown[c] && total < width) {
+        bool turn = i >= table->count || table->columns[c].cut_end;
+        if (layout->shown[c] && total < width && turn) {
             layout->width[c] += ACRE_MIN(natural->width[c] - layout->width[c], width - total);
         }
     }
@@ -240,13 +256,13 @@ static size_t prefix_bytes(const char *text, uint32_t count) {
     return at;
 }
 
-static const char *cut(const char *text, uint32_t width, char *out, size_t size) {
+static const char *cut(const char *text, uint32_t width, bool at_end, char *out, size_t size) {
     uint32_t length = characters(text);
     if (length <= width) {
         return text;
     }
     uint32_t kept = width > 2 ? width - 2 : 0;
-    uint32_t tail = kept / 3;
+    uint32_t tail = at_end ? 0 : kept / 3;
     snprintf(out, size, "%.*s..%s", (int)prefix_bytes(text, kept - tail), text,
              text + prefix_bytes(text, length - tail));
     return out;
@@ -267,7 +283,8 @@ static void print_row(const struct acre_table *table, const struct layout *layou
         char room[512];
         struct cell cell =
             cells != NULL ? cells[c] : (struct cell){table->columns[c].heading, ACRE_COLOUR_BOLD};
-        const char *text = cut(cell.text, layout->width[c], room, sizeof(room));
+        const char *text =
+            cut(cell.text, layout->width[c], table->columns[c].cut_end, room, sizeof(room));
         int pad = (int)(layout->width[c] - ACRE_MIN(characters(text), layout->width[c]));
         bool right = table->columns[c].right;
         acre_buf_printf(out, "%s%*s", first ? "" : "  ", right ? pad : 0, "");

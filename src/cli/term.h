@@ -32,11 +32,17 @@ void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre
 void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
                     const char *text);
 
+/* `picture` as bytes that redraw the terminal in place: home, each line cleared to its end, the
+ * rest of the screen cleared. Lines past the last are left off, since they would scroll. */
+void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, bool is_first,
+                      struct acre_buf *out);
+
 struct acre_table_column {
     const char *heading;
     bool right;         /* numbers */
     uint32_t rank;      /* dropped first: the highest; 0: never */
     uint32_t shrink_to; /* cut in the middle down to this many characters; 0: never cut */
+    bool cut_end;       /* sentences: cut at the end instead */
 };
 
 struct acre_table;

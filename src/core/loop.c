@@ -56,6 +56,7 @@ struct acre_loop {
     struct watch *watches;
     acre_loop_function *each_turn;
     void *each_turn_context;
+    struct post *due; /* taken from `posts` and not yet run; oldest first */
     bool stopped;
     pthread_t owner; /* while `running` */
     _Atomic bool running;
@@ -70,8 +71,8 @@ static void assert_owner(const struct acre_loop *loop) {
                 pthread_equal(loop->owner, pthread_self()));
 }
 
-/* Run what was posted until now; true when there was something. */
-static bool run_posts(struct acre_loop *loop) {
+/* Take what was posted until now, behind what is due already. */
+static void take_posts(struct acre_loop *loop) {
     /* acquire: pairs with the release of the push, so that what the producer wrote before
      * posting is seen by the function. */
     struct post *newest = atomic_exchange_explicit(&loop->posts, NULL, memory_order_acquire);
@@ -82,14 +83,39 @@ static bool run_posts(struct acre_loop *loop) {
         oldest = newest;
         newest = next;
     }
-    bool any = oldest != NULL;
-    while (oldest != NULL) {
-        struct post post = *oldest;
-        free(oldest);
-        oldest = post.next;
+    struct post **end = &loop->due;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = oldest;
+}
+
+/* Run what was posted until now; true when there was something. */
+static bool run_posts(struct acre_loop *loop) {
+    take_posts(loop);
+    bool any = loop->due != NULL;
+    while (loop->due != NULL) {
+        struct post post = *loop->due;
+        free(loop->due);
+        loop->due = post.next;
         post.function(post.context);
     }
     return any;
+}
+
+void acre_loop_unpost(struct acre_loop *loop, const void *context) {
+    assert_owner(loop);
+    take_posts(loop);
+    struct post **at = &loop->due;
+    while (*at != NULL) {
+        struct post *post = *at;
+        if (post->context == context) {
+            *at = post->next;
+            free(post);
+        } else {
+            at = &post->next;
+        }
+    }
 }
 
 static void on_before_poll(uv_prepare_t *handle) {
@@ -99,7 +125,7 @@ static void on_before_poll(uv_prepare_t *handle) {
     }
     /* seq_cst, both: pairs with the push and the exchange in acre_loop_post. */
     atomic_store(&loop->may_sleep, true);
-    if (atomic_load(&loop->posts) != NULL) {
+    if (atomic_load(&loop->posts) != NULL || loop->due != NULL) {
         uv_async_send(&loop->wake); /* the poll that comes now returns at once */
     }
 }
@@ -186,7 +212,8 @@ void acre_loop_destroy(struct acre_loop *loop) {
     }
     int r = uv_loop_close(&loop->uv);
     ACRE_ASSERT(r == 0);
-    struct post *post = atomic_load(&loop->posts);
+    take_posts(loop);
+    struct post *post = loop->due;
     while (post != NULL) { /* never run: nobody is left to run them for */
         struct post *next = post->next;
         free(post);

@@ -46,5 +46,8 @@ void acre_watch_cancel(struct acre_watch *watch);                          /* NU
 void acre_loop_each_turn(struct acre_loop *loop, acre_loop_function *function, void *context);
 
 void acre_loop_post(struct acre_loop *loop, acre_loop_function *function, void *context);
+/* Forget what was posted with this context and has not run: before `context` is freed, by the
+ * loop's thread, when nobody posts it any more. */
+void acre_loop_unpost(struct acre_loop *loop, const void *context);
 
 #endif

@@ -51,12 +51,21 @@ static void keep_nearest(struct acre_str typed, const char *candidate, size_t *b
     }
 }
 
+const struct acre_opt *acre_command_row(const struct acre_command *command, size_t index) {
+    if (index < command->option_count) {
+        return &command->options[index];
+    }
+    index -= command->option_count;
+    return index < command->shared_count ? &command->shared[index] : NULL;
+}
+
 static int refuse_unknown(const struct acre_command *command, const char *argument,
                           struct acre_str name, struct acre_error *err) {
     const char *nearest = NULL;
     size_t distance = SIZE_MAX;
-    for (size_t i = 0; i < command->option_count; i++) {
-        keep_nearest(name, command->options[i].name, &distance, &nearest);
+    const struct acre_opt *row;
+    for (size_t i = 0; (row = acre_command_row(command, i)) != NULL; i++) {
+        keep_nearest(name, row->name, &distance, &nearest);
     }
     keep_nearest(name, "help", &distance, &nearest);
     char shown[SHOWN_BYTES];
@@ -95,6 +104,16 @@ static int store_choice(const struct acre_opt *option, const char *field, const 
     return r;
 }
 
+static int store_item(const char *field, const char *value, struct acre_opt_list *list,
+                      struct acre_error *err) {
+    if (list->count == ACRE_OPT_LIST_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "%s: given more than %d times", field,
+                         ACRE_OPT_LIST_MAX);
+    }
+    list->items[list->count++] = value;
+    return 0;
+}
+
 /* Parse `value` by the row's kind and store it; flags come with NULL. */
 static int store_value(const struct acre_opt *option, const char *value, void *target,
                        struct acre_error *err) {
@@ -102,6 +121,10 @@ static int store_value(const struct acre_opt *option, const char *value, void *t
     char field[NAME_MAX_BYTES + 4];
     snprintf(field, sizeof(field), "--%s", option->name);
     bool ranged = option->max > 0; /* a row without a range takes what the kind can hold */
+    int r = option->check != NULL ? option->check(field, value, err) : 0;
+    if (r < 0) {
+        return r;
+    }
     switch (option->kind) {
     case ACRE_OPT_FLAG:
         *(bool *)to = true;
@@ -121,6 +144,8 @@ static int store_value(const struct acre_opt *option, const char *value, void *t
                                 ranged ? (uint32_t)option->max : 1000, to, err);
     case ACRE_OPT_CHOICE:
         return store_choice(option, field, value, to, err);
+    case ACRE_OPT_LIST:
+        return store_item(field, value, to, err);
     }
     return acre_fail(err, ACRE_EINTERNAL, "%s: unknown kind %d", field, (int)option->kind);
 }
@@ -137,16 +162,18 @@ struct parse {
 /* Find the row of an argument like "--name", "--name=VALUE" or "-n"; `ret_value` is the part
  * after '=' or NULL. */
 static const struct acre_opt *find_option(const struct acre_command *command, const char *argument,
-                                          struct acre_str *ret_name, const char **ret_value) {
+                                          struct acre_str *ret_name, const char **ret_value,
+                                          size_t *ret_index) {
     bool is_long = argument[1] == '-';
     const char *name = argument + (is_long ? 2 : 1);
     const char *equals = is_long ? strchr(name, '=') : NULL;
     *ret_value = equals != NULL ? equals + 1 : NULL;
     *ret_name = (struct acre_str){name, equals != NULL ? (size_t)(equals - name) : strlen(name)};
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct acre_opt *option = &command->options[i];
+    const struct acre_opt *option;
+    for (size_t i = 0; (option = acre_command_row(command, i)) != NULL; i++) {
         if (is_long ? acre_str_is(*ret_name, option->name)
                     : (name[0] == option->letter && name[0] != '\0' && name[1] == '\0')) {
+            *ret_index = i;
             return option;
         }
     }
@@ -156,15 +183,16 @@ static const struct acre_opt *find_option(const struct acre_command *command, co
 static int take_option(struct parse *parse, const char *argument, struct acre_error *err) {
     struct acre_str name;
     const char *value;
-    const struct acre_opt *option = find_option(parse->command, argument, &name, &value);
+    size_t index = 0;
+    const struct acre_opt *option = find_option(parse->command, argument, &name, &value, &index);
     if (option == NULL) {
         if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
             return acre_fail(err, ACRE_ENOTFOUND, "help was asked for");
         }
         return refuse_unknown(parse->command, argument, name, err);
     }
-    uint64_t bit = UINT64_C(1) << (option - parse->command->options);
-    if (parse->seen & bit) {
+    uint64_t bit = UINT64_C(1) << index;
+    if ((parse->seen & bit) && option->kind != ACRE_OPT_LIST) {
         return acre_fail(err, ACRE_EINVALID, "--%s: given twice; accepted: once", option->name);
     }
     parse->seen |= bit;
@@ -186,12 +214,16 @@ static int take_option(struct parse *parse, const char *argument, struct acre_er
 
 static int check_complete(const struct parse *parse, uint32_t arguments, struct acre_error *err) {
     const struct acre_command *command = parse->command;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct acre_opt *option = &command->options[i];
+    const struct acre_opt *option;
+    for (size_t i = 0; (option = acre_command_row(command, i)) != NULL; i++) {
         if (option->required && !(parse->seen & UINT64_C(1) << i)) {
             return acre_fail(err, ACRE_EINVALID, "--%s: is missing; usage: %s", option->name,
                              command->usage);
         }
+    }
+    if (arguments < command->min_arguments && command->max_arguments == UINT32_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "%u arguments; accepted: %u or more; usage: %s",
+                         arguments, command->min_arguments, command->usage);
     }
     if (arguments < command->min_arguments || arguments > command->max_arguments) {
         char shown[SHOWN_BYTES] = "";
@@ -210,7 +242,8 @@ static int check_complete(const struct parse *parse, uint32_t arguments, struct 
 
 int acre_opt_parse(const struct acre_command *command, int argc, char **argv, void *target,
                    int *ret_count, struct acre_error *err) {
-    ACRE_ASSERT(command->option_count <= ROWS_MAX); /* a bit each in `seen` */
+    /* a bit each in `seen` */
+    ACRE_ASSERT(command->option_count + command->shared_count <= ROWS_MAX);
     struct parse parse = {.command = command, .argc = argc, .argv = argv, .target = target};
     if (command->options_size > 0 && command->defaults != NULL) {
         memcpy(target, command->defaults, command->options_size);
@@ -223,8 +256,12 @@ int acre_opt_parse(const struct acre_command *command, int argc, char **argv, vo
         char *argument = argv[parse.at++];
         if (options_over || argument[0] != '-' || argument[1] == '\0') {
             argv[count++] = argument; /* count < at: nothing unread is overwritten */
+            options_over = options_over || command->options_first;
         } else if (strcmp(argument, "--") == 0) {
             options_over = true;
+            if (command->options_first) {
+                argv[count++] = argument;
+            }
         } else {
             int r = take_option(&parse, argument, err);
             if (r < 0) {
@@ -272,6 +309,9 @@ static void refuse_command(const struct acre_command *const *commands, size_t co
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         const char *name = commands[i]->name;
+        if (commands[i]->hidden) {
+            continue;
+        }
         int words = 1;
         for (const char *p = name; *p != '\0'; p++) {
             words += *p == ' ';

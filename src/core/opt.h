@@ -17,6 +17,14 @@ enum acre_opt_kind {
     ACRE_OPT_DURATION, /* uint64_t, ms */
     ACRE_OPT_MILLI,    /* uint32_t within [min, max] */
     ACRE_OPT_CHOICE,   /* const char *, one of the comma-separated `choices` */
+    ACRE_OPT_LIST,     /* struct acre_opt_list: may be given several times */
+};
+
+enum { ACRE_OPT_LIST_MAX = 64 };
+
+struct acre_opt_list {
+    const char *items[ACRE_OPT_LIST_MAX];
+    uint32_t count;
 };
 
 struct acre_opt {
@@ -29,6 +37,8 @@ struct acre_opt {
     uint64_t min, max;
     const char *choices;
     bool required;
+    /* STRING and LIST: judges a value before it is stored; NULL: any will do. */
+    int (*check)(const char *field, const char *value, struct acre_error *err);
 };
 
 struct acre_command {
@@ -38,7 +48,12 @@ struct acre_command {
     const char *details; /* paragraphs and examples, may be NULL */
     const struct acre_opt *options;
     size_t option_count;
-    uint32_t min_arguments, max_arguments;
+    const struct acre_opt *shared; /* rows of many commands, whose targets begin alike; or NULL */
+    size_t shared_count;
+    uint32_t min_arguments, max_arguments; /* UINT32_MAX: as many as you like */
+    bool options_first; /* options end at the first argument; a "--" there stays, as argument 0 */
+    bool hidden;        /* for programs: not listed, not completed */
+    const char *takes;  /* what its arguments are, for completion: "jobs"; NULL: nothing */
     int (*run)(int argument_count, char **arguments, void *options); /* returns the exit code */
     size_t options_size;
     const void *defaults; /* options_size bytes, NULL: zero */
@@ -49,6 +64,8 @@ struct acre_command {
  * when --help was asked for (print it, exit 0). */
 int acre_opt_parse(const struct acre_command *command, int argc, char **argv, void *target,
                    int *ret_count, struct acre_error *err);
+/* The rows of a command, its own and then the shared ones; NULL past the last. */
+const struct acre_opt *acre_command_row(const struct acre_command *command, size_t index);
 void acre_opt_help(const struct acre_command *command, struct acre_buf *out);
 
 /* Find the command by the longest match of argv's first words (NULL: none; `err` suggests the

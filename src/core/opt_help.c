@@ -99,12 +99,13 @@ void acre_opt_help(const struct acre_command *command, struct acre_buf *out) {
     put_wrapped(acre_str_from(command->summary), 0, 0, out);
     acre_buf_puts(out, "\nOptions:\n");
     size_t widest = left_width(&help_row);
-    for (size_t i = 0; i < command->option_count; i++) {
-        widest = ACRE_MAX(widest, left_width(&command->options[i]));
+    const struct acre_opt *row;
+    for (size_t i = 0; (row = acre_command_row(command, i)) != NULL; i++) {
+        widest = ACRE_MAX(widest, left_width(row));
     }
     size_t indent = ACRE_MIN(widest, (size_t)LEFT_MAX) + GAP;
-    for (size_t i = 0; i < command->option_count; i++) {
-        put_option(&command->options[i], indent, out);
+    for (size_t i = 0; (row = acre_command_row(command, i)) != NULL; i++) {
+        put_option(row, indent, out);
     }
     put_option(&help_row, indent, out);
     if (command->details != NULL) {

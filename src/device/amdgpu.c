@@ -306,6 +306,7 @@ static const char *amdgpu_notes(const void *self) {
 const struct acre_device_driver acre_driver_amdgpu = {
     .name = "amdgpu",
     .what = "AMD GPUs through sysfs",
+    .telemetry = true,
     .open = amdgpu_open,
     .close = amdgpu_close,
     .count = amdgpu_count,

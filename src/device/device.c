@@ -101,7 +101,8 @@ static void ask(struct acre_devices *devices, const struct acre_device_driver *d
     uint32_t at = devices->attempt_count++;
     struct acre_device_attempt *attempt = &devices->attempts[at];
     *attempt = (struct acre_device_attempt){.driver = driver, .notes = ""};
-    if (driver->last_resort && found_gpu(devices)) {
+    if ((driver->last_resort && found_gpu(devices)) ||
+        (options->telemetry_only && !driver->telemetry)) {
         attempt->skipped = true;
         return;
     }

@@ -20,6 +20,7 @@ struct acre_device_options {
     const char *const *opencl_sonames;  /* likewise */
     const struct acre_sim_cluster *sim; /* not NULL: simulated devices instead of real ones */
     uint32_t sim_node;
+    bool telemetry_only; /* only drivers that open no compute library: quick, and light */
 };
 
 enum {
@@ -37,6 +38,7 @@ struct acre_device_driver {
     const char *name;
     const char *what; /* one line for people */
     bool last_resort; /* asked only when nothing before it found a GPU */
+    bool telemetry;   /* opens no compute library */
 
     /* Mandatory. open: ACRE_EUNAVAILABLE when library or hardware is absent, ACRE_EUNSUPPORTED
      * when the library lacks a symbol; the text says what was tried and what it answered.
@@ -89,7 +91,7 @@ struct acre_device_attempt {
     struct acre_error err;
     uint32_t found;  /* devices it listed */
     uint32_t listed; /* of these, not listed by an earlier driver */
-    bool skipped;    /* a last resort that was not needed */
+    bool skipped;    /* a last resort that was not needed, or no telemetry when only that counts */
     uint64_t open_us;
     const char *notes; /* "" when nothing was odd */
 };

@@ -375,6 +375,7 @@ static const char *nvml_notes(const void *self) {
 const struct acre_device_driver acre_driver_nvml = {
     .name = "nvml",
     .what = "NVIDIA GPUs through libnvidia-ml",
+    .telemetry = true,
     .open = nvml_open,
     .close = nvml_close,
     .count = nvml_count,

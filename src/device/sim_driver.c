@@ -129,6 +129,7 @@ static int sim_links(void *self, struct acre_link_list *list, struct acre_error 
 const struct acre_device_driver acre_driver_sim = {
     .name = "sim",
     .what = "simulated devices from a file",
+    .telemetry = true,
     .open = sim_open,
     .close = sim_close,
     .count = sim_count,

@@ -24,6 +24,8 @@ struct acre_run_device {
     const char *isolation; /* "none", "time-slicing", "mps", "mig" */
     uint32_t member;       /* whose it is; in order */
     bool simulated;        /* no hardware behind it: named in the environment, nothing enforced */
+    const char *cu_ranges; /* AMD share: its compute units (acre_cu_take); NULL or "": all */
+    uint32_t gpu_instance, compute_instance; /* of a MIG slice (id "MIG-...") */
 };
 
 struct acre_run_spec {
@@ -101,7 +103,8 @@ struct acre_engine_driver {
     void (*forget)(void *self, struct acre_run run);
 
     /* Optional. logs: path of a stream's newest file, "" when none yet; `stream` 1 or 2. pids: the
-     * run's processes (for GPU accounting); returns how many there are, fills up to max.
+     * run's processes (for GPU accounting; job 0: the engine's own servers on GPUs); returns how
+     * many there are, fills up to max.
      * describe: what it can contain and what it cannot, one line each, for people. */
     int (*log_path)(void *self, struct acre_run run, int stream, char *path, size_t size,
                     struct acre_error *err);

@@ -62,6 +62,15 @@ void acre_ledger_set_reservation_limits(struct acre_ledger *ledger,
  * device is held or reserved in that window and the shares do not fit together. */
 int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
                         uint64_t now_ms, uint64_t *ret_id, struct acre_error *err);
+/* The same question without reserving. */
+int acre_ledger_may_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                            uint64_t now_ms, struct acre_error *err);
+/* Put back a reservation as it was recorded (its allocation is not looked at): one that was active
+ * takes its devices again, limits and windows are not asked. ACRE_EEXISTS: that id is
+ * there; ACRE_ECONFLICT: its devices are not free; as reserve for bad fields. */
+int acre_ledger_restore_reservation(struct acre_ledger *ledger,
+                                    const struct acre_reservation *recorded, uint64_t now_ms,
+                                    struct acre_error *err);
 /* ACRE_ENOTFOUND; ACRE_ECONFLICT when it is over already. */
 int acre_ledger_cancel_reservation(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
                                    struct acre_error *err);

@@ -328,9 +328,8 @@ static void calendars_follow(struct acre_ledger *ledger, const struct acre_reser
     }
 }
 
-static int check_spec(const struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
-                      uint64_t now_ms, struct acre_error *err) {
-    const struct acre_reservation_limits *limits = &ledger->reservations->limits;
+static int check_fields(const struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                        struct acre_error *err) {
     if (spec->user == 0) {
         return acre_fail(err, ACRE_EINVALID, "user: empty; a reservation is for somebody");
     }
@@ -357,6 +356,16 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
     if (spec->isolation >= ACRE_ISOLATION_COUNT) {
         return acre_fail(err, ACRE_EINVALID, "isolation: %u; accepted: 0 to %u", spec->isolation,
                          ACRE_ISOLATION_COUNT - 1);
+    }
+    return 0;
+}
+
+static int check_spec(const struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                      uint64_t now_ms, struct acre_error *err) {
+    const struct acre_reservation_limits *limits = &ledger->reservations->limits;
+    int r = check_fields(ledger, spec, err);
+    if (r < 0) {
+        return r;
     }
     if (spec->start_ms < now_ms) {
         return acre_fail(err, ACRE_EINVALID, "start_ms: %llu is past (now %llu)",
@@ -464,19 +473,9 @@ static void forget_finished(struct reservations *reservations) {
     reservations->count = kept;
 }
 
-int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
-                        uint64_t now_ms, uint64_t *ret_id, struct acre_error *err) {
-    struct reservations *reservations = ledger->reservations;
-    int r = check_spec(ledger, spec, now_ms, err);
-    if (r == 0) {
-        r = check_counts(ledger, spec, err);
-    }
-    for (uint32_t i = 0; i < spec->device_count && r == 0; i++) {
-        r = check_window(ledger, spec, spec->devices[i], err);
-    }
-    if (r < 0) {
-        return r;
-    }
+static struct reservation *append(struct reservations *reservations,
+                                  const struct acre_reservation_spec *spec,
+                                  enum acre_reservation_state state) {
     forget_finished(reservations);
     if (reservations->count == reservations->capacity) {
         reservations->capacity = ACRE_MAX(2 * reservations->capacity, 8U);
@@ -491,7 +490,7 @@ int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservatio
             {
                 .id = reservations->next_id++,
                 .user = spec->user,
-                .state = ACRE_RESERVATION_PENDING,
+                .state = state,
                 .milli = spec->milli,
                 .isolation = spec->isolation,
                 .start_ms = spec->start_ms,
@@ -501,6 +500,29 @@ int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservatio
             },
         .drawn = acre_calloc(spec->device_count, sizeof(struct drawn)),
     };
+    return reservation;
+}
+
+int acre_ledger_may_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                            uint64_t now_ms, struct acre_error *err) {
+    int r = check_spec(ledger, spec, now_ms, err);
+    if (r == 0) {
+        r = check_counts(ledger, spec, err);
+    }
+    for (uint32_t i = 0; i < spec->device_count && r == 0; i++) {
+        r = check_window(ledger, spec, spec->devices[i], err);
+    }
+    return r;
+}
+
+int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
+                        uint64_t now_ms, uint64_t *ret_id, struct acre_error *err) {
+    struct reservations *reservations = ledger->reservations;
+    int r = acre_ledger_may_reserve(ledger, spec, now_ms, err);
+    if (r < 0) {
+        return r;
+    }
+    struct reservation *reservation = append(reservations, spec, ACRE_RESERVATION_PENDING);
     *ret_id = reservation->shown.id;
     calendars_follow(ledger, &reservation->shown);
     reservations_tick(ledger, now_ms);
@@ -595,6 +617,45 @@ uint32_t reservations_tick(struct acre_ledger *ledger, uint64_t now_ms) {
         }
     }
     return changed;
+}
+
+int acre_ledger_restore_reservation(struct acre_ledger *ledger,
+                                    const struct acre_reservation *recorded, uint64_t now_ms,
+                                    struct acre_error *err) {
+    struct reservations *reservations = ledger->reservations;
+    struct acre_reservation_spec spec = {.user = recorded->user,
+                                         .devices = recorded->devices,
+                                         .device_count = recorded->device_count,
+                                         .milli = recorded->milli,
+                                         .isolation = recorded->isolation,
+                                         .start_ms = recorded->start_ms,
+                                         .end_ms = recorded->end_ms};
+    int r = check_fields(ledger, &spec, err);
+    if (r < 0) {
+        return r;
+    }
+    if (recorded->id == 0 || find(ledger, recorded->id) != NULL) {
+        return acre_fail(err, ACRE_EEXISTS, "reservation %llu is there already",
+                         (unsigned long long)recorded->id);
+    }
+    uint64_t next_id = reservations->next_id;
+    reservations->next_id = recorded->id;
+    struct reservation *reservation = append(reservations, &spec, recorded->state);
+    reservations->next_id = ACRE_MAX(next_id, recorded->id + 1);
+    if (recorded->state == ACRE_RESERVATION_ACTIVE && !start(ledger, reservation, now_ms)) {
+        reservation_finish(reservation);
+        reservations->count--;
+        reservations->next_id = next_id;
+        return acre_fail(err, ACRE_ECONFLICT, "reservation %llu: its devices are not free",
+                         (unsigned long long)recorded->id);
+    }
+    while (reservation > reservations->all && reservation[-1].shown.id > recorded->id) {
+        struct reservation moved = *reservation; /* kept by id */
+        *reservation = reservation[-1];
+        *--reservation = moved;
+    }
+    calendars_follow(ledger, &reservation->shown);
+    return 0;
 }
 
 int acre_ledger_cancel_reservation(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,

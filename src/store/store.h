@@ -6,8 +6,9 @@
  * order they were given, each whole or not at all; when one fails, it and all that were given
  * after it fail, until acre_store_resume. Reads see what is committed.
  *
- * Loop thread only, except what store_driver.h says. Strings in records are borrowed for the call
- * (batches copy). Nothing here decides anything. */
+ * Loop thread only. (A store opened read-only belongs to the thread that opened it: a long walk,
+ * as of the audit trail, may have a thread and a store of its own.) Strings in records are borrowed
+ * for the call (batches copy). Nothing here decides anything. */
 #ifndef ACRE_STORE_STORE_H
 #define ACRE_STORE_STORE_H
 
@@ -19,7 +20,7 @@ struct acre_store;
 struct acre_batch;
 
 struct acre_store_options {
-    const char *url;        /* "sqlite:DIR/acre.db", "memory:" */
+    const char *url;        /* "sqlite:DIR/acre.db", "memory:"; see sqlite.c, memory.c */
     struct acre_loop *loop; /* where `done` functions run; NULL: acre_store_commit waits */
     bool read_only;         /* `acre audit --verify` on a store in use */
 };
@@ -29,7 +30,8 @@ struct acre_store_options {
  * ACRE_EDENIED, ACRE_EIO: the path and what the system said. */
 int acre_store_open(const struct acre_store_options *options, struct acre_store **ret_store,
                     struct acre_error *err);
-/* Commits what was given, then closes. NULL is fine. */
+/* Commits what was given and runs the `done` functions that have not run, then closes. NULL is
+ * fine; not from a `done` function. */
 void acre_store_close(struct acre_store *store);
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -50,12 +52,16 @@ void acre_batch_put_drain(struct acre_batch *batch, const struct acre_store_drai
 void acre_batch_remove_drain(struct acre_batch *batch, const char *target);
 void acre_batch_audit(struct acre_batch *batch, const struct acre_store_audit *audit);
 
-/* code 0: on disk. The batch is taken. */
+/* code 0: on disk. The batch is taken. `done` (NULL: none) runs in the order of the commits, never
+ * within this call unless there is no loop; `err` is never NULL. ACRE_EEXISTS, ACRE_ENOTFOUND: a
+ * job added twice, an update of one that is not there; ACRE_ELIMIT: over 512 MiB. When 64 MiB wait
+ * for the disk already, this waits for it too. */
 typedef void acre_store_done(void *context, int code, const struct acre_error *err);
 void acre_store_commit(struct acre_store *store, struct acre_batch *batch, acre_store_done *done,
                        void *context);
-/* After a failure everything is refused with it; this accepts again (the caller has thrown away
- * what it believed and read the store anew). */
+/* After a failure everything is refused with it; this accepts again what is given from now on (the
+ * caller has thrown away what it believed and read the store anew). Before a failure was told, it
+ * does nothing. */
 void acre_store_resume(struct acre_store *store);
 
 /* --- reading -------------------------------------------------------------------------------- */

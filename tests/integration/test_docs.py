@@ -2,7 +2,8 @@
 
 In the documents: every fenced block ```sh whose first line is `# tested`, as one script. In --help:
 every line under Example(s). Both run in a folder that has examples/ and build/acre, with acre also
-on the path; a watch ends after one picture, and what a pipe does with the output is left out.
+on the path, and a daemon with simulated devices to ask; a watch ends after one picture, and what a
+pipe does with the output is left out.
 """
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import daemon
 import program
 
 BLOCK = re.compile(r"^```sh\n# tested\n(.*?)^```$", re.M | re.S)
@@ -35,7 +37,7 @@ def runnable(line):
     return line + " --count 1" if " --watch" in line and " --count" not in line else line
 
 
-def run_script(script):
+def run_script(script, server="/nonexistent"):
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(os.path.join(program.SOURCE, "examples"), os.path.join(folder, "examples"))
         os.mkdir(os.path.join(folder, "build"))
@@ -43,7 +45,8 @@ def run_script(script):
         path = os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]
         return subprocess.run(["sh", "-eu", "-c", script], cwd=folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=program.TIMEOUT_S, env=program.environment(PATH=path))
+                              timeout=program.TIMEOUT_S,
+                              env=program.environment(PATH=path, ACRE_SERVER=server))
 
 
 class Documents(program.TestCase):
@@ -56,7 +59,8 @@ class Documents(program.TestCase):
                 line = text.count("\n", 0, block.start()) + 1
                 count += 1
                 with self.subTest(at=f"{os.path.relpath(document, program.SOURCE)}:{line}"):
-                    result = run_script(block[1])
+                    with daemon.Daemon() as fresh:
+                        result = run_script(block[1], fresh.socket)
                     self.assertEqual(result.returncode, 0, result.stdout)
         self.assertGreater(count, 0, "no block is marked; see CONTRIBUTING.md")
 
@@ -65,12 +69,18 @@ class Documents(program.TestCase):
         lines = [line for name in listed
                  for line in examples_of(program.run(*name.split(), "--help").stdout)]
         self.assertGreater(len(lines), 2)
-        for line in lines:
-            with self.subTest(line=line):
-                self.assertTrue(line.startswith("acre "), line)
-                result = run_script(runnable(line))
-                self.assertEqual(result.returncode, 0, result.stdout)
-                self.assertNotEqual(result.stdout, "")
+        with daemon.Daemon() as fresh:
+            # What the examples name: job 1 has ended, 2 runs, 3 waits.
+            fresh.submit("--wait", "--", "echo", "one")
+            fresh.submit("--name", "two", "--", "sleep", "600")
+            fresh.submit("--begin", "1h", "--", "echo", "three")
+            for line in lines:
+                with self.subTest(line=line):
+                    self.assertTrue(line.startswith("acre "), line)
+                    result = run_script(runnable(line), fresh.socket)
+                    self.assertEqual(result.returncode, 0, result.stdout)
+                    quiet = ">" in line or " stderr " in line
+                    self.assertTrue(quiet or result.stdout, line)
 
 
 class Reading(program.TestCase):

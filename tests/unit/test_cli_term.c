@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define COLUMN(name, is_right, its_rank, shrinks_to)                                               \
+    { .heading = name, .right = is_right, .rank = its_rank, .shrink_to = shrinks_to }
 static const struct acre_table_column columns[] = {
-    {"DEVICE", false, 0, 10}, {"MODEL", false, 0, 6}, {"MEMORY", true, 0, 0},
-    {"DRIVER", false, 6, 0},  {"CLOCK", true, 9, 0},  {"GHOST", true, 0, 0},
-    {"STATE", false, 0, 0},
+    COLUMN("DEVICE", false, 0, 10), COLUMN("MODEL", false, 0, 6), COLUMN("MEMORY", true, 0, 0),
+    COLUMN("DRIVER", false, 6, 0),  COLUMN("CLOCK", true, 9, 0),  COLUMN("GHOST", true, 0, 0),
+    COLUMN("STATE", false, 0, 0),
 };
 
 static struct acre_table *make_table(void) {
@@ -99,6 +101,41 @@ static void cuts_keep_head_and_tail(void) {
     acre_buf_finish(&out);
 }
 
+static void sentences_are_cut_at_the_end_and_get_room_first(void) {
+    static const struct acre_table_column two[] = {
+        {.heading = "NAME", .shrink_to = 4},
+        {.heading = "X", .rank = 1},
+        {.heading = "WHY", .shrink_to = 6, .cut_end = true},
+    };
+    struct acre_table *table = acre_table_create(two, ACRE_COUNT(two));
+    struct acre_term term = {.is_terminal = true, .width = 20};
+    struct acre_buf out;
+    acre_table_row(table);
+    acre_table_cell(table, ACRE_COLOUR_NONE, "a name of many words");
+    acre_table_cell(table, ACRE_COLOUR_NONE, "0123456789");
+    acre_table_cell(table, ACRE_COLOUR_NONE, "it asks for more than there is");
+    acre_buf_init(&out, 1 << 16);
+    acre_table_print(table, &term, &out);
+    CHECK_STR(out.data, "NAME  WHY\na ..  it asks for ..\n");
+    acre_buf_finish(&out);
+    acre_table_destroy(table);
+}
+
+static void a_picture_is_redrawn_within_the_screen(void) {
+    struct acre_term term = {.is_terminal = true, .width = 80, .height = 3};
+    struct acre_buf picture, out;
+    acre_buf_init(&picture, 1 << 16);
+    acre_buf_init(&out, 1 << 16);
+    acre_buf_puts(&picture, "one\ntwo\nthree\n");
+    acre_term_redraw(&term, &picture, true, &out);
+    CHECK_STR(out.data, "\033[H\033[2Jone\033[K\ntwo\033[K\n\033[J");
+    acre_buf_clear(&out);
+    acre_term_redraw(&term, &picture, false, &out);
+    CHECK_STR(out.data, "\033[Hone\033[K\ntwo\033[K\n\033[J");
+    acre_buf_finish(&picture);
+    acre_buf_finish(&out);
+}
+
 static void colours_only_where_wanted(void) {
     struct acre_buf out;
     print(&out, 100, true);
@@ -111,7 +148,8 @@ static void colours_only_where_wanted(void) {
 }
 
 static void characters_are_counted_not_bytes(void) {
-    static const struct acre_table_column two[] = {{"A", false, 0, 4}, {"B", false, 0, 0}};
+    static const struct acre_table_column two[] = {COLUMN("A", false, 0, 4),
+                                                   COLUMN("B", false, 0, 0)};
     struct acre_table *table = acre_table_create(two, 2);
     struct acre_term wide = {0};
     struct acre_term narrow = {.is_terminal = true, .width = 9};
@@ -163,6 +201,8 @@ static const struct acre_test tests[] = {
     TEST(a_narrow_one_drops_luxuries_then_cuts_then_drops),
     TEST(no_line_passes_the_width_it_can_reach),
     TEST(cuts_keep_head_and_tail),
+    TEST(sentences_are_cut_at_the_end_and_get_room_first),
+    TEST(a_picture_is_redrawn_within_the_screen),
     TEST(colours_only_where_wanted),
     TEST(characters_are_counted_not_bytes),
     TEST(texts_wrap_at_blanks),

@@ -22,6 +22,7 @@ static struct acre_loop *create(void) {
 struct journal {
     struct acre_loop *loop;
     struct acre_timer *timer;
+    struct journal *other;
     char text[32];
     unsigned count;
 };
@@ -189,6 +190,33 @@ static void a_post_can_stop_the_loop(void) {
     acre_loop_run(journal.loop);
     CHECK_STR(journal.text, "s");
     acre_loop_destroy(journal.loop);
+}
+
+static void unpost_the_other(void *context) {
+    struct journal *journal = context;
+    note(journal, 'u');
+    acre_loop_unpost(journal->loop, journal->other);
+}
+
+/* What was posted and has not run is forgotten, from outside and while posts are being run; the
+ * posts of others stay, in their order. */
+static void an_unposted_function_never_runs(void) {
+    struct journal other = {.loop = create()};
+    struct journal journal = {.loop = other.loop, .other = &other};
+    acre_loop_post(journal.loop, note_a, &journal);
+    acre_loop_post(journal.loop, note_a, &other);
+    acre_loop_post(journal.loop, note_b, &journal);
+    acre_loop_unpost(journal.loop, &other);
+    acre_loop_post(journal.loop, unpost_the_other, &journal);
+    acre_loop_post(journal.loop, note_b, &other);
+    acre_loop_post(journal.loop, note_a, &journal);
+    acre_loop_run(journal.loop);
+    CHECK_STR(journal.text, "abua");
+    CHECK_STR(other.text, "");
+    acre_loop_post(journal.loop, note_b, &journal);
+    acre_loop_unpost(journal.loop, &other); /* nothing of its is there */
+    acre_loop_destroy(journal.loop);        /* and what is left is freed */
+    CHECK_STR(journal.text, "abua");
 }
 
 struct repeat {
@@ -438,6 +466,7 @@ static const struct acre_test tests[] = {
     {"no_descriptors_left_is_an_error", no_descriptors_left_is_an_error, 0},
     {"posts_run_without_anything_else_to_wait_for", posts_run_without_anything_else_to_wait_for, 0},
     {"a_post_can_stop_the_loop", a_post_can_stop_the_loop, 0},
+    {"an_unposted_function_never_runs", an_unposted_function_never_runs, 0},
     {"posts_that_post_do_not_starve_timers", posts_that_post_do_not_starve_timers, 0},
     {"posts_of_two_threads_keep_each_threads_order", posts_of_two_threads_keep_each_threads_order,
      0},

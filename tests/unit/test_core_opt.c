@@ -412,6 +412,137 @@ static void unknown_commands_are_answered_with_the_nearest(void) {
     }
 }
 
+struct shared {
+    bool json;
+    const char *server;
+};
+struct submit {
+    struct shared shared;
+    struct acre_opt_list env;
+    const char *gpus;
+};
+
+static int check_gpus(const char *field, const char *value, struct acre_error *err) {
+    return value[0] == '0' ? acre_fail(err, ACRE_EINVALID, "%s: '%s' is refused", field, value) : 0;
+}
+
+static const struct acre_opt shared_rows[] = {
+    {.name = "server",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct shared, server),
+     .value = "URL",
+     .help = "where it listens"},
+    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = offsetof(struct shared, json)},
+};
+static const struct acre_opt submit_rows[] = {
+    {.name = "env", .letter = 'e', .kind = ACRE_OPT_LIST, .offset = offsetof(struct submit, env)},
+    {.name = "gpus",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct submit, gpus),
+     .check = check_gpus},
+};
+static const struct acre_command submit = {
+    .name = "submit",
+    .summary = "put a job into the queue",
+    .usage = "acre submit [options] -- COMMAND",
+    .options = submit_rows,
+    .option_count = ACRE_COUNT(submit_rows),
+    .shared = shared_rows,
+    .shared_count = ACRE_COUNT(shared_rows),
+    .min_arguments = 1,
+    .max_arguments = UINT32_MAX,
+    .options_first = true,
+    .options_size = sizeof(struct submit),
+};
+
+static void shared_rows_are_like_the_commands_own(void) {
+    char copy[256], *argv[WORDS_MAX];
+    int argc = cut("--json -e A=1 --server=x --env B=2 run --json -- x", copy, sizeof(copy), argv);
+    struct submit options;
+    struct acre_error err = {0};
+    int count = -1;
+    REQUIRE_EQ(acre_opt_parse(&submit, argc, argv, &options, &count, &err), 0);
+    CHECK(options.shared.json);
+    CHECK_STR(options.shared.server, "x");
+    CHECK_U64(options.env.count, 2);
+    CHECK_STR(options.env.items[0], "A=1");
+    CHECK_STR(options.env.items[1], "B=2");
+    REQUIRE_EQ(count, 4); /* options end at the first argument */
+    CHECK_STR(argv[0], "run");
+    CHECK_STR(argv[1], "--json");
+    CHECK_STR(argv[2], "--");
+    struct acre_buf help;
+    acre_buf_init(&help, 1 << 16);
+    acre_opt_help(&submit, &help);
+    CHECK_HAS(help.data, "--gpus VALUE");
+    CHECK_HAS(help.data, "--server URL  where it listens");
+    acre_buf_finish(&help);
+    CHECK_STR(acre_command_row(&submit, 1)->name, "gpus");
+    CHECK_STR(acre_command_row(&submit, 2)->name, "server");
+    CHECK(acre_command_row(&submit, 4) == NULL);
+}
+
+static void two_dashes_stay_where_options_come_first(void) {
+    char copy[256], *argv[WORDS_MAX];
+    int argc = cut("--gpus 1 -- sleep --json", copy, sizeof(copy), argv);
+    struct submit options;
+    struct acre_error err = {0};
+    int count = -1;
+    REQUIRE_EQ(acre_opt_parse(&submit, argc, argv, &options, &count, &err), 0);
+    REQUIRE_EQ(count, 3);
+    CHECK_STR(argv[0], "--");
+    CHECK_STR(argv[1], "sleep");
+    CHECK_STR(argv[2], "--json");
+    CHECK(!options.shared.json);
+}
+
+static void shared_rows_refuse_alike(void) {
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"--gpus 0 x", "--gpus: '0' is refused"},
+        {"--servr a x", "did you mean --server?"},
+        {"--json --json x", "--json: given twice"},
+        {"--json", "0 arguments; accepted: 1 or more; usage: acre submit"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        char copy[256], *argv[WORDS_MAX];
+        int argc = cut(cases[i].line, copy, sizeof(copy), argv);
+        struct submit options;
+        struct acre_error err = {0};
+        int count = -1;
+        acre_test_context("%s", cases[i].line);
+        CHECK_EQ(acre_opt_parse(&submit, argc, argv, &options, &count, &err), ACRE_EINVALID);
+        CHECK_HAS(err.text, cases[i].says);
+        CHECK_EQ(count, -1);
+    }
+}
+
+static void a_list_has_an_end(void) {
+    static char word[] = "--env=A=1";
+    char *argv[ACRE_OPT_LIST_MAX + 1];
+    for (size_t i = 0; i < ACRE_COUNT(argv); i++) {
+        argv[i] = word;
+    }
+    struct submit options;
+    struct acre_error err = {0};
+    int count = -1;
+    CHECK_EQ(acre_opt_parse(&submit, ACRE_OPT_LIST_MAX + 1, argv, &options, &count, &err),
+             ACRE_EINVALID);
+    CHECK_HAS(err.text, "--env: given more than 64 times");
+}
+
+static void hidden_commands_are_found_but_not_offered(void) {
+    static const struct acre_command hidden = {.name = "__complete", .hidden = true};
+    static const struct acre_command *const all[] = {&hidden, &submit};
+    struct acre_error err = {0};
+    int words = -1;
+    char *exact[] = {(char[]){"__complete"}}, *near[] = {(char[]){"__complet"}};
+    CHECK(acre_command_find(all, ACRE_COUNT(all), 1, exact, &words, &err) == &hidden);
+    CHECK(acre_command_find(all, ACRE_COUNT(all), 1, near, &words, &err) == NULL);
+    CHECK_HAS(err.text, "--help lists the commands");
+}
+
 static void parse_with_too_many_rows(void) {
     static const struct acre_opt many[65] = {{.name = "x"}};
     const struct acre_command command = {.options = many, .option_count = 65};
@@ -436,6 +567,11 @@ static const struct acre_test tests[] = {
     {"the_longest_match_names_the_command", the_longest_match_names_the_command, 0},
     {"unknown_commands_are_answered_with_the_nearest",
      unknown_commands_are_answered_with_the_nearest, 0},
+    {"shared_rows_are_like_the_commands_own", shared_rows_are_like_the_commands_own, 0},
+    {"two_dashes_stay_where_options_come_first", two_dashes_stay_where_options_come_first, 0},
+    {"shared_rows_refuse_alike", shared_rows_refuse_alike, 0},
+    {"a_list_has_an_end", a_list_has_an_end, 0},
+    {"hidden_commands_are_found_but_not_offered", hidden_commands_are_found_but_not_offered, 0},
     {"more_rows_than_bits_assert", more_rows_than_bits_assert, 0},
 };
 

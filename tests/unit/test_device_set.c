@@ -147,6 +147,18 @@ static void process_lists_have_a_limit(void) {
 
 #define TEST(name)                                                                                 \
     { #name, name, 0 }
+static void telemetry_alone_opens_no_compute_library(void) {
+    struct acre_device_options options = options_of(nvml, opencl);
+    options.telemetry_only = true;
+    setenv("ACRE_NVML_DOUBLE", "gpus 2", 1);
+    struct acre_devices *devices = acre_devices_open(&options);
+    CHECK_U64(acre_devices_count(devices), 2);
+    CHECK(attempt_of(devices, "opencl")->skipped);
+    CHECK(attempt_of(devices, "cpu")->skipped);
+    CHECK(!attempt_of(devices, "nvml")->skipped);
+    acre_devices_close(devices);
+}
+
 static const struct acre_test tests[] = {
     TEST(a_gpu_both_see_is_listed_by_the_vendor),
     TEST(without_addresses_names_count_equals),
@@ -155,6 +167,7 @@ static const struct acre_test tests[] = {
     TEST(opencl_failures_are_explained),
     TEST(an_opencl_device_may_be_away),
     TEST(process_lists_have_a_limit),
+    {"telemetry_alone_opens_no_compute_library", telemetry_alone_opens_no_compute_library, 0},
 };
 
 ACRE_TEST_MAIN(tests)

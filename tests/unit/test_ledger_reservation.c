@@ -539,6 +539,52 @@ static void names_of_states(void) { /* ALC-8 */
     }
 }
 
+/* ALC-8, STO-1: after a restart reservations are there under their ids, the active one holds its
+ * device, and new ids go on after the largest. */
+static void recorded_ones_come_back_under_their_ids(void) {
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "0 0");
+    const uint32_t zero = 0;
+    const uint32_t one = 1;
+    struct acre_reservation active = {.id = 7,
+                                      .user = 1,
+                                      .state = ACRE_RESERVATION_ACTIVE,
+                                      .milli = 1000,
+                                      .start_ms = 500,
+                                      .end_ms = 9000,
+                                      .devices = &zero,
+                                      .device_count = 1};
+    struct acre_reservation pending = active;
+    pending.id = 3;
+    pending.state = ACRE_RESERVATION_PENDING;
+    pending.start_ms = 5000;
+    pending.devices = &one;
+    struct acre_error err = {0};
+    REQUIRE_EQ(acre_ledger_restore_reservation(ledger, &active, 1000, &err), 0);
+    REQUIRE_EQ(acre_ledger_restore_reservation(ledger, &pending, 1000, &err), 0);
+    CHECK_EQ(acre_ledger_restore_reservation(ledger, &pending, 1000, &err), ACRE_EEXISTS);
+    struct acre_reservation again = active;
+    again.id = 8;
+    CHECK_EQ(acre_ledger_restore_reservation(ledger, &again, 1000, &err), ACRE_ECONFLICT);
+    again.milli = 0;
+    CHECK_EQ(acre_ledger_restore_reservation(ledger, &again, 1000, &err), ACRE_EINVALID);
+
+    struct acre_reservation found;
+    REQUIRE(acre_ledger_next_reservation(ledger, 0, &found));
+    CHECK_U64(found.id, 3);
+    REQUIRE(acre_ledger_next_reservation(ledger, 3, &found));
+    CHECK_U64(found.id, 7);
+    CHECK(found.allocation != 0);
+    CHECK_EQ(acre_ledger_check(ledger, &err), 0);
+    uint64_t id = 0;
+    struct acre_reservation_spec spec = {1, &one, 1, 1000, 0, 2000, 3000};
+    REQUIRE_EQ(acre_ledger_reserve(ledger, &spec, 1000, &id, &err), 0);
+    CHECK_U64(id, 8);
+    acre_ledger_tick(ledger, 9000);
+    REQUIRE(acre_ledger_find_reservation(ledger, 7, &found));
+    CHECK_EQ(found.state, ACRE_RESERVATION_COMPLETED);
+    acre_ledger_destroy(ledger);
+}
+
 static const struct acre_test tests[] = {
     {"bad_specs_are_refused", bad_specs_are_refused, 0},
     {"devices_that_are_not_shared_that_way", devices_that_are_not_shared_that_way, 0},
@@ -561,5 +607,6 @@ static const struct acre_test tests[] = {
     {"one_that_cannot_start_tries_again", one_that_cannot_start_tries_again, 0},
     {"finished_ones_are_kept_a_while", finished_ones_are_kept_a_while, 0},
     {"names_of_states", names_of_states, 0},
+    {"recorded_ones_come_back_under_their_ids", recorded_ones_come_back_under_their_ids, 0},
 };
 ACRE_TEST_MAIN(tests)

@@ -1,0 +1,101 @@
+/* api.h - what handlers share: who is asked, who asks, and how they answer.
+ *
+ * Loop thread only. A handler does one thing to the desk and answers through these, so that every
+ * answer waits for its commit and every refused change stands in the audit trail. */
+#ifndef ACRE_API_API_H
+#define ACRE_API_API_H
+
+#include "api/auth.h"
+#include "api/desk.h"
+#include "api/problem.h"
+#include "api/route.h"
+#include "api/sse.h"
+
+struct acre_follower;
+struct acre_verify;
+
+struct acre_api {
+    struct acre_desk *desk;
+    struct acre_auth *auth;
+    struct acre_sse *sse;
+    struct acre_http *http; /* NULL until it listens */
+    struct acre_router *router;
+    const struct acre_clock *clock;
+    struct acre_limit *requests, *guesses;
+    const char *store_url; /* for long walks of the audit trail, on a thread of their own */
+    struct acre_loop *loop;
+    uint64_t started_ms;
+    bool stopping;
+    struct acre_follower *followers; /* of logs */
+    uint32_t follower_count;
+    const char *logs_directory;
+    struct acre_verify *verify; /* the walk of the audit trail under way; NULL: none */
+};
+
+/* All routes; the table is in routes.c. */
+extern const struct acre_route acre_routes[];
+extern const size_t acre_route_count;
+
+struct acre_api_options {
+    struct acre_loop *loop;
+    const struct acre_clock *clock;
+    const char *store_url;
+    struct acre_desk *desk;
+    struct acre_auth *auth;
+    struct acre_sse *sse;
+    const char *logs_directory; /* where runs' logs appear; NULL: nowhere */
+    struct acre_limit_options requests, guesses;
+};
+struct acre_api *acre_api_create(const struct acre_api_options *options);
+void acre_api_destroy(struct acre_api *api); /* NULL is fine */
+/* New limits; who was limited starts afresh. */
+void acre_api_set_limits(struct acre_api *api, const struct acre_limit_options *requests,
+                         const struct acre_limit_options *guesses);
+/* An acre_http_handler. */
+void acre_api_handle(void *api, struct acre_exchange *exchange,
+                     const struct acre_http_request *request);
+/* The desk's events, for followers: the desk's sink with this context. */
+void acre_api_event(void *api, const struct acre_desk_event *event);
+
+/* --- for handlers --------------------------------------------------------------------------- */
+
+enum { ACRE_ANSWER_MAX_BYTES = 64 << 20 };
+
+/* A JSON answer under construction. */
+struct acre_reply {
+    struct acre_buf buf;
+    struct acre_json json;
+};
+/* Opens the object. */
+struct acre_json *acre_reply_begin(struct acre_reply *reply);
+/* Closes it and answers when what it saw is durable. */
+void acre_reply_send(struct acre_api *api, struct acre_call *call, struct acre_reply *reply,
+                     int status);
+/* Throw it away. */
+void acre_reply_drop(struct acre_reply *reply);
+
+/* The request is refused: audited if it would have changed something. */
+void acre_api_fail(struct acre_api *api, struct acre_call *call, const struct acre_error *err);
+/* May anything be changed now? False: it was refused. Names the caller for the audit trail. */
+bool acre_api_may_change(struct acre_api *api, struct acre_call *call);
+/* Before the loop is destroyed: a walk of the audit trail that is under way is waited for. */
+void acre_audit_finish(struct acre_api *api);
+/* A change that is no event of a job, in the audit trail. */
+void acre_api_audit(struct acre_api *api, const char *action, const char *target,
+                    const char *detail);
+/* May the caller act for `owner`? Operators may for everybody. ACRE_EDENIED. */
+int acre_api_owns(const struct acre_call *call, const char *owner, const char *what,
+                  struct acre_error *err);
+
+/* ?limit and ?cursor of lists. The cursor is a number that means something to the list alone. */
+struct acre_page {
+    uint32_t limit;
+    uint64_t after;
+    bool begun; /* a cursor was given */
+};
+int acre_page_read(const struct acre_call *call, struct acre_page *ret_page,
+                   struct acre_error *err);
+/* "next": "..." or null. */
+void acre_page_write(struct acre_json *json, bool more, uint64_t after);
+
+#endif

@@ -1,0 +1,366 @@
+/* auth.c - tokens in a table by id, unix users in a small cache.
+ *
+ * A token's id is public, so looking it up leaks nothing; the secret is 256 random bits, so its
+ * plain SHA-256 cannot be searched for, and the hashes are compared in constant time. Every
+ * failure says the same: whoever guesses learns nothing about which part was wrong.
+ *
+ * Names of unix users come from the system's databases, which may be remote: they are asked once
+ * a minute for each user, not with every request. */
+#include "api/auth.h"
+
+#include <grp.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+    SECRET_BYTES = 32,
+    HASH_BYTES = 32,
+    PEERS_MAX = 64,
+    PEER_FRESH_MS = 60000,
+    GROUPS_MAX = 256,
+    DATABASE_MAX_BYTES = 64 << 10, /* of one entry with its group's members */
+};
+
+struct token {
+    struct acre_token shown;
+    uint8_t hash[HASH_BYTES];
+};
+
+struct peer {
+    uint32_t uid;
+    uint64_t until_ms; /* 0: free */
+    char name[ACRE_AUTH_NAME_MAX];
+};
+
+struct acre_auth {
+    struct acre_auth_options options;
+    char *operators, *admins, *project;
+    struct token *tokens; /* by id */
+    uint32_t count, capacity;
+    uint64_t next_id;
+    struct peer peers[PEERS_MAX];
+    struct acre_clock monotonic;
+};
+
+struct acre_auth *acre_auth_create(const struct acre_auth_options *options) {
+    struct acre_auth *auth = acre_calloc(1, sizeof(*auth));
+    auth->options = *options;
+    auth->operators = acre_strdup(options->operators != NULL ? options->operators : "");
+    auth->admins = acre_strdup(options->admins != NULL ? options->admins : "");
+    auth->project = acre_strdup(options->project != NULL ? options->project : "default");
+    auth->next_id = 1;
+    auth->monotonic = acre_clock_real();
+    return auth;
+}
+
+void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                         const char *project) {
+    free(auth->operators);
+    free(auth->admins);
+    free(auth->project);
+    auth->operators = acre_strdup(operators);
+    auth->admins = acre_strdup(admins);
+    auth->project = acre_strdup(project);
+}
+
+static void token_finish(struct token *token) {
+    free((char *)token->shown.user);
+    free((char *)token->shown.project);
+    free((char *)token->shown.note);
+}
+
+void acre_auth_destroy(struct acre_auth *auth) {
+    if (auth == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < auth->count; i++) {
+        token_finish(&auth->tokens[i]);
+    }
+    free(auth->tokens);
+    free(auth->operators);
+    free(auth->admins);
+    free(auth->project);
+    free(auth);
+}
+
+/* --- tokens --------------------------------------------------------------------------------- */
+
+static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
+    uint32_t low = 0;
+    uint32_t high = auth->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (auth->tokens[middle].shown.id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < auth->count && auth->tokens[low].shown.id == id ? &auth->tokens[low] : NULL;
+}
+
+static struct token *add_token(struct acre_auth *auth, const struct acre_token *from,
+                               const uint8_t hash[HASH_BYTES]) {
+    if (auth->count == auth->capacity) {
+        auth->capacity = ACRE_MAX(2 * auth->capacity, 16U);
+        auth->tokens = acre_realloc(auth->tokens, auth->capacity, sizeof(*auth->tokens));
+    }
+    struct token *to = &auth->tokens[auth->count++]; /* ids only grow: it stays sorted */
+    to->shown = *from;
+    to->shown.user = acre_strdup(from->user);
+    to->shown.project = acre_strdup(from->project);
+    to->shown.note = acre_strdup(from->note);
+    memcpy(to->hash, hash, HASH_BYTES);
+    auth->next_id = from->id + 1;
+    return to;
+}
+
+static bool visit_token(void *context, const struct acre_store_token *row) {
+    struct acre_auth *auth = context;
+    struct acre_token token = {.id = row->id,
+                               .user = row->user,
+                               .project = row->project,
+                               .note = row->note,
+                               .created_ms = row->created_ms,
+                               .expires_ms = row->expires_ms,
+                               .revoked_ms = row->revoked_ms};
+    if (acre_role_parse(row->role, &token.role) && row->id >= auth->next_id) {
+        add_token(auth, &token, row->hash);
+    }
+    return true;
+}
+
+int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err) {
+    for (uint32_t i = 0; i < auth->count; i++) {
+        token_finish(&auth->tokens[i]);
+    }
+    auth->count = 0;
+    auth->next_id = 1;
+    return acre_store_tokens(store, visit_token, auth, err);
+}
+
+static void fill_row(const struct token *token, struct acre_store_token *row) {
+    *row = (struct acre_store_token){.id = token->shown.id,
+                                     .user = token->shown.user,
+                                     .project = token->shown.project,
+                                     .role = acre_role_name(token->shown.role),
+                                     .note = token->shown.note,
+                                     .created_ms = token->shown.created_ms,
+                                     .expires_ms = token->shown.expires_ms,
+                                     .revoked_ms = token->shown.revoked_ms};
+    memcpy(row->hash, token->hash, sizeof(row->hash));
+}
+
+static void hash_text(const char *text, size_t length, uint8_t hash[HASH_BYTES]) {
+    unsigned size = 0;
+    int ok = EVP_Digest(text, length, hash, &size, EVP_sha256(), NULL);
+    ACRE_ASSERT(ok == 1 && size == HASH_BYTES);
+}
+
+/* base64url without padding: 43 characters for 32 bytes. */
+static void encode(const uint8_t *bytes, size_t count, char *text) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint32_t bits = 0;
+    uint32_t held = 0;
+    for (size_t i = 0; i < count; i++) {
+        bits = bits << 8 | bytes[i];
+        for (held += 8; held >= 6; held -= 6) {
+            *text++ = digits[bits >> (held - 6) & 63];
+        }
+    }
+    if (held > 0) {
+        *text++ = digits[bits << (6 - held) & 63];
+    }
+    *text = '\0';
+}
+
+int acre_auth_make(struct acre_auth *auth, const struct acre_token *token,
+                   struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
+                   struct acre_error *err) {
+    uint8_t secret[SECRET_BYTES];
+    uint8_t hash[HASH_BYTES];
+    char text[64];
+    if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret)) {
+        return acre_fail(err, ACRE_EUNAVAILABLE, "the system gave no random numbers");
+    }
+    encode(secret, sizeof(secret), text);
+    hash_text(text, strlen(text), hash);
+    struct acre_token made = *token;
+    made.id = auth->next_id;
+    snprintf(ret_text, ACRE_TOKEN_TEXT_MAX, "acre_%llu_%s", (unsigned long long)made.id, text);
+    fill_row(add_token(auth, &made, hash), ret_row);
+    OPENSSL_cleanse(secret, sizeof(secret));
+    OPENSSL_cleanse(text, sizeof(text));
+    return 0;
+}
+
+int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms,
+                     struct acre_store_token *ret_row, struct acre_error *err) {
+    struct token *token = find_token(auth, id);
+    if (token == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no token %llu", (unsigned long long)id);
+    }
+    if (token->shown.revoked_ms != 0) {
+        return acre_fail(err, ACRE_ECONFLICT, "token %llu is revoked already",
+                         (unsigned long long)id);
+    }
+    token->shown.revoked_ms = now_ms;
+    fill_row(token, ret_row);
+    return 0;
+}
+
+bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token) {
+    for (uint32_t i = 0; i < auth->count; i++) {
+        if (auth->tokens[i].shown.id > id) {
+            *ret_token = auth->tokens[i].shown;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t acre_auth_count(const struct acre_auth *auth) {
+    return auth->count;
+}
+
+/* "acre_<id>_<secret>": NULL when it is not good, for whatever reason. */
+static const struct token *check_token(const struct acre_auth *auth, const char *text) {
+    unsigned long long id = 0;
+    int used = 0;
+    uint8_t hash[HASH_BYTES];
+    if (strnlen(text, ACRE_TOKEN_TEXT_MAX) >= ACRE_TOKEN_TEXT_MAX ||
+        sscanf(text, "acre_%20llu_%n", &id, &used) != 1 || used == 0) {
+        return NULL;
+    }
+    const struct token *token = find_token(auth, id);
+    hash_text(text + used, strlen(text + used), hash);
+    if (token == NULL || CRYPTO_memcmp(hash, token->hash, HASH_BYTES) != 0) {
+        return NULL;
+    }
+    uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
+    bool expired = token->shown.expires_ms != 0 && token->shown.expires_ms <= now_ms;
+    return expired || token->shown.revoked_ms != 0 ? NULL : token;
+}
+
+static const char *given_token(struct acre_exchange *exchange) {
+    const char *header = acre_http_header(exchange, "Authorization");
+    if (header != NULL && strncasecmp(header, "Bearer ", 7) == 0) {
+        header += 7;
+        return header + strspn(header, " ");
+    }
+    return acre_http_header(exchange, "X-Auth-Token");
+}
+
+/* --- unix users ----------------------------------------------------------------------------- */
+
+static bool is_listed(const char *names, const char *name) {
+    struct acre_split split = acre_split_begin(acre_str_from(names), ',');
+    struct acre_str part;
+    while (acre_split_next(&split, &part)) {
+        if (acre_str_is(acre_str_trim(part), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The name of a uid; "uid-1000" for one that has none. */
+static const char *peer_name(struct acre_auth *auth, uint32_t uid) {
+    uint64_t now_ms = acre_clock_monotonic_ns(&auth->monotonic) / 1000000;
+    struct peer *oldest = &auth->peers[0];
+    for (uint32_t i = 0; i < PEERS_MAX; i++) {
+        struct peer *peer = &auth->peers[i];
+        if (peer->uid == uid && peer->until_ms > now_ms) {
+            return peer->name;
+        }
+        oldest = peer->until_ms < oldest->until_ms ? peer : oldest;
+    }
+    char *buffer = acre_calloc(1, DATABASE_MAX_BYTES);
+    struct passwd entry;
+    struct passwd *found = NULL;
+    getpwuid_r(uid, &entry, buffer, DATABASE_MAX_BYTES, &found);
+    if (found == NULL ||
+        !acre_str_copy(oldest->name, sizeof(oldest->name), acre_str_from(found->pw_name))) {
+        snprintf(oldest->name, sizeof(oldest->name), "uid-%u", uid);
+    }
+    free(buffer);
+    oldest->uid = uid;
+    oldest->until_ms = now_ms + PEER_FRESH_MS;
+    return oldest->name;
+}
+
+static void identify_peer(struct acre_auth *auth, const struct acre_http_request *request,
+                          struct acre_api_user *to) {
+    uint32_t uid = request->peer->uid;
+    const char *name = peer_name(auth, uid);
+    to->name = acre_arena_strndup(request->arena, name, strlen(name));
+    to->project = acre_arena_strndup(request->arena, auth->project, strlen(auth->project));
+    to->role = uid == 0 || uid == (uint32_t)geteuid() || is_listed(auth->admins, name)
+                   ? ACRE_ROLE_ADMIN
+               : is_listed(auth->operators, name) ? ACRE_ROLE_OPERATOR
+                                                  : ACRE_ROLE_USER;
+}
+
+int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
+                       const struct acre_http_request *request, struct acre_api_user *ret_user,
+                       struct acre_error *err) {
+    const char *text = given_token(exchange);
+    if (text == NULL && request->peer->is_unix) {
+        identify_peer(auth, request, ret_user);
+        return 0;
+    }
+    if (text == NULL) {
+        return acre_fail(err, ACRE_EDENIED,
+                         "no token; send 'Authorization: Bearer acre_...' (an admin makes one with "
+                         "'acre token create')");
+    }
+    const struct token *token = check_token(auth, text);
+    if (token == NULL) {
+        return acre_fail(err, ACRE_EDENIED, "the token is unknown, expired or revoked");
+    }
+    struct acre_arena *arena = request->arena; /* the table may move before the answer */
+    const char *project = token->shown.project[0] != '\0' ? token->shown.project : auth->project;
+    ret_user->name = acre_arena_strndup(arena, token->shown.user, strlen(token->shown.user));
+    ret_user->project = acre_arena_strndup(arena, project, strlen(project));
+    ret_user->role = token->shown.role;
+    return 0;
+}
+
+/* Is the user of this unix peer in the group of that name? */
+static bool is_in_group(uint32_t gid, const char *user, const char *group) {
+    char *buffer = acre_calloc(1, DATABASE_MAX_BYTES);
+    struct group entry;
+    struct group *found = NULL;
+    gid_t groups[GROUPS_MAX];
+    int count = GROUPS_MAX;
+    bool is_in = false;
+    getgrnam_r(group, &entry, buffer, DATABASE_MAX_BYTES, &found);
+    if (found != NULL && getgrouplist(user, gid, groups, &count) >= 0) {
+        for (int i = 0; i < count; i++) {
+            is_in = is_in || groups[i] == found->gr_gid;
+        }
+    }
+    free(buffer);
+    return is_in;
+}
+
+int acre_auth_may_charge(struct acre_auth *auth, const struct acre_call *call, const char *project,
+                         struct acre_error *err) {
+    (void)auth;
+    const struct acre_http_peer *peer = call->request->peer;
+    if (strcmp(project, call->user.project) == 0 || call->user.role >= ACRE_ROLE_OPERATOR ||
+        (peer->is_unix && given_token(call->exchange) == NULL &&
+         is_in_group(peer->gid, call->user.name, project))) {
+        return 0;
+    }
+    char shown[80];
+    return acre_fail(
+        err, ACRE_EDENIED, "project: '%s'; accepted: '%s', or a group of the machine you are in",
+        acre_str_show(acre_str_from(project), shown, sizeof(shown)), call->user.project);
+}

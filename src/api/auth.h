@@ -1,0 +1,63 @@
+/* auth.h - who is asking: peers of the unix socket by their user, others by their token (SEC-1).
+ *
+ * Tokens are "acre_<id>_<secret>": the id finds the row, the secret's SHA-256 is compared in
+ * constant time. The secret is shown once, when it is made, and is nowhere else. Loop thread only.
+ * It does not decide what somebody may do: that is the role, and the handlers. */
+#ifndef ACRE_API_AUTH_H
+#define ACRE_API_AUTH_H
+
+#include "api/route.h"
+#include "core/clock.h"
+#include "store/store.h"
+
+struct acre_auth;
+
+enum {
+    ACRE_TOKEN_TEXT_MAX = 96, /* "acre_", 20 digits, "_", 43 of base64url */
+    ACRE_AUTH_NAME_MAX = 64,
+};
+
+struct acre_auth_options {
+    const struct acre_clock *clock;
+    const char *operators; /* names of users with role operator, separated by commas; NULL: none */
+    const char *admins;    /* likewise, besides uid 0 and the daemon's own */
+    const char *project;   /* who is charged when nobody says otherwise; NULL: "default" */
+};
+
+struct acre_auth *acre_auth_create(const struct acre_auth_options *options);
+void acre_auth_destroy(struct acre_auth *auth); /* NULL is fine */
+/* New names; see the options. */
+void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                         const char *project);
+/* Read the tokens (again) from the store. */
+int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err);
+
+/* For acre_router_options.authenticate. ACRE_EDENIED: who are you. */
+int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
+                       const struct acre_http_request *request, struct acre_api_user *ret_user,
+                       struct acre_error *err);
+/* May this user's jobs be charged to `project`? Its own, or for unix users a group they are in;
+ * operators: any. ACRE_EDENIED. */
+int acre_auth_may_charge(struct acre_auth *auth, const struct acre_call *call, const char *project,
+                         struct acre_error *err);
+
+/* A token as it is shown: without its hash. */
+struct acre_token {
+    uint64_t id;
+    const char *user, *project, *note;
+    enum acre_role role;
+    uint64_t created_ms, expires_ms, revoked_ms; /* 0: never */
+};
+/* Make one; the caller puts `ret_row` into a batch, and shows the text once. ACRE_EUNAVAILABLE: no
+ * random numbers. It is good at once. */
+int acre_auth_make(struct acre_auth *auth, const struct acre_token *token,
+                   struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
+                   struct acre_error *err);
+/* ACRE_ENOTFOUND, ACRE_ECONFLICT (revoked before). The row goes into a batch. */
+int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms,
+                     struct acre_store_token *ret_row, struct acre_error *err);
+/* The token after `id`, by id; start with 0. */
+bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token);
+uint32_t acre_auth_count(const struct acre_auth *auth);
+
+#endif

@@ -1,0 +1,344 @@
+/* cluster.c - nodes and GPUs: what they are, how they feel, what is free, and draining them.
+ *
+ * A drain is a row in the store and a mark in the ledger; both are made in one turn. */
+#include "api/api.h"
+
+#include "api/cluster.h"
+#include "api/handlers.h"
+#include "api/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct acre_field acre_drain_fields[] = {
+    {.name = "reason",
+     .kinds = ACRE_KIND_STRING,
+     .max_length = 200,
+     .help = "shown to everybody who asks why"},
+    {0},
+};
+
+static void put_known(struct acre_json *json, const char *key, uint64_t value) {
+    acre_view_put_known(json, key, value); /* both unknowns are the same number */
+}
+
+/* --- who holds what ------------------------------------------------------------------------- */
+
+static int compare_holders(const void *a, const void *b) {
+    const struct acre_holder *left = a;
+    const struct acre_holder *right = b;
+    if (left->device != right->device) {
+        return left->device < right->device ? -1 : 1;
+    }
+    return (left->owner > right->owner) - (left->owner < right->owner);
+}
+
+struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena *arena) {
+    const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
+    struct acre_holders holders = {0};
+    struct acre_allocation allocation;
+    for (uint32_t cursor = 0; acre_ledger_walk(ledger, &cursor, &allocation);) {
+        holders.count += allocation.part_count;
+    }
+    holders.items = acre_arena_alloc(arena, (holders.count + 1U) * sizeof(*holders.items));
+    uint32_t count = 0;
+    struct acre_job job;
+    for (uint32_t cursor = 0; acre_ledger_walk(ledger, &cursor, &allocation);) {
+        bool is_job = acre_sched_find(acre_desk_sched(api->desk), allocation.owner, &job) &&
+                      job.allocation == allocation.id;
+        for (uint32_t i = 0; i < allocation.part_count; i++) {
+            holders.items[count++] = (struct acre_holder){.node = allocation.parts[i].node,
+                                                          .device = allocation.parts[i].device,
+                                                          .owner = allocation.owner,
+                                                          .milli = allocation.parts[i].milli,
+                                                          .mib = allocation.parts[i].mib,
+                                                          .reserved = !is_job};
+        }
+    }
+    qsort(holders.items, holders.count, sizeof(*holders.items), compare_holders);
+    return holders;
+}
+
+static uint32_t first_holder(const struct acre_holders *holders, uint32_t device) {
+    uint32_t low = 0;
+    uint32_t high = holders->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (holders->items[middle].device < device) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void write_holders(struct acre_api *api, uint32_t device, const struct acre_holders *holders,
+                          struct acre_json *json) {
+    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    acre_json_key(json, "holders");
+    acre_json_array(json);
+    for (uint32_t i = first_holder(holders, device);
+         i < holders->count && holders->items[i].device == device; i++) {
+        const struct acre_holder *holder = &holders->items[i];
+        struct acre_job job;
+        bool is_job =
+            !holder->reserved && acre_sched_find(acre_desk_sched(api->desk), holder->owner, &job);
+        acre_json_object(json);
+        acre_json_put_u64(json, is_job ? "job" : "reservation", holder->owner);
+        acre_json_put_string(json, "user", is_job ? acre_names_text(names, job.spec.user) : NULL);
+        acre_json_put_u64(json, "share_milli", holder->milli);
+        acre_json_object_end(json);
+    }
+    acre_json_array_end(json);
+}
+
+/* --- showing -------------------------------------------------------------------------------- */
+
+/* As last read: all null when nobody has read yet. */
+static void write_live(struct acre_json *json, const struct acre_device_live *live) {
+    bool known = live->sampled_ms != 0;
+    acre_view_put_time(json, "sampled", live->sampled_ms);
+    put_known(json, "memory_used_mib", known ? live->used_mib : ACRE_UNKNOWN);
+    put_known(json, "utilization_pct", known ? live->utilization_pct : ACRE_UNKNOWN);
+    put_known(json, "temperature_c", known ? live->temperature_c : ACRE_UNKNOWN);
+    put_known(json, "power_mw", known ? live->power_mw : ACRE_UNKNOWN);
+    put_known(json, "processes", known ? live->processes : ACRE_UNKNOWN);
+    acre_json_put_string(json, "state", live->state[0] != '\0' ? live->state : NULL);
+    acre_json_put_string(json, "health", live->health[0] != '\0' ? live->health : NULL);
+}
+
+/* Memory nobody holds; what strangers use counts as held. */
+static uint64_t free_mib(const struct acre_ledger_device *device, uint32_t index,
+                         const struct acre_holders *holders) {
+    uint64_t held_mib = device->foreign_mib;
+    for (uint32_t i = first_holder(holders, index);
+         i < holders->count && holders->items[i].device == index; i++) {
+        held_mib += holders->items[i].mib;
+    }
+    if (device->memory_mib == 0) {
+        return ACRE_UNKNOWN;
+    }
+    return device->memory_mib > held_mib ? device->memory_mib - held_mib : 0;
+}
+
+void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
+                            const struct acre_holders *holders, struct acre_json *json) {
+    struct acre_ledger_device device;
+    struct acre_ledger_node node;
+    const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
+    const struct acre_inventory_device *known =
+        acre_inventory_device(acre_desk_inventory(api->desk), index);
+    acre_ledger_device_info(ledger, index, &device);
+    acre_ledger_node_info(ledger, device.node, &node);
+    acre_json_object(json);
+    acre_json_put_string(json, "id", device.id);
+    acre_json_put_string(json, "node", node.name);
+    acre_json_put_string(json, "model", known->model[0] != '\0' ? known->model : NULL);
+    acre_json_put_string(json, "vendor", known->vendor[0] != '\0' ? known->vendor : NULL);
+    acre_json_put_string(json, "pci", known->pci[0] != '\0' ? known->pci : NULL);
+    acre_json_put_string(json, "driver", known->driver[0] != '\0' ? known->driver : NULL);
+    put_known(json, "memory_mib", known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
+    put_known(json, "free_mib", free_mib(&device, index, holders));
+    acre_json_put_u64(json, "foreign_mib", device.foreign_mib);
+    acre_json_put_u64(json, "island", known->island);
+    acre_json_put_u64(json, "used_milli", device.milli_used);
+    acre_json_put_u64(json, "free_milli", node.drained ? 0 : device.largest_milli);
+    write_holders(api, index, holders, json);
+    acre_json_put_bool(json, "drained", device.drained || node.drained);
+    acre_json_put_string(json, "reason",
+                         device.drained ? device.reason
+                         : node.drained ? acre_desk_node_reason(api->desk, device.node)
+                                        : NULL);
+    acre_json_put_bool(json, "simulated", known->simulated);
+    write_live(json, &known->live);
+    acre_json_object_end(json);
+}
+
+/* Different jobs that hold something of the node: its devices' holders stand together, those
+ * without a device at the end. */
+static uint32_t count_jobs(const struct acre_holders *holders, uint32_t index,
+                           const struct acre_ledger_node *node) {
+    uint32_t count = 0;
+    uint32_t first = first_holder(holders, node->first_device);
+    uint32_t end = first_holder(holders, node->first_device + node->device_count);
+    for (uint32_t i = first; i < end; i++) {
+        bool again = holders->items[i].reserved;
+        for (uint32_t j = first; j < i && !again; j++) {
+            again = holders->items[j].owner == holders->items[i].owner;
+        }
+        count += !again;
+    }
+    for (uint32_t i = first_holder(holders, ACRE_DEVICE_NONE); i < holders->count; i++) {
+        count += holders->items[i].node == index;
+    }
+    return count;
+}
+
+static void write_node(struct acre_api *api, uint32_t index, const struct acre_holders *holders,
+                       struct acre_json *json) {
+    struct acre_ledger_node node;
+    const struct acre_inventory_node *known =
+        acre_inventory_node(acre_desk_inventory(api->desk), index);
+    acre_ledger_node_info(acre_desk_ledger(api->desk), index, &node);
+    acre_json_object(json);
+    acre_json_put_string(json, "name", node.name);
+    acre_json_put_bool(json, "simulated", known->simulated);
+    acre_json_put_u64(json, "gpus", node.device_count);
+    uint32_t free_milli = 0;
+    for (uint32_t d = 0; d < node.device_count; d++) {
+        struct acre_ledger_device device;
+        acre_ledger_device_info(acre_desk_ledger(api->desk), node.first_device + d, &device);
+        free_milli += device.drained ? 0 : device.largest_milli;
+    }
+    acre_json_put_u64(json, "free_milli", node.drained ? 0 : free_milli);
+    acre_json_put_u64(json, "cpu_milli", node.cpu_milli);
+    acre_json_put_u64(json, "cpu_free_milli", node.cpu_free_milli);
+    acre_json_put_u64(json, "ram_mib", node.ram_mib);
+    acre_json_put_u64(json, "ram_free_mib", node.ram_free_mib);
+    acre_json_put_u64(json, "jobs", count_jobs(holders, index, &node));
+    acre_json_put_bool(json, "drained", node.drained);
+    acre_json_put_string(json, "reason",
+                         node.drained ? acre_desk_node_reason(api->desk, index) : NULL);
+    acre_json_key(json, "labels");
+    acre_json_array(json);
+    for (uint32_t i = 0; i < known->label_count; i++) {
+        acre_json_string(json, known->labels[i]);
+    }
+    acre_json_array_end(json);
+    acre_json_object_end(json);
+}
+
+/* A page of `count` things by their index. */
+static void list(struct acre_api *api, struct acre_call *call, const char *key, uint32_t count,
+                 void (*write)(struct acre_api *, uint32_t, const struct acre_holders *,
+                               struct acre_json *)) {
+    struct acre_error err = {0};
+    struct acre_page page;
+    if (acre_page_read(call, &page, &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    uint64_t at = page.after;
+    acre_json_key(json, key);
+    acre_json_array(json);
+    for (uint32_t shown = 0; shown < page.limit && at < count; shown++) {
+        write(api, (uint32_t)at++, &holders, json);
+    }
+    acre_json_array_end(json);
+    acre_page_write(json, at < count, at);
+    acre_reply_send(api, call, &reply, 200);
+}
+
+void acre_handle_nodes(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    list(api, call, "nodes", acre_ledger_node_count(acre_desk_ledger(api->desk)), write_node);
+}
+
+void acre_handle_gpus(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    list(api, call, "gpus", acre_ledger_device_count(acre_desk_ledger(api->desk)),
+         acre_cluster_write_gpu);
+}
+
+/* --- draining ------------------------------------------------------------------------------- */
+
+/* The row of a drain, and the audit row beside it. */
+static void record_drain(struct acre_api *api, const char *kind, const char *name, bool drained,
+                         const char *reason) {
+    char target[160];
+    snprintf(target, sizeof(target), "%s:%s", kind, name);
+    struct acre_batch *batch = acre_desk_batch(api->desk);
+    if (drained) {
+        struct acre_store_drain row = {
+            .target = target, .reason = reason, .since_ms = acre_desk_now(api->desk)};
+        acre_batch_put_drain(batch, &row);
+    } else {
+        acre_batch_remove_drain(batch, target);
+    }
+    acre_api_audit(api, drained ? "drained" : "undrained", target, reason);
+    acre_sched_ledger_changed(acre_desk_sched(api->desk));
+}
+
+void acre_cluster_drain(struct acre_api *api, uint32_t device, bool drained, const char *reason) {
+    struct acre_ledger_device info;
+    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
+    int r = drained ? acre_ledger_drain_device(ledger, device, reason, NULL)
+                    : acre_ledger_undrain_device(ledger, device, NULL);
+    ACRE_ASSERT(r == 0);
+    acre_ledger_device_info(ledger, device, &info);
+    record_drain(api, "device", info.id, drained, reason);
+}
+
+static const char *reason_of(const struct acre_call *call) {
+    const char *reason = json_string_value(json_object_get(call->body, "reason"));
+    return reason != NULL && reason[0] != '\0' ? reason : "drained by an operator";
+}
+
+static void change_gpu(struct acre_api *api, struct acre_call *call, bool drained) {
+    const char *id = acre_call_parameter(call, "id");
+    struct acre_error err = {0};
+    uint32_t device = 0;
+    if (!acre_ledger_find_device(acre_desk_ledger(api->desk), id, &device)) {
+        char shown[100];
+        acre_fail(&err, ACRE_ENOTFOUND, "there is no GPU '%s'",
+                  acre_str_show(acre_str_from(id), shown, sizeof(shown)));
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    if (!acre_api_may_change(api, call)) {
+        return;
+    }
+    acre_cluster_drain(api, device, drained, drained ? reason_of(call) : "");
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    acre_json_key(json, "gpu");
+    acre_cluster_write_gpu(api, device, &holders, json);
+    acre_reply_send(api, call, &reply, 200);
+}
+
+static void change_node(struct acre_api *api, struct acre_call *call, bool drained) {
+    const char *name = acre_call_parameter(call, "name");
+    struct acre_error err = {0};
+    uint32_t node = 0;
+    if (!acre_ledger_find_node(acre_desk_ledger(api->desk), name, &node)) {
+        char shown[100];
+        acre_fail(&err, ACRE_ENOTFOUND, "there is no node '%s'",
+                  acre_str_show(acre_str_from(name), shown, sizeof(shown)));
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    if (!acre_api_may_change(api, call)) {
+        return;
+    }
+    acre_ledger_drain_node(acre_desk_ledger(api->desk), node, drained, NULL);
+    acre_desk_set_node_reason(api->desk, node, drained ? reason_of(call) : "");
+    record_drain(api, "node", name, drained, drained ? reason_of(call) : "");
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    acre_json_key(json, "node");
+    write_node(api, node, &holders, json);
+    acre_reply_send(api, call, &reply, 200);
+}
+
+void acre_handle_node_drain(void *context, struct acre_call *call) {
+    change_node(context, call, true);
+}
+
+void acre_handle_node_undrain(void *context, struct acre_call *call) {
+    change_node(context, call, false);
+}
+
+void acre_handle_gpu_drain(void *context, struct acre_call *call) {
+    change_gpu(context, call, true);
+}
+
+void acre_handle_gpu_undrain(void *context, struct acre_call *call) {
+    change_gpu(context, call, false);
+}

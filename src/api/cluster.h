@@ -1,0 +1,27 @@
+/* cluster.h - one GPU shown, drained and returned: for routes and for the sampler. Loop thread
+ * only. */
+#ifndef ACRE_API_CLUSTER_H
+#define ACRE_API_CLUSTER_H
+
+#include "api/api.h"
+
+/* Who holds what, sorted by device, in the arena. */
+struct acre_holder {
+    uint32_t node, device; /* ACRE_DEVICE_NONE: CPU and RAM alone */
+    uint64_t owner;        /* a job */
+    uint32_t milli, mib;
+    bool reserved; /* by a reservation: `owner` is its id */
+};
+struct acre_holders {
+    struct acre_holder *items;
+    uint32_t count;
+};
+struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena *arena);
+
+void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
+                            const struct acre_holders *holders, struct acre_json *json);
+/* Drain a device or return it to service, durably, with an audit row by the actor. The desk must be
+ * writable. */
+void acre_cluster_drain(struct acre_api *api, uint32_t device, bool drained, const char *reason);
+
+#endif

@@ -1,0 +1,139 @@
+/* desk_state.h - the inside of the desk, shared by its files. Private to desk*.c. */
+#ifndef ACRE_API_DESK_STATE_H
+#define ACRE_API_DESK_STATE_H
+
+#include "api/desk.h"
+#include "api/record.h"
+#include "api/specs.h"
+
+/* An answer that waits for a commit. */
+struct desk_answer {
+    struct desk_answer *next;
+    uint64_t sequence; /* of the turn whose commit it needs */
+    struct acre_exchange *exchange;
+    int status;
+    const char *content_type;
+    struct acre_buf body;
+};
+
+struct desk_event {
+    struct acre_desk_event told;
+    const char *actor, *origin; /* in the arena of the turn */
+};
+
+struct desk_events {
+    struct desk_event *items;
+    uint32_t count, capacity;
+};
+
+struct desk_actions {
+    struct acre_sched_action *items;
+    uint32_t count, capacity;
+};
+
+/* What one commit carries. */
+struct desk_turn {
+    struct acre_desk *desk;
+    uint64_t sequence;
+    uint64_t epoch; /* of the core it came from */
+    uint64_t began_ns;
+    struct desk_events events;
+    struct desk_actions actions;
+    bool is_probe;
+};
+
+/* A set of numbers, emptied in one step. */
+struct desk_set {
+    uint64_t *slots; /* value, 0: free */
+    uint32_t count, capacity;
+};
+
+/* What an engine said about the end of a job that is still here. */
+struct desk_text {
+    uint64_t job;
+    char text[160];
+};
+
+enum desk_state {
+    DESK_IDLE,   /* not started */
+    DESK_OPEN,   /* at work */
+    DESK_BROKEN, /* a commit failed: read only, probing */
+    DESK_BLIND,  /* and not even reading worked */
+    DESK_CLOSED, /* the last commit is under way; nothing is acted upon */
+};
+
+struct acre_desk {
+    struct acre_desk_options options;
+    struct acre_desk_sink sink;
+    enum desk_state state;
+    struct acre_error fault; /* while broken */
+    struct acre_store *store;
+    struct acre_ledger *ledger;
+    struct acre_sched *sched;
+    struct acre_policy *policy;
+    char **node_reasons;                     /* by node; NULL: not drained */
+    const struct acre_engine_driver *engine; /* NULL before start */
+    void *engine_self;
+    uint64_t epoch; /* counts cores */
+    uint64_t next_job;
+    bool paused;
+
+    uint64_t now_ms, skew_ms; /* the clock went back by so much */
+    struct acre_timer *timer;
+    uint64_t timer_at_ms;
+    uint64_t reservations_ms; /* when the next one begins or ends */
+    struct acre_timer *probe;
+
+    const char *actor, *origin; /* in the arena */
+    struct acre_arena *arena;   /* of this turn */
+    struct acre_batch *batch;   /* of this turn; NULL: nothing to write yet */
+    struct desk_events events;
+    struct desk_actions actions;
+    bool touched;      /* the scheduler has something to think about */
+    bool dirty;        /* this turn changed something answers must wait for */
+    uint64_t sequence; /* of this turn */
+    uint64_t seen;     /* the last turn that changed something */
+    uint64_t committed;
+    uint32_t in_flight; /* commits */
+    struct desk_answer *answers, **last_answer;
+    uint32_t waiting;
+
+    struct acre_specs *specs;
+    struct acre_buf spec_text; /* what acre_desk_spec read last */
+    struct acre_buf detail;
+    struct desk_set rows, accounts; /* of this turn */
+    uint64_t *external;             /* live jobs that run elsewhere */
+    uint32_t external_count, external_capacity;
+    struct desk_text *texts;
+    uint32_t text_count, text_capacity;
+    uint64_t *holding; /* jobs that held devices when the store was read */
+    uint32_t holding_count, holding_capacity;
+    struct acre_desk_timings timings;
+};
+
+/* desk_load.c: make the core anew from the store. */
+int desk_load(struct acre_desk *desk, struct acre_error *err);
+void desk_unload(struct acre_desk *desk);
+/* After a load with an engine: adopt, start again, signal again, reap. */
+void desk_adopt(struct acre_desk *desk);
+
+/* desk_turn.c */
+void desk_turn(void *desk); /* at the end of each turn of the loop */
+void desk_commit(struct acre_desk *desk, bool is_probe);
+void desk_arm(struct acre_desk *desk);
+void desk_note_reservations(struct acre_desk *desk, uint64_t now_ms);
+void desk_event(void *desk, const struct acre_sched_event *event);
+void desk_action(void *desk, const struct acre_sched_action *action);
+void desk_changed(struct acre_desk *desk);
+bool desk_set_add(struct desk_set *set, uint64_t value); /* false: was there */
+void desk_set_clear(struct desk_set *set);
+void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err);
+
+/* desk_run.c */
+void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
+void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job);
+void desk_add_external(struct acre_desk *desk, uint64_t job);
+void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */
+void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text);
+
+#endif

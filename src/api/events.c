@@ -1,0 +1,25 @@
+/* events.c - GET /events: what happens to jobs, as it happens, after it is durable. */
+#include "api/api.h"
+#include "api/handlers.h"
+
+const struct acre_field acre_events_fields[] = {
+    {.name = "job",
+     .kinds = ACRE_KIND_INTEGER,
+     .min = 1,
+     .max = ACRE_FIELD_NUMBER_MAX,
+     .help = "events of this job alone"},
+    {.name = "last_event_id",
+     .kinds = ACRE_KIND_STRING,
+     .max_length = 24,
+     .help = "as the header Last-Event-ID: what came after it"},
+    {0},
+};
+
+void acre_handle_events(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    struct acre_error err = {0};
+    uint64_t job = (uint64_t)acre_call_query_i64(call, "job", 0);
+    if (acre_sse_follow(api->sse, call->exchange, job, &err) < 0) {
+        acre_api_fail(api, call, &err);
+    }
+}

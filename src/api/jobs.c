@@ -1,0 +1,305 @@
+/* jobs.c - jobs one by one: show, cancel, hold, release, priority, why. */
+#include "api/jobs.h"
+
+#include "api/handlers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const priorities[] = {"low", "normal", "high", "critical", NULL};
+
+const struct acre_field acre_jobs_priority_fields[] = {
+    {.name = "priority",
+     .kinds = ACRE_KIND_INTEGER | ACRE_KIND_STRING,
+     .required = true,
+     .min = 1,
+     .max = 4,
+     .words = priorities,
+     .help = "4 needs an operator"},
+    {0},
+};
+
+static bool is_simulated(const struct acre_api *api, const struct acre_job *job) {
+    (void)job; /* nodes are either all real or all simulated */
+    return acre_inventory_is_simulated(acre_desk_inventory(api->desk));
+}
+
+void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
+                          bool explain, struct acre_json *json) {
+    struct acre_desk *desk = api->desk;
+    struct acre_job_view view = {.now_ms = acre_desk_now(desk),
+                                 .exit_text = acre_desk_exit_text(desk, job->spec.id),
+                                 .simulated = is_simulated(api, job)};
+    struct acre_why why;
+    struct acre_when when;
+    if (explain && !acre_job_state_holds(job->state) && acre_job_state_is_live(job->state)) {
+        if (acre_sched_why(acre_desk_sched(desk), job->spec.id, view.now_ms, &why, NULL) == 0) {
+            view.why = &why;
+        }
+        if (acre_sched_when(acre_desk_sched(desk), job->spec.id, view.now_ms, &when, NULL) == 0) {
+            view.when = &when;
+        }
+    }
+    struct acre_launch launch = {.directory = ""};
+    struct acre_str text = {0};
+    json_t *spec = NULL;
+    bool known = acre_desk_spec(desk, job->spec.id, &text, NULL) == 0 &&
+                 acre_record_read_launch(text, &spec, &launch, NULL) == 0;
+    acre_view_live(&view, acre_desk_ledger(desk), job, &launch, call->arena);
+    view.command = known ? view.command : NULL;
+    acre_view_write(&view, json);
+    json_decref(spec);
+}
+
+/* --- ended jobs ----------------------------------------------------------------------------- */
+
+struct showing {
+    struct acre_api *api;
+    struct acre_call *call;
+    const char *key;
+    struct acre_json *json;
+    struct acre_error *err;
+    int result;
+};
+
+int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
+                        const struct acre_store_job *row, struct acre_json *json,
+                        struct acre_error *err) {
+    struct acre_recorded_job recorded;
+    int r = acre_record_read_job(row, NULL, call->arena, &recorded, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
+                                 .simulated = is_simulated(api, NULL)};
+    acre_view_recorded(&view, row, &recorded, call->arena);
+    acre_view_write(&view, json);
+    json_decref(recorded.spec);
+    return 0;
+}
+
+static bool show_row(void *context, const struct acre_store_job *row) {
+    struct showing *showing = context;
+    acre_json_key(showing->json, showing->key);
+    showing->result =
+        acre_jobs_write_row(showing->api, showing->call, row, showing->json, showing->err);
+    return false;
+}
+
+int acre_jobs_write(struct acre_api *api, struct acre_call *call, uint64_t id, const char *key,
+                    struct acre_json *json, struct acre_error *err) {
+    struct acre_job job;
+    if (acre_sched_find(acre_desk_sched(api->desk), id, &job)) {
+        acre_json_key(json, key);
+        acre_jobs_write_live(api, call, &job, true, json);
+        return 0;
+    }
+    struct showing showing = {.api = api, .call = call, .key = key, .json = json, .err = err};
+    int r = acre_store_job(acre_desk_store(api->desk), id, show_row, &showing, err);
+    if (r == ACRE_ENOTFOUND) {
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no job %llu", (unsigned long long)id);
+    }
+    return r < 0 ? r : showing.result;
+}
+
+void acre_jobs_answer(struct acre_api *api, struct acre_call *call, uint64_t id, int status) {
+    struct acre_reply reply;
+    struct acre_error err = {0};
+    struct acre_json *json = acre_reply_begin(&reply);
+    if (acre_jobs_write(api, call, id, "job", json, &err) < 0) {
+        acre_reply_drop(&reply);
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    acre_reply_send(api, call, &reply, status);
+}
+
+struct owner {
+    struct acre_arena *arena;
+    const char *name;
+    uint32_t attempt;
+    bool live;
+};
+
+static bool read_owner(void *context, const struct acre_store_job *row) {
+    struct owner *owner = context;
+    owner->name = acre_arena_strndup(owner->arena, row->user, strlen(row->user));
+    owner->attempt = row->attempt;
+    owner->live = row->live;
+    return false;
+}
+
+int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
+                    const char **ret_owner, uint32_t *ret_attempt, bool *ret_live,
+                    struct acre_error *err) {
+    struct acre_job job;
+    if (acre_sched_find(acre_desk_sched(api->desk), id, &job)) {
+        *ret_owner = acre_names_text(acre_ledger_names(acre_desk_ledger(api->desk)), job.spec.user);
+        *ret_attempt = job.attempt;
+        *ret_live = acre_job_state_is_live(job.state);
+        return 0;
+    }
+    struct owner owner = {.arena = call->arena};
+    int r = acre_store_job(acre_desk_store(api->desk), id, read_owner, &owner, err);
+    if (r == ACRE_ENOTFOUND) {
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no job %llu", (unsigned long long)id);
+    }
+    if (r == 0) {
+        *ret_owner = owner.name;
+        *ret_attempt = owner.attempt;
+        *ret_live = owner.live;
+    }
+    return r;
+}
+
+bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id,
+                   struct acre_job *ret_job) {
+    struct acre_error err = {0};
+    const char *owner = "";
+    uint32_t attempt = 0;
+    bool live = false;
+    char what[40];
+    snprintf(what, sizeof(what), "job %llu", (unsigned long long)id);
+    int r = acre_jobs_owner(api, call, id, &owner, &attempt, &live, &err);
+    if (r == 0) {
+        r = acre_api_owns(call, owner, what, &err);
+    }
+    if (r == 0 && !live) {
+        r = acre_fail(&err, ACRE_ECONFLICT, "job %llu has ended already", (unsigned long long)id);
+    }
+    if (r == 0 && !acre_sched_find(acre_desk_sched(api->desk), id, ret_job)) {
+        r = acre_fail(&err, ACRE_EINTERNAL, "job %llu is live in the store alone",
+                      (unsigned long long)id);
+    }
+    if (r < 0) {
+        acre_api_fail(api, call, &err);
+        return false;
+    }
+    return acre_api_may_change(api, call);
+}
+
+/* --- changes -------------------------------------------------------------------------------- */
+
+/* A command about one job of the caller's, and the job as it is then. */
+static void change(struct acre_api *api, struct acre_call *call, uint64_t id, int status,
+                   int (*command)(struct acre_sched *, uint64_t, uint64_t, struct acre_error *)) {
+    struct acre_error err = {0};
+    struct acre_job job;
+    if (!acre_jobs_own(api, call, id, &job)) {
+        return;
+    }
+    if (command(acre_desk_sched(api->desk), id, acre_desk_now(api->desk), &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    acre_jobs_answer(api, call, id, status);
+}
+
+void acre_jobs_cancel(struct acre_api *api, struct acre_call *call, uint64_t id, int status) {
+    change(api, call, id, status, acre_sched_cancel);
+}
+
+void acre_jobs_set_priority(struct acre_api *api, struct acre_call *call, uint64_t id) {
+    struct acre_error err = {0};
+    struct acre_job job;
+    const json_t *value = json_object_get(call->body, "priority");
+    int priority = (int)json_integer_value(value);
+    for (int i = 0; json_is_string(value) && priorities[i] != NULL; i++) {
+        if (strcmp(priorities[i], json_string_value(value)) == 0) {
+            priority = i + 1;
+        }
+    }
+    if (!acre_jobs_own(api, call, id, &job)) {
+        return;
+    }
+    int r = 0;
+    if (priority == ACRE_PRIORITY_CRITICAL && call->user.role < ACRE_ROLE_OPERATOR) {
+        r = acre_fail(&err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
+    }
+    if (r == 0) {
+        r = acre_sched_set_priority(acre_desk_sched(api->desk), id,
+                                    (enum acre_job_priority)priority, acre_desk_now(api->desk),
+                                    &err);
+    }
+    if (r < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    acre_jobs_answer(api, call, id, 200);
+}
+
+/* --- routes --------------------------------------------------------------------------------- */
+
+static bool read_id(struct acre_api *api, struct acre_call *call, uint64_t *ret_id) {
+    struct acre_error err = {0};
+    if (acre_call_id(call, "id", ret_id, &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return false;
+    }
+    return true;
+}
+
+void acre_handle_job_show(void *context, struct acre_call *call) {
+    uint64_t id = 0;
+    if (read_id(context, call, &id)) {
+        acre_jobs_answer(context, call, id, 200);
+    }
+}
+
+void acre_handle_job_cancel(void *context, struct acre_call *call) {
+    uint64_t id = 0;
+    if (read_id(context, call, &id)) {
+        acre_jobs_cancel(context, call, id, 202);
+    }
+}
+
+void acre_handle_job_hold(void *context, struct acre_call *call) {
+    uint64_t id = 0;
+    if (read_id(context, call, &id)) {
+        change(context, call, id, 200, acre_sched_hold);
+    }
+}
+
+void acre_handle_job_release(void *context, struct acre_call *call) {
+    uint64_t id = 0;
+    if (read_id(context, call, &id)) {
+        change(context, call, id, 200, acre_sched_release);
+    }
+}
+
+void acre_handle_job_priority(void *context, struct acre_call *call) {
+    uint64_t id = 0;
+    if (read_id(context, call, &id)) {
+        acre_jobs_set_priority(context, call, id);
+    }
+}
+
+void acre_handle_job_why(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    uint64_t id = 0;
+    struct acre_why why;
+    struct acre_when when;
+    struct acre_error err = {0};
+    if (!read_id(api, call, &id)) {
+        return;
+    }
+    struct acre_sched *sched = acre_desk_sched(api->desk);
+    uint64_t now_ms = acre_desk_now(api->desk);
+    struct acre_job job;
+    bool live = acre_sched_find(sched, id, &job) && acre_job_state_is_live(job.state);
+    const char *owner = "";
+    uint32_t attempt = 0;
+    if (!live && acre_jobs_owner(api, call, id, &owner, &attempt, &live, &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    bool waits = live && acre_sched_why(sched, id, now_ms, &why, &err) == 0;
+    bool known = live && acre_sched_when(sched, id, now_ms, &when, &err) == 0;
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    acre_json_key(json, "why");
+    acre_view_write_why(json, waits ? &why : NULL);
+    acre_json_key(json, "when");
+    acre_view_write_when(json, known ? &when : NULL);
+    acre_reply_send(api, call, &reply, 200);
+}

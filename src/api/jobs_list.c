@@ -1,0 +1,154 @@
+/* jobs_list.c - lists of jobs: live ones in the order of the queue, or all of them, newest first.
+ *
+ * The queue is walked in memory; a filter may pass over many jobs, so one request looks at a
+ * bounded number of them and hands back a cursor even when its page is not full. History is read
+ * from the store, which filters by index. */
+#include "api/jobs.h"
+
+#include "api/handlers.h"
+
+#include <string.h>
+
+enum { LOOKED_AT_MAX = 20000 };
+
+static const char *const states[] = {
+#define X(name, text, live, holds) text,
+    ACRE_JOB_STATES(X)
+#undef X
+        NULL,
+};
+
+const struct acre_field acre_jobs_list_fields[] = {
+    {.name = "state", .kinds = ACRE_KIND_STRING, .words = states},
+    {.name = "user", .kinds = ACRE_KIND_STRING, .max_length = 64},
+    {.name = "project", .kinds = ACRE_KIND_STRING, .max_length = 64},
+    {.name = "name", .kinds = ACRE_KIND_STRING, .max_length = 64},
+    {.name = "array",
+     .kinds = ACRE_KIND_INTEGER,
+     .min = 1,
+     .max = ACRE_FIELD_NUMBER_MAX,
+     .help = "members of this array alone"},
+    {.name = "all", .kinds = ACRE_KIND_BOOL, .help = "ended ones too, newest first"},
+    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
+    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
+    {0},
+};
+
+struct wanted {
+    const char *state, *user, *project, *name;
+    uint64_t array;
+};
+
+static struct wanted read_wanted(const struct acre_call *call) {
+    return (struct wanted){.state = acre_call_query(call, "state"),
+                           .user = acre_call_query(call, "user"),
+                           .project = acre_call_query(call, "project"),
+                           .name = acre_call_query(call, "name"),
+                           .array = (uint64_t)acre_call_query_i64(call, "array", 0)};
+}
+
+static bool is_wanted(const struct wanted *wanted, const struct acre_names *names,
+                      const struct acre_job *job) {
+    return (wanted->state == NULL || strcmp(wanted->state, acre_job_state_name(job->state)) == 0) &&
+           (wanted->user == NULL ||
+            strcmp(wanted->user, acre_names_text(names, job->spec.user)) == 0) &&
+           (wanted->project == NULL ||
+            strcmp(wanted->project, acre_names_text(names, job->spec.project)) == 0) &&
+           (wanted->name == NULL ||
+            strcmp(wanted->name, acre_names_text(names, job->spec.name)) == 0) &&
+           (wanted->array == 0 || wanted->array == job->spec.array);
+}
+
+static void list_live(struct acre_api *api, struct acre_call *call, const struct acre_page *page) {
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    struct wanted wanted = read_wanted(call);
+    struct acre_job job;
+    uint64_t cursor = page->after;
+    uint32_t shown = 0;
+    uint32_t looked_at = 0;
+    bool more = true;
+    acre_json_key(json, "jobs");
+    acre_json_array(json);
+    while (shown < page->limit && looked_at++ < LOOKED_AT_MAX) {
+        more = acre_sched_walk(acre_desk_sched(api->desk), &cursor, &job);
+        if (!more) {
+            break;
+        }
+        if (is_wanted(&wanted, names, &job)) {
+            acre_jobs_write_live(api, call, &job, false, json);
+            shown++;
+        }
+    }
+    acre_json_array_end(json);
+    acre_page_write(json, more, cursor);
+    acre_reply_send(api, call, &reply, 200);
+}
+
+struct listing {
+    struct acre_api *api;
+    struct acre_call *call;
+    struct acre_json *json;
+    uint64_t last_id;
+    uint32_t count;
+    int result;
+    struct acre_error err;
+};
+
+/* A job that is live, or whose last change is not on disk yet, is shown as it is in memory. */
+static bool list_row(void *context, const struct acre_store_job *row) {
+    struct listing *listing = context;
+    struct acre_job job;
+    listing->last_id = row->id;
+    listing->count++;
+    if (acre_sched_find(acre_desk_sched(listing->api->desk), row->id, &job)) {
+        acre_jobs_write_live(listing->api, listing->call, &job, false, listing->json);
+        return true;
+    }
+    listing->result =
+        acre_jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
+    return listing->result == 0;
+}
+
+static void list_all(struct acre_api *api, struct acre_call *call, const struct acre_page *page) {
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    struct wanted wanted = read_wanted(call);
+    struct acre_job_filter filter = {.user = wanted.user,
+                                     .project = wanted.project,
+                                     .state = wanted.state,
+                                     .name = wanted.name,
+                                     .array = wanted.array,
+                                     .after_id = page->after,
+                                     .newest_first = true,
+                                     .limit = page->limit};
+    struct listing listing = {.api = api, .call = call, .json = json};
+    acre_json_key(json, "jobs");
+    acre_json_array(json);
+    int r = acre_store_jobs(acre_desk_store(api->desk), &filter, list_row, &listing, &listing.err);
+    if (r < 0 || listing.result < 0) {
+        acre_reply_drop(&reply);
+        acre_api_fail(api, call, &listing.err);
+        return;
+    }
+    acre_json_array_end(json);
+    acre_page_write(json, listing.count == page->limit && listing.last_id > 1, listing.last_id);
+    acre_reply_send(api, call, &reply, 200);
+}
+
+void acre_handle_jobs_list(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    struct acre_error err = {0};
+    struct acre_page page;
+    enum acre_job_state state = ACRE_JOB_QUEUED;
+    const char *wanted = acre_call_query(call, "state");
+    if (acre_page_read(call, &page, &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    bool ended = wanted != NULL && acre_job_state_parse(acre_str_from(wanted), &state) &&
+                 !acre_job_state_is_live(state);
+    bool all = acre_call_query_bool(call, "all") || ended;
+    (all ? list_all : list_live)(api, call, &page);
+}

@@ -1,0 +1,138 @@
+/* jobs_submit.c - POST /jobs: from the body to a job in the queue and its id in the answer.
+ *
+ * This is the hot path: the body is parsed once, its spec written once, and the answer is made from
+ * what is at hand instead of being read back. */
+#include "api/jobs.h"
+
+#include "api/handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a dependency stands. */
+static bool read_state(void *context, const struct acre_store_job *row) {
+    enum acre_job_state *state = context;
+    acre_job_state_parse(acre_str_from(row->state), state);
+    return false;
+}
+
+static bool find_job(void *context, uint64_t job, enum acre_job_state *ret_state) {
+    struct acre_api *api = context;
+    struct acre_job found;
+    if (acre_sched_find(acre_desk_sched(api->desk), job, &found)) {
+        *ret_state = found.state;
+        return true;
+    }
+    return acre_store_job(acre_desk_store(api->desk), job, read_state, ret_state, NULL) == 0;
+}
+
+/* Who submits, who is charged, and whether that is allowed. */
+static int fill_owner(struct acre_api *api, struct acre_call *call,
+                      struct acre_submission *submission, struct acre_error *err) {
+    struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const char *project = submission->project != NULL ? submission->project : call->user.project;
+    submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
+    submission->spec.project = acre_names_intern(names, acre_str_from(project));
+    if (submission->spec.priority == ACRE_PRIORITY_CRITICAL &&
+        call->user.role < ACRE_ROLE_OPERATOR) {
+        return acre_fail(err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
+    }
+    return submission->project != NULL
+               ? acre_auth_may_charge(api->auth, call, submission->project, err)
+               : 0;
+}
+
+static int submit(struct acre_api *api, struct acre_submission *submission, uint64_t *ret_first,
+                  struct acre_error *err) {
+    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
+    int r = acre_record_write_spec(names, &submission->spec, &submission->launch, &text);
+    if (r < 0) {
+        r = acre_fail(err, ACRE_ELIMIT, "the job's description is longer than %d bytes",
+                      ACRE_RECORD_SPEC_MAX);
+    } else {
+        r = acre_desk_submit(api->desk, &submission->spec, submission->count,
+                             (struct acre_str){text.data, text.length}, submission->launch.external,
+                             ret_first, err);
+    }
+    acre_buf_finish(&text);
+    return r;
+}
+
+int acre_jobs_submit(struct acre_api *api, struct acre_call *call, const json_t *body,
+                     struct acre_submission *submission, uint64_t *ret_first,
+                     struct acre_error *err) {
+    struct acre_submit_context context = {
+        .names = acre_ledger_names(acre_desk_ledger(api->desk)),
+        .inventory = acre_desk_inventory(api->desk),
+        .now_ms = acre_desk_now(api->desk),
+        .find = find_job,
+        .find_context = api,
+    };
+    int r = acre_submit_read(body, &context, submission, err);
+    if (r == 0) {
+        r = fill_owner(api, call, submission, err);
+    }
+    return r == 0 ? submit(api, submission, ret_first, err) : r;
+}
+
+int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
+                              struct acre_submission *submission, uint64_t *ret_first,
+                              struct acre_error *err) {
+    submission->launch.external = true;
+    submission->launch.directory = "";
+    submission->count = 1;
+    int r = fill_owner(api, call, submission, err);
+    return r == 0 ? submit(api, submission, ret_first, err) : r;
+}
+
+/* {"job": JOB} of the job just submitted. */
+static void answer_one(struct acre_api *api, struct acre_call *call,
+                       const struct acre_submission *submission, uint64_t id) {
+    struct acre_job job;
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    bool found = acre_sched_find(acre_desk_sched(api->desk), id, &job);
+    ACRE_ASSERT(found);
+    struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
+                                 .exit_text = "",
+                                 .simulated =
+                                     acre_inventory_is_simulated(acre_desk_inventory(api->desk))};
+    acre_view_live(&view, acre_desk_ledger(api->desk), &job, &submission->launch, call->arena);
+    acre_json_key(json, "job");
+    acre_view_write(&view, json);
+    acre_reply_send(api, call, &reply, 201);
+}
+
+/* {"array": ID, "jobs": [ids]} */
+static void answer_array(struct acre_api *api, struct acre_call *call, uint64_t first,
+                         uint32_t count) {
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    acre_json_put_u64(json, "array", first);
+    acre_json_key(json, "jobs");
+    acre_json_array(json);
+    for (uint32_t i = 0; i < count; i++) {
+        acre_json_u64(json, first + i);
+    }
+    acre_json_array_end(json);
+    acre_reply_send(api, call, &reply, 201);
+}
+
+void acre_handle_jobs_submit(void *context, struct acre_call *call) {
+    struct acre_api *api = context;
+    struct acre_error err = {0};
+    uint64_t first = 0;
+    if (!acre_api_may_change(api, call)) {
+        return;
+    }
+    struct acre_submission submission;
+    if (acre_jobs_submit(api, call, call->body, &submission, &first, &err) < 0) {
+        acre_api_fail(api, call, &err);
+    } else if (submission.spec.array != 0) {
+        answer_array(api, call, first, submission.count);
+    } else {
+        answer_one(api, call, &submission, first);
+    }
+}

@@ -1,0 +1,355 @@
+/* route.c - paths by segment, and the fixed order in which a request is judged.
+ *
+ * Matching walks the table and compares segment by segment; a literal segment beats a parameter,
+ * from the left, so "/queue/statistics" is not the job "statistics". Some fifty rows differ in
+ * their first letters, so a walk costs less than a hash would.
+ *
+ * The order: does the path exist (404, 405), did this address guess too many tokens (429), who is
+ * it (401), too many requests (429), may that role (403), query, body (400). Nothing of the body is
+ * looked at before the client is known. */
+#include "api/route.h"
+
+#include "api/problem.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN_BYTES = 128, ALLOW_BYTES = 64, KEY_BYTES = 160, BODY_MAX = 64 * 1024 * 1024 };
+
+static const char *const role_names[] = {"none", "viewer", "user", "operator", "admin"};
+
+struct acre_router {
+    struct acre_router_options options;
+};
+
+const char *acre_role_name(enum acre_role role) {
+    ACRE_ASSERT((size_t)role < ACRE_COUNT(role_names));
+    return role_names[role];
+}
+
+bool acre_role_parse(const char *text, enum acre_role *ret_role) {
+    for (size_t i = ACRE_ROLE_VIEWER; i < ACRE_COUNT(role_names); i++) {
+        if (strcmp(role_names[i], text) == 0) {
+            *ret_role = (enum acre_role)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_parameter(struct acre_str segment) {
+    return segment.length > 2 && segment.data[0] == '{';
+}
+
+static void check_path(const char *path) {
+    ACRE_ASSERT(path[0] == '/');
+    unsigned parameters = 0;
+    struct acre_split split = acre_split_begin(acre_str_from(path), '/');
+    struct acre_str part;
+    while (acre_split_next(&split, &part)) {
+        bool has_brace = memchr(part.data, '{', part.length) != NULL;
+        ACRE_ASSERT(!has_brace || (is_parameter(part) && part.data[part.length - 1] == '}'));
+        parameters += has_brace;
+    }
+    ACRE_ASSERT(parameters <= ACRE_ROUTE_PARAMETERS_MAX);
+}
+
+struct acre_router *acre_router_create(const struct acre_router_options *options) {
+    for (size_t i = 0; i < options->count; i++) {
+        const struct acre_route *route = &options->routes[i];
+        ACRE_ASSERT(route->method != NULL && route->summary != NULL && route->handler != NULL);
+        check_path(route->path);
+        for (size_t j = 0; j < i; j++) {
+            ACRE_ASSERT(strcmp(route->path, options->routes[j].path) != 0 ||
+                        strcmp(route->method, options->routes[j].method) != 0);
+        }
+    }
+    ACRE_ASSERT(options->authenticate != NULL);
+    ACRE_ASSERT(options->now_ms != NULL || (options->requests == NULL && options->guesses == NULL));
+    struct acre_router *router = acre_calloc(1, sizeof(*router));
+    router->options = *options;
+    return router;
+}
+
+void acre_router_destroy(struct acre_router *router) {
+    free(router);
+}
+
+/* Whether the path fits the pattern; then `ret_rank` has a bit for each literal segment, the first
+ * in the highest place. */
+static bool fits(const char *pattern, const char *path, uint32_t *ret_rank) {
+    struct acre_split patterns = acre_split_begin(acre_str_from(pattern), '/');
+    struct acre_split paths = acre_split_begin(acre_str_from(path), '/');
+    struct acre_str want, have;
+    uint32_t rank = 0;
+    uint32_t bit = UINT32_C(1) << 31;
+    for (;;) {
+        bool more = acre_split_next(&patterns, &want);
+        if (more != acre_split_next(&paths, &have)) {
+            return false;
+        }
+        if (!more) {
+            *ret_rank = rank;
+            return true;
+        }
+        if (is_parameter(want) ? have.length == 0 : !acre_str_equal(want, have)) {
+            return false;
+        }
+        rank |= is_parameter(want) ? 0 : bit;
+        bit >>= 1;
+    }
+}
+
+static void take_parameters(const char *pattern, const char *path, struct acre_arena *arena,
+                            const char *ret_parameters[ACRE_ROUTE_PARAMETERS_MAX]) {
+    struct acre_split patterns = acre_split_begin(acre_str_from(pattern), '/');
+    struct acre_split paths = acre_split_begin(acre_str_from(path), '/');
+    struct acre_str want, have;
+    size_t count = 0;
+    while (acre_split_next(&patterns, &want) && acre_split_next(&paths, &have)) {
+        if (is_parameter(want)) {
+            char *value = acre_arena_strndup(arena, have.data, have.length);
+            for (char *slash = value; (slash = strchr(slash, ACRE_HTTP_SLASH)) != NULL;) {
+                *slash = '/';
+            }
+            ret_parameters[count++] = value;
+        }
+    }
+}
+
+/* HEAD is GET without the body, which http.h leaves out. */
+static bool serves(const struct acre_route *route, const char *method) {
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+static const char *list_methods(const struct acre_router *router, const char *path,
+                                struct acre_arena *arena) {
+    char list[ALLOW_BYTES] = "";
+    for (size_t i = 0; i < router->options.count; i++) {
+        const struct acre_route *route = &router->options.routes[i];
+        uint32_t rank;
+        if (!fits(route->path, path, &rank) || strstr(list, route->method) != NULL) {
+            continue;
+        }
+        size_t used = strlen(list);
+        bool is_get = strcmp(route->method, "GET") == 0;
+        snprintf(list + used, sizeof(list) - used, "%s%s%s", used > 0 ? ", " : "", route->method,
+                 is_get ? ", HEAD" : "");
+    }
+    return acre_arena_strndup(arena, list, strlen(list));
+}
+
+int acre_router_match(const struct acre_router *router, const char *method, const char *path,
+                      struct acre_arena *arena, const struct acre_route **ret_route,
+                      const char *ret_parameters[ACRE_ROUTE_PARAMETERS_MAX], const char **ret_allow,
+                      struct acre_error *err) {
+    const struct acre_route *best = NULL;
+    uint32_t best_rank = 0;
+    bool exists = false;
+    for (size_t i = 0; i < router->options.count; i++) {
+        const struct acre_route *route = &router->options.routes[i];
+        uint32_t rank;
+        if (!fits(route->path, path, &rank)) {
+            continue;
+        }
+        exists = true;
+        if (serves(route, method) && (best == NULL || rank > best_rank)) {
+            best = route;
+            best_rank = rank;
+        }
+    }
+    if (best != NULL) {
+        take_parameters(best->path, path, arena, ret_parameters);
+        *ret_route = best;
+        return 0;
+    }
+    char shown[SHOWN_BYTES];
+    acre_str_show(acre_str_from(path), shown, sizeof(shown));
+    if (!exists) {
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no '%s'; /openapi.json lists what there is",
+                         shown);
+    }
+    *ret_allow = list_methods(router, path, arena);
+    char shown_method[SHOWN_BYTES];
+    return acre_fail(err, ACRE_EUNSUPPORTED, "%s of '%s' is not possible; accepted: %s",
+                     acre_str_show(acre_str_from(method), shown_method, sizeof(shown_method)),
+                     shown, *ret_allow);
+}
+
+static void refuse(struct acre_router *router, struct acre_call *call, bool is_known, int status,
+                   const struct acre_error *err) {
+    const struct acre_router_options *options = &router->options;
+    if (options->refused != NULL) {
+        options->refused(options->context, call->request, is_known ? &call->user : NULL, status,
+                         err);
+    }
+    acre_problem_answer_as(call->exchange, status, err);
+}
+
+static void refuse_rate(struct acre_router *router, struct acre_call *call, bool is_known,
+                        uint64_t wait_ms) {
+    struct acre_error err;
+    char seconds[24];
+    snprintf(seconds, sizeof(seconds), "%" PRIu64, (wait_ms + 999) / 1000);
+    acre_http_add_header(call->exchange, "Retry-After", seconds);
+    acre_fail(&err, ACRE_ELIMIT, "too many requests; accepted again in %" PRIu64 " ms", wait_ms);
+    refuse(router, call, is_known, 429, &err);
+}
+
+/* One customer has one IPv4 address, or 2^64 of IPv6. */
+static struct acre_str address_key(const struct acre_http_peer *peer, char key[KEY_BYTES]) {
+    struct in6_addr v6;
+    if (!peer->is_unix && inet_pton(AF_INET6, peer->address, &v6) == 1) {
+        memset(v6.s6_addr + 8, 0, 8);
+        char text[INET6_ADDRSTRLEN];
+        snprintf(key, KEY_BYTES, "address:%s/64", inet_ntop(AF_INET6, &v6, text, sizeof(text)));
+    } else {
+        snprintf(key, KEY_BYTES, "address:%s", peer->address);
+    }
+    return acre_str_from(key);
+}
+
+/* Who it is, within the limits. False: answered. */
+static bool admit(struct acre_router *router, struct acre_call *call) {
+    const struct acre_router_options *options = &router->options;
+    char key_text[KEY_BYTES];
+    struct acre_str key = address_key(call->request->peer, key_text);
+    bool is_open = call->route->role == ACRE_ROLE_NONE;
+    uint64_t now_ms = options->now_ms != NULL ? options->now_ms(options->context) : 0;
+    if (!is_open && options->guesses != NULL) {
+        uint64_t wait_ms = acre_limit_wait_ms(options->guesses, key, now_ms);
+        if (wait_ms > 0) {
+            refuse_rate(router, call, false, wait_ms);
+            return false;
+        }
+    }
+    if (!is_open) {
+        struct acre_error err = {0};
+        int r = options->authenticate(options->context, call->exchange, call->request, &call->user,
+                                      &err);
+        if (r < 0) {
+            if (options->guesses != NULL) {
+                acre_limit_take(options->guesses, key, now_ms);
+            }
+            int status = r == ACRE_EDENIED ? 401 : acre_error_http(r);
+            if (status == 401) {
+                acre_http_add_header(call->exchange, "WWW-Authenticate", "Bearer realm=\"acre\"");
+            }
+            refuse(router, call, false, status, &err);
+            return false;
+        }
+        snprintf(key_text, sizeof(key_text), "user:%s", call->user.name);
+        key = acre_str_from(key_text);
+    }
+    uint64_t wait_ms =
+        options->requests != NULL ? acre_limit_take(options->requests, key, now_ms) : 0;
+    if (wait_ms > 0) {
+        refuse_rate(router, call, !is_open, wait_ms);
+        return false;
+    }
+    return true;
+}
+
+/* Role, query and body. */
+static int check(struct acre_call *call, struct acre_error *err) {
+    const struct acre_route *route = call->route;
+    if (call->user.role < route->role) {
+        return acre_fail(err, ACRE_EDENIED, "%s has the role %s; accepted: %s or higher",
+                         call->user.name, acre_role_name(call->user.role),
+                         acre_role_name(route->role));
+    }
+    int r = acre_fields_check_query(route->query, call->exchange, err);
+    if (r == 0 && call->request->body.length > 0) {
+        r = acre_json_parse("body", call->request->body, BODY_MAX, &call->body, err);
+    }
+    if (r == 0) {
+        r = acre_fields_check_body(route->body, call->body, err);
+    }
+    return r;
+}
+
+void acre_router_handle(void *context, struct acre_exchange *exchange,
+                        const struct acre_http_request *request) {
+    struct acre_router *router = context;
+    struct acre_call *call = acre_arena_alloc(request->arena, sizeof(*call));
+    struct acre_error err = {0};
+    const char *allow = NULL;
+    call->exchange = exchange;
+    call->request = request;
+    call->arena = request->arena;
+    call->user = (struct acre_api_user){.name = "", .project = ""};
+    int r = acre_router_match(router, request->method, request->path, request->arena, &call->route,
+                              call->parameters, &allow, &err);
+    if (r == ACRE_EUNSUPPORTED) {
+        acre_http_add_header(exchange, "Allow", allow);
+        refuse(router, call, false, 405, &err);
+        return;
+    }
+    if (r < 0) {
+        refuse(router, call, false, 404, &err);
+        return;
+    }
+    if (!admit(router, call)) {
+        return;
+    }
+    r = check(call, &err);
+    json_t *body = call->body; /* the call may be gone after the handler */
+    if (r < 0) {
+        refuse(router, call, true, acre_error_http(r), &err);
+    } else {
+        call->route->handler(router->options.context, call);
+    }
+    json_decref(body);
+}
+
+const char *acre_call_parameter(const struct acre_call *call, const char *name) {
+    struct acre_split split = acre_split_begin(acre_str_from(call->route->path), '/');
+    struct acre_str part;
+    size_t index = 0;
+    while (acre_split_next(&split, &part)) {
+        if (!is_parameter(part)) {
+            continue;
+        }
+        if (acre_str_is((struct acre_str){part.data + 1, part.length - 2}, name)) {
+            return call->parameters[index];
+        }
+        index++;
+    }
+    acre_assert_failed(name, __FILE__, __LINE__, __func__);
+}
+
+int acre_call_id(const struct acre_call *call, const char *name, uint64_t *ret_id,
+                 struct acre_error *err) {
+    const char *text = acre_call_parameter(call, name);
+    uint64_t id = 0;
+    bool ok = true;
+    for (const char *c = text; *c != '\0' && ok; c++) {
+        ok = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(id, UINT64_C(10), &id) &&
+             !__builtin_add_overflow(id, (uint64_t)(*c - '0'), &id);
+    }
+    if (!ok) {
+        char shown[SHOWN_BYTES];
+        return acre_fail(err, ACRE_ENOTFOUND, "%s: there is no '%s'; accepted: a number", name,
+                         acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+    }
+    *ret_id = id;
+    return 0;
+}
+
+const char *acre_call_query(const struct acre_call *call, const char *key) {
+    return acre_http_query(call->exchange, key);
+}
+
+bool acre_call_query_bool(const struct acre_call *call, const char *key) {
+    const char *text = acre_http_query(call->exchange, key);
+    return text != NULL && (strcmp(text, "1") == 0 || strcmp(text, "true") == 0);
+}
+
+int64_t acre_call_query_i64(const struct acre_call *call, const char *key, int64_t absent) {
+    const char *text = acre_http_query(call->exchange, key);
+    return text != NULL ? strtoll(text, NULL, 10) : absent;
+}

@@ -1,0 +1,99 @@
+/* route.h - the table of everything the API serves, and the way from a request to its handler.
+ *
+ * One row a route: method, path, role, fields of query and body, summary, handler. The router
+ * matches (404; 405 with Allow; HEAD as GET), authenticates (401), limits (429 with Retry-After),
+ * checks the role (403), the query and the body (400 naming the field), and calls the handler,
+ * which answers the exchange now or later. openapi.h prints the same table.
+ *
+ * Loop thread only. It knows no user and no job: `authenticate` says who is asking, handlers check
+ * ownership. */
+#ifndef ACRE_API_ROUTE_H
+#define ACRE_API_ROUTE_H
+
+#include "api/field.h"
+#include "api/http.h"
+#include "api/limit.h"
+
+enum acre_role {
+    ACRE_ROLE_NONE, /* of a route: everybody, without authentication */
+    ACRE_ROLE_VIEWER,
+    ACRE_ROLE_USER,
+    ACRE_ROLE_OPERATOR,
+    ACRE_ROLE_ADMIN,
+};
+const char *acre_role_name(enum acre_role role); /* "viewer" */
+bool acre_role_parse(const char *text, enum acre_role *ret_role);
+
+struct acre_api_user {
+    const char *name, *project; /* in the request's arena, or longer-lived; "" for nobody */
+    enum acre_role role;
+};
+
+enum { ACRE_ROUTE_PARAMETERS_MAX = 4 };
+
+/* One request on its way. Lives until the exchange is answered, but for `body`. */
+struct acre_call {
+    struct acre_exchange *exchange;
+    const struct acre_http_request *request;
+    const struct acre_route *route;
+    struct acre_api_user user;
+    const char *parameters[ACRE_ROUTE_PARAMETERS_MAX]; /* in the order of the path */
+    json_t *body; /* an object, checked; NULL: none came. json_incref() it to keep it. */
+    struct acre_arena *arena;
+};
+
+typedef void acre_route_handler(void *context, struct acre_call *call);
+
+struct acre_route {
+    const char *method, *path;             /* "GET", "/jobs/{id}/logs" */
+    enum acre_role role;                   /* this one or a higher one */
+    const struct acre_field *query, *body; /* NULL: none is accepted */
+    const char *summary;
+    acre_route_handler *handler;
+    int status;               /* of success, for OpenAPI; 0: 200 */
+    const char *content_type; /* of success; NULL: application/json */
+};
+
+struct acre_router;
+
+struct acre_router_options {
+    const struct acre_route *routes; /* borrowed */
+    size_t count;
+    /* Who is asking: 0, or an error that becomes 401 (DENIED) or what its code says. */
+    int (*authenticate)(void *context, struct acre_exchange *exchange,
+                        const struct acre_http_request *request, struct acre_api_user *ret_user,
+                        struct acre_error *err);
+    /* After a refusal (401, 403, 404, 405, 429, 400) was decided; NULL: nobody wants to know.
+     * `user` is NULL before authentication. */
+    void (*refused)(void *context, const struct acre_http_request *request,
+                    const struct acre_api_user *user, int status, const struct acre_error *err);
+    void *context;               /* of these two and of every handler */
+    struct acre_limit *requests; /* per user, or per address on routes of role none; NULL: none */
+    struct acre_limit *guesses; /* failed authentications per address (IPv6: per /64); NULL: none */
+    uint64_t (*now_ms)(void *context); /* for the limits; monotonic */
+};
+
+/* Asserts that the table is sound: paths, parameters, no two rows alike. */
+struct acre_router *acre_router_create(const struct acre_router_options *options);
+void acre_router_destroy(struct acre_router *router); /* NULL is fine */
+void acre_router_handle(void *router, struct acre_exchange *exchange,
+                        const struct acre_http_request *request); /* an acre_http_handler */
+
+/* The row for a request, without calling it. ACRE_ENOTFOUND; ACRE_EUNSUPPORTED when the path is
+ * there but not with this method: then `ret_allow` lists those ("GET, DELETE"). */
+int acre_router_match(const struct acre_router *router, const char *method, const char *path,
+                      struct acre_arena *arena, const struct acre_route **ret_route,
+                      const char *ret_parameters[ACRE_ROUTE_PARAMETERS_MAX], const char **ret_allow,
+                      struct acre_error *err);
+
+/* A parameter of the path by its name; asserts that the route has it. */
+const char *acre_call_parameter(const struct acre_call *call, const char *name);
+/* The same as a number: ACRE_ENOTFOUND when it is none ("no job 'abc'" is what a client needs). */
+int acre_call_id(const struct acre_call *call, const char *name, uint64_t *ret_id,
+                 struct acre_error *err);
+/* Query values; checked before the handler ran, so a wrong one cannot come here. */
+const char *acre_call_query(const struct acre_call *call, const char *key); /* NULL: absent */
+bool acre_call_query_bool(const struct acre_call *call, const char *key);   /* absent: false */
+int64_t acre_call_query_i64(const struct acre_call *call, const char *key, int64_t absent);
+
+#endif

@@ -1,0 +1,132 @@
+/* routes.c - everything the API serves, one row each. The router checks method, role, query and
+ * body by it; openapi.c prints it; the security tests walk it. Ownership is the handler's. */
+#include "api/api.h"
+#include "api/handlers.h"
+#include "api/jobs.h"
+
+static const struct acre_field page_fields[] = {
+    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
+    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
+    {0},
+};
+static const struct acre_field no_fields[] = {{0}};
+
+#define EVENTS "text/event-stream"
+#define TEXT   "text/plain"
+
+/* clang-format off */
+#define ROUTE(method_, path_, role_, query_, body_, status_, type_, handler_, summary_)            \
+    {.method = method_, .path = path_, .role = ACRE_ROLE_##role_, .query = query_, .body = body_,  \
+     .status = status_, .content_type = type_, .handler = acre_handle_##handler_,                  \
+     .summary = summary_}
+
+const struct acre_route acre_routes[] = {
+    ROUTE("POST",   "/jobs", USER, NULL, acre_submit_fields, 201, NULL, jobs_submit,
+          "submit a job, or an array of jobs"),
+    ROUTE("GET",    "/jobs", VIEWER, acre_jobs_list_fields, NULL, 0, NULL, jobs_list,
+          "live jobs in the order of the queue, or all jobs, newest first"),
+    ROUTE("GET",    "/jobs/{id}", VIEWER, NULL, NULL, 0, NULL, job_show,
+          "one job, with why it waits and when it starts"),
+    ROUTE("DELETE", "/jobs/{id}", USER, NULL, NULL, 202, NULL, job_cancel,
+          "cancel a job of yours"),
+    ROUTE("POST",   "/jobs/{id}/hold", USER, NULL, no_fields, 0, NULL, job_hold,
+          "keep a queued job from starting"),
+    ROUTE("POST",   "/jobs/{id}/release", USER, NULL, no_fields, 0, NULL, job_release,
+          "let a held job start"),
+    ROUTE("PATCH",  "/jobs/{id}/priority", USER, NULL, acre_jobs_priority_fields, 0, NULL,
+          job_priority, "change the priority of a queued job"),
+    ROUTE("POST",   "/jobs/{id}/complete", USER, NULL, acre_complete_fields, 0, NULL, job_complete,
+          "a job that runs elsewhere has ended"),
+    ROUTE("GET",    "/jobs/{id}/why", VIEWER, NULL, NULL, 0, NULL, job_why,
+          "why a job waits and when it starts"),
+    ROUTE("GET",    "/jobs/{id}/logs", USER, acre_logs_fields, NULL, 0, TEXT, job_logs,
+          "what a job of yours wrote"),
+    ROUTE("GET",    "/nodes", VIEWER, page_fields, NULL, 0, NULL, nodes,
+          "nodes and what is free there"),
+    ROUTE("POST",   "/nodes/{name}/drain", OPERATOR, NULL, acre_drain_fields, 0, NULL, node_drain,
+          "place nothing new on a node"),
+    ROUTE("POST",   "/nodes/{name}/undrain", OPERATOR, NULL, no_fields, 0, NULL, node_undrain,
+          "use a node again"),
+    ROUTE("GET",    "/gpus", VIEWER, page_fields, NULL, 0, NULL, gpus,
+          "GPUs, who holds them, and how they feel"),
+    ROUTE("POST",   "/gpus/{id}/drain", OPERATOR, NULL, acre_drain_fields, 0, NULL, gpu_drain,
+          "place nothing new on a GPU"),
+    ROUTE("POST",   "/gpus/{id}/undrain", OPERATOR, NULL, no_fields, 0, NULL, gpu_undrain,
+          "use a GPU again"),
+    ROUTE("GET",    "/reservations", VIEWER, page_fields, NULL, 0, NULL, reservations,
+          "reservations"),
+    ROUTE("POST",   "/reservations", USER, NULL, acre_reserve_fields, 201, NULL, reserve,
+          "keep GPUs for yourself from one time to another"),
+    ROUTE("DELETE", "/reservations/{id}", USER, NULL, NULL, 0, NULL, unreserve,
+          "cancel a reservation of yours"),
+    ROUTE("GET",    "/policy", VIEWER, NULL, NULL, 0, NULL, policy,
+          "the rules of the queue"),
+    ROUTE("PUT",    "/policy", ADMIN, NULL, acre_policy_fields, 0, NULL, policy_put,
+          "change rules of the queue; those not named stay"),
+    ROUTE("GET",    "/quotas", VIEWER, NULL, NULL, 0, NULL, quotas,
+          "who may hold how much"),
+    ROUTE("PUT",    "/quotas/{who}", ADMIN, NULL, acre_quota_fields, 0, NULL, quota_put,
+          "set the quota of user:NAME, project:NAME, user:* or project:*"),
+    ROUTE("DELETE", "/quotas/{who}", ADMIN, NULL, NULL, 0, NULL, quota_delete,
+          "remove a quota"),
+    ROUTE("GET",    "/usage", VIEWER, NULL, NULL, 0, NULL, usage,
+          "who has used how much, and what that means for the next job"),
+    ROUTE("GET",    "/tokens", USER, page_fields, NULL, 0, NULL, tokens,
+          "your tokens; an admin's: all"),
+    ROUTE("POST",   "/tokens", USER, NULL, acre_token_fields, 201, NULL, token_create,
+          "make a token; its secret is shown once"),
+    ROUTE("DELETE", "/tokens/{id}", USER, NULL, NULL, 0, NULL, token_revoke,
+          "revoke a token"),
+    ROUTE("GET",    "/audit", ADMIN, acre_audit_fields, NULL, 0, NULL, audit,
+          "who did what, newest first"),
+    ROUTE("GET",    "/audit/verify", ADMIN, NULL, NULL, 0, NULL, audit_verify,
+          "was the audit trail changed?"),
+    ROUTE("GET",    "/stats", VIEWER, NULL, NULL, 0, NULL, stats,
+          "numbers about the queue, the GPUs and the server"),
+    ROUTE("GET",    "/events", VIEWER, acre_events_fields, NULL, 0, EVENTS, events,
+          "what happens to jobs, as it happens"),
+    ROUTE("GET",    "/openapi.json", NONE, NULL, NULL, 0, NULL, openapi,
+          "this document"),
+    ROUTE("GET",    "/version", NONE, NULL, NULL, 0, NULL, version,
+          "the server's version"),
+    ROUTE("GET",    "/health/live", NONE, NULL, NULL, 0, NULL, live,
+          "is the server there?"),
+    ROUTE("GET",    "/health/ready", NONE, NULL, NULL, 0, NULL, ready,
+          "can it record changes?"),
+
+    ROUTE("GET",    "/cluster/gpu-status", VIEWER, NULL, NULL, 0, NULL, gpu_status,
+          "GPUs by node"),
+    ROUTE("GET",    "/gpu/status", VIEWER, NULL, NULL, 0, NULL, gpu_status,
+          "the same as /cluster/gpu-status"),
+    ROUTE("POST",   "/cluster/gpu-allocate", USER, NULL, acre_allocate_fields, 0, NULL,
+          gpu_allocate, "GPUs for a job that runs elsewhere: now or not at all"),
+    ROUTE("POST",   "/cluster/gpu-release", USER, NULL, acre_gpu_release_fields, 0, NULL,
+          gpu_release, "give them back"),
+    ROUTE("GET",    "/queue", VIEWER, acre_queue_fields, NULL, 0, NULL, queue,
+          "jobs that wait, and statistics"),
+    ROUTE("POST",   "/queue/submit", USER, NULL, acre_submit_fields, 201, NULL, queue_submit,
+          "the same as POST /jobs"),
+    ROUTE("GET",    "/queue/statistics", VIEWER, NULL, NULL, 0, NULL, queue_statistics,
+          "statistics of the queue"),
+    ROUTE("DELETE", "/queue/{id}", USER, NULL, NULL, 202, NULL, queue_cancel,
+          "the same as DELETE /jobs/{id}"),
+    ROUTE("PATCH",  "/queue/{id}/priority", USER, NULL, acre_jobs_priority_fields, 0, NULL,
+          job_priority, "the same as PATCH /jobs/{id}/priority"),
+    ROUTE("GET",    "/orchestrator/status", VIEWER, NULL, NULL, 0, NULL, orchestrator,
+          "is scheduling on?"),
+    ROUTE("POST",   "/orchestrator/start", OPERATOR, NULL, no_fields, 0, NULL, orchestrator_start,
+          "go on placing jobs"),
+    ROUTE("POST",   "/orchestrator/stop", OPERATOR, NULL, no_fields, 0, NULL, orchestrator_stop,
+          "place no more jobs; what runs goes on"),
+    ROUTE("GET",    "/orchestrator/policies", VIEWER, NULL, NULL, 0, NULL, policy,
+          "the same as GET /policy"),
+    ROUTE("PUT",    "/orchestrator/policies", ADMIN, NULL, acre_policy_fields, 0, NULL, policy_put,
+          "the same as PUT /policy"),
+    ROUTE("GET",    "/orchestrator/policy", VIEWER, NULL, NULL, 0, NULL, policy,
+          "the same as GET /policy"),
+    ROUTE("PUT",    "/orchestrator/policy", ADMIN, NULL, acre_policy_fields, 0, NULL, policy_put,
+          "the same as PUT /policy"),
+};
+/* clang-format on */
+
+const size_t acre_route_count = ACRE_COUNT(acre_routes);

@@ -1,0 +1,41 @@
+/* submit.h - from the body of a submission to what the scheduler, the store and the engine need.
+ *
+ * Loop thread only: names are interned, dependencies looked up. It changes nothing else. */
+#ifndef ACRE_API_SUBMIT_H
+#define ACRE_API_SUBMIT_H
+
+#include "api/field.h"
+#include "api/inventory.h"
+#include "api/record.h"
+#include "sched/sched.h"
+
+/* The fields of POST /jobs and POST /queue/submit. */
+extern const struct acre_field acre_submit_fields[];
+
+struct acre_submission {
+    struct acre_job_spec spec; /* user, project and id are the caller's to fill */
+    struct acre_launch launch; /* borrows from the body */
+    struct acre_dependency dependencies[ACRE_JOB_DEPENDENCIES_MAX];
+    const char *project; /* NULL: the caller's */
+    uint32_t count;      /* of jobs; an array's spec.array is not 0 */
+};
+
+/* Where an ended job stands. False: there is no such job. */
+typedef bool acre_submit_find(void *context, uint64_t job, enum acre_job_state *ret_state);
+
+struct acre_submit_context {
+    struct acre_names *names;               /* the ledger's */
+    const struct acre_inventory *inventory; /* models that are here */
+    uint64_t now_ms;
+    acre_submit_find *find;
+    void *find_context;
+};
+
+/* `body` has passed acre_fields_check_body. ACRE_EINVALID naming the field, the value and what is
+ * accepted; ACRE_ENOTFOUND for a dependency that does not exist, ACRE_ENOFIT for a model that is
+ * not here ("h100" finds "NVIDIA H100 80GB HBM3"). `ret_submission` is large and must stay where it
+ * is. */
+int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
+                     struct acre_submission *ret_submission, struct acre_error *err);
+
+#endif

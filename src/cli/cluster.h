@@ -1,0 +1,9 @@
+/* cluster.h - the daemon's devices, for `acre gpus --cluster`. Programs only, one thread. */
+#ifndef ACRE_CLI_CLUSTER_H
+#define ACRE_CLI_CLUSTER_H
+
+#include "cli/common.h"
+
+int acre_cluster_gpus(const struct acre_common *common); /* returns the exit code */
+
+#endif

@@ -1,0 +1,176 @@
+/* common.c - ask, then show; the first failure gives the exit code and the rest goes on, so that
+ * `acre cancel 1 2 3` does what it can. */
+#include "cli/common.h"
+
+#include "cli/cli.h"
+#include "core/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PAGE_ITEMS = 1000 };
+
+#define AT(field) offsetof(struct acre_common, field)
+const struct acre_opt acre_common_rows[ACRE_COMMON_ROWS] = {
+    {.name = "server",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(server),
+     .value = "PATH|URL",
+     .help = "the daemon's socket, or http(s)://HOST:PORT (ACRE_SERVER; the usual socket)"},
+    {.name = "token-file",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(token_file),
+     .value = "FILE",
+     .help = "who you are, over HTTP (ACRE_TOKEN; ~/.config/acre/token)"},
+    {.name = "cacert",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(authorities),
+     .value = "FILE",
+     .help = "certificates to trust for https (the system's)"},
+    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print the daemon's JSON"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(quiet),
+     .help = "print ids only, or nothing"},
+};
+
+void acre_session_fail(struct acre_session *session, const struct acre_error *err) {
+    int code = acre_cli_fail(err);
+    session->result = session->result != 0 ? session->result : code;
+}
+
+bool acre_session_open(struct acre_session *session, const struct acre_common *common) {
+    struct acre_error err = {0};
+    struct acre_server server;
+    *session = (struct acre_session){.common = common};
+    int r = acre_server_find(common->server, common->token_file, &server, &err);
+    if (r == 0) {
+        r = acre_client_create(&server, common->authorities, &session->client, &err);
+    }
+    if (r < 0) {
+        acre_session_fail(session, &err);
+    }
+    return r == 0;
+}
+
+void acre_session_close(struct acre_session *session) {
+    acre_client_destroy(session->client);
+    session->client = NULL;
+}
+
+json_t *acre_session_call(struct acre_session *session, const char *method, const char *path,
+                          json_t *body) {
+    struct acre_error err = {0};
+    json_t *answer = NULL;
+    int r = acre_client_call(session->client, method, path, body, &answer, &err);
+    json_decref(body);
+    if (r < 0) {
+        acre_session_fail(session, &err);
+        return NULL;
+    }
+    return answer != NULL ? answer : json_object();
+}
+
+void acre_session_show(struct acre_session *session, const json_t *answer, acre_show_function *view,
+                       acre_show_function *brief) {
+    struct acre_buf out;
+    struct acre_clock clock = acre_clock_real();
+    acre_buf_init(&out, ACRE_OUTPUT_MAX_BYTES);
+    struct acre_show how = {
+        .term = acre_term_detect(STDOUT_FILENO), .now_ms = acre_clock_wall_ms(&clock), .out = &out};
+    if (session->common->json) {
+        char *text = json_dumps(answer, JSON_INDENT(2));
+        acre_buf_printf(&out, "%s\n", text != NULL ? text : "null");
+        free(text);
+    } else if (!session->common->quiet) {
+        view(&how, answer);
+    } else if (brief != NULL) {
+        brief(&how, answer);
+    }
+    int r = acre_cli_write(&out);
+    session->result = session->result != 0 ? session->result : r;
+    acre_buf_finish(&out);
+}
+
+int acre_cli_ask(const struct acre_common *common, const char *method, const char *path,
+                 json_t *body, acre_show_function *view, acre_show_function *brief) {
+    struct acre_session session;
+    if (!acre_session_open(&session, common)) {
+        json_decref(body);
+        return session.result;
+    }
+    json_t *answer = acre_session_call(&session, method, path, body);
+    if (answer != NULL) {
+        acre_session_show(&session, answer, view, brief);
+        json_decref(answer);
+    }
+    acre_session_close(&session);
+    return session.result;
+}
+
+int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,
+                  struct acre_error *err) {
+    struct acre_buf out;
+    acre_buf_init(&out, ACRE_PATH_MAX - 1);
+    acre_buf_puts(&out, before);
+    acre_client_escape(&out, part);
+    acre_buf_puts(&out, after);
+    bool bad = acre_buf_failed(&out) || part[0] == '\0' || strcmp(part, ".") == 0 ||
+               strcmp(part, "..") == 0;
+    if (!bad) {
+        memcpy(path, out.data, out.length + 1);
+    }
+    acre_buf_finish(&out);
+    char shown[64];
+    return bad ? acre_fail(err, ACRE_EINVALID, "'%s' is no name",
+                           acre_str_show(acre_str_from(part), shown, sizeof(shown)))
+               : 0;
+}
+
+/* One page into `all`; returns the cursor of the next one (owned by `page`), NULL at the end. */
+static const char *take_page(const json_t *page, const char *key, uint64_t limit, json_t *all) {
+    const json_t *items = json_object_get(page, key);
+    size_t count = json_array_size(items);
+    for (size_t i = 0; i < count && (limit == 0 || json_array_size(all) < limit); i++) {
+        json_array_append(all, json_array_get(items, i));
+    }
+    const char *next = json_string_value(json_object_get(page, "next"));
+    return count > 0 ? next : NULL;
+}
+
+json_t *acre_session_list(struct acre_session *session, const char *path, const char *key,
+                          uint64_t limit) {
+    json_t *whole = NULL, *all = json_array();
+    char asked[ACRE_PATH_MAX];
+    char mark = strchr(path, '?') != NULL ? '&' : '?';
+    uint64_t page_items = limit > 0 ? ACRE_MIN(limit, (uint64_t)PAGE_ITEMS) : PAGE_ITEMS;
+    snprintf(asked, sizeof(asked), "%s%climit=%" PRIu64, path, mark, page_items);
+    while (true) {
+        json_t *page = acre_session_call(session, "GET", asked, NULL);
+        if (page == NULL) {
+            json_decref(all);
+            json_decref(whole);
+            return NULL;
+        }
+        const char *next = take_page(page, key, limit, all);
+        struct acre_buf buf;
+        acre_buf_init(&buf, sizeof(asked) - 1);
+        acre_buf_printf(&buf, "%s%climit=%" PRIu64 "&cursor=", path, mark, page_items);
+        acre_client_escape(&buf, next != NULL ? next : "");
+        bool more =
+            next != NULL && !acre_buf_failed(&buf) && (limit == 0 || json_array_size(all) < limit);
+        memcpy(asked, buf.data, more ? buf.length + 1 : 0);
+        acre_buf_finish(&buf);
+        json_decref(whole);
+        whole = page;
+        if (!more) {
+            break;
+        }
+    }
+    json_object_set_new(whole, key, all);
+    return whole;
+}

@@ -1,0 +1,20 @@
+/* follow.h - stay with a job until it has ended, and become its exit status.
+ *
+ * Programs only, one thread. */
+#ifndef ACRE_CLI_FOLLOW_H
+#define ACRE_CLI_FOLLOW_H
+
+#include "cli/common.h"
+
+/* Follow job `id`. `logs`: copy its output to ours, live; else only wait. The first SIGINT or
+ * SIGTERM cancels the job, the second leaves it. Returns the exit status of `acre run`: the job's
+ * own, 128 + signal, 130 when it was canceled, or one of the error table's. */
+int acre_follow(struct acre_session *session, uint64_t id, bool logs);
+
+/* The status a shell would give for how the job ended. */
+int acre_follow_status(const json_t *job);
+
+/* A descriptor that can be read when SIGINT or SIGTERM has come (they are blocked from then on). */
+int acre_follow_signals(void);
+
+#endif

@@ -1,0 +1,484 @@
+/* show_job.c - jobs for people.
+ *
+ * The last column of the queue is the one that answers "and why?": where a job runs, how it ended,
+ * or what it waits for. It is the last to be cut. */
+#include "cli/show.h"
+
+#include "cli/when.h"
+#include "core/units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *state;
+    enum acre_colour colour;
+} colours[] = {
+    {"running", ACRE_COLOUR_GREEN},    {"failed", ACRE_COLOUR_RED},
+    {"preempted", ACRE_COLOUR_YELLOW}, {"held", ACRE_COLOUR_YELLOW},
+    {"canceling", ACRE_COLOUR_YELLOW}, {"scheduled", ACRE_COLOUR_GREEN},
+    {"canceled", ACRE_COLOUR_DIM},     {"allocating", ACRE_COLOUR_GREEN},
+};
+
+enum acre_colour acre_show_state_colour(const char *state) {
+    for (size_t i = 0; i < ACRE_COUNT(colours); i++) {
+        if (strcmp(colours[i].state, state) == 0) {
+            return colours[i].colour;
+        }
+    }
+    return ACRE_COLOUR_NONE;
+}
+
+const char *acre_show_state(const json_t *job) {
+    const char *state = acre_answer_text(job, "state", "-");
+    bool waits = strcmp(state, "queued") == 0;
+    bool live = waits || strcmp(state, "running") == 0 || strcmp(state, "scheduled") == 0 ||
+                strcmp(state, "allocating") == 0;
+    return live && acre_answer_true(job, "canceling") ? "canceling"
+           : waits && acre_answer_true(job, "held")   ? "held"
+                                                      : state;
+}
+
+char *acre_show_gpus(const json_t *job, char *text, size_t size) {
+    uint64_t gpus = 0, milli = 1000, nodes = 1, mib = 0;
+    bool known = acre_answer_u64(job, "request.gpus", &gpus);
+    acre_answer_u64(job, "request.share_milli", &milli);
+    acre_answer_u64(job, "request.nodes", &nodes);
+    bool memory = acre_answer_u64(job, "request.gpu_memory_mib", &mib) && mib > 0;
+    char one[32], members[32] = "";
+    if (milli == 0 && memory) { /* any GPU with so much */
+        acre_format_mib(mib, one, sizeof(one));
+    } else if (milli > 0 && milli < 1000) {
+        acre_format_milli(milli, one, sizeof(one));
+    } else if (known && gpus > 0) {
+        snprintf(one, sizeof(one), "%" PRIu64, gpus);
+    } else {
+        snprintf(one, sizeof(one), "-");
+    }
+    if (nodes > 1) {
+        snprintf(members, sizeof(members), "%" PRIu64 "x", nodes);
+    }
+    snprintf(text, size, "%s%s", members, one);
+    return text;
+}
+
+char *acre_show_exit(const json_t *job, char *text, size_t size) {
+    const char *kind = acre_answer_text(job, "exit.kind", NULL);
+    const json_t *code = acre_answer_at(job, "exit.code");
+    long long number = json_integer_value(code);
+    if (kind == NULL) {
+        snprintf(text, size, "-");
+    } else if (strcmp(kind, "exited") == 0 && code != NULL) {
+        snprintf(text, size, "%lld", number);
+    } else if (strcmp(kind, "killed") == 0 && code != NULL) {
+        snprintf(text, size, "signal %lld", number);
+    } else {
+        snprintf(text, size, "%s", kind);
+    }
+    return text;
+}
+
+/* The number at the end of a device's name, or the name: "sim:gpu-a/3" -> "3". */
+static const char *short_device(const char *gpu) {
+    const char *slash = strrchr(gpu, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : gpu;
+}
+
+char *acre_show_where(const json_t *job, char *text, size_t size) {
+    const json_t *parts = acre_answer_at(job, "allocation");
+    const json_t *part;
+    size_t i, used = 0;
+    const char *last = "";
+    snprintf(text, size, "-");
+    json_array_foreach(parts, i, part) {
+        const char *node = acre_answer_text(part, "node", "?");
+        const char *gpu = acre_answer_text(part, "gpu", NULL);
+        bool same = strcmp(node, last) == 0;
+        int length = same ? snprintf(text + used, size - used, ",%s", short_device(gpu ? gpu : "?"))
+                          : snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? " " : "",
+                                     node, gpu != NULL ? ":" : "", gpu ? short_device(gpu) : "");
+        used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
+        last = node;
+    }
+    return text;
+}
+
+char *acre_show_start(const struct acre_show *view, const json_t *job, char *text, size_t size) {
+    uint64_t then;
+    snprintf(text, size, "-");
+    if (acre_answer_time(job, "started", &then)) {
+        return acre_when_relative(then, view->now_ms, text, size);
+    }
+    if (acre_answer_true(job, "when.known") && acre_answer_time(job, "when.start", &then)) {
+        if (then <= view->now_ms + 1000) {
+            snprintf(text, size, "soon");
+        } else {
+            acre_when_relative(then, view->now_ms, text, size);
+        }
+    }
+    return text;
+}
+
+static bool is_waiting(const json_t *job) {
+    return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
+}
+
+/* Where it runs, what it waits for, or what was wrong. */
+static void put_remark(struct acre_table *table, const json_t *job) {
+    char text[ACRE_SHOW_TEXT_MAX];
+    const char *remark = NULL;
+    if (is_waiting(job)) {
+        remark = acre_answer_text(job, "why.text", NULL);
+    } else {
+        remark = acre_answer_text(job, "exit.text", NULL);
+    }
+    if (remark == NULL) {
+        remark = acre_show_where(job, text, sizeof(text));
+    }
+    acre_show_cell(table, remark);
+}
+
+static void put_id(struct acre_table *table, const json_t *job) {
+    char text[64];
+    acre_table_cell(table, ACRE_COLOUR_NONE, acre_answer_count(job, "id", text, sizeof(text)));
+}
+
+static void put_name(struct acre_table *table, const json_t *job) {
+    char text[256];
+    uint64_t index;
+    const char *name = acre_answer_text(job, "name", NULL);
+    if (name == NULL) {
+        name = acre_answer_text(job, "command", "-");
+    }
+    if (acre_answer_u64(job, "array.index", &index)) {
+        snprintf(text, sizeof(text), "%.200s[%" PRIu64 "]", name, index);
+        name = text;
+    }
+    acre_show_cell(table, name);
+}
+
+static void put_job(const struct acre_show *view, struct acre_table *table, const json_t *job) {
+    char text[ACRE_SHOW_TEXT_MAX];
+    const char *state = acre_show_state(job);
+    uint64_t attempt = 0;
+    acre_table_row(table);
+    put_id(table, job);
+    put_name(table, job);
+    acre_show_cell(table, acre_answer_text(job, "user", "-"));
+    acre_show_cell(table, acre_answer_text(job, "project", "-"));
+    acre_table_cell(table, acre_show_state_colour(state), state);
+    acre_show_cell(table, acre_show_gpus(job, text, sizeof(text)));
+    acre_show_cell(table, acre_answer_count(job, "priority", text, sizeof(text)));
+    bool again = acre_answer_u64(job, "attempt", &attempt) && attempt > 1;
+    acre_show_cell(table, again ? acre_answer_count(job, "attempt", text, sizeof(text)) : "-");
+    acre_show_cell(table, acre_answer_ago(job, "submitted", view->now_ms, text, sizeof(text)));
+    acre_show_cell(
+        table, acre_answer_span(job, is_waiting(job) ? "wait_ms" : "run_ms", text, sizeof(text)));
+    acre_show_cell(table, acre_show_start(view, job, text, sizeof(text)));
+    const char *ended = acre_show_exit(job, text, sizeof(text));
+    bool good = strcmp(ended, "0") == 0 || strcmp(ended, "-") == 0;
+    acre_table_cell(table, good ? ACRE_COLOUR_DIM : ACRE_COLOUR_RED, ended);
+    put_remark(table, job);
+}
+
+void acre_show_jobs(const struct acre_show *view, const json_t *answer) {
+    static const struct acre_table_column columns[] = {
+        {.heading = "ID", .right = true},
+        {.heading = "NAME", .shrink_to = 8},
+        {.heading = "USER", .rank = 4, .shrink_to = 6},
+        {.heading = "PROJECT", .rank = 9, .shrink_to = 7},
+        {.heading = "STATE"},
+        {.heading = "GPUS", .right = true},
+        {.heading = "PRIO", .right = true, .rank = 7},
+        {.heading = "TRY", .right = true, .rank = 6},
+        {.heading = "SUBMITTED", .rank = 8},
+        {.heading = "TIME", .right = true, .rank = 2},
+        {.heading = "START", .rank = 3},
+        {.heading = "EXIT", .rank = 1},
+        {.heading = "WHERE/WHY", .shrink_to = 16, .cut_end = true},
+    };
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    const json_t *job;
+    size_t i;
+    bool simulated = false;
+    json_array_foreach(acre_answer_at(answer, "jobs"), i, job) {
+        put_job(view, table, job);
+        simulated = simulated || acre_answer_true(job, "simulated");
+    }
+    acre_show_table(view, table, "No job is queued or running. ('acre queue --all': history.)");
+    if (simulated) {
+        acre_term_put(&view->term, view->out, ACRE_COLOUR_YELLOW, "SIMULATED GPUs");
+        acre_buf_puts(view->out, ": the processes are real, the devices are not.\n");
+    }
+    if (acre_answer_text(answer, "next", NULL) != NULL) {
+        acre_buf_puts(view->out, "There are more; --limit shows them.\n");
+    }
+}
+
+void acre_show_job_ids(const struct acre_show *view, const json_t *answer) {
+    const json_t *item;
+    size_t i;
+    char text[64];
+    if (acre_answer_at(answer, "job") != NULL) {
+        acre_buf_printf(view->out, "%s\n", acre_answer_count(answer, "job.id", text, sizeof(text)));
+    }
+    json_array_foreach(acre_answer_at(answer, "jobs"), i, item) {
+        if (json_is_integer(item)) {
+            acre_buf_printf(view->out, "%" JSON_INTEGER_FORMAT "\n", json_integer_value(item));
+        } else {
+            acre_buf_printf(view->out, "%s\n", acre_answer_count(item, "id", text, sizeof(text)));
+        }
+    }
+}
+
+static void put_request(const struct acre_show *view, const json_t *job) {
+    char gpus[64], text[64];
+    struct acre_buf line;
+    acre_buf_init(&line, ACRE_SHOW_TEXT_MAX);
+    uint64_t number;
+    acre_buf_printf(&line, "GPUs %s", acre_show_gpus(job, gpus, sizeof(gpus)));
+    if (acre_answer_u64(job, "request.gpu_memory_mib", &number) && number > 0) {
+        acre_buf_printf(&line, ", %s of each", acre_format_mib(number, text, sizeof(text)));
+    }
+    if (acre_answer_u64(job, "request.cpu_milli", &number) && number > 0) {
+        acre_buf_printf(&line, "; CPUs %s", acre_format_milli(number, text, sizeof(text)));
+    }
+    if (acre_answer_u64(job, "request.ram_mib", &number) && number > 0) {
+        acre_buf_printf(&line, "; RAM %s", acre_format_mib(number, text, sizeof(text)));
+    }
+    static const char *const lists[] = {"request.models", "request.labels"};
+    for (size_t l = 0; l < ACRE_COUNT(lists); l++) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(acre_answer_at(job, lists[l]), i, item) {
+            const char *name = json_string_value(item);
+            acre_buf_printf(&line, "; %s", name != NULL ? name : "-");
+        }
+    }
+    const char *isolation = acre_answer_text(job, "request.isolation", "none");
+    if (strcmp(isolation, "none") != 0) {
+        acre_buf_printf(&line, "; isolation %s", isolation);
+    }
+    if (acre_answer_true(job, "request.exclusive")) {
+        acre_buf_puts(&line, "; exclusive");
+    }
+    acre_show_fact(view, "asked for", line.data);
+    acre_buf_finish(&line);
+}
+
+static void put_times(const struct acre_show *view, const json_t *job) {
+    static const struct {
+        const char *label, *path;
+    } times[] = {{"submitted", "submitted"}, {"started", "started"}, {"ended", "ended"}};
+    static const struct {
+        const char *label, *path;
+    } spans[] = {
+        {"waited", "wait_ms"},
+        {"ran", "run_ms"},
+        {"estimate", "estimate_ms"},
+        {"time limit", "time_limit_ms"},
+    };
+    char text[2 * ACRE_WHEN_MAX];
+    uint64_t at;
+    for (size_t i = 0; i < ACRE_COUNT(times); i++) {
+        if (acre_answer_time(job, times[i].path, &at)) {
+            acre_show_fact(view, times[i].label,
+                           acre_when_both(at, view->now_ms, text, sizeof(text)));
+        }
+    }
+    for (size_t i = 0; i < ACRE_COUNT(spans); i++) {
+        if (acre_answer_u64(job, spans[i].path, &at) && at > 0) {
+            acre_show_fact(view, spans[i].label, acre_when_span(at, text, sizeof(text)));
+        }
+    }
+}
+
+/* "in about 5m (14:10:00), most likely between 14:08:00 and 14:20:00"; "" when unknown. */
+static char *put_estimate(const struct acre_show *view, const json_t *from, char *text,
+                          size_t size) {
+    uint64_t start, early, late;
+    char about[ACRE_WHEN_MAX], at[ACRE_WHEN_MAX], low[ACRE_WHEN_MAX], high[ACRE_WHEN_MAX];
+    text[0] = '\0';
+    if (!acre_answer_true(from, "when.known") || !acre_answer_time(from, "when.start", &start)) {
+        return text;
+    }
+    if (start <= view->now_ms + 1000) {
+        snprintf(text, size, "at the next decision");
+        return text;
+    }
+    int used = snprintf(text, size, "in about %s (%s)",
+                        acre_when_about(start - view->now_ms, about, sizeof(about)),
+                        acre_when_clock(start, view->now_ms, at, sizeof(at)));
+    if (used > 0 && (size_t)used < size && acre_answer_time(from, "when.earliest", &early) &&
+        acre_answer_time(from, "when.latest", &late)) {
+        snprintf(text + used, size - (size_t)used, ", nine times in ten between %s and %s",
+                 acre_when_clock(early, view->now_ms, low, sizeof(low)),
+                 acre_when_clock(late, view->now_ms, high, sizeof(high)));
+    }
+    return text;
+}
+
+static void put_allocation(const struct acre_show *view, const json_t *job) {
+    const json_t *part;
+    size_t i;
+    json_array_foreach(acre_answer_at(job, "allocation"), i, part) {
+        char line[ACRE_SHOW_TEXT_MAX], share[32], memory[32];
+        uint64_t mib = 0;
+        bool limited = acre_answer_u64(part, "memory_mib", &mib) && mib > 0;
+        snprintf(line, sizeof(line), "%s  %s  share %s%s%s%s", acre_answer_text(part, "node", "?"),
+                 acre_answer_text(part, "gpu", "-"),
+                 acre_answer_milli(part, "share_milli", share, sizeof(share)), limited ? ", " : "",
+                 limited ? acre_format_mib(mib, memory, sizeof(memory)) : "",
+                 acre_answer_true(job, "simulated") ? "  (SIMULATED)" : "");
+        acre_show_fact(view, i == 0 ? "runs on" : "", line);
+    }
+}
+
+static void put_exit(const struct acre_show *view, const json_t *job) {
+    static const struct {
+        const char *label, *path;
+    } peaks[] = {{"peak RAM", "exit.peak_ram_mib"}, {"peak GPU", "exit.peak_gpu_mib"}};
+    char text[64], line[ACRE_SHOW_TEXT_MAX];
+    if (acre_answer_at(job, "exit") == NULL) {
+        return;
+    }
+    const char *kind = acre_answer_text(job, "exit.kind", "");
+    const char *detail = acre_answer_text(job, "exit.text", NULL);
+    snprintf(line, sizeof(line), "%s%s%s%s", strcmp(kind, "exited") == 0 ? "status " : "",
+             acre_show_exit(job, text, sizeof(text)), detail != NULL ? ": " : "",
+             detail != NULL ? detail : "");
+    acre_show_fact(view, "exit", line);
+    for (size_t i = 0; i < ACRE_COUNT(peaks); i++) {
+        acre_show_fact(view, peaks[i].label,
+                       acre_answer_mib(job, peaks[i].path, text, sizeof(text)));
+    }
+    acre_show_fact(view, "CPU time", acre_answer_span(job, "exit.cpu_ms", text, sizeof(text)));
+    uint64_t use;
+    if (acre_answer_u64(job, "exit.gpu_use_milli", &use)) {
+        snprintf(text, sizeof(text), "%" PRIu64 " %%", use / 10);
+        acre_show_fact(view, "GPU use", text);
+    }
+}
+
+static void put_attempts(const struct acre_show *view, const json_t *job) {
+    uint64_t attempt = 0, retries = 0, most = 0, preemptions = 0;
+    char line[160];
+    acre_answer_u64(job, "attempt", &attempt);
+    acre_answer_u64(job, "retries", &retries);
+    acre_answer_u64(job, "max_retries", &most);
+    acre_answer_u64(job, "preemptions", &preemptions);
+    if (attempt > 1 || most > 0 || preemptions > 0) {
+        snprintf(line, sizeof(line),
+                 "%" PRIu64 " begun; retries %" PRIu64 " of %" PRIu64 "; preempted %" PRIu64
+                 " times",
+                 attempt, retries, most, preemptions);
+        acre_show_fact(view, "runs", line);
+    }
+}
+
+void acre_show_job(const struct acre_show *view, const json_t *answer) {
+    static const char *const priorities[] = {"-", "1 (low)", "2 (normal)", "3 (high)",
+                                             "4 (critical)"};
+    const json_t *job = acre_answer_at(answer, "job");
+    const char *state = acre_show_state(job);
+    char text[ACRE_SHOW_TEXT_MAX];
+    uint64_t priority = 0;
+    acre_answer_u64(job, "priority", &priority);
+    snprintf(text, sizeof(text), "job %s  %s  ", acre_answer_count(job, "id", (char[32]){0}, 32),
+             acre_answer_text(job, "name", ""));
+    acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
+    acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
+    acre_buf_puts(view->out, "\n");
+    snprintf(text, sizeof(text), "%s, project %s", acre_answer_text(job, "user", "-"),
+             acre_answer_text(job, "project", "-"));
+    acre_show_fact(view, "user", text);
+    acre_show_fact(view, "command", acre_answer_text(job, "command", NULL));
+    put_request(view, job);
+    acre_show_fact(view, "priority", priorities[priority < 5 ? priority : 0]);
+    put_times(view, job);
+    put_attempts(view, job);
+    put_allocation(view, job);
+    put_exit(view, job);
+    acre_show_fact(view, "why", acre_answer_text(job, "why.text", NULL));
+    acre_show_fact(view, "what helps", acre_answer_text(job, "why.advice", NULL));
+    if (is_waiting(job)) {
+        acre_show_fact(view, "starts", put_estimate(view, job, text, sizeof(text)));
+    }
+}
+
+void acre_show_why(const struct acre_show *view, const json_t *answer) {
+    const json_t *job = acre_answer_at(answer, "job");
+    char text[ACRE_SHOW_TEXT_MAX], id[32];
+    struct acre_buf line;
+    acre_buf_init(&line, 8 * ACRE_SHOW_TEXT_MAX);
+    acre_answer_count(job, "id", id, sizeof(id));
+    if (acre_answer_at(job, "why") == NULL) {
+        const char *state = acre_show_state(job);
+        acre_buf_printf(&line, "Job %s does not wait: it is %s", id, state);
+        if (strcmp(state, "running") == 0) {
+            acre_buf_printf(&line, " on %s", acre_show_where(job, text, sizeof(text)));
+        }
+        acre_buf_puts(&line, ".");
+    } else {
+        uint64_t position = 0, ahead = 0;
+        acre_buf_printf(&line, "Job %s waits (%s): %s", id,
+                        acre_answer_text(job, "why.reason", "-"),
+                        acre_answer_text(job, "why.text", "-"));
+        const char *advice = acre_answer_text(job, "why.advice", NULL);
+        if (advice != NULL) {
+            acre_buf_printf(&line, " What helps: %s", advice);
+        }
+        if (acre_answer_u64(job, "why.position", &position) && position > 0) {
+            acre_answer_u64(job, "why.ahead", &ahead);
+            acre_buf_printf(&line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
+                            position, ahead);
+        }
+        put_estimate(view, job, text, sizeof(text));
+        acre_buf_printf(&line, text[0] != '\0' ? " It starts %s." : " When it starts is unknown.%s",
+                        text);
+    }
+    acre_term_wrap(&view->term, view->out, 0, line.data);
+    acre_buf_finish(&line);
+}
+
+void acre_show_job_line(const struct acre_show *view, const json_t *answer) {
+    const json_t *job = acre_answer_at(answer, "job");
+    char id[32];
+    const char *state = acre_show_state(job);
+    acre_buf_printf(view->out, "job %s ", acre_answer_count(job, "id", id, sizeof(id)));
+    acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
+    acre_buf_putc(view->out, '\n');
+}
+
+void acre_show_submitted(const struct acre_show *view, const json_t *answer) {
+    const json_t *job = acre_answer_at(answer, "job"), *members = acre_answer_at(answer, "jobs");
+    char id[32], start[ACRE_SHOW_TEXT_MAX];
+    uint64_t position = 0;
+    if (members != NULL) {
+        size_t count = json_array_size(members);
+        acre_buf_printf(view->out,
+                        "array %s queued, %zu jobs: %" JSON_INTEGER_FORMAT
+                        " to %" JSON_INTEGER_FORMAT "\n",
+                        acre_answer_count(answer, "array", id, sizeof(id)), count,
+                        json_integer_value(json_array_get(members, 0)),
+                        json_integer_value(json_array_get(members, count > 0 ? count - 1 : 0)));
+        return;
+    }
+    acre_buf_printf(view->out, "job %s %s", acre_answer_count(job, "id", id, sizeof(id)),
+                    acre_show_state(job));
+    if (acre_answer_u64(job, "why.position", &position) && position > 0) {
+        acre_buf_printf(view->out, ", position %" PRIu64, position);
+    }
+    if (is_waiting(job) && acre_answer_true(job, "when.known")) {
+        acre_show_start(view, job, start, sizeof(start));
+        acre_buf_printf(view->out, ", starts %s%s",
+                        strncmp(start, "in ", 3) == 0 ? "in about " : "",
+                        strncmp(start, "in ", 3) == 0 ? start + 3 : start);
+    }
+    const char *why = acre_answer_text(job, "why.text", NULL);
+    if (why != NULL && strcmp(acre_answer_text(job, "why.reason", ""), "evaluating") != 0) {
+        acre_buf_printf(view->out, " (%s)", why);
+    }
+    acre_buf_putc(view->out, '\n');
+}

@@ -1,0 +1,31 @@
+/* submit.h - what `acre submit` and `acre run` share: the options of a job, and the request made of
+ * them.
+ *
+ * Programs only, one thread. */
+#ifndef ACRE_CLI_SUBMIT_H
+#define ACRE_CLI_SUBMIT_H
+
+#include "cli/common.h"
+#include "core/arena.h"
+
+/* Everything is kept as text: the daemon judges it again, and NULL is "not given". */
+struct acre_submit {
+    struct acre_common common;
+    const char *gpus, *gpu_memory, *nodes, *cpus, *memory, *model, *priority, *time, *estimate;
+    const char *retries, *isolation, *begin, *array, *name, *project, *directory, *reservation;
+    const char *warn, *warn_signal, *grace;
+    struct acre_opt_list labels, after, env;
+    bool exclusive, hold, export_all, no_network, smaller_on_oom, no_preempt;
+    bool wait;
+};
+
+enum { ACRE_SUBMIT_ROWS = 30 }; /* the last is --wait, which is of no use to `run` */
+extern const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS];
+
+/* The request for what the arguments name: ["--", command...] or [script]. `command` gives the rows
+ * for directives; their words live in `arena`. NULL: see err. */
+json_t *acre_submit_body(const struct acre_command *command, struct acre_submit *options,
+                         int argument_count, char **arguments, struct acre_arena *arena,
+                         struct acre_error *err);
+
+#endif

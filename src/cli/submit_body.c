@@ -1,0 +1,389 @@
+/* submit_body.c - options and a command, or a script with directives, become one JSON request.
+ *
+ * Values are checked here only as far as a typing error can be seen without a daemon; what fits
+ * and what is allowed is the daemon's to say. Two tables do the work: the rows (what people
+ * write) and the members (what the wire calls it). */
+#include "cli/submit.h"
+
+#include "cli/directive.h"
+#include "cli/when.h"
+#include "core/file.h"
+#include "core/units.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SCRIPT_MAX_BYTES = 512 << 10, /* the body it travels in may have 1 MiB */
+    GPUS_MAX = 64,                /* of one node */
+    NODES_MAX = 10000,
+};
+
+extern char **environ;
+
+static int check_gpus(const char *field, const char *value, struct acre_error *err) {
+    uint64_t whole;
+    uint32_t milli;
+    bool fraction = strchr(value, '.') != NULL;
+    if (fraction ? acre_parse_milli(field, value, 100, 1000, &milli, NULL) == 0
+                 : acre_parse_count(field, value, 0, GPUS_MAX, &whole, NULL) == 0) {
+        return 0;
+    }
+    char shown[64];
+    return acre_fail(err, ACRE_EINVALID,
+                     "%s: '%s' is no number of GPUs; accepted: whole numbers from 0 to %d, or a "
+                     "part of one from 0.1 to 1.0",
+                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)), GPUS_MAX);
+}
+
+static int check_size(const char *field, const char *value, struct acre_error *err) {
+    uint64_t mib;
+    return acre_parse_mib(field, value, &mib, err);
+}
+
+static int check_span(const char *field, const char *value, struct acre_error *err) {
+    uint64_t ms;
+    return acre_parse_duration(field, value, &ms, err);
+}
+
+static int check_nodes(const char *field, const char *value, struct acre_error *err) {
+    uint64_t count;
+    return acre_parse_count(field, value, 1, NODES_MAX, &count, err);
+}
+
+static int check_count(const char *field, const char *value, struct acre_error *err) {
+    uint64_t count;
+    return acre_parse_count(field, value, 0, INT32_MAX, &count, err);
+}
+
+static int check_cpus(const char *field, const char *value, struct acre_error *err) {
+    uint32_t milli;
+    return acre_parse_milli(field, value, 1, 10000000, &milli, err);
+}
+
+static int check_begin(const char *field, const char *value, struct acre_error *err) {
+    uint64_t ms;
+    if (acre_parse_duration(field, value, &ms, NULL) == 0 || acre_when_parse(value, &ms)) {
+        return 0;
+    }
+    char shown[64];
+    return acre_fail(err, ACRE_EINVALID,
+                     "%s: '%s' is no time; accepted: from now on, like 2h30m, or a time like "
+                     "2026-11-15T20:00:00Z",
+                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
+}
+
+static int check_env(const char *field, const char *value, struct acre_error *err) {
+    size_t length = strcspn(value, "=");
+    bool good = length > 0 && (value[0] < '0' || value[0] > '9');
+    for (size_t i = 0; i < length; i++) {
+        char c = value[i];
+        good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                        (c >= '0' && c <= '9') || c == '_');
+    }
+    char shown[64];
+    acre_str_show(acre_str_from(value), shown, sizeof(shown));
+    if (!good) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: '%s' is no variable; accepted: NAME=VALUE, or NAME to pass yours on",
+                         field, shown);
+    }
+    if (value[length] == '\0' && getenv(value) == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "%s: %s is not set here; give it as %s=VALUE", field,
+                         shown, shown);
+    }
+    return 0;
+}
+
+#define AT(field) offsetof(struct acre_submit, field)
+#define TEXT(row_name, row_letter, row_field, row_value, row_check, row_help)                      \
+    {                                                                                              \
+        .name = row_name, .letter = row_letter, .kind = ACRE_OPT_STRING, .offset = AT(row_field),  \
+        .value = row_value, .check = row_check, .help = row_help                                   \
+    }
+#define LIST(row_name, row_letter, row_field, row_value, row_check, row_help)                      \
+    {                                                                                              \
+        .name = row_name, .letter = row_letter, .kind = ACRE_OPT_LIST, .offset = AT(row_field),    \
+        .value = row_value, .check = row_check, .help = row_help                                   \
+    }
+#define FLAG(row_name, row_field, row_help)                                                        \
+    { .name = row_name, .kind = ACRE_OPT_FLAG, .offset = AT(row_field), .help = row_help }
+
+/* clang-format off */
+const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
+    TEXT("gpus", 'g', gpus, "N|0.X", check_gpus, "whole GPUs, or a part of one (1)"),
+    TEXT("gpu-memory", 0, gpu_memory, "SIZE", check_size, "memory of each GPU, like 20GiB"),
+    TEXT("nodes", 'N', nodes, "N", check_nodes,
+         "members of a gang, each with --gpus, started all at once or not at all (1)"),
+    TEXT("cpus", 'c', cpus, "N", check_cpus, "CPUs for each member, like 4 or 1.5"),
+    TEXT("memory", 'm', memory, "SIZE", check_size, "RAM for each member, like 32GiB"),
+    TEXT("model", 0, model, "NAME,...", NULL, "only GPUs of these models"),
+    LIST("label", 'l', labels, "KEY=VALUE", NULL, "only nodes with this label; repeatable"),
+    {.name = "priority", .letter = 'p', .kind = ACRE_OPT_CHOICE, .offset = AT(priority),
+     .value = "LEVEL", .choices = "low,normal,high,critical,1,2,3,4",
+     .help = "how urgent (normal)"},
+    TEXT("time", 't', time, "TIME", check_span, "end it after this long, like 2h30m (no limit)"),
+    TEXT("estimate", 'e', estimate, "TIME", check_span,
+         "how long it will take, you think; better estimates start sooner"),
+    TEXT("retries", 'r', retries, "N", check_count, "start again up to N times when it fails (0)"),
+    {.name = "isolation", .kind = ACRE_OPT_CHOICE, .offset = AT(isolation), .value = "KIND",
+     .choices = "none,time-slicing,mps,mig", .help = "how a shared GPU is divided"},
+    FLAG("exclusive", exclusive, "share no GPU with anybody"),
+    FLAG("hold", hold, "wait until 'acre release'"),
+    TEXT("begin", 'b', begin, "TIME", check_begin, "not before: from now on (2h), or a time"),
+    LIST("after", 0, after, "[ok:|any:]JOB", NULL,
+         "wait for a job to start; ok: to succeed; any: to end; repeatable"),
+    TEXT("array", 'a', array, "FIRST-LAST[%MOST]", NULL,
+         "one job for each index (ACRE_ARRAY_INDEX), MOST at a time"),
+    TEXT("name", 'n', name, "NAME", NULL, "shown in the queue (the script's name)"),
+    TEXT("project", 'P', project, "NAME", NULL, "who is charged"),
+    TEXT("directory", 'C', directory, "DIR", NULL,
+         "where it runs (here; the home directory when the daemon is elsewhere)"),
+    LIST("env", 'E', env, "NAME[=VALUE]", check_env,
+         "set a variable, or pass yours on; repeatable (otherwise the job begins clean)"),
+    FLAG("export", export_all, "pass on all your variables"),
+    FLAG("no-network", no_network, "without any network"),
+    TEXT("reservation", 'R', reservation, "ID", check_count, "run inside this reservation"),
+    TEXT("warn", 0, warn, "TIME", check_span, "signal it this long before its time is over"),
+    TEXT("warn-signal", 0, warn_signal, "NAME", NULL, "which signal that is, like TERM (USR1)"),
+    TEXT("grace", 0, grace, "TIME", check_span, "between SIGTERM and SIGKILL"),
+    FLAG("smaller-on-oom", smaller_on_oom, "ask for half the share after running out of memory"),
+    FLAG("no-preempt", no_preempt, "never make room for others (an interactive job)"),
+    FLAG("wait", wait, "wait until it has ended, and exit with its status"),
+};
+
+/* How a member of the request is made of an option's text. */
+enum form { FORM_TEXT, FORM_NUMBER, FORM_NAMES, FORM_LIST, FORM_TRUE, FORM_FALSE };
+static const struct { const char *key; enum form form; size_t offset; } members[] = {
+    {"gpus", FORM_NUMBER, AT(gpus)},
+    {"gpu_memory", FORM_TEXT, AT(gpu_memory)},
+    {"nodes", FORM_NUMBER, AT(nodes)},
+    {"cpus", FORM_NUMBER, AT(cpus)},
+    {"memory", FORM_TEXT, AT(memory)},
+    {"model", FORM_NAMES, AT(model)},
+    {"labels", FORM_LIST, AT(labels)},
+    {"priority", FORM_NUMBER, AT(priority)},
+    {"time_limit", FORM_TEXT, AT(time)},
+    {"estimate", FORM_TEXT, AT(estimate)},
+    {"max_retries", FORM_NUMBER, AT(retries)},
+    {"isolation", FORM_TEXT, AT(isolation)},
+    {"exclusive", FORM_TRUE, AT(exclusive)},
+    {"hold", FORM_TRUE, AT(hold)},
+    {"begin", FORM_TEXT, AT(begin)},
+    {"after", FORM_LIST, AT(after)},
+    {"array", FORM_TEXT, AT(array)},
+    {"name", FORM_TEXT, AT(name)},
+    {"project", FORM_TEXT, AT(project)},
+    {"network", FORM_FALSE, AT(no_network)},
+    {"reservation", FORM_NUMBER, AT(reservation)},
+    {"warn", FORM_TEXT, AT(warn)},
+    {"warn_signal", FORM_TEXT, AT(warn_signal)},
+    {"grace", FORM_TEXT, AT(grace)},
+    {"smaller_on_oom", FORM_TRUE, AT(smaller_on_oom)},
+    {"preemptible", FORM_FALSE, AT(no_preempt)},
+};
+/* clang-format on */
+
+/* A number as one; words ("high") stay text. Checked before, so strtod cannot surprise. */
+static json_t *number_or_text(const char *text) {
+    if (text[0] < '0' || text[0] > '9') {
+        return json_string(text);
+    }
+    return strchr(text, '.') != NULL ? json_real(strtod(text, NULL))
+                                     : json_integer(strtoll(text, NULL, 10));
+}
+
+static json_t *names_of(const char *text) {
+    struct acre_split split = acre_split_begin(acre_str_from(text), ',');
+    struct acre_str name;
+    json_t *names = json_array();
+    while (acre_split_next(&split, &name)) {
+        name = acre_str_trim(name);
+        json_array_append_new(names, json_stringn(name.data, name.length));
+    }
+    return names;
+}
+
+static json_t *list_of(const struct acre_opt_list *list) {
+    json_t *items = list->count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; i < list->count; i++) {
+        json_array_append_new(items, json_string(list->items[i]));
+    }
+    return items;
+}
+
+static json_t *make_member(enum form form, const void *at) {
+    const char *text = form == FORM_TEXT || form == FORM_NUMBER || form == FORM_NAMES
+                           ? *(const char *const *)at
+                           : NULL;
+    switch (form) {
+    case FORM_TEXT:
+        return text != NULL ? json_string(text) : NULL;
+    case FORM_NUMBER:
+        return text != NULL ? number_or_text(text) : NULL;
+    case FORM_NAMES:
+        return text != NULL ? names_of(text) : NULL;
+    case FORM_LIST:
+        return list_of(at);
+    case FORM_TRUE:
+        return *(const bool *)at ? json_true() : NULL;
+    case FORM_FALSE:
+        return *(const bool *)at ? json_false() : NULL;
+    }
+    return NULL;
+}
+
+static int add_members(json_t *body, const struct acre_submit *options, struct acre_error *err) {
+    for (size_t i = 0; i < ACRE_COUNT(members); i++) {
+        const void *at = (const char *)options + members[i].offset;
+        json_t *value = make_member(members[i].form, at);
+        bool given = members[i].form == FORM_LIST ? ((const struct acre_opt_list *)at)->count > 0
+                     : members[i].form == FORM_TRUE || members[i].form == FORM_FALSE
+                         ? *(const bool *)at
+                         : *(const char *const *)at != NULL;
+        if (given && value == NULL) {
+            return acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text", members[i].key);
+        }
+        if (value != NULL) {
+            json_object_set_new(body, members[i].key, value);
+        }
+    }
+    return 0;
+}
+
+static void set_variable(json_t *object, const char *assignment) {
+    size_t length = strcspn(assignment, "=");
+    char name[256];
+    if (length == 0 || length >= sizeof(name) || assignment[length] != '=') {
+        return;
+    }
+    memcpy(name, assignment, length);
+    name[length] = '\0';
+    json_object_set_new(object, name, json_string(assignment + length + 1));
+}
+
+static void add_environment(json_t *body, const struct acre_submit *options) {
+    if (!options->export_all && options->env.count == 0) {
+        return;
+    }
+    json_t *object = json_object();
+    for (char **at = environ; options->export_all && *at != NULL; at++) {
+        if (check_env("", *at, NULL) == 0) { /* bash exports functions under odd names */
+            set_variable(object, *at);
+        }
+    }
+    for (uint32_t i = 0; i < options->env.count; i++) {
+        const char *item = options->env.items[i];
+        if (strchr(item, '=') != NULL) {
+            set_variable(object, item);
+        } else {
+            json_object_set_new(object, item, json_string(getenv(item)));
+        }
+    }
+    json_object_set_new(body, "environment", object);
+}
+
+/* Here, unless the daemon may be on another machine; a relative one begins here. */
+static int add_directory(json_t *body, const struct acre_submit *options, struct acre_error *err) {
+    struct acre_server server;
+    const char *named = options->directory;
+    char here[PATH_MAX], whole[2 * PATH_MAX];
+    if (named != NULL && named[0] == '/') {
+        json_object_set_new(body, "directory", json_string(named));
+        return 0;
+    }
+    int r = acre_server_find(options->common.server, options->common.token_file, &server, err);
+    if (r < 0 || (named == NULL && server.socket[0] == '\0')) {
+        return r;
+    }
+    if (getcwd(here, sizeof(here)) == NULL) {
+        return acre_fail_errno(err, errno, "the current directory");
+    }
+    snprintf(whole, sizeof(whole), "%s%s%s", here, named != NULL ? "/" : "",
+             named != NULL ? named : "");
+    json_object_set_new(body, "directory", json_string(whole));
+    return 0;
+}
+
+static int add_command(json_t *body, int count, char **words, struct acre_error *err) {
+    json_t *argv = json_array();
+    json_object_set_new(body, "command", argv);
+    for (int i = 0; i < count; i++) {
+        if (json_array_append_new(argv, json_string(words[i])) < 0) {
+            return acre_fail(err, ACRE_EINVALID, "word %d of the command is not UTF-8 text", i + 1);
+        }
+    }
+    return count > 0 && words[0][0] != '\0'
+               ? 0
+               : acre_fail(err, ACRE_EINVALID, "no command after --; write: -- COMMAND [ARG...]");
+}
+
+static int add_script(json_t *body, const struct acre_command *command, struct acre_submit *options,
+                      const char *path, struct acre_arena *arena, struct acre_error *err) {
+    struct acre_buf text;
+    struct acre_submit *directives = acre_calloc(1, sizeof(*directives));
+    acre_buf_init(&text, SCRIPT_MAX_BYTES);
+    int r = acre_file_read(path, SCRIPT_MAX_BYTES, &text, err);
+    if (r == ACRE_ENOTFOUND) {
+        r = acre_fail(err, r, "%s: no such script; to run a command write: acre %s [options] -- %s",
+                      path, command->name, path);
+    } else if (r == 0 && (text.length < 3 || memcmp(text.data, "#!", 2) != 0)) {
+        r = acre_fail(err, ACRE_EINVALID,
+                      "%s: is no script (it does not begin with #!); to run a command write: "
+                      "acre %s [options] -- %s",
+                      path, command->name, path);
+    }
+    if (r == 0) {
+        struct acre_str view = {text.data, text.length};
+        r = acre_directive_read(path, view, command, directives, arena, err);
+    }
+    if (r == 0) {
+        const char *slash = strrchr(path, '/');
+        directives->name = directives->name != NULL
+                               ? directives->name
+                               : acre_arena_printf(arena, "%s", slash != NULL ? slash + 1 : path);
+        acre_directive_under(command, options, directives);
+        bool plain = memchr(text.data, '\0', text.length) == NULL;
+        json_t *script = plain ? json_stringn(text.data, text.length) : NULL;
+        r = script != NULL ? json_object_set_new(body, "script", script)
+                           : acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text", path);
+    }
+    free(directives);
+    acre_buf_finish(&text);
+    return r;
+}
+
+json_t *acre_submit_body(const struct acre_command *command, struct acre_submit *options,
+                         int argument_count, char **arguments, struct acre_arena *arena,
+                         struct acre_error *err) {
+    json_t *body = json_object();
+    int r;
+    if (strcmp(arguments[0], "--") == 0) {
+        r = add_command(body, argument_count - 1, arguments + 1, err);
+    } else if (argument_count > 1) {
+        char shown[64];
+        r = acre_fail(err, ACRE_EINVALID,
+                      "'%s': a script takes no arguments; to run a command write: acre %s "
+                      "[options] -- %s ...",
+                      acre_str_show(acre_str_from(arguments[1]), shown, sizeof(shown)),
+                      command->name, arguments[0]);
+    } else {
+        r = add_script(body, command, options, arguments[0], arena, err);
+    }
+    if (r == 0) {
+        r = add_directory(body, options, err);
+    }
+    if (r == 0) {
+        add_environment(body, options);
+        r = add_members(body, options, err);
+    }
+    if (r < 0) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}

@@ -1,0 +1,83 @@
+/* tail.c - a log is asked for from an offset; what came moves the offset.
+ *
+ * Without `follow` the daemon may answer in pieces as large as it likes: it is asked again until a
+ * piece is empty. With `follow` the stream lasts until the run has ended. */
+#include "cli/tail.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void erase_line(struct acre_tail *tail) {
+    if (tail->erase != NULL && *tail->erase) {
+        fprintf(stderr, "\r\033[K");
+        *tail->erase = false;
+    }
+}
+
+static void copy(void *context, struct acre_str bytes) {
+    struct acre_tail *tail = context;
+    size_t done = 0;
+    tail->got += bytes.length;
+    tail->offset += tail->offset >= 0 ? (int64_t)bytes.length : 0;
+    erase_line(tail);
+    while (done < bytes.length && !tail->broken) {
+        ssize_t wrote = write(tail->fd, bytes.data + done, bytes.length - done);
+        if (wrote >= 0) {
+            done += (size_t)wrote;
+        } else if (errno == EAGAIN) { /* somebody else's terminal or pipe is not blocking */
+            poll(&(struct pollfd){.fd = tail->fd, .events = POLLOUT}, 1, -1);
+        } else if (errno != EINTR) {
+            tail->broken = true;
+        }
+    }
+}
+
+bool acre_tail_open(struct acre_tail *tail) {
+    char path[ACRE_PATH_MAX], attempt[32] = "";
+    struct acre_error err = {0};
+    if (tail->attempt > 0) {
+        snprintf(attempt, sizeof(attempt), "&attempt=%" PRIu64, tail->attempt);
+    }
+    snprintf(path, sizeof(path), "/jobs/%" PRIu64 "/logs?stream=%s&offset=%" PRId64 "%s%s",
+             tail->job, tail->name, tail->offset, attempt, tail->follow ? "&follow=1" : "");
+    tail->got = 0;
+    if (acre_client_stream(tail->session->client, path, NULL, copy, tail, &tail->stream, &err) <
+        0) {
+        acre_session_fail(tail->session, &err);
+        return false;
+    }
+    return true;
+}
+
+void acre_tail_close(struct acre_tail *tail) {
+    acre_stream_close(tail->stream);
+    tail->stream = NULL;
+}
+
+bool acre_tail_ended(struct acre_tail *tail) {
+    struct acre_error err = {0};
+    int result = 0;
+    if (tail->stream == NULL || tail->broken) {
+        return true;
+    }
+    if (!acre_stream_ended(tail->stream, &result, &err)) {
+        return false;
+    }
+    acre_tail_close(tail);
+    bool more = result == 0 && !tail->follow && tail->got > 0 && tail->offset >= 0;
+    bool cut = result == ACRE_EIO && tail->got > 0 && tail->offset >= 0;
+    if (more || cut) {
+        return !acre_tail_open(tail);
+    }
+    if (result < 0) {
+        erase_line(tail);
+        acre_session_fail(tail->session, &err);
+    }
+    return true;
+}

@@ -1,0 +1,28 @@
+/* tail.h - one log of a job, copied to a file descriptor: what is there, or as it comes.
+ *
+ * Programs only, one thread. A stream that breaks goes on where it was. */
+#ifndef ACRE_CLI_TAIL_H
+#define ACRE_CLI_TAIL_H
+
+#include "cli/common.h"
+
+struct acre_tail {
+    struct acre_session *session;
+    uint64_t job, attempt; /* attempt 0: the last one */
+    const char *name;      /* "stdout" or "stderr" */
+    int fd;
+    bool follow;
+    int64_t offset; /* of the next byte; negative: so many before the end */
+    uint64_t got;   /* bytes of the stream under way */
+    bool broken;    /* the reader has gone */
+    bool *erase;    /* a line that waits to be erased before anything is written; NULL: none */
+    struct acre_stream *stream;
+};
+
+/* Ask for the log from tail->offset on. False: told in session->result. */
+bool acre_tail_open(struct acre_tail *tail);
+void acre_tail_close(struct acre_tail *tail);
+/* After acre_client_wait: true when the log is at its end. A broken stream is opened again. */
+bool acre_tail_ended(struct acre_tail *tail);
+
+#endif

@@ -1,0 +1,538 @@
+/* serve.c - wiring only: settings, nodes, store and scheduler (the desk), engine, API, HTTP.
+ *
+ * Up: the store is opened and read before anything listens, so that who can connect is answered
+ * from everything that was ever acknowledged. Down (SIGTERM): nothing new is accepted, answers
+ * under way are given, what was decided is committed; jobs run on and are found again by the next
+ * start. A second SIGTERM stops at once. SIGHUP reads the settings again. */
+#include "daemon/serve.h"
+
+#include "api/api.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "daemon/guard.h"
+#include "daemon/nodes.h"
+#include "daemon/notify.h"
+#include "engine/local.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DRAIN_MS = 10000,
+    IDLE_SAMPLE_MS = 30000,
+    PEM_MAX_BYTES = 1 << 20,
+    LIMIT_KEYS = 4096, /* users, addresses */
+    BODY_MAX_BYTES = 1 << 20,
+    ANSWER_TIMEOUT_MS = 30000,
+    REQUEST_TIMEOUT_MS = 10000,
+    IDLE_TIMEOUT_MS = 60000,
+};
+#define DEFAULT_ADDRESS "127.0.0.1:10000"
+
+struct serve {
+    const struct acre_settings_given *given;
+    struct acre_settings settings;
+    struct acre_clock clock;
+    struct acre_loop *loop;
+    struct acre_inventory *inventory;
+    struct acre_devices *devices; /* until the sampler has it */
+    uint32_t *device_map;
+    struct acre_policy *policy; /* of the file; NULL: none */
+    struct acre_desk *desk;
+    struct acre_auth *auth;
+    struct acre_sse *sse;
+    struct acre_api *api;
+    struct acre_http *http;
+    struct acre_guard *guard;
+    struct acre_sampler *sampler;
+    void *engine;
+    char state[PATH_MAX], socket[PATH_MAX], logs[PATH_MAX + 8], url[PATH_MAX + 32];
+    char token[ACRE_TOKEN_TEXT_MAX]; /* the first one, until it is shown */
+    bool stopping;
+    int result;
+};
+
+static void log_plain(enum acre_log_level level, const char *message) {
+    acre_log_write(level, message, NULL, 0);
+}
+
+static void log_error(const char *message, const struct acre_error *err) {
+    acre_log(ACRE_LOG_ERROR, message, {"code", acre_error_name(err->code)}, {"error", err->text});
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static const char *home(void) {
+    const char *path = getenv("HOME");
+    const struct passwd *entry = path == NULL ? getpwuid(geteuid()) : NULL;
+    return path != NULL ? path : entry != NULL ? entry->pw_dir : "/";
+}
+
+/* Make a directory and those above it. */
+static int make_directory(const char *path, mode_t mode, struct acre_error *err) {
+    char part[PATH_MAX];
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(part, 0755); /* what is wrong shows with the last one */
+        *slash = '/';
+    }
+    if (mkdir(path, mode) != 0 && errno != EEXIST) {
+        return acre_fail_errno(err, errno, "state directory %s", path);
+    }
+    return 0;
+}
+
+static int find_places(struct serve *serve, struct acre_error *err) {
+    bool root = geteuid() == 0;
+    if (serve->settings.state != NULL) {
+        snprintf(serve->state, sizeof(serve->state), "%s", serve->settings.state);
+    } else if (root) {
+        snprintf(serve->state, sizeof(serve->state), "/var/lib/acre");
+    } else {
+        snprintf(serve->state, sizeof(serve->state), "%s/.local/state/acre", home());
+    }
+    int r = make_directory(serve->state, 0700, err);
+    if (r == 0 && access(serve->state, W_OK | X_OK) != 0) {
+        r = acre_fail_errno(err, errno, "state directory %s", serve->state);
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (serve->settings.socket != NULL) {
+        snprintf(serve->socket, sizeof(serve->socket), "%s", serve->settings.socket);
+    } else if (root && serve->settings.state == NULL) {
+        r = make_directory("/run/acre", 0755, err);
+        snprintf(serve->socket, sizeof(serve->socket), "/run/acre/acre.sock");
+    } else {
+        snprintf(serve->socket, sizeof(serve->socket), "%.*s/acre.sock", PATH_MAX - 16,
+                 serve->state);
+    }
+    snprintf(serve->logs, sizeof(serve->logs), "%s/logs", serve->state);
+    snprintf(serve->url, sizeof(serve->url), "sqlite:%s/acre.db", serve->state);
+    return r;
+}
+
+/* --- parts ---------------------------------------------------------------------------------- */
+
+static int read_policy(struct serve *serve, struct acre_error *err) {
+    if (serve->settings.policy == NULL) {
+        return 0;
+    }
+    struct acre_buf text;
+    struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
+    acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
+    int r = acre_file_read(serve->settings.policy, ACRE_POLICY_BYTES_MAX, &text, err);
+    if (r == 0) {
+        r = acre_policy_load(serve->settings.policy, (struct acre_str){text.data, text.length},
+                             acre_policy_default(), policy, err);
+    }
+    acre_buf_finish(&text);
+    if (r < 0) {
+        free(policy);
+        return r;
+    }
+    free(serve->policy);
+    serve->policy = policy;
+    return 0;
+}
+
+static int find_nodes(struct serve *serve, struct acre_error *err) {
+    int r = 0;
+    serve->inventory = acre_inventory_create();
+    for (uint32_t i = 0; i < serve->settings.sim.count && r == 0; i++) {
+        r = acre_nodes_simulated(serve->inventory, serve->settings.sim.items[i], err);
+    }
+    if (serve->settings.sim.count == 0) {
+        acre_nodes_here(serve->inventory, &serve->devices, &serve->device_map);
+    }
+    return r;
+}
+
+static void on_event(void *context, const struct acre_desk_event *event) {
+    struct serve *serve = context;
+    acre_api_event(serve->api, event);
+}
+
+static void on_begin(void *context, struct acre_run run, const struct acre_run_device *devices,
+                     uint32_t count) {
+    struct serve *serve = context;
+    acre_guard_begin(serve->guard, run, devices, count);
+}
+
+static void on_end(void *context, struct acre_run run, struct acre_job_exit *exit) {
+    struct serve *serve = context;
+    acre_guard_end(serve->guard, run, exit);
+}
+
+static void on_trouble(void *context, const char *what, const struct acre_error *err) {
+    struct serve *serve = context;
+    if (err != NULL) {
+        log_error(what, err);
+        acre_notify("STATUS=nothing can be recorded; read only");
+    } else {
+        log_plain(ACRE_LOG_WARN, what);
+        acre_notify("STATUS=");
+        struct acre_error again = {0};
+        if (acre_auth_load(serve->auth, acre_desk_store(serve->desk), &again) < 0) {
+            log_error("tokens could not be read", &again);
+        }
+    }
+}
+
+static int open_desk(struct serve *serve, struct acre_error *err) {
+    struct acre_desk_options options = {
+        .loop = serve->loop,
+        .clock = &serve->clock,
+        .store_url = serve->url,
+        .inventory = serve->inventory,
+        .policy = serve->policy,
+        .sink = {.event = on_event,
+                 .begin = on_begin,
+                 .end = on_end,
+                 .trouble = on_trouble,
+                 .context = serve},
+    };
+    serve->guard = acre_guard_create(serve->inventory);
+    return acre_desk_create(&options, &serve->desk, err);
+}
+
+static struct acre_limit_options request_limit(const struct acre_settings *settings) {
+    uint64_t per_minute = settings->rate * 60;
+    return (struct acre_limit_options){.keys = LIMIT_KEYS,
+                                       .burst = (uint32_t)settings->rate,
+                                       .per_minute =
+                                           (uint32_t)ACRE_MIN(per_minute, UINT64_C(100000000))};
+}
+
+static struct acre_limit_options guess_limit(const struct acre_settings *settings) {
+    return (struct acre_limit_options){.keys = LIMIT_KEYS,
+                                       .burst = (uint32_t)settings->failures,
+                                       .per_minute = (uint32_t)settings->failures};
+}
+
+static int open_api(struct serve *serve, struct acre_error *err) {
+    struct acre_auth_options auth = {.clock = &serve->clock,
+                                     .operators = serve->settings.operators,
+                                     .admins = serve->settings.admins,
+                                     .project = serve->settings.project};
+    serve->auth = acre_auth_create(&auth);
+    int r = acre_auth_load(serve->auth, acre_desk_store(serve->desk), err);
+    if (r < 0) {
+        return r;
+    }
+    /* Ids of events go on from the time: those from before a restart are known to be older. */
+    struct acre_sse_options sse = {.loop = serve->loop,
+                                   .first_id = acre_clock_wall_ms(&serve->clock) * 1000};
+    serve->sse = acre_sse_create(&sse);
+    struct acre_api_options api = {.loop = serve->loop,
+                                   .clock = &serve->clock,
+                                   .store_url = serve->url,
+                                   .desk = serve->desk,
+                                   .auth = serve->auth,
+                                   .sse = serve->sse,
+                                   .logs_directory = serve->logs,
+                                   .requests = request_limit(&serve->settings),
+                                   .guesses = guess_limit(&serve->settings)};
+    serve->api = acre_api_create(&api);
+    return 0;
+}
+
+/* Daemons on one machine must not take each other's runs for strays: each has a group of its own,
+ * and keeps it over restarts. */
+static void name_group(const struct serve *serve, char *name, size_t size) {
+    char real[PATH_MAX];
+    const char *path = realpath(serve->state, real) != NULL ? real : serve->state;
+    if (serve->settings.state == NULL) {
+        snprintf(name, size, "acre");
+    } else {
+        snprintf(name, size, "acre-%016llx",
+                 (unsigned long long)acre_hash_bytes(path, strlen(path)));
+    }
+}
+
+static int open_engine(struct serve *serve, struct acre_error *err) {
+    char group[32];
+    name_group(serve, group, sizeof(group));
+    struct acre_local_options options = {.state_directory = serve->state,
+                                         .cgroup_name = group,
+                                         .run_as = serve->settings.run_as,
+                                         .allow_root = serve->settings.allow_root};
+    struct acre_engine_sink sink = acre_desk_engine_sink(serve->desk);
+    int r = acre_engine_local.open(&options, serve->loop, &sink, &serve->engine, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_buf text;
+    acre_buf_init(&text, PEM_MAX_BYTES);
+    acre_engine_local.describe(serve->engine, &text);
+    struct acre_split lines = acre_split_begin((struct acre_str){text.data, text.length}, '\n');
+    struct acre_str line;
+    while (acre_split_next(&lines, &line)) {
+        char shown[256];
+        if (line.length > 0) {
+            acre_str_show(line, shown, sizeof(shown));
+            acre_log(ACRE_LOG_DEBUG, "engine", {"says", shown});
+        }
+    }
+    acre_buf_finish(&text);
+    return 0;
+}
+
+static int start_sampler(struct serve *serve, struct acre_error *err) {
+    bool any = serve->devices != NULL && acre_inventory_devices(serve->inventory) > 0;
+    int r = 0;
+    if (any) {
+        struct acre_sampler_options options = {.loop = serve->loop,
+                                               .devices = serve->devices,
+                                               .map = serve->device_map,
+                                               .inventory = serve->inventory,
+                                               .busy_ms = serve->settings.sample,
+                                               .idle_ms = IDLE_SAMPLE_MS,
+                                               .deliver = acre_guard_round,
+                                               .context = serve->guard};
+        r = acre_sampler_start(&options, &serve->sampler, err);
+        if (r == 0) {
+            serve->devices = NULL; /* the sampler's now */
+            serve->device_map = NULL;
+        }
+    }
+    acre_guard_set(serve->guard, serve->api, serve->sampler);
+    return r;
+}
+
+/* --- listening ------------------------------------------------------------------------------ */
+
+static int read_pem(const char *path, struct acre_buf *text, struct acre_error *err) {
+    acre_buf_init(text, PEM_MAX_BYTES);
+    return path != NULL ? acre_file_read(path, PEM_MAX_BYTES, text, err) : 0;
+}
+
+static int listen_on(struct serve *serve, const char *address, struct acre_error *err) {
+    struct acre_buf certificate;
+    struct acre_buf key;
+    int r = read_pem(serve->settings.tls_cert, &certificate, err);
+    int k = read_pem(serve->settings.tls_key, &key, r == 0 ? err : NULL);
+    r = r == 0 ? k : r;
+    bool tls = serve->settings.tls_cert != NULL;
+    struct acre_http_options options = {.loop = serve->loop,
+                                        .unix_path = serve->socket,
+                                        .address = address,
+                                        .certificate_pem = tls ? certificate.data : NULL,
+                                        .key_pem = tls ? key.data : NULL,
+                                        .body_max = BODY_MAX_BYTES,
+                                        .request_timeout_ms = REQUEST_TIMEOUT_MS,
+                                        .answer_timeout_ms = ANSWER_TIMEOUT_MS,
+                                        .idle_timeout_ms = IDLE_TIMEOUT_MS,
+                                        .connections_max = (uint32_t)serve->settings.connections,
+                                        .handler = acre_api_handle,
+                                        .context = serve->api};
+    if (r == 0) {
+        r = acre_http_start(&options, &serve->http, err);
+    }
+    acre_buf_finish(&certificate);
+    acre_buf_finish(&key);
+    return r;
+}
+
+/* A taken port stops the start when it was asked for; the default one is done without, and that is
+ * said. */
+static int start_listening(struct serve *serve, struct acre_error *err) {
+    const char *asked = serve->settings.listen;
+    bool none = serve->settings.no_tcp || (asked != NULL && strcmp(asked, "none") == 0);
+    int r = listen_on(serve, none ? NULL : asked != NULL ? asked : DEFAULT_ADDRESS, err);
+    if (r < 0 && asked == NULL && !none) {
+        log_error("no TCP: the default address cannot be used", err);
+        r = listen_on(serve, NULL, err);
+    }
+    if (r == 0) {
+        char tcp[128] = "none";
+        const char *address = asked != NULL ? asked : DEFAULT_ADDRESS;
+        const char *colon = strrchr(address, ':');
+        if (acre_http_port(serve->http) != 0 && colon != NULL) {
+            snprintf(tcp, sizeof(tcp), "%.*s:%u", (int)ACRE_MIN(colon - address, 100), address,
+                     acre_http_port(serve->http));
+        }
+        acre_log(ACRE_LOG_INFO, "serving", {"socket", serve->socket}, {"tcp", tcp},
+                 {"state", serve->state});
+        serve->api->http = serve->http;
+    }
+    return r;
+}
+
+/* --- the first token ------------------------------------------------------------------------ */
+
+static void show_token(void *context, int code, const struct acre_error *err) {
+    struct serve *serve = context;
+    if (code < 0) {
+        log_error("the first token could not be recorded", err);
+    } else {
+        fprintf(stdout,
+                "The admin's token, shown this once (keep it in ~/.config/acre/token, mode 600):\n"
+                "%s\n",
+                serve->token);
+        fflush(stdout);
+    }
+    memset(serve->token, 0, sizeof(serve->token));
+}
+
+static int make_first_token(struct serve *serve, struct acre_error *err) {
+    struct acre_store_token row;
+    uint64_t now_ms = acre_clock_wall_ms(&serve->clock);
+    const struct passwd *entry = getpwuid(geteuid());
+    struct acre_token token = {.user = entry != NULL ? entry->pw_name : "admin",
+                               .project = serve->settings.project,
+                               .note = "made at the first start",
+                               .role = ACRE_ROLE_ADMIN,
+                               .created_ms = now_ms};
+    if (acre_auth_count(serve->auth) > 0) {
+        return 0;
+    }
+    int r = acre_auth_make(serve->auth, &token, &row, serve->token, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_batch *batch = acre_batch_create();
+    struct acre_store_audit audit = {.at_ms = now_ms,
+                                     .actor = "acre",
+                                     .origin = "",
+                                     .action = "token created",
+                                     .target = "token:1",
+                                     .result = "ok",
+                                     .detail = "the first start"};
+    acre_batch_put_token(batch, &row);
+    acre_batch_audit(batch, &audit);
+    acre_store_commit(acre_desk_store(serve->desk), batch, show_token, serve);
+    return 0;
+}
+
+/* --- signals -------------------------------------------------------------------------------- */
+
+static void drained(void *context) {
+    struct serve *serve = context;
+    acre_loop_stop(serve->loop);
+}
+
+static void on_stop(void *context) {
+    struct serve *serve = context;
+    if (serve->stopping) {
+        acre_loop_stop(serve->loop);
+        return;
+    }
+    serve->stopping = true;
+    serve->api->stopping = true;
+    log_plain(ACRE_LOG_INFO, "stopping; jobs run on");
+    acre_notify("STOPPING=1");
+    acre_http_drain(serve->http, DRAIN_MS, drained, serve);
+}
+
+/* What can change without a restart; the rest waits for one. */
+static void on_reload(void *context) {
+    struct serve *serve = context;
+    struct acre_settings settings;
+    struct acre_error err = {0};
+    enum acre_log_level level;
+    if (acre_settings_read(serve->given, &settings, &err) < 0) {
+        log_error("settings stay as they were", &err);
+        return;
+    }
+    acre_settings_finish(&serve->settings);
+    serve->settings = settings;
+    acre_log_level_parse(settings.log_level, &level);
+    acre_log_set_level(level);
+    struct acre_limit_options requests = request_limit(&settings);
+    struct acre_limit_options guesses = guess_limit(&settings);
+    acre_api_set_limits(serve->api, &requests, &guesses);
+    acre_auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
+    if (settings.policy != NULL && acre_desk_writable(serve->desk, &err) == 0) {
+        if (read_policy(serve, &err) < 0) {
+            log_error("the policy stays as it was", &err);
+        } else {
+            acre_desk_set_policy(serve->desk, serve->policy);
+            acre_desk_audit(serve->desk, "policy changed", "policy", "ok", settings.policy);
+        }
+    }
+    log_plain(ACRE_LOG_INFO, "settings read again");
+}
+
+static int watch_signals(struct serve *serve, struct acre_error *err) {
+    static const struct {
+        int number;
+        acre_loop_function *function;
+    } rows[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_reload}};
+    int r = 0;
+    for (size_t i = 0; i < ACRE_COUNT(rows) && r == 0; i++) {
+        r = acre_loop_signal(serve->loop, rows[i].number, rows[i].function, serve, err);
+    }
+    return r;
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static int start(struct serve *serve, struct acre_error *err) {
+    static int (*const steps[])(struct serve *, struct acre_error *) = {
+        find_places, read_policy,   find_nodes,    open_desk,        open_api,
+        open_engine, start_sampler, watch_signals, make_first_token, start_listening};
+    enum acre_log_level level;
+    int r = acre_settings_read(serve->given, &serve->settings, err);
+    if (r < 0) {
+        return r;
+    }
+    acre_log_level_parse(serve->settings.log_level, &level);
+    acre_log_set_level(level);
+    r = acre_loop_create(&serve->loop, err);
+    for (size_t i = 0; i < ACRE_COUNT(steps) && r == 0; i++) {
+        r = steps[i](serve, err);
+    }
+    if (r == 0) {
+        acre_desk_start(serve->desk, &acre_engine_local, serve->engine);
+        acre_notify("READY=1");
+    }
+    return r;
+}
+
+static void finish(struct serve *serve) {
+    if (serve->api != NULL) {
+        acre_audit_finish(serve->api);
+    }
+    acre_http_stop(serve->http);
+    acre_sampler_stop(serve->sampler);
+    acre_desk_destroy(serve->desk);
+    if (serve->engine != NULL) {
+        acre_engine_local.close(serve->engine);
+    }
+    acre_api_destroy(serve->api);
+    acre_sse_destroy(serve->sse);
+    acre_auth_destroy(serve->auth);
+    acre_guard_destroy(serve->guard);
+    acre_nodes_close(serve->devices);
+    free(serve->device_map);
+    acre_inventory_destroy(serve->inventory);
+    acre_loop_destroy(serve->loop);
+    acre_settings_finish(&serve->settings);
+    free(serve->policy);
+}
+
+int acre_serve(const struct acre_settings_given *given) {
+    struct serve *serve = acre_calloc(1, sizeof(*serve));
+    struct acre_error err = {0};
+    serve->given = given;
+    serve->clock = acre_clock_real();
+    int r = start(serve, &err);
+    if (r == 0) {
+        acre_loop_run(serve->loop);
+        log_plain(ACRE_LOG_INFO, "stopped");
+    } else {
+        fprintf(stderr, "acre: %s\n", err.text);
+    }
+    finish(serve);
+    free(serve);
+    return r < 0 ? acre_error_exit(r) : 0;
+}

@@ -1,0 +1,459 @@
+/* fake.c - a table of runs and a heap of what happens when.
+ *
+ * An event is a run's beginning, its end, or a fact to be told. Beginning and end are of the
+ * world and happen with or without an engine; telling needs one, and what is due while there is
+ * none is dropped: adopt asks for it. A run whose end was moved (signals) leaves its old event in
+ * the heap; each run knows the number of the one that counts. Events of the same time go in the
+ * order they were made, so a seed gives the same story every time. */
+#include "engine/fake.h"
+
+#include "core/clock.h"
+#include "core/rand.h"
+#include "core/str.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BUCKETS = 64, TELL_STARTED = 1, TELL_EXITED = 2 };
+
+enum event_kind { BEGIN, END, TELL };
+
+struct event {
+    uint64_t due_ms, number;
+    struct acre_run run;
+    enum event_kind kind;
+    int what; /* TELL */
+};
+
+struct fake_run {
+    struct acre_run run;
+    struct fake_run *next;
+    struct acre_fake_plan plan;
+    struct acre_run_result result;
+    uint64_t limit_ms, grace_ms;
+    uint64_t end_number, end_ms; /* of the END event that counts; 0: none yet */
+    int64_t pid;
+    bool began, ended, wanted, told; /* told: `started`, to the engine that is open */
+};
+
+struct acre_fake_world {
+    struct acre_fake_world_options options;
+    struct acre_rand rand;
+    uint64_t now_ms, numbers, began, running;
+    struct fake_run **buckets;
+    size_t bucket_count, run_count;
+    struct event *heap;
+    size_t event_count, event_capacity;
+    struct fake *engine; /* NULL: none open */
+};
+
+struct fake {
+    struct acre_fake_world *world;
+    struct acre_loop *loop;
+    struct acre_engine_sink sink;
+    struct acre_timer *timer;
+};
+
+/* ---- the heap: the earliest event first ---- */
+
+static bool is_before(const struct event *a, const struct event *b) {
+    return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->number < b->number;
+}
+
+static uint64_t push(struct acre_fake_world *world, struct event event) {
+    if (world->event_count == world->event_capacity) {
+        world->event_capacity = ACRE_MAX(world->event_capacity * 2, (size_t)64);
+        world->heap = acre_realloc(world->heap, world->event_capacity, sizeof(*world->heap));
+    }
+    event.number = ++world->numbers;
+    size_t at = world->event_count++;
+    while (at > 0 && is_before(&event, &world->heap[(at - 1) / 2])) {
+        world->heap[at] = world->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    world->heap[at] = event;
+    return event.number;
+}
+
+static struct event pop(struct acre_fake_world *world) {
+    ACRE_ASSERT(world->event_count > 0);
+    struct event first = world->heap[0];
+    struct event last = world->heap[--world->event_count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < world->event_count; at = child) {
+        if (child + 1 < world->event_count &&
+            is_before(&world->heap[child + 1], &world->heap[child])) {
+            child++;
+        }
+        if (!is_before(&world->heap[child], &last)) {
+            break;
+        }
+        world->heap[at] = world->heap[child];
+    }
+    if (world->event_count > 0) {
+        world->heap[at] = last;
+    }
+    return first;
+}
+
+/* ---- runs ---- */
+
+static struct fake_run **place_of(const struct acre_fake_world *world, struct acre_run run) {
+    uint64_t key[2] = {run.job, run.attempt};
+    struct fake_run **at =
+        &world->buckets[acre_hash_bytes(key, sizeof(key)) & (world->bucket_count - 1)];
+    while (*at != NULL && ((*at)->run.job != run.job || (*at)->run.attempt != run.attempt)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void grow(struct acre_fake_world *world) {
+    struct fake_run **old = world->buckets;
+    size_t old_count = world->bucket_count;
+    world->bucket_count = ACRE_MAX(old_count * 2, (size_t)FIRST_BUCKETS);
+    world->buckets = acre_calloc(world->bucket_count, sizeof(struct fake_run *));
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i] != NULL) {
+            struct fake_run *run = old[i];
+            old[i] = run->next;
+            run->next = NULL;
+            *place_of(world, run->run) = run;
+        }
+    }
+    free(old);
+}
+
+static void remove_run(struct acre_fake_world *world, struct acre_run token) {
+    struct fake_run **at = place_of(world, token);
+    struct fake_run *run = *at;
+    if (run != NULL) {
+        world->running -= run->began && !run->ended;
+        world->run_count--;
+        *at = run->next;
+        free(run);
+    }
+}
+
+/* ---- what happens ---- */
+
+static bool strikes(struct acre_fake_world *world, uint32_t milli) {
+    return milli > 0 && acre_rand_below(&world->rand, 1000) < milli;
+}
+
+static void reset_timer(struct fake *self);
+
+static void tell(struct acre_fake_world *world, struct acre_run run, int what) {
+    const struct acre_fake_faults *faults = &world->options.faults;
+    if (strikes(world, faults->lost_milli)) {
+        return;
+    }
+    uint64_t late_ms = faults->late_ms > 0 && strikes(world, faults->late_milli)
+                           ? acre_rand_below(&world->rand, faults->late_ms + 1)
+                           : 0;
+    struct event event = {
+        .due_ms = world->now_ms + late_ms, .run = run, .kind = TELL, .what = what};
+    push(world, event);
+    if (strikes(world, faults->repeated_milli)) {
+        push(world, event);
+    }
+}
+
+static void end_at(struct acre_fake_world *world, struct fake_run *run, uint64_t at_ms,
+                   enum acre_run_ending ending, int code) {
+    run->result.ending = ending;
+    run->result.code = code;
+    run->end_ms = at_ms;
+    run->end_number = push(world, (struct event){.due_ms = at_ms, .run = run->run, .kind = END});
+}
+
+static void begin(struct acre_fake_world *world, struct fake_run *run) {
+    const struct acre_fake_plan *plan = &run->plan;
+    if (run->ended) {
+        return; /* killed before */
+    }
+    if (strikes(world, world->options.faults.refused_milli)) {
+        run->plan.ending = ACRE_RUN_NOT_STARTED;
+        snprintf(run->plan.text, sizeof(run->plan.text), "refused by the seed");
+    }
+    if (plan->ending == ACRE_RUN_NOT_STARTED) {
+        end_at(world, run, world->now_ms, ACRE_RUN_NOT_STARTED, 0);
+        snprintf(run->result.text, sizeof(run->result.text), "%s", plan->text);
+        return;
+    }
+    if (strikes(world, world->options.faults.vanished_milli)) {
+        end_at(world, run, world->now_ms, ACRE_RUN_LOST, 0);
+        return;
+    }
+    run->began = true;
+    world->running++;
+    run->pid = (int64_t)++world->began;
+    run->result.started_ms = world->now_ms;
+    if (run->end_number != 0) {
+        /* A signal came before it: its end is decided. */
+    } else if (run->limit_ms > 0 && plan->run_ms > run->limit_ms) {
+        uint64_t more_ms = ACRE_MIN(plan->term_ms, run->grace_ms);
+        end_at(world, run, world->now_ms + run->limit_ms + more_ms, ACRE_RUN_TIME_LIMIT,
+               plan->term_ms > run->grace_ms ? SIGKILL : SIGTERM);
+    } else {
+        end_at(world, run, world->now_ms + plan->run_ms, plan->ending, plan->code);
+    }
+    tell(world, run->run, TELL_STARTED);
+}
+
+static void end(struct acre_fake_world *world, struct fake_run *run) {
+    world->running -= run->began;
+    run->ended = true;
+    run->result.ended_ms = world->now_ms;
+    run->result.peak_ram_mib = run->began ? run->plan.peak_ram_mib : UINT64_MAX;
+    run->result.cpu_ms = run->plan.cpu_ms;
+    tell(world, run->run, TELL_EXITED);
+}
+
+/* The sink may do anything: nothing is kept over its calls. */
+static void deliver(struct acre_fake_world *world, struct acre_run token, int what) {
+    struct fake_run *run = *place_of(world, token);
+    if (world->engine == NULL || run == NULL || !run->wanted) {
+        return;
+    }
+    struct acre_engine_sink sink = world->engine->sink;
+    bool due = (what & TELL_STARTED) != 0 || !run->told; /* it comes before the end */
+    if (due && run->began && sink.started != NULL) {
+        run->told = true;
+        sink.started(sink.context, token, run->result.started_ms, run->pid);
+        run = *place_of(world, token);
+    }
+    if (run != NULL && (what & TELL_EXITED) != 0 && run->ended && sink.exited != NULL) {
+        struct acre_run_result result = run->result;
+        sink.exited(sink.context, token, &result);
+    }
+}
+
+uint64_t acre_fake_world_next_ms(const struct acre_fake_world *world) {
+    return world->event_count > 0 ? ACRE_MAX(world->heap[0].due_ms, world->now_ms) : UINT64_MAX;
+}
+
+void acre_fake_world_advance(struct acre_fake_world *world, uint64_t now_ms) {
+    while (world->event_count > 0 && world->heap[0].due_ms <= now_ms) {
+        struct event event = pop(world);
+        world->now_ms = ACRE_MAX(world->now_ms, event.due_ms);
+        struct fake_run *run = *place_of(world, event.run);
+        if (event.kind == TELL) {
+            deliver(world, event.run, event.what);
+        } else if (run != NULL && event.kind == BEGIN) {
+            begin(world, run);
+        } else if (run != NULL && !run->ended && run->end_number == event.number) {
+            end(world, run);
+        }
+    }
+    world->now_ms = ACRE_MAX(world->now_ms, now_ms);
+}
+
+struct acre_fake_world *acre_fake_world_create(const struct acre_fake_world_options *options) {
+    struct acre_fake_world *world = acre_calloc(1, sizeof(*world));
+    world->options = *options;
+    world->now_ms = options->now_ms;
+    acre_rand_seed(&world->rand, options->seed);
+    grow(world);
+    return world;
+}
+
+void acre_fake_world_destroy(struct acre_fake_world *world) {
+    if (world == NULL) {
+        return;
+    }
+    ACRE_ASSERT(world->engine == NULL);
+    for (size_t i = 0; i < world->bucket_count; i++) {
+        while (world->buckets[i] != NULL) {
+            struct fake_run *run = world->buckets[i];
+            world->buckets[i] = run->next;
+            free(run);
+        }
+    }
+    free(world->buckets);
+    free(world->heap);
+    free(world);
+}
+
+uint64_t acre_fake_world_began(const struct acre_fake_world *world) {
+    return world->began;
+}
+
+uint64_t acre_fake_world_running(const struct acre_fake_world *world) {
+    return world->running;
+}
+
+/* ---- the engine ---- */
+
+static void sync_time(struct fake *self) {
+    if (self->loop != NULL) {
+        struct acre_clock clock = acre_clock_real();
+        self->world->now_ms = ACRE_MAX(self->world->now_ms, acre_clock_wall_ms(&clock));
+    }
+}
+
+static void on_timer(void *context) {
+    struct fake *self = context;
+    self->timer = NULL;
+    sync_time(self);
+    acre_fake_world_advance(self->world, self->world->now_ms);
+    reset_timer(self);
+}
+
+/* With a loop: one timer, for the next event. */
+static void reset_timer(struct fake *self) {
+    uint64_t next_ms = acre_fake_world_next_ms(self->world);
+    if (self->loop == NULL) {
+        return;
+    }
+    acre_timer_cancel(self->timer);
+    self->timer = next_ms != UINT64_MAX ? acre_loop_timer(self->loop, next_ms - self->world->now_ms,
+                                                          0, on_timer, self)
+                                        : NULL;
+}
+
+static int fake_open(const void *opaque, struct acre_loop *loop,
+                     const struct acre_engine_sink *sink, void **ret_self, struct acre_error *err) {
+    const struct acre_fake_options *options = opaque;
+    if (options->world->engine != NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "the world is in use by another engine");
+    }
+    struct fake *self = acre_calloc(1, sizeof(*self));
+    *self = (struct fake){.world = options->world, .loop = loop, .sink = *sink};
+    self->world->engine = self;
+    for (size_t i = 0; i < self->world->bucket_count; i++) {
+        for (struct fake_run *run = self->world->buckets[i]; run != NULL; run = run->next) {
+            run->wanted = run->told = false; /* until it is adopted */
+        }
+    }
+    sync_time(self);
+    reset_timer(self);
+    *ret_self = self;
+    return 0;
+}
+
+static void fake_close(void *engine) {
+    struct fake *self = engine;
+    acre_timer_cancel(self->timer);
+    self->world->engine = NULL;
+    free(self);
+}
+
+static int fake_start(void *engine, const struct acre_run_spec *spec, struct acre_error *err) {
+    struct fake *self = engine;
+    struct acre_fake_world *world = self->world;
+    (void)err;
+    ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
+    sync_time(self);
+    struct fake_run *run = *place_of(world, spec->run);
+    if (run != NULL) {
+        run->wanted = true;
+        tell(world, spec->run, TELL_STARTED | TELL_EXITED);
+        reset_timer(self);
+        return 0;
+    }
+    if (world->run_count == world->bucket_count) {
+        grow(world);
+    }
+    run = acre_calloc(1, sizeof(*run));
+    *run = (struct fake_run){
+        .run = spec->run, .limit_ms = spec->limit_ms, .grace_ms = spec->grace_ms, .wanted = true};
+    if (world->options.plan != NULL) {
+        world->options.plan(world->options.context, spec, &run->plan);
+    }
+    *place_of(world, spec->run) = run;
+    world->run_count++;
+    push(world, (struct event){
+                    .due_ms = world->now_ms + run->plan.start_ms, .run = spec->run, .kind = BEGIN});
+    reset_timer(self);
+    return 0;
+}
+
+static int fake_signal(void *engine, struct acre_run token, enum acre_run_signal signal,
+                       struct acre_error *err) {
+    struct fake *self = engine;
+    struct fake_run *run = *place_of(self->world, token);
+    if (run == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is not known", token.job,
+                         token.attempt);
+    }
+    sync_time(self);
+    uint64_t now_ms = self->world->now_ms;
+    if (!run->ended && signal == ACRE_RUN_KILL) {
+        end_at(self->world, run, now_ms, ACRE_RUN_SIGNALED, SIGKILL);
+    } else if (!run->ended && signal == ACRE_RUN_TERMINATE) {
+        bool kill = run->plan.term_ms > run->grace_ms;
+        uint64_t at_ms = now_ms + ACRE_MIN(run->plan.term_ms, run->grace_ms);
+        if (run->end_number == 0 || at_ms < run->end_ms) { /* else it ends by itself before */
+            end_at(self->world, run, at_ms, ACRE_RUN_SIGNALED, kill ? SIGKILL : SIGTERM);
+        }
+    }
+    reset_timer(self);
+    return 0;
+}
+
+static void fake_adopt(void *engine, struct acre_run token) {
+    struct fake *self = engine;
+    struct acre_fake_world *world = self->world;
+    sync_time(self);
+    struct fake_run *run = *place_of(world, token);
+    if (run == NULL) {
+        if (world->run_count == world->bucket_count) {
+            grow(world);
+        }
+        run = acre_calloc(1, sizeof(*run));
+        *run = (struct fake_run){.run = token, .ended = true};
+        run->result = (struct acre_run_result){
+            .ending = ACRE_RUN_LOST, .ended_ms = world->now_ms, .peak_ram_mib = UINT64_MAX};
+        *place_of(world, token) = run;
+        world->run_count++;
+    }
+    run->wanted = true;
+    tell(world, token, TELL_STARTED | TELL_EXITED);
+    reset_timer(self);
+}
+
+static uint32_t fake_reap(void *engine) {
+    struct fake *self = engine;
+    uint32_t count = 0;
+    for (size_t i = 0; i < self->world->bucket_count; i++) {
+        struct fake_run *next;
+        for (struct fake_run *run = self->world->buckets[i]; run != NULL; run = next) {
+            next = run->next;
+            if (!run->wanted) {
+                remove_run(self->world, run->run);
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+static void fake_forget(void *engine, struct acre_run token) {
+    struct fake *self = engine;
+    struct fake_run *run = *place_of(self->world, token);
+    if (run != NULL && run->ended) {
+        remove_run(self->world, token);
+    }
+}
+
+static void fake_describe(void *engine, struct acre_buf *out) {
+    (void)engine;
+    acre_buf_puts(out, "nothing runs: this engine only says so\n");
+}
+
+const struct acre_engine_driver acre_engine_fake = {
+    .name = "fake",
+    .what = "runs nothing, for tests and simulations",
+    .open = fake_open,
+    .close = fake_close,
+    .start = fake_start,
+    .signal = fake_signal,
+    .adopt = fake_adopt,
+    .reap = fake_reap,
+    .forget = fake_forget,
+    .describe = fake_describe,
+};

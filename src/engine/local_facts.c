@@ -1,0 +1,233 @@
+/* local_facts.c - what supervisors tell, what is found out without them, and passing it on.
+ *
+ * Facts of supervisors are passed on as they come. Those that this side makes up itself (a run
+ * that cannot be started, one that is lost, one that is told again) wait for the next turn of the
+ * loop: the sink is never called from inside start, signal or adopt.
+ *
+ * Supervisors of this process's spawner need no watching: the spawner waits for them. Others
+ * (adopted ones, and those whose spawner died) are watched through a pidfd each. */
+#include "engine/local_state.h"
+
+#include "core/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { FACTS_AT_ONCE = 128, CGROUP_END_MS = 2000 };
+
+/* ---- telling ---- */
+
+static void tell_started(struct acre_local *self, struct acre_local_run *run) {
+    if (run->wanted && self->sink.started != NULL) {
+        run->told = true;
+        self->sink.started(self->sink.context, run->run, run->started_ms, run->pid);
+    }
+}
+
+/* Runs may be forgotten or started by the sink: look them up anew after each call. */
+static void tell_now(struct acre_local *self, struct acre_run token, bool started, bool exited) {
+    struct acre_local_run *run = acre_local_find(self, token);
+    if (run != NULL && run->pid != 0 && (started || (exited && !run->told))) {
+        tell_started(self, run);
+        run = acre_local_find(self, token);
+    }
+    if (run == NULL || !exited || run->result == NULL) {
+        return;
+    }
+    if (!run->wanted) {
+        acre_local_remove(self, run); /* reaped */
+    } else if (self->sink.exited != NULL) {
+        struct acre_run_result result = *run->result;
+        self->sink.exited(self->sink.context, token, &result);
+    }
+}
+
+static void on_telling(void *context) {
+    struct acre_local *self = context;
+    self->telling = NULL;
+    struct acre_local_fact *all = self->to_tell;
+    self->to_tell = NULL;
+    self->to_tell_last = &self->to_tell;
+    while (all != NULL) {
+        struct acre_local_fact fact = *all;
+        free(all);
+        all = fact.next;
+        tell_now(self, fact.run, fact.started, fact.exited);
+    }
+}
+
+void acre_local_tell(struct acre_local *self, struct acre_run run, bool started, bool exited) {
+    struct acre_local_fact *fact = acre_calloc(1, sizeof(*fact));
+    *fact = (struct acre_local_fact){.run = run, .started = started, .exited = exited};
+    *self->to_tell_last = fact;
+    self->to_tell_last = &fact->next;
+    if (self->telling == NULL) {
+        self->telling = acre_loop_timer(self->loop, 0, 0, on_telling, self);
+    }
+}
+
+static void keep_result(struct acre_local_run *run, const struct acre_run_result *result) {
+    run->stage = ACRE_LOCAL_ENDED;
+    if (run->result == NULL) {
+        run->result = acre_calloc(1, sizeof(*run->result));
+    }
+    *run->result = *result;
+    acre_watch_cancel(run->watch);
+    run->watch = NULL;
+    if (run->watch_fd >= 0) {
+        close(run->watch_fd);
+        run->watch_fd = -1;
+    }
+}
+
+void acre_local_ended(struct acre_local *self, struct acre_local_run *run,
+                      const struct acre_run_result *result) {
+    keep_result(run, result);
+    acre_local_give_mps(self, run);
+    acre_local_tell(self, run->run, false, true);
+}
+
+static void end_without(struct acre_local *self, struct acre_local_run *run,
+                        enum acre_run_ending ending, const char *text) {
+    struct acre_clock clock = acre_clock_real();
+    struct acre_run_result result = {.ending = ending,
+                                     .started_ms = run->started_ms,
+                                     .ended_ms = acre_clock_wall_ms(&clock),
+                                     .peak_ram_mib = UINT64_MAX};
+    snprintf(result.text, sizeof(result.text), "%s", text);
+    acre_local_ended(self, run, &result);
+}
+
+void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text) {
+    end_without(self, run, ACRE_RUN_NOT_STARTED, text);
+}
+
+static void lose(struct acre_local *self, struct acre_local_run *run) {
+    bool left = acre_cgroup_end(&self->cgroup, run->run, CGROUP_END_MS);
+    end_without(self, run, ACRE_RUN_LOST,
+                left ? "its supervisor is gone; what it had started was killed"
+                     : "its supervisor is gone");
+}
+
+/* ---- facts from supervisors ---- */
+
+void acre_local_learn(struct acre_local_run *run, const struct acre_fact *fact) {
+    run->shim_pid = fact->shim_pid;
+    run->pid = fact->pid;
+    run->started_ms = fact->started_ms;
+}
+
+bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value) {
+    struct acre_fact fact;
+    int fd = (int)syscall(SYS_pidfd_open, run->shim_pid, 0);
+    /* The lock was held by this pid before, and is held still: the descriptor is the shim's. */
+    bool lives = fd >= 0 && acre_local_look(self, run->run, &fact) == ACRE_LOCAL_LIVE;
+    if (lives) {
+        siginfo_t info = {.si_signo = ACRE_WIRE_SIGNAL, .si_code = SI_QUEUE};
+        info.si_value.sival_int = value;
+        info.si_pid = getpid();
+        info.si_uid = getuid();
+        lives = syscall(SYS_pidfd_send_signal, fd, ACRE_WIRE_SIGNAL, &info, 0) == 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return lives;
+}
+
+static void send_pending(struct acre_local *self, struct acre_local_run *run) {
+    for (int value = 0; run->signals != 0; value++) {
+        if ((run->signals & (1U << value)) != 0) {
+            run->signals &= (uint8_t) ~(1U << value);
+            acre_local_send_signal(self, run, value); /* gone: then its end comes */
+        }
+    }
+}
+
+static void watch_shim(struct acre_local *self, struct acre_local_run *run);
+
+static void take_fact(struct acre_local *self, const struct acre_fact *fact) {
+    struct acre_local_run *run = acre_local_find(self, fact->run);
+    if (run == NULL || run->stage == ACRE_LOCAL_ENDED) {
+        return; /* told again, or forgotten meanwhile */
+    }
+    acre_local_learn(run, fact);
+    if (fact->kind == ACRE_FACT_STARTED) {
+        run->stage = ACRE_LOCAL_RUNNING;
+        if (run->orphan) {
+            watch_shim(self, run);
+        }
+        send_pending(self, run);
+        tell_now(self, fact->run, !run->told, false);
+    } else if (fact->kind == ACRE_FACT_EXITED) {
+        keep_result(run, &fact->result);
+        acre_local_give_mps(self, run);
+        tell_now(self, fact->run, false, true);
+    }
+}
+
+void acre_local_read_facts(struct acre_local *self) {
+    struct acre_fact facts[FACTS_AT_ONCE];
+    for (;;) {
+        ssize_t got = read(self->facts, facts, sizeof(facts));
+        for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(facts[0]); i++) {
+            if (acre_fact_is_whole(&facts[i])) {
+                take_fact(self, &facts[i]);
+            }
+        }
+        if (got < (ssize_t)sizeof(facts)) {
+            return;
+        }
+    }
+}
+
+static void on_shim_gone(void *context) {
+    struct acre_local_run *run = context;
+    struct acre_local *self = run->owner;
+    struct acre_run token = run->run;
+    acre_local_read_facts(self); /* usually its end; the sink may have forgotten it then */
+    run = acre_local_find(self, token);
+    if (run != NULL && run->stage != ACRE_LOCAL_ENDED) {
+        acre_local_check(self, run);
+    }
+}
+
+static void watch_shim(struct acre_local *self, struct acre_local_run *run) {
+    if (run->watch != NULL || run->shim_pid == 0) {
+        return;
+    }
+    run->watch_fd = (int)syscall(SYS_pidfd_open, run->shim_pid, 0);
+    if (run->watch_fd >= 0) {
+        run->watch = acre_loop_watch(self->loop, run->watch_fd, on_shim_gone, run, NULL);
+    }
+}
+
+void acre_local_check(struct acre_local *self, struct acre_local_run *run) {
+    struct acre_fact fact;
+    switch (acre_local_look(self, run->run, &fact)) {
+    case ACRE_LOCAL_OVER:
+        acre_local_learn(run, &fact);
+        acre_local_ended(self, run, &fact.result);
+        break;
+    case ACRE_LOCAL_LIVE:
+        if (fact.kind == ACRE_FACT_STARTED) {
+            acre_local_learn(run, &fact);
+            watch_shim(self, run);
+        }
+        break;
+    case ACRE_LOCAL_ABSENT:
+        if (run->stage == ACRE_LOCAL_SENT) {
+            break; /* the spawner has not come to it yet */
+        }
+        lose(self, run);
+        break;
+    case ACRE_LOCAL_DEAD:
+    default:
+        lose(self, run);
+        break;
+    }
+}

@@ -1,0 +1,140 @@
+/* local_mps.c - runs that have a share of a GPU by MPS hold the GPU's control daemon.
+ *
+ * A run waits until all daemons it needs answer. Which ones it holds is also in a small file
+ * beside its record, so that after a restart the shares of runs that still live are taken again
+ * before unused daemons are told to quit. */
+#include "engine/local_state.h"
+
+#include "core/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIST_MAX_BYTES = 65536 };
+
+static void list_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX + 4]) {
+    char run_name[ACRE_RUN_NAME_MAX];
+    snprintf(name, ACRE_RUN_NAME_MAX + 4, "%s.mps", acre_run_name(run, run_name));
+}
+
+static uint64_t holder_of(struct acre_run run) {
+    return run.job ^ ((uint64_t)run.attempt << 48);
+}
+
+static int create(struct acre_local *self, struct acre_error *err) {
+    struct acre_mps_options options = {.directory = self->mps_directory,
+                                       .multiuser = self->is_root};
+    return self->mps != NULL ? 0 : acre_mps_create(&options, self->loop, &self->mps, err);
+}
+
+int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
+                        const struct acre_run_spec *spec, struct acre_error *err) {
+    struct acre_buf list;
+    acre_buf_init(&list, LIST_MAX_BYTES);
+    int r = 0;
+    for (uint32_t i = 0; i < spec->members && spec->device_count > 0 && r == 0; i++) {
+        const struct acre_run_device *device = NULL;
+        r = acre_visible_mps(spec->devices, spec->device_count, i, &device, err);
+        if (r == 0 && device != NULL && strstr(list.data, device->id) == NULL) {
+            acre_buf_printf(&list, "%s\n", device->id);
+        }
+    }
+    r = r == 0 && list.length > 0 ? create(self, err) : r;
+    if (r == 0 && list.length > 0) {
+        run->mps_devices = acre_strdup(list.data);
+    }
+    acre_buf_finish(&list);
+    return r;
+}
+
+static void on_ready(void *context, int result, const struct acre_error *err) {
+    struct acre_local_run *run = context;
+    ACRE_ASSERT(run->mps_waiting > 0);
+    run->mps_waiting--;
+    if (run->stage != ACRE_LOCAL_WAITING) {
+        return; /* another daemon refused */
+    }
+    if (result < 0) {
+        acre_local_not_started(run->owner, run, err->text);
+    } else if (run->mps_waiting == 0) {
+        acre_local_enqueue(run->owner, run);
+    }
+}
+
+/* Call `take` or `give` for each line of the list. */
+static int take_all(struct acre_local *self, struct acre_local_run *run, uid_t user,
+                    acre_mps_ready *ready, struct acre_error *err) {
+    struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
+    for (struct acre_str line; acre_split_next(&lines, &line);) {
+        char device[128];
+        if (line.length == 0 || !acre_str_copy(device, sizeof(device), line)) {
+            continue;
+        }
+        int r = acre_mps_take(self->mps, device, holder_of(run->run), user, ready, run, err);
+        if (r < 0) {
+            return r;
+        }
+        run->mps_waiting += ready != NULL;
+    }
+    return 0;
+}
+
+int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
+                        struct acre_error *err) {
+    if (run->mps_devices == NULL) {
+        return 0;
+    }
+    char name[ACRE_RUN_NAME_MAX + 4];
+    list_name(run->run, name);
+    int fd = openat(self->runs, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    size_t length = strlen(run->mps_devices);
+    bool written = fd >= 0 && write(fd, run->mps_devices, length) == (ssize_t)length;
+    int r = written ? 0 : acre_fail_errno(err, errno, "runs/%s", name);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return r == 0 ? take_all(self, run, user, on_ready, err) : r;
+}
+
+void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) {
+    char name[ACRE_RUN_NAME_MAX + 4];
+    list_name(run->run, name);
+    int fd = openat(self->runs, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || run->mps_devices != NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return; /* most have none */
+    }
+    char *text = acre_calloc(LIST_MAX_BYTES, 1);
+    ssize_t got = read(fd, text, LIST_MAX_BYTES - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    run->mps_devices = text;
+    if (create(self, NULL) == 0) {
+        take_all(self, run, getuid(), NULL, NULL); /* its clients run: there is nothing to tell */
+    }
+}
+
+void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {
+    if (run->mps_devices == NULL) {
+        return;
+    }
+    struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
+    for (struct acre_str line; self->mps != NULL && acre_split_next(&lines, &line);) {
+        char device[128];
+        if (line.length > 0 && acre_str_copy(device, sizeof(device), line)) {
+            acre_mps_give(self->mps, device, holder_of(run->run));
+        }
+    }
+    char name[ACRE_RUN_NAME_MAX + 4];
+    list_name(run->run, name);
+    unlinkat(self->runs, name, 0);
+    free(run->mps_devices);
+    run->mps_devices = NULL;
+    run->mps_waiting = 0; /* answers still to come are not called any more */
+}

@@ -1,0 +1,220 @@
+/* local_prepare.c - everything that is decided about a start before it is sent: account,
+ * environment, device nodes.
+ *
+ * The environment is clean: what the daemon was started with does not leak into jobs. Of two
+ * values for a name the stronger wins: devices and ACRE_* over the job's own, those over the
+ * base. libc finds the first one of a name, so the strongest come first and weaker ones of the
+ * same name are left out. */
+#include "engine/local_state.h"
+
+#include "core/clock.h"
+#include "core/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ACCOUNT_KEPT_MS = 60000, ENVIRONMENT_MAX = 8 << 20, MEMBERS_MAX = 65536 };
+
+/* ---- account ---- */
+
+static int find_account(struct acre_local *self, const char *user,
+                        const struct acre_account **ret_account, struct acre_error *err) {
+    struct acre_clock clock = acre_clock_real();
+    uint64_t now_ms = acre_clock_monotonic_ns(&clock) / 1000000;
+    size_t at = 0;
+    while (at < self->account_count && strcmp(self->accounts[at].user, user) != 0) {
+        at++;
+    }
+    if (at < self->account_count && now_ms < self->accounts[at].until_ms) {
+        *ret_account = &self->accounts[at].account;
+        return 0;
+    }
+    if (strlen(user) >= sizeof(self->accounts[0].user)) {
+        return acre_fail(err, ACRE_EINVALID, "user: a name of %zu bytes is too long", strlen(user));
+    }
+    struct acre_account account;
+    int r = acre_account_find(user, self->run_as, self->allow_root, geteuid(), &account, err);
+    if (r < 0) {
+        return r;
+    }
+    at = ACRE_MIN(at, (size_t)ACRE_LOCAL_ACCOUNTS - 1); /* full: the last place is reused */
+    self->account_count = ACRE_MAX(self->account_count, at + 1);
+    acre_str_copy(self->accounts[at].user, sizeof(self->accounts[at].user), acre_str_from(user));
+    self->accounts[at].until_ms = now_ms + ACCOUNT_KEPT_MS;
+    self->accounts[at].account = account;
+    *ret_account = &self->accounts[at].account;
+    return 0;
+}
+
+/* ---- environment ---- */
+
+/* Is the name of "NAME=value" among the strings of `text[0, length)`? */
+static bool has_name(const char *text, size_t length, const char *assignment) {
+    size_t name = strcspn(assignment, "=") + 1;
+    for (const char *at = text; at < text + length; at += strlen(at) + 1) {
+        if (strncmp(at, assignment, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put(struct acre_buf *out, const char *name, const char *value) {
+    acre_buf_printf(out, "%s=%s", name, value);
+    acre_buf_putc(out, '\0');
+}
+
+static void put_number(struct acre_buf *out, const char *name, uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    put(out, name, text);
+}
+
+static void put_base(struct acre_buf *out, size_t from, size_t until,
+                     const struct acre_account *account) {
+    const char *const base[][2] = {
+        {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+        {"HOME", account->home},
+        {"USER", account->name},
+        {"LOGNAME", account->name},
+        {"SHELL", account->shell},
+        {"TMPDIR", "/tmp"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(base); i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%s=", base[i][0]);
+        if (!has_name(out->data + from, until - from, name)) {
+            put(out, base[i][0], base[i][1]);
+        }
+    }
+}
+
+static int put_environment(struct acre_local *self, const struct acre_run_spec *spec,
+                           uint32_t member, const struct acre_account *account,
+                           struct acre_buf *out, struct acre_error *err) {
+    const struct acre_run_device *mps = NULL;
+    char pipe[108] = "", log[120] = "";
+    int r = acre_visible_mps(spec->devices, spec->device_count, member, &mps, err);
+    if (r == 0 && mps != NULL) {
+        ACRE_ASSERT(self->mps != NULL); /* taken before */
+        acre_mps_paths(self->mps, mps->id, pipe, log);
+    }
+    r = r == 0 ? acre_visible_environment(self->roots, spec->devices, spec->device_count, member,
+                                          mps != NULL ? pipe : NULL, mps != NULL ? log : NULL, out,
+                                          err)
+               : r;
+    if (r < 0) {
+        return r;
+    }
+    put_number(out, "ACRE_JOB_ID", spec->run.job);
+    put_number(out, "ACRE_ATTEMPT", spec->run.attempt);
+    put(out, "ACRE_NODE", spec->nodes != NULL ? spec->nodes[member] : "");
+    put_number(out, "ACRE_RANK", member);
+    put_number(out, "ACRE_MEMBERS", spec->members);
+    size_t strong = out->length;
+    for (size_t i = 0; spec->env != NULL && spec->env[i] != NULL; i++) {
+        if (!has_name(out->data, strong, spec->env[i])) {
+            acre_buf_append(out, spec->env[i], strlen(spec->env[i]) + 1);
+        }
+    }
+    put_base(out, 0, out->length, account);
+    return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
+                                : 0;
+}
+
+/* ---- all of it ---- */
+
+static int find_rules(struct acre_local *self, const struct acre_run_spec *spec,
+                      struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX], uint32_t *ret_count,
+                      struct acre_error *err) {
+    struct acre_visible_nodes nodes = {0};
+    int r = acre_visible_find_nodes(self->roots, spec->devices, spec->device_count,
+                                    ACRE_VISIBLE_ALL, &nodes, err);
+    if (r == 0 && nodes.count > ACRE_BPF_RULES_MAX) {
+        r = acre_fail(err, ACRE_ELIMIT, "%" PRIu32 " device nodes; at most %d", nodes.count,
+                      ACRE_BPF_RULES_MAX);
+    }
+    for (uint32_t i = 0; r == 0 && i < nodes.count; i++) {
+        rules[i] = nodes.items[i].rule;
+    }
+    *ret_count = r == 0 ? nodes.count : 0;
+    acre_visible_nodes_finish(&nodes);
+    return r;
+}
+
+static int encode(struct acre_local *self, const struct acre_run_spec *spec,
+                  const struct acre_account *account, const struct acre_buf *environment,
+                  struct acre_buf *message, struct acre_error *err) {
+    struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX];
+    struct acre_wire_job job;
+    memset(&job, 0, sizeof(job)); /* padding too: it travels */
+    int r = find_rules(self, spec, rules, &job.rule_count, err);
+    if (r < 0) {
+        return r;
+    }
+    job.run = spec->run;
+    job.uid = account->uid;
+    job.gid = account->gid;
+    job.group_count = account->group_count;
+    job.groups = account->groups;
+    job.rules = rules;
+    job.member_count = spec->members;
+    while (spec->argv[job.argument_count] != NULL) {
+        job.argument_count++;
+    }
+    job.arguments = (char **)(uintptr_t)spec->argv;
+    job.pids_max = spec->pids_max > 0 ? spec->pids_max : self->pids_max;
+    job.warn_signal = spec->warn_signal > 0 && spec->warn_signal < 32 ? spec->warn_signal : SIGUSR1;
+    job.cpu_milli = spec->cpu_milli;
+    job.ram_mib = spec->ram_mib;
+    job.limit_ms = spec->limit_ms;
+    job.warn_ms = spec->warn_ms;
+    job.grace_ms = spec->grace_ms;
+    job.no_network = spec->no_network;
+    job.any_directory = spec->directory == NULL || spec->directory[0] == '\0';
+    job.directory = job.any_directory ? account->home : spec->directory;
+    job.has_stdin = spec->stdin_text != NULL;
+    job.stdin_text = spec->stdin_text;
+    job.stdin_bytes = job.has_stdin ? strlen(spec->stdin_text) : 0;
+    acre_buf_init(message, ACRE_WIRE_START_MAX);
+    r = acre_wire_encode(&job, environment, message, err);
+    if (r < 0) {
+        acre_buf_finish(message);
+    }
+    return r;
+}
+
+int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
+                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err) {
+    ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
+    if (spec->members > MEMBERS_MAX) {
+        return acre_fail(err, ACRE_ELIMIT, "members: %" PRIu32 "; at most %d", spec->members,
+                         MEMBERS_MAX);
+    }
+    if (spec->no_network && !self->is_root) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "no_network: only a daemon with root can cut a job off the network");
+    }
+    const struct acre_account *account = NULL;
+    int r = find_account(self, spec->user, &account, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_buf *environment = acre_calloc(spec->members, sizeof(*environment));
+    for (uint32_t i = 0; i < spec->members; i++) {
+        acre_buf_init(&environment[i], ENVIRONMENT_MAX);
+        r = r == 0 ? put_environment(self, spec, i, account, &environment[i], err) : r;
+    }
+    r = r == 0 ? encode(self, spec, account, environment, message, err) : r;
+    for (uint32_t i = 0; i < spec->members; i++) {
+        acre_buf_finish(&environment[i]);
+    }
+    free(environment);
+    if (r == 0) {
+        *ret_user = account->uid;
+    }
+    return r;
+}

@@ -1,0 +1,121 @@
+/* local_runs.c - the table of runs (chained hashing, doubled when full) and their record files.
+ *
+ * Whether a supervisor lives is asked of its lock on the record, which the kernel gives back
+ * when the process is gone, however it went; pids can be reused, locks cannot. */
+#include "engine/local_state.h"
+
+#include "core/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { FIRST_BUCKETS = 64 };
+
+static struct acre_local_run **bucket_of(const struct acre_local *self, struct acre_run run) {
+    uint64_t key[2] = {run.job, run.attempt};
+    return &self->buckets[acre_hash_bytes(key, sizeof(key)) & (self->bucket_count - 1)];
+}
+
+struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run) {
+    struct acre_local_run *at = self->bucket_count > 0 ? *bucket_of(self, run) : NULL;
+    while (at != NULL && (at->run.job != run.job || at->run.attempt != run.attempt)) {
+        at = at->next;
+    }
+    return at;
+}
+
+static void grow(struct acre_local *self) {
+    struct acre_local_run **old = self->buckets;
+    size_t old_count = self->bucket_count;
+    self->bucket_count = ACRE_MAX(old_count * 2, (size_t)FIRST_BUCKETS);
+    self->buckets = acre_calloc(self->bucket_count, sizeof(struct acre_local_run *));
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i] != NULL) {
+            struct acre_local_run *run = old[i];
+            old[i] = run->next;
+            struct acre_local_run **bucket = bucket_of(self, run->run);
+            run->next = *bucket;
+            *bucket = run;
+        }
+    }
+    free(old);
+}
+
+struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run) {
+    ACRE_ASSERT(acre_local_find(self, run) == NULL);
+    if (self->run_count == self->bucket_count) {
+        grow(self);
+    }
+    struct acre_local_run *added = acre_calloc(1, sizeof(*added));
+    struct acre_local_run **bucket = bucket_of(self, run);
+    added->run = run;
+    added->owner = self;
+    added->watch_fd = -1;
+    added->next = *bucket;
+    *bucket = added;
+    self->run_count++;
+    return added;
+}
+
+static void free_run(struct acre_local_run *run) {
+    acre_watch_cancel(run->watch);
+    if (run->watch_fd >= 0) {
+        close(run->watch_fd);
+    }
+    free(run->result);
+    free(run->mps_devices);
+    acre_buf_finish(&run->message);
+    free(run);
+}
+
+void acre_local_remove(struct acre_local *self, struct acre_local_run *run) {
+    struct acre_local_run **at = bucket_of(self, run->run);
+    while (*at != run) {
+        at = &(*at)->next;
+    }
+    *at = run->next;
+    self->run_count--;
+    char name[ACRE_RUN_NAME_MAX];
+    unlinkat(self->runs, acre_run_name(run->run, name), 0); /* some never had one */
+    free_run(run);
+}
+
+void acre_local_free_runs(struct acre_local *self) {
+    for (size_t i = 0; i < self->bucket_count; i++) {
+        while (self->buckets[i] != NULL) {
+            struct acre_local_run *run = self->buckets[i];
+            self->buckets[i] = run->next;
+            free_run(run);
+        }
+    }
+    free(self->buckets);
+    self->buckets = NULL;
+    self->bucket_count = self->run_count = 0;
+}
+
+enum acre_local_found acre_local_look(const struct acre_local *self, struct acre_run run,
+                                      struct acre_fact *ret_fact) {
+    char name[ACRE_RUN_NAME_MAX];
+    memset(ret_fact, 0, sizeof(*ret_fact));
+    ret_fact->run = run;
+    int fd = openat(self->runs, acre_run_name(run, name), O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return ACRE_LOCAL_ABSENT;
+    }
+    /* First the lock, then the content: a supervisor that lets go has written its end before. */
+    bool lives = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct acre_fact fact;
+    ssize_t got = pread(fd, &fact, sizeof(fact), 0);
+    close(fd);
+    if (got == (ssize_t)sizeof(fact) && acre_fact_is_whole(&fact) && fact.run.job == run.job &&
+        fact.run.attempt == run.attempt) {
+        *ret_fact = fact;
+    }
+    return ret_fact->kind == ACRE_FACT_EXITED ? ACRE_LOCAL_OVER
+           : lives                            ? ACRE_LOCAL_LIVE
+                                              : ACRE_LOCAL_DEAD;
+}

@@ -1,0 +1,138 @@
+/* local_state.h - what the files of the local engine share: its runs and its spawner.
+ *
+ * Included by local*.c only. Loop thread only. */
+#ifndef ACRE_ENGINE_LOCAL_STATE_H
+#define ACRE_ENGINE_LOCAL_STATE_H
+
+#include "engine/account.h"
+#include "engine/local.h"
+#include "engine/mps.h"
+#include "engine/visible.h"
+#include "engine/wire.h"
+
+enum { ACRE_LOCAL_ACCOUNTS = 64, ACRE_LOCAL_WINDOW = 64 };
+
+enum acre_local_stage {
+    ACRE_LOCAL_WAITING, /* for an MPS daemon */
+    ACRE_LOCAL_QUEUED,  /* for the spawner */
+    ACRE_LOCAL_SENT,    /* to the spawner */
+    ACRE_LOCAL_RUNNING, /* its supervisor lives, as far as we know */
+    ACRE_LOCAL_ENDED,
+};
+
+struct acre_local_run {
+    struct acre_run run;
+    enum acre_local_stage stage;
+    int64_t shim_pid, pid; /* 0: not known yet */
+    uint64_t started_ms;
+    bool wanted;                    /* started here or adopted; others are ended by reap */
+    bool told;                      /* `started` */
+    bool orphan;                    /* not a child of our spawner */
+    uint8_t signals;                /* asked for before there was a supervisor: bits */
+    struct acre_run_result *result; /* ENDED */
+    struct acre_buf message;        /* until the spawner has counted it */
+    char *mps_devices;              /* one a line; NULL: none */
+    uint32_t mps_waiting;           /* answers still to come */
+    struct acre_watch *watch;       /* of a supervisor that is not the spawner's child */
+    int watch_fd;
+    struct acre_local *owner;
+    struct acre_local_run *next;       /* in its bucket */
+    struct acre_local_run *queue_next; /* QUEUED */
+};
+
+struct acre_local_queue {
+    struct acre_local_run *first, **last;
+};
+
+/* A fact that is told in the next turn of the loop. */
+struct acre_local_fact {
+    struct acre_local_fact *next;
+    struct acre_run run;
+    bool started, exited;
+};
+
+struct acre_local {
+    struct acre_loop *loop;
+    struct acre_engine_sink sink;
+    char *state_path, *program, *run_as;
+    bool allow_root, is_root;
+    uint64_t log_max_bytes;
+    uint32_t pids_max;
+    const struct acre_visible_roots *roots;
+    struct acre_cgroup cgroup;
+    struct acre_buf filter;
+    char filter_lack[160]; /* "" or why there is no filter */
+    int lock, state, runs; /* descriptors */
+
+    struct acre_local_run **buckets;
+    size_t bucket_count, run_count;
+    struct acre_local_queue queued;
+    struct acre_run sent[ACRE_LOCAL_WINDOW]; /* a ring: not yet counted by the spawner */
+    uint32_t sent_first, in_flight;
+
+    int spawner; /* socket; -1: none */
+    pid_t spawner_pid;
+    uint32_t spawner_failures; /* since it last said anything */
+    struct acre_watch *spawner_watch;
+    int facts; /* the FIFO */
+    struct acre_watch *facts_watch;
+
+    struct acre_local_fact *to_tell, **to_tell_last;
+    struct acre_timer *telling;
+    struct {
+        char user[64];
+        uint64_t until_ms;
+        struct acre_account account;
+    } accounts[ACRE_LOCAL_ACCOUNTS];
+    size_t account_count;
+    struct acre_mps *mps; /* made when first needed */
+    char *mps_directory;
+};
+
+/* local_runs.c: the table of runs, and their files. */
+struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run);
+struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run);
+void acre_local_remove(struct acre_local *self, struct acre_local_run *run); /* and its record */
+void acre_local_free_runs(struct acre_local *self);
+
+enum acre_local_found {
+    ACRE_LOCAL_ABSENT, /* no record */
+    ACRE_LOCAL_LIVE,   /* its supervisor lives; the fact is STARTED or NONE */
+    ACRE_LOCAL_OVER,   /* the fact is EXITED */
+    ACRE_LOCAL_DEAD,   /* a record, no supervisor, no end */
+};
+enum acre_local_found acre_local_look(const struct acre_local *self, struct acre_run run,
+                                      struct acre_fact *ret_fact);
+
+/* local_spawn.c: the spawner and what is sent to it. */
+int acre_local_open_spawner(struct acre_local *self, struct acre_error *err);
+void acre_local_close_spawner(struct acre_local *self);
+void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run);
+void acre_local_unqueue(struct acre_local *self, struct acre_local_run *run);
+
+/* local_prepare.c: from a spec to the message for the spawner. */
+int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
+                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err);
+
+/* local_mps.c: shares of GPUs by MPS. need: before prepare, finds out which; take: after it, and
+ * run->mps_waiting says how many answers come before the run can be enqueued. */
+int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
+                        const struct acre_run_spec *spec, struct acre_error *err);
+int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
+                        struct acre_error *err);
+void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run);
+void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run);
+
+/* local_facts.c: what is told, and finding out what is true. */
+void acre_local_read_facts(struct acre_local *self);
+void acre_local_learn(struct acre_local_run *run, const struct acre_fact *fact);
+/* What the engine knows of the run, to the sink, in the next turn. */
+void acre_local_tell(struct acre_local *self, struct acre_run run, bool started, bool exited);
+void acre_local_ended(struct acre_local *self, struct acre_local_run *run,
+                      const struct acre_run_result *result);
+void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text);
+/* Look at its record: ended, lost, or (then it is watched) alive. */
+void acre_local_check(struct acre_local *self, struct acre_local_run *run);
+bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value);
+
+#endif

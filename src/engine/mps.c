@@ -1,0 +1,706 @@
+/* mps.c - the life of the MPS control daemons: one state machine a GPU.
+ *
+ *   down -> starting -> confirming -> up -> quitting -> dying -> down
+ *
+ * starting: the program forks its daemon and ends. confirming: the pid file must name a living
+ * daemon that answers. up: asked every check_ms; two silences or its end mean it is lost, and with
+ * it everything its clients had on the GPU; it is started again as long as shares are held.
+ * quitting: told to quit. dying: has so long to end, then is killed; servers it left are, too.
+ *
+ * Daemons outlive us, because jobs do. So "start" first looks whether one is there already.
+ * What is asked goes through the program's own client (ask.h): the protocol behind it is the
+ * vendor's and changes. */
+#include "engine/mps.h"
+
+#include "core/clock.h"
+#include "core/str.h"
+#include "engine/ask.h"
+#include "engine/mps_place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    CHECK_MS = 5000,
+    ANSWER_MS = 10000,
+    CONFIRM_MS = 20,  /* between looks at a daemon that is coming up: takes about 10 ms */
+    SILENCES_MAX = 2, /* one may be a busy machine */
+    DEVICE_MAX = 72,
+    OUTPUT_SHOWN = 160,
+};
+
+enum state { DOWN, STARTING, CONFIRMING, UP, QUITTING, DYING };
+
+struct holder {
+    uint64_t number;
+    uid_t user;
+    bool waiting; /* to be told */
+    acre_mps_ready *ready;
+    void *context;
+};
+
+struct control {
+    struct acre_mps *mps;
+    struct control *next;
+    char device[DEVICE_MAX];
+    struct acre_mps_place place;
+    enum state state;
+    struct holder *holders;
+    uint32_t holder_count, holder_capacity;
+    struct acre_ask *ask;     /* one question at a time */
+    struct acre_timer *timer; /* what the state waits for */
+    struct acre_timer *soon;  /* tells holders that came while it was up */
+    pid_t pid;
+    int pidfd; /* -1: no process */
+    struct acre_watch *watch;
+    uint64_t deadline_ms; /* of starting */
+    uint64_t up_since_ms;
+    uint32_t silences;
+    int64_t servers[ACRE_MPS_SERVERS];
+    uint32_t server_count;
+};
+
+struct acre_mps {
+    struct acre_loop *loop;
+    struct acre_mps_options options;
+    char *directory, *program;
+    struct control *controls;
+    uint32_t lost;
+};
+
+static void begin_again(void *context);
+static void confirm(void *context);
+
+static uint64_t now_ms(void) {
+    struct acre_clock clock = acre_clock_real();
+    return acre_clock_monotonic_ns(&clock) / 1000000;
+}
+
+static void set_timer(struct control *control, uint64_t delay_ms, acre_loop_function *function) {
+    acre_timer_cancel(control->timer);
+    control->timer = acre_loop_timer(control->mps->loop, delay_ms, 0, function, control);
+}
+
+static void stop_waiting(struct control *control) {
+    acre_timer_cancel(control->timer);
+    control->timer = NULL;
+    acre_ask_cancel(control->ask);
+    control->ask = NULL;
+}
+
+/* --- holders --- */
+
+static struct holder *find_holder(const struct control *control, uint64_t number) {
+    for (uint32_t i = 0; i < control->holder_count; i++) {
+        if (control->holders[i].number == number) {
+            return &control->holders[i];
+        }
+    }
+    return NULL;
+}
+
+static void remove_holder(struct control *control, struct holder *holder) {
+    *holder = control->holders[--control->holder_count];
+}
+
+static struct holder *find_waiting(const struct control *control) {
+    for (uint32_t i = 0; i < control->holder_count; i++) {
+        if (control->holders[i].waiting) {
+            return &control->holders[i];
+        }
+    }
+    return NULL;
+}
+
+/* Tell all that wait; those told of a failure hold nothing. They may take and give meanwhile, so
+ * each round starts anew. */
+static void tell(struct control *control, int result, const struct acre_error *err) {
+    struct holder *holder;
+    while ((holder = find_waiting(control)) != NULL) {
+        struct holder told = *holder;
+        if (result < 0) {
+            remove_holder(control, holder);
+        } else {
+            holder->waiting = false;
+        }
+        if (told.ready != NULL) {
+            told.ready(told.context, result, err);
+        }
+    }
+}
+
+static void tell_soon(void *context) {
+    struct control *control = context;
+    control->soon = NULL;
+    if (control->state == UP) { /* otherwise told when it is again */
+        tell(control, 0, NULL);
+    }
+}
+
+static int compare_users(const void *a, const void *b) {
+    uid_t left = *(const uid_t *)a, right = *(const uid_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static int admit_holders(struct control *control, struct acre_error *err) {
+    uid_t *users = acre_calloc(control->holder_count + 1, sizeof(*users));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < control->holder_count; i++) {
+        users[i] = control->holders[i].user;
+    }
+    qsort(users, control->holder_count, sizeof(*users), compare_users);
+    for (uint32_t i = 0; i < control->holder_count; i++) {
+        if (count == 0 || users[count - 1] != users[i]) {
+            users[count++] = users[i];
+        }
+    }
+    int r = acre_mps_place_admit(&control->place, users, count, err);
+    free(users);
+    return r;
+}
+
+/* --- the process --- */
+
+static void on_end(void *context);
+
+/* Watch the daemon's process; false when it is gone already. */
+static bool follow(struct control *control, pid_t pid) {
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0) {
+        return false;
+    }
+    struct acre_watch *watch = acre_loop_watch(control->mps->loop, fd, on_end, control, NULL);
+    if (watch == NULL || !acre_mps_place_owns(&control->place, pid)) { /* the number was reused */
+        acre_watch_cancel(watch);
+        close(fd);
+        return false;
+    }
+    control->pid = pid;
+    control->pidfd = fd;
+    control->watch = watch;
+    return true;
+}
+
+static void unfollow(struct control *control) {
+    acre_watch_cancel(control->watch);
+    control->watch = NULL;
+    if (control->pidfd >= 0) {
+        close(control->pidfd);
+    }
+    control->pidfd = -1;
+    control->pid = 0;
+}
+
+static void kill_process(const struct control *control) {
+    if (control->pidfd >= 0) {
+        syscall(SYS_pidfd_send_signal, control->pidfd, SIGKILL, NULL, 0);
+    }
+}
+
+/* Servers of a daemon that is gone serve nobody. */
+static void kill_servers(struct control *control) {
+    for (uint32_t i = 0; i < control->server_count; i++) {
+        pid_t pid = (pid_t)control->servers[i];
+        int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (fd >= 0 && acre_mps_place_owns(&control->place, pid)) {
+            syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    control->server_count = 0;
+}
+
+static void go_down(struct control *control) {
+    stop_waiting(control);
+    kill_process(control);
+    unfollow(control);
+    kill_servers(control);
+    control->state = DOWN;
+}
+
+/* --- questions --- */
+
+/* Run the program for this GPU: with `argument` the daemon, without it the client. */
+static int run_program(struct control *control, const char *const *arguments, const char *input,
+                       acre_ask_done *done, struct acre_error *err) {
+    const struct acre_mps *mps = control->mps;
+    char program[256], path[512], libraries[1024], device[DEVICE_MAX + 24];
+    char pipe_line[ACRE_MPS_PATH + 32], log_line[ACRE_MPS_PATH + 48];
+    int r = acre_mps_find(mps->program, program, err);
+    if (r < 0) {
+        return r;
+    }
+    const char *own_path = getenv("PATH"), *own_libraries = getenv("LD_LIBRARY_PATH");
+    snprintf(path, sizeof(path), "PATH=%s", own_path != NULL ? own_path : "/usr/bin:/bin");
+    snprintf(libraries, sizeof(libraries), "LD_LIBRARY_PATH=%s",
+             own_libraries != NULL ? own_libraries : "");
+    snprintf(device, sizeof(device), "CUDA_VISIBLE_DEVICES=%s", control->device);
+    snprintf(pipe_line, sizeof(pipe_line), "CUDA_MPS_PIPE_DIRECTORY=%s", control->place.pipe);
+    snprintf(log_line, sizeof(log_line), "CUDA_MPS_LOG_DIRECTORY=%s", control->place.log);
+    const char *const env[] = {path,
+                               device,
+                               pipe_line,
+                               log_line,
+                               "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                               own_libraries != NULL ? libraries : NULL,
+                               NULL};
+    const char *const argv[] = {program, arguments[0], arguments[0] != NULL ? arguments[1] : NULL,
+                                NULL};
+    return acre_ask_start(mps->loop, argv, env, input, mps->options.answer_ms, done, control,
+                          &control->ask, err);
+}
+
+static int ask_client(struct control *control, const char *command, acre_ask_done *done,
+                      struct acre_error *err) {
+    static const char *const none[] = {NULL, NULL};
+    return run_program(control, none, command, done, err);
+}
+
+/* What went wrong, with what the program said. */
+static int explain(struct control *control, const char *what, int result, int exit_code,
+                   struct acre_str output, struct acre_error *err) {
+    char shown[OUTPUT_SHOWN];
+    acre_str_show(acre_str_trim(output), shown, sizeof(shown));
+    if (result < 0) {
+        return acre_fail(err, ACRE_ETIMEOUT, "MPS of %s: %s: no answer in time", control->device,
+                         what);
+    }
+    return acre_fail(err, ACRE_EUNAVAILABLE, "MPS of %s: %s: exit code %d: %s (logs in %s)",
+                     control->device, what, exit_code, shown, control->place.log);
+}
+
+static bool note_servers(struct control *control, int result, int exit_code,
+                         struct acre_str output) {
+    return result == 0 && exit_code == 0 &&
+           acre_mps_parse_servers(output.data, output.length, control->servers,
+                                  &control->server_count);
+}
+
+/* --- starting --- */
+
+/* A daemon that is down and has holders is tried again. */
+static void retry_later(struct control *control) {
+    if (control->state == DOWN && control->holder_count > 0 && control->timer == NULL) {
+        set_timer(control, control->mps->options.check_ms, begin_again);
+    }
+}
+
+static void start_failed(struct control *control, const struct acre_error *err) {
+    go_down(control);
+    tell(control, err->code, err);
+    retry_later(control);
+}
+
+static void quit(struct control *control);
+static void check(void *context);
+
+static void come_up(struct control *control) {
+    control->state = UP;
+    control->silences = 0;
+    control->up_since_ms = now_ms();
+    if (control->holder_count == 0) { /* given back meanwhile */
+        quit(control);
+        return;
+    }
+    set_timer(control, control->mps->options.check_ms, check);
+    tell(control, 0, NULL);
+}
+
+static void on_confirmed(void *context, int result, int exit_code, struct acre_str output) {
+    struct control *control = context;
+    control->ask = NULL;
+    if (note_servers(control, result, exit_code, output)) {
+        come_up(control);
+    } else if (now_ms() >= control->deadline_ms) {
+        struct acre_error err = {0};
+        explain(control, "get_server_list", result, exit_code, output, &err);
+        start_failed(control, &err);
+    } else {
+        set_timer(control, CONFIRM_MS, confirm);
+    }
+}
+
+/* The daemon must be there (its pid file comes a moment after its parent has gone) and answer. */
+static void confirm(void *context) {
+    struct control *control = context;
+    struct acre_error err = {0};
+    control->timer = NULL;
+    if (control->pidfd < 0) {
+        pid_t pid = acre_mps_place_daemon(&control->place);
+        if (pid == 0 || !follow(control, pid)) {
+            if (now_ms() < control->deadline_ms) {
+                set_timer(control, CONFIRM_MS, confirm);
+                return;
+            }
+            acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: its daemon is not there (logs in %s)",
+                      control->device, control->place.log);
+            start_failed(control, &err);
+            return;
+        }
+    }
+    if (ask_client(control, "get_server_list\n", on_confirmed, &err) < 0) {
+        start_failed(control, &err);
+    }
+}
+
+static void on_started(void *context, int result, int exit_code, struct acre_str output) {
+    struct control *control = context;
+    control->ask = NULL;
+    if (result < 0 || exit_code != 0) {
+        struct acre_error err = {0};
+        explain(control, "start", result, exit_code, output, &err);
+        start_failed(control, &err);
+        return;
+    }
+    control->state = CONFIRMING;
+    set_timer(control, 0, confirm);
+}
+
+/* Start the daemon of a GPU that has none, or adopt the one an earlier process left. */
+static int begin(struct control *control, struct acre_error *err) {
+    ACRE_ASSERT(control->state == DOWN && control->ask == NULL);
+    static const char *const alone[] = {"-d", NULL};
+    static const char *const for_all[] = {"-d", "-multiuser-server"};
+    acre_timer_cancel(control->timer);
+    control->timer = NULL;
+    control->deadline_ms = now_ms() + control->mps->options.answer_ms;
+    pid_t pid = acre_mps_place_daemon(&control->place);
+    if (pid != 0 && follow(control, pid)) {
+        int r = admit_holders(control, err);
+        if (r < 0) {
+            unfollow(control); /* it runs on: it may have clients */
+            return r;
+        }
+        control->state = CONFIRMING;
+        set_timer(control, 0, confirm);
+        return 0;
+    }
+    int r = acre_mps_place_prepare(&control->place, err);
+    if (r == 0) {
+        r = admit_holders(control, err);
+    }
+    if (r == 0) {
+        bool multiuser = control->mps->options.multiuser && geteuid() == 0;
+        r = run_program(control, multiuser ? for_all : alone, "", on_started, err);
+    }
+    if (r == 0) {
+        control->state = STARTING;
+    }
+    return r;
+}
+
+static void begin_again(void *context) {
+    struct control *control = context;
+    struct acre_error err = {0};
+    control->timer = NULL;
+    if (begin(control, &err) < 0) {
+        start_failed(control, &err);
+    }
+}
+
+/* --- running --- */
+
+/* Its clients have lost what they had. Start again for those to come, but not in a tight loop. */
+static void lose(struct control *control, const char *why) {
+    const struct acre_mps_sink *sink = &control->mps->options.sink;
+    uint64_t check_ms = control->mps->options.check_ms;
+    bool young = now_ms() - control->up_since_ms < check_ms;
+    char text[160];
+    snprintf(text, sizeof(text), "the MPS daemon of %s %s; its clients lost their GPU memory",
+             control->device, why);
+    go_down(control);
+    control->mps->lost++;
+    if (sink->lost != NULL) {
+        sink->lost(sink->context, control->device, text);
+    }
+    if (control->state == DOWN && control->holder_count > 0) {
+        set_timer(control, young ? check_ms : 0, begin_again);
+    }
+}
+
+static void on_checked(void *context, int result, int exit_code, struct acre_str output) {
+    struct control *control = context;
+    control->ask = NULL;
+    bool answered = note_servers(control, result, exit_code, output);
+    control->silences = answered ? 0 : control->silences + 1;
+    if (control->silences >= SILENCES_MAX) {
+        lose(control, "no longer answers");
+        return;
+    }
+    set_timer(control, control->mps->options.check_ms, check);
+}
+
+static void check(void *context) {
+    struct control *control = context;
+    control->timer = NULL;
+    if (ask_client(control, "get_server_list\n", on_checked, NULL) < 0) {
+        on_checked(control, ACRE_EUNAVAILABLE, 0, ACRE_STR(""));
+    }
+}
+
+/* --- stopping --- */
+
+static void stopped(struct control *control) {
+    go_down(control);
+    if (control->holder_count > 0) { /* taken again meanwhile */
+        set_timer(control, 0, begin_again);
+    }
+}
+
+static void on_stubborn(void *context) {
+    struct control *control = context;
+    struct acre_error err = {0};
+    control->timer = NULL;
+    kill_process(control);
+    set_timer(control, control->mps->options.answer_ms, on_stubborn);
+    acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: the last daemon does not end", control->device);
+    tell(control, err.code, &err);
+}
+
+static void on_quit(void *context, int result, int exit_code, struct acre_str output) {
+    struct control *control = context;
+    (void)result, (void)exit_code, (void)output; /* whether it ended is what counts */
+    control->ask = NULL;
+    control->state = DYING;
+    set_timer(control, control->mps->options.answer_ms, on_stubborn);
+}
+
+/* With a time: servers whose clients do not go are ended, too. */
+static void quit(struct control *control) {
+    stop_waiting(control);
+    control->state = QUITTING;
+    if (ask_client(control, "quit -t 2\n", on_quit, NULL) < 0) {
+        on_quit(control, ACRE_EUNAVAILABLE, 0, ACRE_STR(""));
+    }
+}
+
+/* The daemon's process ended. */
+static void on_end(void *context) {
+    struct control *control = context;
+    struct acre_error err = {0};
+    unfollow(control);
+    switch (control->state) {
+    case UP:
+        lose(control, "died");
+        break;
+    case QUITTING:
+    case DYING:
+        stopped(control);
+        break;
+    case CONFIRMING:
+        acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: its daemon died at once (logs in %s)",
+                  control->device, control->place.log);
+        start_failed(control, &err);
+        break;
+    case DOWN:
+    case STARTING:
+        ACRE_ASSERT(!"no process is followed then");
+    }
+}
+
+/* --- what others call --- */
+
+int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *loop,
+                    struct acre_mps **ret_mps, struct acre_error *err) {
+    struct acre_mps_place place;
+    int r = acre_mps_place_init(&place, options->directory,
+                                "GPU-00000000-0000-0000-0000-000000000000", err);
+    if (r < 0) {
+        return r;
+    }
+    if (options->directory[0] != '/') {
+        return acre_fail(err, ACRE_EINVALID, "MPS directory '%s'; accepted: an absolute path",
+                         options->directory);
+    }
+    if (mkdir(options->directory, 0711) == 0) {
+        chmod(options->directory, 0711); /* whatever the umask says */
+    } else if (errno != EEXIST) {
+        return acre_fail_errno(err, errno, "%s", options->directory);
+    }
+    struct acre_mps *mps = acre_calloc(1, sizeof(*mps));
+    mps->loop = loop;
+    mps->options = *options;
+    mps->directory = acre_strdup(options->directory);
+    mps->program = options->program != NULL ? acre_strdup(options->program) : NULL;
+    mps->options.directory = mps->directory;
+    mps->options.program = mps->program;
+    mps->options.check_ms = options->check_ms > 0 ? options->check_ms : CHECK_MS;
+    mps->options.answer_ms = options->answer_ms > 0 ? options->answer_ms : ANSWER_MS;
+    *ret_mps = mps;
+    return 0;
+}
+
+void acre_mps_destroy(struct acre_mps *mps) {
+    if (mps == NULL) {
+        return;
+    }
+    while (mps->controls != NULL) {
+        struct control *control = mps->controls;
+        mps->controls = control->next;
+        stop_waiting(control);
+        acre_timer_cancel(control->soon);
+        unfollow(control);
+        free(control->holders);
+        free(control);
+    }
+    free(mps->directory);
+    free(mps->program);
+    free(mps);
+}
+
+static struct control *find_control(const struct acre_mps *mps, const char *device) {
+    struct control *control = mps->controls;
+    while (control != NULL && strcmp(control->device, device) != 0) {
+        control = control->next;
+    }
+    return control;
+}
+
+static int get_control(struct acre_mps *mps, const char *device, struct control **ret_control,
+                       struct acre_error *err) {
+    struct acre_mps_place place;
+    struct control *control = find_control(mps, device);
+    if (control == NULL) {
+        int r = acre_mps_place_init(&place, mps->directory, device, err);
+        if (r < 0) {
+            return r;
+        }
+        control = acre_calloc(1, sizeof(*control));
+        control->mps = mps;
+        control->place = place;
+        control->pidfd = -1;
+        snprintf(control->device, sizeof(control->device), "%s", device);
+        control->next = mps->controls;
+        mps->controls = control;
+    }
+    *ret_control = control;
+    return 0;
+}
+
+static void add_holder(struct control *control, const struct holder *holder) {
+    struct holder *known = find_holder(control, holder->number);
+    if (known != NULL) {
+        *known = *holder;
+        return;
+    }
+    if (control->holder_count == control->holder_capacity) {
+        control->holder_capacity = control->holder_capacity > 0 ? control->holder_capacity * 2 : 4;
+        control->holders =
+            acre_realloc(control->holders, control->holder_capacity, sizeof(control->holders[0]));
+    }
+    control->holders[control->holder_count++] = *holder;
+}
+
+int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid_t user,
+                  acre_mps_ready *ready, void *context, struct acre_error *err) {
+    struct control *control;
+    int r = get_control(mps, device, &control, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct holder *known = find_holder(control, holder);
+    struct holder before = known != NULL ? *known : (struct holder){0};
+    add_holder(control, &(struct holder){holder, user, true, ready, context});
+    if (control->state == DOWN) {
+        r = begin(control, err);
+    } else if (control->state != QUITTING && control->state != DYING) {
+        r = admit_holders(control, err);
+    }
+    if (r < 0) {
+        if (known != NULL) {
+            add_holder(control, &before);
+        } else {
+            remove_holder(control, find_holder(control, holder));
+        }
+        retry_later(control);
+        return r;
+    }
+    if (control->state == UP && control->soon == NULL) {
+        control->soon = acre_loop_timer(mps->loop, 0, 0, tell_soon, control);
+    }
+    return 0;
+}
+
+void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder) {
+    struct control *control = find_control(mps, device);
+    struct holder *known = control != NULL ? find_holder(control, holder) : NULL;
+    if (known == NULL) {
+        return;
+    }
+    remove_holder(control, known);
+    if (control->holder_count > 0) {
+        admit_holders(control, NULL); /* a user less, as far as it goes */
+    } else if (control->state == UP) {
+        quit(control);
+    } else if (control->state == DOWN) {
+        stop_waiting(control);
+    }
+}
+
+void acre_mps_paths(const struct acre_mps *mps, const char *device, char ret_pipe[108],
+                    char ret_log[120]) {
+    struct acre_mps_place place = {"", ""};
+    acre_mps_place_init(&place, mps->directory, device, NULL);
+    snprintf(ret_pipe, 108, "%s", place.pipe);
+    snprintf(ret_log, 120, "%s", place.log);
+}
+
+/* An earlier process's daemon that nobody holds: follow it and make it quit. */
+static bool reap_one(struct acre_mps *mps, const char *device) {
+    struct acre_mps_place place;
+    struct control *control = find_control(mps, device);
+    bool busy = control != NULL && (control->state != DOWN || control->holder_count > 0);
+    if (busy || acre_mps_place_init(&place, mps->directory, device, NULL) < 0) {
+        return false;
+    }
+    pid_t pid = acre_mps_place_daemon(&place);
+    if (pid == 0 || get_control(mps, device, &control, NULL) < 0 || !follow(control, pid)) {
+        return false;
+    }
+    quit(control);
+    return true;
+}
+
+uint32_t acre_mps_reap(struct acre_mps *mps) {
+    DIR *directory = opendir(mps->directory);
+    if (directory == NULL) {
+        return 0;
+    }
+    uint32_t count = 0;
+    const struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL) {
+        count += reap_one(mps, entry->d_name);
+    }
+    closedir(directory);
+    return count;
+}
+
+uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t max) {
+    uint32_t count = 0;
+    for (const struct control *control = mps->controls; control != NULL; control = control->next) {
+        for (uint32_t i = 0; i < control->server_count; i++, count++) {
+            if (count < max) {
+                pids[count] = control->servers[i];
+            }
+        }
+    }
+    return count;
+}
+
+uint32_t acre_mps_count(const struct acre_mps *mps, uint32_t *ret_lost) {
+    uint32_t count = 0;
+    for (const struct control *control = mps->controls; control != NULL; control = control->next) {
+        count += control->state != DOWN;
+    }
+    *ret_lost = mps->lost;
+    return count;
+}

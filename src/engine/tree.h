@@ -1,0 +1,17 @@
+/* tree.h - the descendants of a process, from /proc.
+ *
+ * A supervisor that is a subreaper is the ancestor of everything its job ever started, whatever
+ * sessions and double forks there were: this finds and ends them where no cgroup does. A snapshot:
+ * who forks meanwhile is found by the next one. Any thread. */
+#ifndef ACRE_ENGINE_TREE_H
+#define ACRE_ENGINE_TREE_H
+
+#include "core/base.h"
+
+/* All descendants of `root`, not itself: how many there are; fills up to max. */
+uint32_t acre_tree_pids(int64_t root, int64_t *pids, uint32_t max);
+/* SIGKILL to all of them. Each is stopped first, until no new ones appear: a fork bomb cannot
+ * outrun it. The caller waits for their deaths. */
+void acre_tree_kill(int64_t root);
+
+#endif

@@ -1,0 +1,57 @@
+/* visible.h - what a member of a run sees of its GPUs: environment and device nodes.
+ *
+ * Environment variables are how CUDA and ROCm choose devices; they are no fence. The fence is
+ * the list of nodes, put into force by bpf.h. Loop thread or shim; it reads small files of /proc,
+ * /sys and /dev and changes nothing. */
+#ifndef ACRE_ENGINE_VISIBLE_H
+#define ACRE_ENGINE_VISIBLE_H
+
+#include "engine/bpf.h"
+#include "engine/engine.h"
+
+struct acre_visible_roots {
+    const char *proc; /* NULL: "/proc" */
+    const char *sys;  /* NULL: "/sys" */
+    const char *dev;  /* NULL: "/dev" */
+};
+
+/* The device of `member` that needs an MPS control daemon (mps.h): an NVIDIA one with isolation
+ * "mps" and a share under 1000. `*ret_device` is NULL when there is none. ACRE_EUNSUPPORTED: more
+ * than one, which one process cannot use (a client joins one daemon). */
+int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint32_t member,
+                     const struct acre_run_device **ret_device, struct acre_error *err);
+
+/* Append "NAME=value" strings, each with its NUL, for the devices of `member` (the others are
+ * passed over). They must come after the job's own environment and win. A member without GPUs is
+ * told so, and sees none. `pipe_directory` and `log_directory` are those of the daemon that
+ * acre_visible_mps asks for, NULL otherwise. ACRE_EUNAVAILABLE: they are missing;
+ * ACRE_ENOTFOUND: a device that must be named by its number was not found under `roots`. On failure
+ * `env` is as it was. */
+int acre_visible_environment(const struct acre_visible_roots *roots,
+                             const struct acre_run_device *devices, uint32_t count, uint32_t member,
+                             const char *pipe_directory, const char *log_directory,
+                             struct acre_buf *env, struct acre_error *err);
+
+enum { ACRE_VISIBLE_PATH_MAX = 96 };
+
+struct acre_visible_node {
+    char path[ACRE_VISIBLE_PATH_MAX]; /* "/dev/nvidia0" */
+    struct acre_bpf_rule rule;        /* read and write */
+};
+
+struct acre_visible_nodes {
+    struct acre_visible_node *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+void acre_visible_nodes_finish(struct acre_visible_nodes *nodes);
+
+/* Add the nodes that the devices of `member` need (ACRE_VISIBLE_ALL: of all members), each once.
+ * ACRE_ENOTFOUND names a node or a file that must be there and is not; simulated devices need
+ * none. On failure `nodes` is as it was. */
+#define ACRE_VISIBLE_ALL UINT32_MAX
+int acre_visible_find_nodes(const struct acre_visible_roots *roots,
+                            const struct acre_run_device *devices, uint32_t count, uint32_t member,
+                            struct acre_visible_nodes *nodes, struct acre_error *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* batch.c - operations copied into an arena, one per job.
+ *
+ * Every operation is one allocation: the record, then its strings. Which members of a record are
+ * strings is a table, so there is one function that copies, for all kinds; the memory store keeps
+ * its rows in the same form.
+ *
+ * A job has at most one operation in a batch: an update of a job that was added or updated in the
+ * same batch is folded into that operation (the batch is atomic, so nobody can tell). A turn of
+ * the loop that schedules a job and asks the engine for it costs one row, not two. The table that
+ * finds a job's operation is a hash of ids with open addressing, at most half full. */
+#include "store/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An array of 100,000 jobs with 5 KiB of script and environment each still fits. */
+#define BATCH_MAX_BYTES ((size_t)512 << 20)
+
+enum { STRINGS_MAX = 6, VIEWS_MAX = 2, FIRST_CAPACITY = 4 };
+
+/* Where a kind's strings are: `const char *` members, and struct acre_str members. */
+struct layout {
+    size_t size;
+    uint8_t string_count, view_count;
+    size_t strings[STRINGS_MAX], views[VIEWS_MAX];
+};
+
+#define AT(type, member) offsetof(struct acre_store_##type, member)
+/* clang-format off */
+static const struct layout layouts[] = {
+    [ACRE_OP_ADD_JOB] = {sizeof(struct acre_store_job), 4, 2,
+        {AT(job, user), AT(job, project), AT(job, name), AT(job, state)},
+        {AT(job, spec), AT(job, detail)}},
+    [ACRE_OP_UPDATE_JOB] = {sizeof(struct acre_store_job), 1, 1,
+        {AT(job, state)}, {AT(job, detail)}},
+    [ACRE_OP_PUT_ACCOUNT] = {sizeof(struct acre_store_account), 2, 0,
+        {AT(account, project), AT(account, user)}, {0}},
+    [ACRE_OP_PUT_SETTING] = {sizeof(struct acre_store_setting), 1, 1,
+        {AT(setting, name)}, {AT(setting, value)}},
+    [ACRE_OP_PUT_TOKEN] = {sizeof(struct acre_store_token), 4, 0,
+        {AT(token, user), AT(token, project), AT(token, role), AT(token, note)}, {0}},
+    [ACRE_OP_PUT_RESERVATION] = {sizeof(struct acre_store_reservation), 2, 1,
+        {AT(reservation, user), AT(reservation, state)}, {AT(reservation, detail)}},
+    [ACRE_OP_PUT_DRAIN] = {sizeof(struct acre_store_drain), 2, 0,
+        {AT(drain, target), AT(drain, reason)}, {0}},
+    [ACRE_OP_REMOVE_DRAIN] = {sizeof(struct acre_store_drain), 1, 0, {AT(drain, target)}, {0}},
+    [ACRE_OP_AUDIT] = {sizeof(struct acre_store_audit), 6, 0,
+        {AT(audit, actor), AT(audit, origin), AT(audit, action), AT(audit, target),
+         AT(audit, result), AT(audit, detail)}, {0}},
+};
+/* clang-format on */
+_Static_assert(ACRE_COUNT(layouts) == ACRE_OP_KIND_COUNT, "every kind has its strings");
+
+static struct acre_str string_at(const void *record, size_t offset) {
+    return acre_str_from(*(const char *const *)((const char *)record + offset));
+}
+
+static struct acre_str view_at(const void *record, size_t offset) {
+    return *(const struct acre_str *)((const char *)record + offset);
+}
+
+size_t acre_op_size(enum acre_op_kind kind, const void *record) {
+    const struct layout *layout = &layouts[kind];
+    size_t size = sizeof(struct acre_op);
+    for (uint8_t i = 0; i < layout->string_count; i++) {
+        size += string_at(record, layout->strings[i]).length + 1;
+    }
+    for (uint8_t i = 0; i < layout->view_count; i++) {
+        size += view_at(record, layout->views[i]).length + 1;
+    }
+    return size;
+}
+
+/* Copy with a NUL; returns the copy and moves `*at` behind it. */
+static const char *put_text(char **at, struct acre_str text) {
+    char *copy = *at;
+    if (text.length > 0) {
+        memcpy(copy, text.data, text.length);
+    }
+    copy[text.length] = '\0';
+    *at = copy + text.length + 1;
+    return copy;
+}
+
+void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record) {
+    const struct layout *layout = &layouts[kind];
+    char *at = op->text;
+    op->kind = kind;
+    memcpy(&op->record, record, layout->size);
+    for (uint8_t i = 0; i < layout->string_count; i++) {
+        const char *copy = put_text(&at, string_at(record, layout->strings[i]));
+        memcpy((char *)&op->record + layout->strings[i], &copy, sizeof(copy));
+    }
+    for (uint8_t i = 0; i < layout->view_count; i++) {
+        struct acre_str view = view_at(record, layout->views[i]);
+        view.data = put_text(&at, view);
+        memcpy((char *)&op->record + layout->views[i], &view, sizeof(view));
+    }
+}
+
+struct acre_store_job acre_op_updated(const struct acre_store_job *job,
+                                      const struct acre_store_job *update) {
+    struct acre_store_job result = *update;
+    result.user = job->user;
+    result.project = job->project;
+    result.name = job->name;
+    result.array = job->array;
+    result.spec = job->spec;
+    return result;
+}
+
+struct acre_batch *acre_batch_create(void) {
+    struct acre_batch *batch = acre_calloc(1, sizeof(*batch));
+    batch->arena = acre_arena_create(BATCH_MAX_BYTES);
+    batch->slots = batch->few_slots;
+    batch->slot_count = ACRE_BATCH_FEW;
+    return batch;
+}
+
+void acre_batch_destroy(struct acre_batch *batch) {
+    if (batch == NULL) {
+        return;
+    }
+    if (batch->slots != batch->few_slots) {
+        free(batch->slots);
+    }
+    free(batch->ops);
+    free(batch->fail);
+    acre_arena_destroy(batch->arena);
+    free(batch);
+}
+
+bool acre_batch_is_empty(const struct acre_batch *batch) {
+    return batch->count == 0 && !batch->too_large;
+}
+
+size_t acre_batch_bytes(const struct acre_batch *batch) {
+    const size_t block_bytes = 8192; /* what the arena takes at least */
+    return sizeof(*batch) + ACRE_MAX(acre_arena_used(batch->arena), block_bytes) +
+           batch->capacity * sizeof(*batch->ops) + batch->slot_count * sizeof(*batch->slots);
+}
+
+/* NULL when the batch is full: the commit will say so. */
+static struct acre_op *copy_record(struct acre_batch *batch, enum acre_op_kind kind,
+                                   const void *record) {
+    struct acre_op *op = acre_arena_try(batch->arena, acre_op_size(kind, record));
+    if (op == NULL) {
+        batch->too_large = true;
+        return NULL;
+    }
+    acre_op_fill(op, kind, record);
+    return op;
+}
+
+static void append(struct acre_batch *batch, enum acre_op_kind kind, const void *record) {
+    struct acre_op *op = copy_record(batch, kind, record);
+    if (op == NULL) {
+        return;
+    }
+    if (batch->count == batch->capacity) {
+        batch->capacity = ACRE_MAX(batch->capacity * 2, (uint32_t)FIRST_CAPACITY);
+        batch->ops = acre_realloc(batch->ops, batch->capacity, sizeof(struct acre_op *));
+    }
+    batch->ops[batch->count++] = op;
+}
+
+/* The slot of this job, or the free one where it belongs. */
+static uint32_t *find_slot(const struct acre_batch *batch, uint64_t id) {
+    uint32_t mask = batch->slot_count - 1;
+    uint32_t at = (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    while (batch->slots[at] != 0 && batch->ops[batch->slots[at] - 1]->record.job.id != id) {
+        at = (at + 1) & mask;
+    }
+    return &batch->slots[at];
+}
+
+static void grow_slots(struct acre_batch *batch) {
+    uint32_t *old = batch->slots;
+    uint32_t old_count = batch->slot_count;
+    batch->slot_count = old_count * 4;
+    batch->slots = acre_calloc(batch->slot_count, sizeof(*batch->slots));
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (old[i] != 0) {
+            *find_slot(batch, batch->ops[old[i] - 1]->record.job.id) = old[i];
+        }
+    }
+    if (old != batch->few_slots) {
+        free(old);
+    }
+}
+
+static void append_job(struct acre_batch *batch, enum acre_op_kind kind,
+                       const struct acre_store_job *job) {
+    uint32_t before = batch->count;
+    append(batch, kind, job);
+    if (batch->count == before) {
+        return;
+    }
+    if (++batch->job_count * 2 > batch->slot_count) {
+        grow_slots(batch);
+    }
+    *find_slot(batch, job->id) = batch->count;
+}
+
+/* The database orders ids and times as signed numbers. */
+static void check_job(const struct acre_store_job *job) {
+    ACRE_ASSERT(job->id >= 1 && job->id <= INT64_MAX && job->array <= INT64_MAX);
+    ACRE_ASSERT(job->submitted_ms <= INT64_MAX && job->started_ms <= INT64_MAX &&
+                job->ended_ms <= INT64_MAX);
+}
+
+void acre_batch_add_job(struct acre_batch *batch, const struct acre_store_job *job) {
+    check_job(job);
+    ACRE_ASSERT(*find_slot(batch, job->id) == 0); /* added twice */
+    append_job(batch, ACRE_OP_ADD_JOB, job);
+}
+
+void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job *job) {
+    check_job(job);
+    uint32_t slot = *find_slot(batch, job->id);
+    if (slot == 0) {
+        struct acre_store_job update = acre_op_updated(&(struct acre_store_job){0}, job);
+        append_job(batch, ACRE_OP_UPDATE_JOB, &update);
+        return;
+    }
+    const struct acre_op *old = batch->ops[slot - 1];
+    struct acre_store_job merged = acre_op_updated(&old->record.job, job);
+    struct acre_op *op = copy_record(batch, old->kind, &merged);
+    if (op != NULL) {
+        batch->ops[slot - 1] = op;
+    }
+}
+
+void acre_batch_put_account(struct acre_batch *batch, const struct acre_store_account *account) {
+    append(batch, ACRE_OP_PUT_ACCOUNT, account);
+}
+
+void acre_batch_put_setting(struct acre_batch *batch, const char *name, struct acre_str value) {
+    append(batch, ACRE_OP_PUT_SETTING, &(struct acre_store_setting){name, value});
+}
+
+void acre_batch_put_token(struct acre_batch *batch, const struct acre_store_token *token) {
+    ACRE_ASSERT(token->id <= INT64_MAX);
+    append(batch, ACRE_OP_PUT_TOKEN, token);
+}
+
+void acre_batch_put_reservation(struct acre_batch *batch,
+                                const struct acre_store_reservation *reservation) {
+    ACRE_ASSERT(reservation->id <= INT64_MAX);
+    append(batch, ACRE_OP_PUT_RESERVATION, reservation);
+}
+
+void acre_batch_put_drain(struct acre_batch *batch, const struct acre_store_drain *drain) {
+    append(batch, ACRE_OP_PUT_DRAIN, drain);
+}
+
+void acre_batch_remove_drain(struct acre_batch *batch, const char *target) {
+    append(batch, ACRE_OP_REMOVE_DRAIN, &(struct acre_store_drain){.target = target});
+}
+
+void acre_batch_audit(struct acre_batch *batch, const struct acre_store_audit *audit) {
+    append(batch, ACRE_OP_AUDIT, audit);
+}

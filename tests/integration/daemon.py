@@ -1,0 +1,121 @@
+"""A real daemon for a test: its own state directory, simulated devices, stopped by pid."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import program
+
+START_S = 20
+NODES = "examples/two-by-eight.acre"
+
+
+class Daemon:
+    """`with Daemon() as daemon: daemon.run("queue")`."""
+
+    def __init__(self, *options, sim=NODES):
+        self.folder = tempfile.mkdtemp(prefix="acre-test-")
+        self.socket = os.path.join(self.folder, "acre.sock")
+        self.options = ["--state", os.path.join(self.folder, "state"), "--socket", self.socket,
+                        "--sim", sim, *options]
+        if "--listen" not in options:
+            self.options += ["--listen", "none"]
+        if os.getuid() == 0:
+            self.options += ["--allow-root"]  # or nothing would start
+        self.log = open(os.path.join(self.folder, "serve.log"), "w+", encoding="utf-8")
+        self.child = None
+
+    def start(self):
+        self.child = subprocess.Popen([program.ACRE, "serve", *self.options], cwd=program.SOURCE,
+                                      stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                      env=program.environment(ACRE_SERVER=None, ACRE_TOKEN=None))
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline and self.child.poll() is None:
+            with socket.socket(socket.AF_UNIX) as probe:
+                try:
+                    probe.connect(self.socket)
+                    return self
+                except OSError:
+                    time.sleep(0.02)
+        raise AssertionError(f"the daemon did not start: {self.said()}")
+
+    def stop(self):
+        """Ask it to end; returns its exit status."""
+        if self.child is None:
+            return None
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            status = self.child.wait(START_S)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            status = self.child.wait()
+        self.child = None
+        return status
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, *arguments, **changes):
+        return program.run(*arguments, **{"ACRE_SERVER": self.socket, "ACRE_TOKEN": None,
+                                          **changes})
+
+    def on_terminal(self, *arguments, **options):
+        return program.on_terminal(*arguments, ACRE_SERVER=self.socket, ACRE_TOKEN=None, **options)
+
+    def json(self, *arguments):
+        """The answer of a command that must succeed."""
+        result = self.run(*arguments, "--json")
+        assert result.returncode == 0, result
+        return json.loads(result.stdout)
+
+    def submit(self, *arguments):
+        """The id of a new job."""
+        result = self.run("submit", "--quiet", *arguments)
+        assert result.returncode == 0, result
+        return result.stdout.strip()
+
+    def job(self, number):
+        return self.json("show", number)["job"]
+
+    def wait_for(self, number, *states, timeout=30):
+        """Wait until the job is in one of the states; returns it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            job = self.job(number)
+            if job["state"] in states:
+                return job
+            assert time.monotonic() < deadline, f"job {number} stays {job}"
+            time.sleep(0.05)
+
+
+class TestCase(program.TestCase):
+    """One daemon for all tests of the class."""
+
+    options = ()
+    sim = NODES
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(*cls.options, sim=cls.sim)
+        try:
+            cls.daemon.start()
+        except BaseException:
+            cls.daemon.__exit__()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.__exit__()

@@ -1,0 +1,347 @@
+"""Jobs from the command line: submit, run, queue, show, why, logs, cancel, hold, release, priority.
+
+The real daemon and real processes; the GPUs are simulated (JOB-1 ... JOB-6, POL-9, UI-2)."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import daemon
+import program
+
+
+class Submit(daemon.TestCase):
+    def test_a_person_is_told_what_happens(self):
+        result = self.daemon.run("submit", "--gpus", "0.5", "--", "true")
+        self.assert_ended(result)
+        self.assertRegex(result.stdout, r"\Ajob \d+ \w+.*\n\Z")
+
+    def test_quiet_is_the_id_alone(self):
+        result = self.daemon.run("submit", "-q", "--", "true")
+        self.assert_ended(result)
+        self.assertRegex(result.stdout, r"\A\d+\n\Z")
+
+    def test_every_option_arrives(self):
+        first = self.daemon.submit("--", "true")
+        job = self.daemon.json(
+            "submit", "--gpus", "2", "--gpu-memory", "20GiB", "--nodes", "2", "--cpus", "1.5",
+            "--memory", "1GiB", "--model", "H100", "--label", "rack=r1", "--priority", "high",
+            "--time", "2h", "--estimate", "10m", "--retries", "3", "--hold", "--begin", "1h",
+            "--after", f"any:{first}", "--name", "all", "--project", "vision", "--directory",
+            "/", "--env", "A=1", "--no-network", "--warn", "1m", "--warn-signal", "TERM",
+            "--grace", "5s", "--no-preempt", "--smaller-on-oom", "--isolation", "none",
+            "--", "sh", "-c", "true # and more")["job"]
+        asked = job["request"]
+        self.assertEqual((asked["nodes"], asked["gpus"], asked["gpu_memory_mib"]), (2, 2, 20480))
+        self.assertEqual((asked["cpu_milli"], asked["ram_mib"]), (1500, 1024))
+        self.assertEqual((asked["models"], asked["labels"]), (["H100"], ["rack=r1"]))
+        self.assertEqual((job["priority"], job["name"], job["project"]), (3, "all", "vision"))
+        self.assertEqual((job["time_limit_ms"], job["estimate_ms"]), (7200000, 600000))
+        self.assertEqual((job["max_retries"], job["held"], job["state"]), (3, True, "queued"))
+        self.assertIn("sh -c true # and more", job["command"])
+
+    def test_an_array_is_many_jobs(self):
+        result = self.daemon.run("submit", "--quiet", "--array", "0-3%2", "--", "true")
+        self.assert_ended(result)
+        ids = result.stdout.split()
+        self.assertEqual(len(ids), 4)
+        self.assertEqual(self.daemon.job(ids[2])["array"]["index"], 2)
+        self.assertRegex(self.daemon.run("submit", "--array", "1-2", "--", "true").stdout,
+                         r"array \d+ queued, 2 jobs: \d+ to \d+")
+
+    def test_wait_exits_with_the_jobs_status(self):
+        result = self.daemon.run("submit", "--wait", "--", "sh", "-c", "exit 7")
+        self.assertEqual(result.returncode, 7, result)
+        self.assertIn("failed (status 7)", result.stderr)
+
+    def test_the_environment_is_clean_but_for_what_is_named(self):
+        result = self.daemon.run("run", "--env", "SET=given", "--env", "PASSED", "--", "env",
+                                 PASSED="mine", LEFT="behind")
+        self.assert_ended(result)
+        self.assertIn("SET=given\n", result.stdout)
+        self.assertIn("PASSED=mine\n", result.stdout)
+        self.assertNotIn("LEFT=", result.stdout)
+        self.assertIn("LEFT=behind\n",
+                      self.daemon.run("run", "--export", "--", "env", LEFT="behind").stdout)
+
+    def test_it_runs_here(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            child = subprocess.run([program.ACRE, "run", "--", "pwd"], cwd=folder, text=True,
+                                   stdout=subprocess.PIPE, timeout=program.TIMEOUT_S,
+                                   env=program.environment(ACRE_SERVER=self.daemon.socket))
+            self.assertEqual(child.stdout.strip(), os.path.realpath(folder))
+
+    def test_bad_requests_are_refused_before_anything_is_sent(self):
+        for words, message in [
+                ("--gpus 0.05 -- true", "--gpus: '0.05' is no number of GPUs; accepted: whole"),
+                ("--gpus 1000000000 -- true", "--gpus: '1000000000'"),
+                ("--gpus x -- true", "--gpus: 'x'"),
+                ("--time 5 -- true", "--time: '5'"),
+                ("--memory much -- true", "--memory: 'much'"),
+                ("--priority urgent -- true", "--priority: 'urgent' is not a choice"),
+                ("--env 1A=2 -- true", "--env: '1A=2' is no variable"),
+                ("--env ACRE_UNSET_HERE -- true", "ACRE_UNSET_HERE is not set here"),
+                ("--begin noon -- true", "--begin: 'noon' is no time"),
+                ("--gpsu 1 -- true", "did you mean --gpus?"),
+                ("--", "no command after --"),
+                ("", "0 arguments; accepted: 1 or more"),
+                ("nothing-here.sh", "no such script; to run a command write: acre submit"),
+                ("README.md", "is no script (it does not begin with #!)"),
+                ("scripts/demo x", "a script takes no arguments")]:
+            with self.subTest(words=words):
+                result = self.daemon.run("submit", *words.split())
+                self.assertIn(result.returncode, (2, 4), result)
+                self.assertIn(message, result.stderr)
+                self.assertEqual((result.stdout, result.stderr.count("\n")), ("", 1))
+
+    def test_what_the_daemon_refuses_is_told_with_its_code(self):
+        for words, status, message in [
+                ("--gpus 64 -- true", 6, "64"),
+                ("--after ok:999999 -- true", 4, "999999"),
+                ("--array 9-1 -- true", 2, "array"),
+                ("--model Z9000 -- true", 6, "Z9000")]:
+            with self.subTest(words=words):
+                result = self.daemon.run("submit", *words.split())
+                self.assertEqual(result.returncode, status, result)
+                self.assertRegex(result.stderr, r"\Aacre: .*\n\Z")
+                self.assertIn(message, result.stderr)
+
+
+class Scripts(daemon.TestCase):
+    def script(self, text):
+        file = tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8")
+        self.addCleanup(file.close)
+        file.write(text)
+        file.flush()
+        return file.name
+
+    def test_directives_are_options_and_flags_win(self):
+        path = self.script("#!/bin/sh\n#ACRE --gpus 0.5 --name mine\n#ACRE --env A=1\n"
+                           "echo \"$A on $ACRE_JOB_NAME\"\n")
+        result = self.daemon.run("run", path)
+        self.assert_ended(result)
+        self.assertEqual(result.stdout, "1 on mine\n")
+        job = self.daemon.json("submit", "--gpus", "2", path)["job"]
+        self.assertEqual((job["request"]["gpus"], job["name"]), (2, "mine"))
+
+    def test_a_script_is_called_by_its_name(self):
+        path = self.script("#!/bin/sh\ntrue\n")
+        self.assertEqual(self.daemon.json("submit", path)["job"]["name"], os.path.basename(path))
+
+    def test_a_bad_directive_names_its_line(self):
+        path = self.script("#!/bin/sh\n\n#ACRE --gpus 0.01\n")
+        result = self.daemon.run("submit", path)
+        self.assert_ended(result, 2, ":3: --gpus: '0.01'")
+
+    def test_interpreters_work(self):
+        path = self.script("#!/usr/bin/env python3\nprint('from', 'python')\n")
+        self.assertEqual(self.daemon.run("run", path).stdout, "from python\n")
+
+
+class Run(daemon.TestCase):
+    def test_output_and_status_are_the_jobs(self):
+        result = self.daemon.run("run", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+        self.assertEqual((result.returncode, result.stdout), (3, "out\n"))
+        self.assertIn("err\n", result.stderr)
+        self.assertRegex(result.stderr, r"acre: job \d+ failed \(status 3\)")
+
+    def test_success_says_nothing_more(self):
+        result = self.daemon.run("run", "--quiet", "--", "sh", "-c", "echo err >&2")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", "err\n"))
+
+    def test_a_signal_is_128_and_more(self):
+        result = self.daemon.run("run", "--", "sh", "-c", "kill -9 $$")
+        self.assertEqual(result.returncode, 137, result)
+
+    def test_a_command_that_is_not_there(self):
+        result = self.daemon.run("run", "--", "/nonexistent/program")
+        self.assertIn(result.returncode, (126, 127), result)
+
+    def test_much_output_arrives_whole(self):
+        result = self.daemon.run("run", "--", "seq", "200000")
+        self.assert_ended(result)
+        self.assertEqual(result.stdout, "".join(f"{i}\n" for i in range(1, 200001)))
+
+    def test_a_retry_is_followed(self):
+        self.daemon.run("policy", "set", "retry_base=100ms")
+        result = self.daemon.run("run", "--retries", "1", "--", "sh", "-c",
+                                 "echo try $ACRE_ATTEMPT; [ $ACRE_ATTEMPT = 2 ]")
+        self.assertEqual((result.returncode, result.stdout), (0, "try 1\ntry 2\n"), result)
+
+    def test_an_interrupt_cancels(self):
+        child = subprocess.Popen([program.ACRE, "run", "--", "sh", "-c", "echo up; sleep 300"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 env=program.environment(ACRE_SERVER=self.daemon.socket))
+        self.assertEqual(child.stdout.readline(), "up\n")
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=program.TIMEOUT_S)
+        self.assertEqual(child.returncode, 130, said)
+        number = re.search(r"canceling job (\d+)", said)[1]
+        self.assertEqual(self.daemon.job(number)["state"], "canceled")
+
+    def test_arrays_are_not_followed(self):
+        self.assert_ended(self.daemon.run("run", "--array", "0-1", "--", "true"), 2,
+                          "--array: 'run' follows one job")
+
+
+class Waiting(daemon.TestCase):
+    """The cluster is full; what waits is explained."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for _ in range(2):
+            number = cls.daemon.submit("--gpus", "8", "--time", "1h", "--name", "filler", "--",
+                                       "sleep", "600")
+            cls.daemon.wait_for(number, "running")
+        cls.waits = cls.daemon.submit("--gpus", "2", "--name", "waits", "--", "true")
+
+    def test_why_is_a_paragraph(self):
+        result = self.daemon.run("why", self.waits)
+        self.assert_ended(result)
+        self.assertRegex(result.stdout, rf"\AJob {self.waits} waits \([a-z-]+\): .*\n\Z")
+        self.assertIn("It starts in about", result.stdout)
+        self.assertIn("does not wait: it is running on gpu-", self.daemon.run("why", "1").stdout)
+        answer = self.daemon.json("why", self.waits)
+        self.assertIn("reason", answer["why"])
+        self.assertTrue(answer["when"]["known"])
+
+    def test_the_queue_is_a_table(self):
+        result = self.daemon.run("queue")
+        self.assert_ended(result)
+        head, *lines = result.stdout.splitlines()
+        self.assertEqual(head.split()[:5], ["ID", "NAME", "USER", "PROJECT", "STATE"])
+        self.assertTrue(any(re.match(rf" *{self.waits} +waits .*queued", line) for line in lines))
+        self.assertIn("SIMULATED", result.stdout)
+        ids = self.daemon.run("queue", "--quiet").stdout.split()
+        self.assertIn(self.waits, ids)
+        self.assertEqual(self.daemon.run("queue", "-q", "--state", "running").stdout, "1\n2\n")
+        self.assertEqual(self.daemon.run("queue", "-q", "--name", "waits").stdout,
+                         f"{self.waits}\n")
+        self.assertEqual(self.daemon.json("queue", "--user", "nobody-here")["jobs"], [])
+
+    def test_tables_fit_the_terminal(self):
+        for columns in (60, 80, 120, 200):
+            for words in (["queue"], ["queue", "--all"], ["nodes"], ["gpus", "--cluster"],
+                          ["show", "1"], ["why", self.waits]):
+                with self.subTest(columns=columns, words=words):
+                    result = self.daemon.on_terminal(*words, columns=columns)
+                    self.assertEqual(result.returncode, 0, result)
+                    plain = program.ESCAPE.sub("", result.stdout)
+                    for line in plain.splitlines():
+                        self.assertLessEqual(len(line), columns, line)
+
+    def test_watching_ends_when_told(self):
+        result = self.daemon.run("queue", "--watch", "--count", "2")
+        self.assert_ended(result)
+        self.assertRegex(result.stdout, r"job 1 +filler +running on gpu-")
+        shown = self.daemon.on_terminal("queue", "--watch", "--count", "2", "--interval", "50ms")
+        self.assertEqual(shown.returncode, 0, shown)
+        self.assertIn("\x1b[H\x1b[2J", shown.stdout)
+
+    def test_hold_release_and_priority(self):
+        number = self.daemon.submit("--gpus", "1", "--", "true")
+        self.assertEqual(self.daemon.run("hold", number).stdout, f"job {number} held\n")
+        self.assertIn("(held)", self.daemon.run("why", number).stdout)
+        self.assertEqual(self.daemon.run("release", number).stdout, f"job {number} queued\n")
+        self.assertEqual(self.daemon.run("priority", number, "high").stdout,
+                         f"job {number} has priority 3\n")
+        self.assertEqual(self.daemon.job(number)["priority"], 3)
+        self.assert_ended(self.daemon.run("priority", number, "huge"), 2, "'huge' is no level")
+        self.assert_ended(self.daemon.run("priority", "1", "low"), 5, "acre: ")
+        self.assertEqual(self.daemon.run("cancel", number).stdout, f"job {number} canceled\n")
+        self.assert_ended(self.daemon.run("cancel", number), 5, "acre: ")
+        self.assert_ended(self.daemon.run("hold", number), 5, "acre: ")
+
+    def test_all_is_done_that_can_be(self):
+        one, two = (self.daemon.submit("--", "true") for _ in range(2))
+        result = self.daemon.run("cancel", "--quiet", one, "999999", "x", two)
+        self.assertEqual((result.returncode, result.stdout), (4, f"{one}\n{two}\n"))
+        self.assertIn("999999", result.stderr)
+        self.assertIn("job: 'x'", result.stderr)
+
+    def test_unknown_jobs(self):
+        for command in ("show", "why", "logs", "cancel", "hold", "release"):
+            with self.subTest(command=command):
+                self.assert_ended(self.daemon.run(command, "999999"), 4, "acre: ")
+                self.assert_ended(self.daemon.run(command, "0"), 2, "job: '0'")
+
+
+class Logs(daemon.TestCase):
+    def test_both_streams_go_where_they_came_from(self):
+        number = self.daemon.submit("--wait", "--", "sh", "-c", "echo out; echo err >&2")
+        result = self.daemon.run("logs", number)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "out\n", "err\n"))
+        result = self.daemon.run("logs", "--stream", "stderr", number)
+        self.assertEqual((result.stdout, result.stderr), ("err\n", ""))
+        result = self.daemon.run("logs", "--stream", "stdout", "--tail", "2", number)
+        self.assertEqual(result.stdout, "t\n")
+
+    def test_following_ends_with_the_job(self):
+        number = self.daemon.submit("--", "sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done")
+        self.daemon.wait_for(number, "running", "completed")
+        result = self.daemon.run("logs", "--follow", number)
+        self.assertEqual((result.returncode, result.stdout), (0, "1\n2\n3\n"), result)
+
+    def test_each_run_has_its_own(self):
+        self.daemon.run("policy", "set", "retry_base=100ms")
+        number = self.daemon.submit("--retries", "1", "--", "sh", "-c",
+                                    "echo try $ACRE_ATTEMPT; exit 1")
+        self.daemon.wait_for(number, "failed")
+        self.assertEqual(self.daemon.run("logs", "--attempt", "1", number).stdout, "try 1\n")
+        self.assertEqual(self.daemon.run("logs", number).stdout, "try 2\n")
+        page = self.daemon.run("show", number).stdout
+        self.assertIn("2 begun; retries 1 of 1", page)
+        self.assertIn("status 1", page)
+
+    def test_a_reader_that_left_is_no_error(self):
+        number = self.daemon.submit("--wait", "--", "seq", "100000")
+        child = subprocess.Popen([program.ACRE, "logs", number], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE,
+                                 env=program.environment(ACRE_SERVER=self.daemon.socket))
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertEqual(child.stderr.read(), b"")
+        child.stderr.close()
+        self.assertEqual(child.wait(program.TIMEOUT_S), 0)
+
+
+class Away(program.TestCase):
+    """No daemon, or something that is none."""
+
+    def test_every_command_says_how_to_start_one(self):
+        for words in ("queue", "show 1", "submit -- true", "run -- true", "nodes", "logs 1",
+                      "gpus --cluster", "stats", "audit", "token", "policy", "usage"):
+            with self.subTest(words=words):
+                result = program.run(*words.split(), ACRE_SERVER="/nonexistent.sock")
+                self.assert_ended(result, 9, "no daemon answers at /nonexistent.sock; start one "
+                                             "with 'acre serve'")
+                self.assertEqual(result.stdout, "")
+
+    def test_a_bad_server_is_refused(self):
+        self.assert_ended(program.run("queue", "--server", "ftp://x"), 2, "is no server")
+        self.assert_ended(program.run("queue", "--server", "localhost:1", "--token-file",
+                                      "/nonexistent"), 4, "/nonexistent")
+        self.assert_ended(program.run("queue", "--server", "http://127.0.0.1:1"), 9,
+                          "no daemon answers at http://127.0.0.1:1")
+
+    def test_following_survives_a_restart(self):
+        with daemon.Daemon() as one:
+            number = one.submit("--", "sh", "-c", "echo before; sleep 2; echo after; exit 4")
+            one.wait_for(number, "running")
+            child = subprocess.Popen([program.ACRE, "submit", "--wait", "--after", f"any:{number}",
+                                      "--", "true"], stdout=subprocess.PIPE, text=True,
+                                     stderr=subprocess.PIPE,
+                                     env=program.environment(ACRE_SERVER=one.socket))
+            child.stdout.readline()
+            self.assertEqual(one.stop(), 0)
+            one.start()
+            _, said = child.communicate(timeout=program.TIMEOUT_S)
+            self.assertEqual(child.returncode, 0, said)
+            self.assertEqual(one.wait_for(number, "failed")["exit"]["code"], 4)
+            self.assertEqual(one.run("logs", number).stdout, "before\nafter\n")
+
+
