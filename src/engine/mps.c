@@ -503,7 +503,7 @@ static void on_end(void *context) {
         break;
     case DOWN:
     case STARTING:
-        ACRE_ASSERT(!"no process is followed then");
+        ACRE_ASSERT(false); /* no process is followed then */
     }
 }
 

@@ -467,9 +467,10 @@ def try_daemon(trial, whole, before_mib):
 def write_markdown(path, report):
     whole = report["whole"]
     lines = ["# Shares of a GPU, enforced", "",
-             f"{whole['name']}, {whole['multiprocessors']} multiprocessors, {whole['total_mib']} MiB; "
-             f"CUDA {whole['driver'] // 1000}.{whole['driver'] % 1000 // 10}; driver "
-             f"{report['driver']}; kernel {report['kernel']}. Made by `tests/gpu/enforcement.py`.", "",
+             f"{whole['name']}, {whole['multiprocessors']} multiprocessors, "
+             f"{whole['total_mib']} MiB; CUDA {whole['driver'] // 1000}."
+             f"{whole['driver'] % 1000 // 10}; driver {report['driver']}; kernel "
+             f"{report['kernel']}. Made by `tests/gpu/enforcement.py`.", "",
              "| part | check | expected | seen | holds |", "| --- | --- | --- | --- | --- |"]
     for row in report["checks"]:
         cells = [row["part"], row["check"], row["expected"], row["seen"],

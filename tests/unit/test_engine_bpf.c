@@ -30,6 +30,7 @@ static uint64_t interpret(const struct bpf_insn *program, uint32_t length,
     for (uint32_t at = 0; at < length; at++) {
         const struct bpf_insn *i = &program[at];
         uint64_t immediate = (uint64_t)(int64_t)i->imm;
+        uint32_t word;
         switch (i->code) {
         case BPF_LDX | BPF_MEM | BPF_W:
             REQUIRE(reg[i->src_reg] == (uintptr_t)input);
