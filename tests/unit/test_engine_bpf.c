@@ -34,7 +34,8 @@ static uint64_t interpret(const struct bpf_insn *program, uint32_t length,
         switch (i->code) {
         case BPF_LDX | BPF_MEM | BPF_W:
             REQUIRE(reg[i->src_reg] == (uintptr_t)input);
-            reg[i->dst_reg] = *(const uint32_t *)((const char *)input + i->off);
+            memcpy(&word, (const char *)input + i->off, sizeof(word));
+            reg[i->dst_reg] = word;
             break;
         case BPF_ALU64 | BPF_MOV | BPF_K:
             reg[i->dst_reg] = immediate;
