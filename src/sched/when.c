@@ -318,7 +318,8 @@ static void plan_aside(struct maker *maker, const struct job *job) {
     if (job->array != NONE && maker->sched->arrays[job->array].limit > 0) {
         struct gate *gate = gate_of(maker, job->array);
         if (gate->next < gate->count) {
-            not_before_ms = ACRE_MAX(not_before_ms, gate->ends_ms[gate->next++]);
+            not_before_ms = ACRE_MAX(not_before_ms, gate->ends_ms[gate->next]);
+            gate->next++;
         }
     }
     plan_job(maker, job, not_before_ms);
