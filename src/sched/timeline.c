@@ -183,18 +183,12 @@ uint32_t acre_timeline_add_node(struct acre_timeline *timeline, uint32_t kind,
                                 const uint16_t *free_milli, uint32_t slot_count, uint32_t cpu_milli,
                                 uint32_t ram_mib) {
     ACRE_ASSERT(slot_count <= ACRE_TIMELINE_SLOTS_MAX);
-    if (timeline->node_count == timeline->node_capacity) {
-        timeline->node_capacity = ACRE_MAX(timeline->node_capacity * 2, 16U);
-        timeline->nodes =
-            acre_realloc(timeline->nodes, timeline->node_capacity, sizeof(*timeline->nodes));
-    }
+    timeline->nodes = acre_grow(timeline->nodes, timeline->node_count, &timeline->node_capacity,
+                                sizeof(*timeline->nodes));
     add_pools(timeline, kind);
     struct pool *pool = &timeline->pools[kind];
     ACRE_ASSERT(timeline->searches == 0); /* heaps are filled at the first search */
-    if (pool->count == pool->capacity) {
-        pool->capacity = ACRE_MAX(pool->capacity * 2, 16U);
-        pool->nodes = acre_realloc(pool->nodes, pool->capacity, sizeof(*pool->nodes));
-    }
+    pool->nodes = acre_grow(pool->nodes, pool->count, &pool->capacity, sizeof(*pool->nodes));
     pool->nodes[pool->count++] = timeline->node_count;
     size_t stride = sizeof(struct segment) + slot_count * sizeof(uint16_t);
     struct node *node = &timeline->nodes[timeline->node_count];

@@ -156,10 +156,8 @@ static struct gate *gate_of(struct maker *maker, uint32_t array) {
             return &maker->gates[i];
         }
     }
-    if (maker->gate_count == maker->gate_capacity) {
-        maker->gate_capacity = ACRE_MAX(maker->gate_capacity * 2, 8U);
-        maker->gates = acre_realloc(maker->gates, maker->gate_capacity, sizeof(*maker->gates));
-    }
+    maker->gates =
+        acre_grow(maker->gates, maker->gate_count, &maker->gate_capacity, sizeof(*maker->gates));
     maker->gates[maker->gate_count] = (struct gate){.array = array};
     return &maker->gates[maker->gate_count++];
 }
@@ -170,10 +168,7 @@ static void note_end(struct maker *maker, const struct job *job, uint64_t end_ms
         return;
     }
     struct gate *gate = gate_of(maker, job->array);
-    if (gate->count == gate->capacity) {
-        gate->capacity = ACRE_MAX(gate->capacity * 2, 8U);
-        gate->ends_ms = acre_realloc(gate->ends_ms, gate->capacity, sizeof(*gate->ends_ms));
-    }
+    gate->ends_ms = acre_grow(gate->ends_ms, gate->count, &gate->capacity, sizeof(*gate->ends_ms));
     uint32_t at = gate->count++;
     for (; at > gate->next && gate->ends_ms[at - 1] > end_ms; at--) {
         gate->ends_ms[at] = gate->ends_ms[at - 1];

@@ -513,21 +513,22 @@ static bool evaluating(struct inquiry *inquiry) {
     return true;
 }
 
-/* In the order of ACRE_REASONS. */
-static bool (*const questions[])(struct inquiry *inquiry) = {
-    [ACRE_REASON_NEVER_FITS] = never_fits,
-    [ACRE_REASON_HARD_QUOTA] = hard_quota,
-    [ACRE_REASON_HELD] = held,
-    [ACRE_REASON_DEPENDENCY] = dependency,
-    [ACRE_REASON_BEGINS_LATER] = begins_later,
-    [ACRE_REASON_RESERVED] = reserved,
-    [ACRE_REASON_OVER_QUOTA] = over_quota,
-    [ACRE_REASON_FRAGMENTED] = fragmented,
-    [ACRE_REASON_BUSY] = busy,
-    [ACRE_REASON_BEHIND] = behind,
-    [ACRE_REASON_PREEMPTING] = preempting,
-    [ACRE_REASON_PAUSED] = paused,
-    [ACRE_REASON_EVALUATING] = evaluating,
+static const struct {
+    bool (*holds)(struct inquiry *inquiry); /* and says so */
+} questions[] = {
+    [ACRE_REASON_NEVER_FITS] = {never_fits},
+    [ACRE_REASON_HARD_QUOTA] = {hard_quota},
+    [ACRE_REASON_HELD] = {held},
+    [ACRE_REASON_DEPENDENCY] = {dependency},
+    [ACRE_REASON_BEGINS_LATER] = {begins_later},
+    [ACRE_REASON_RESERVED] = {reserved},
+    [ACRE_REASON_OVER_QUOTA] = {over_quota},
+    [ACRE_REASON_FRAGMENTED] = {fragmented},
+    [ACRE_REASON_BUSY] = {busy},
+    [ACRE_REASON_BEHIND] = {behind},
+    [ACRE_REASON_PREEMPTING] = {preempting},
+    [ACRE_REASON_PAUSED] = {paused},
+    [ACRE_REASON_EVALUATING] = {evaluating},
 };
 
 static void look_for_room(struct inquiry *inquiry) {
@@ -563,7 +564,7 @@ int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struc
     };
     acre_ledger_supply(sched->ledger, &request, &inquiry.supply, NULL);
     look_for_room(&inquiry);
-    while (!questions[why.reason](&inquiry)) {
+    while (!questions[why.reason].holds(&inquiry)) {
         why.reason++;
     }
     *ret_why = why;
