@@ -555,6 +555,26 @@ bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t acco
     return find_hit(accounts, account, RUN_LIMITS, true, &ask, &hit);
 }
 
+const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *accounts,
+                                                  uint32_t account, bool of_project,
+                                                  uint64_t now_ms, uint32_t *ret_party,
+                                                  uint64_t *ret_below_ms) {
+    ACRE_ASSERT(account < accounts->account_count);
+    const struct account *row = &accounts->accounts[account];
+    uint32_t at = of_project ? row->project : row->user;
+    const struct party *party = &accounts->parties[at];
+    if (party->quota == QUOTA_NONE || accounts->policy.quotas[party->quota].soft) {
+        return NULL;
+    }
+    const struct acre_quota *quota = &accounts->policy.quotas[party->quota];
+    double hours = use_of(accounts, &party->sums, now_ms) / MILLI_MS_PER_HOUR;
+    double over = quota->gpu_hours > 0 ? hours / (double)quota->gpu_hours : 0;
+    double wait_ms = over > 1 ? log2(over) * (double)accounts->policy.half_life_ms : 0;
+    *ret_party = at;
+    *ret_below_ms = over > 1 ? now_ms + (uint64_t)fmin(wait_ms, 1e15) : 0;
+    return quota;
+}
+
 char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size) {
     char asked[32], held[32], allowed[32];
     bool memory = hit->limit == ACRE_QUOTA_MEMORY;

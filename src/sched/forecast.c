@@ -93,29 +93,9 @@ struct acre_forecast *acre_forecast_create(void) {
     return forecast;
 }
 
-void acre_plan_finish(struct acre_plan *plan) {
-    acre_timeline_destroy(plan->timeline);
-    map_finish(&plan->entry_of_job);
-    free(plan->entries);
-    free(plan->joined);
-    *plan = (struct acre_plan){.is_stale = true};
-}
-
-const struct plan_entry *acre_plan_find(const struct acre_plan *plan, uint64_t job) {
-    uint32_t at = map_get(&plan->entry_of_job, job);
-    return at != MAP_NONE ? &plan->entries[at] : NULL;
-}
-
-void acre_plan_add(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
-    plan->entries =
-        acre_grow(plan->entries, plan->entry_count, &plan->entry_capacity, sizeof(*plan->entries));
-    plan->entries[plan->entry_count] = (struct plan_entry){start_ms, end_ms};
-    map_put(&plan->entry_of_job, job, plan->entry_count++);
-}
-
 void acre_forecast_destroy(struct acre_forecast *forecast) {
     if (forecast != NULL) {
-        acre_plan_finish(&forecast->plan);
+        plan_finish(&forecast->plan);
         map_finish(&forecast->note_of_job);
         free(forecast->notes);
         free(forecast);
@@ -123,12 +103,8 @@ void acre_forecast_destroy(struct acre_forecast *forecast) {
 }
 
 size_t acre_forecast_bytes(const struct acre_forecast *forecast) {
-    const struct acre_plan *plan = &forecast->plan;
     return sizeof(*forecast) + map_bytes(&forecast->note_of_job) +
-           forecast->note_capacity * sizeof(*forecast->notes) + map_bytes(&plan->entry_of_job) +
-           plan->entry_capacity * sizeof(*plan->entries) +
-           plan->joined_capacity * sizeof(*plan->joined) +
-           (plan->timeline != NULL ? acre_timeline_bytes(plan->timeline) : 0);
+           forecast->note_capacity * sizeof(*forecast->notes) + plan_bytes(&forecast->plan);
 }
 
 struct acre_plan *acre_forecast_plan(struct acre_forecast *forecast) {

@@ -73,6 +73,7 @@ struct acre_timeline {
     struct bound *aside; /* scratch of one search */
     uint32_t aside_capacity;
     uint64_t searches;
+    bool has_heaps;
 };
 
 /* What one member wants of one node. */
@@ -187,7 +188,7 @@ uint32_t acre_timeline_add_node(struct acre_timeline *timeline, uint32_t kind,
                                 sizeof(*timeline->nodes));
     add_pools(timeline, kind);
     struct pool *pool = &timeline->pools[kind];
-    ACRE_ASSERT(timeline->searches == 0); /* heaps are filled at the first search */
+    ACRE_ASSERT(!timeline->has_heaps); /* they have all nodes of a kind from their beginning */
     pool->nodes = acre_grow(pool->nodes, pool->count, &pool->capacity, sizeof(*pool->nodes));
     pool->nodes[pool->count++] = timeline->node_count;
     size_t stride = sizeof(struct segment) + slot_count * sizeof(uint16_t);
@@ -448,9 +449,10 @@ static struct bound pop(struct heap *heap) {
     return first;
 }
 
-static struct heap *heap_of(const struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
+static struct heap *heap_of(struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
                             uint32_t span) {
     struct heap *heap = &pool->heaps[shape][span];
+    timeline->has_heaps = true;
     if (heap->bounds == NULL) {
         heap->bounds = acre_calloc(pool->count, sizeof(*heap->bounds));
         for (heap->count = 0; heap->count < pool->count; heap->count++) {
@@ -459,6 +461,14 @@ static struct heap *heap_of(const struct acre_timeline *timeline, struct pool *p
         }
     }
     return heap;
+}
+
+uint64_t acre_timeline_earliest_on(struct acre_timeline *timeline, uint32_t node,
+                                   const struct acre_timeline_ask *ask) {
+    ACRE_ASSERT(node < timeline->node_count && timeline->nodes[node].kind < ask->kind_count);
+    struct want want = want_of(ask, timeline->nodes[node].kind);
+    uint64_t from_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
+    return earliest(timeline, &timeline->nodes[node], &want, from_ms, NEVER);
 }
 
 struct best {

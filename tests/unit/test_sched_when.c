@@ -26,7 +26,7 @@ static struct acre_when when(struct sched_kit *kit, uint64_t job) {
 /* The planned start in minutes from now, before experience has its say; -1: not planned. */
 static int64_t planned(struct sched_kit *kit, uint64_t job) {
     struct acre_when answer = when(kit, job);
-    const struct plan_entry *entry = acre_plan_find(acre_forecast_plan(kit->sched->forecast), job);
+    const struct plan_entry *entry = plan_find(acre_forecast_plan(kit->sched->forecast), job);
     if (entry == NULL) {
         CHECK(!answer.known);
         return -1;
@@ -210,6 +210,51 @@ static void reservations_are_kept_free(void) {
     sched_kit_finish(&kit);
 }
 
+/* POL-7: a hard quota makes a user wait for the user's own jobs. */
+static void a_hard_quota_is_waited_for(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0 0 0 0|0 0 0 0",
+                   "{\"policy\":\"fcfs\",\"preemption\":false,\"quotas\":["
+                   "{\"who\":\"user:ada\",\"gpus\":2},{\"who\":\"project:p-ada\",\"running\":3},"
+                   "{\"who\":\"user:eve\",\"gpu_hours\":1}]}");
+    submit(&kit, kit_whole(1), 30);
+    submit(&kit, kit_share(500), 10);
+    uint64_t pair = submit(&kit, kit_whole(2), 20);
+    CHECK_EQ(planned(&kit, pair), 30);
+    uint64_t half = submit(&kit, kit_share(500), 20);
+    CHECK_EQ(sched_kit_state(&kit, half), ACRE_JOB_RUNNING); /* 2 GPUs and 3 jobs */
+    uint64_t next = submit(&kit, kit_share(500), 60);
+    CHECK_EQ(planned(&kit, next), 50); /* it lasts into the pair's turn */
+    uint64_t brief = submit(&kit, kit_share(500), 5);
+    CHECK_EQ(planned(&kit, brief), 10);
+
+    struct acre_job_spec used = sched_kit_spec(&kit, "eve", kit_whole(4));
+    SCHED_KIT_SUBMIT(&kit, &used);
+    sched_kit_settle(&kit);
+    kit.now_ms += HOUR_MS;
+    sched_kit_end(&kit, used.id);
+    struct acre_job_spec over = sched_kit_spec(&kit, "eve", kit_whole(1));
+    SCHED_KIT_SUBMIT(&kit, &over);
+    sched_kit_settle(&kit);
+    CHECK_EQ(sched_kit_state(&kit, over.id), ACRE_JOB_QUEUED);
+    CHECK_NEAR((double)planned(&kit, over.id), 14 * 24 * 60, 60); /* 4 hours are 1 in two weeks */
+    sched_kit_finish(&kit);
+}
+
+/* Many jobs of one user under a quota cost no more than others. */
+static void a_quota_costs_little(void) {
+    struct sched_kit kit;
+    sched_kit_init_large(&kit, 8, 8,
+                         "{\"policy\":\"fcfs\",\"quotas\":[{\"who\":\"user:*\",\"running\":4}]}");
+    for (int i = 0; i < 4000; i++) {
+        struct acre_job_spec job = spec(&kit, kit_whole(1), 60);
+        SCHED_KIT_SUBMIT(&kit, &job);
+    }
+    sched_kit_settle(&kit);
+    CHECK_EQ(planned(&kit, 4000), 60 * 999);
+    sched_kit_finish(&kit);
+}
+
 /* A submission is put behind the others without making the plan anew. */
 static void a_submission_is_added_to_the_plan(void) {
     struct sched_kit kit;
@@ -246,7 +291,7 @@ static void the_far_end_of_the_queue_is_told_by_its_pace(void) {
     CHECK_EQ(planned(&kit, exact), 60 * (int64_t)((exact - 1) / 64));
     struct acre_when far = when(&kit, beyond), near = when(&kit, exact);
     REQUIRE(far.known);
-    CHECK(acre_plan_find(acre_forecast_plan(kit.sched->forecast), beyond) == NULL);
+    CHECK(plan_find(acre_forecast_plan(kit.sched->forecast), beyond) == NULL);
     CHECK(far.start_ms > near.start_ms);
     double hours = (double)(far.start_ms - kit.now_ms) / (double)HOUR_MS;
     CHECK_NEAR(hours, (JOBS - 64) / 64.0, 10);
@@ -349,6 +394,8 @@ static const struct acre_test tests[] = {
     {"who_may_not_start_yet_is_planned_after_that", who_may_not_start_yet_is_planned_after_that, 0},
     {"members_of_an_array_take_turns", members_of_an_array_take_turns, 0},
     {"reservations_are_kept_free", reservations_are_kept_free, 0},
+    {"a_hard_quota_is_waited_for", a_hard_quota_is_waited_for, 0},
+    {"a_quota_costs_little", a_quota_costs_little, 0},
     {"a_submission_is_added_to_the_plan", a_submission_is_added_to_the_plan, 0},
     {"the_far_end_of_the_queue_is_told_by_its_pace", the_far_end_of_the_queue_is_told_by_its_pace,
      0},
