@@ -543,9 +543,10 @@ static int compare_chances(const void *left, const void *right) {
 }
 
 /* One step of a gang: is there room for all members at *at_ms? If not, *at_ms moves on to the first
- * moment at which there could be. False: there never is. */
+ * moment at which there could be. False: there never is. `first_ms` is what earlier steps found out
+ * about each node: no room for a member before. */
 static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
-                      struct chance *chances, uint64_t *at_ms, bool *ret_fits) {
+                      struct chance *chances, uint64_t *first_ms, uint64_t *at_ms, bool *ret_fits) {
     uint32_t members = 0, chance_count = 0;
     for (uint32_t i = 0; i < timeline->node_count && members < ask->replicas; i++) {
         const struct node *node = &timeline->nodes[i];
@@ -556,7 +557,10 @@ static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline
         uint32_t slots = (uint32_t)__builtin_popcountll(want.slots);
         uint32_t most = want.gpus > 0 && want.milli == WHOLE ? slots / want.gpus : ask->replicas;
         uint32_t here = 0;
-        uint64_t next_ms = earliest(timeline, node, &want, *at_ms, NEVER);
+        if (first_ms[i] <= *at_ms) {
+            first_ms[i] = earliest(timeline, node, &want, *at_ms, NEVER);
+        }
+        uint64_t next_ms = first_ms[i];
         if (next_ms == *at_ms) {
             here = fill(timeline, i, &want, *at_ms, ask->replicas - members, false, NULL);
             next_ms = end_of(node, find_segment(node, *at_ms));
@@ -593,16 +597,18 @@ static uint64_t horizon(const struct acre_timeline *timeline) {
 static bool place_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
                        struct acre_timeline_place *places, uint64_t *ret_start_ms) {
     struct chance *chances = acre_calloc(timeline->node_count, sizeof(*chances));
+    uint64_t *first_ms = acre_calloc(timeline->node_count, sizeof(*first_ms));
     uint64_t at_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
     bool fits = false, possible = timeline->node_count > 0;
     for (uint32_t step = 0; possible && !fits && step < GANG_STEPS; step++) {
-        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+        possible = step_gang(timeline, ask, chances, first_ms, &at_ms, &fits);
     }
     if (possible && !fits) { /* late, but certain: when all that is known has ended */
         at_ms = ACRE_MAX(at_ms, horizon(timeline));
-        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+        possible = step_gang(timeline, ask, chances, first_ms, &at_ms, &fits);
     }
     free(chances);
+    free(first_ms);
     if (!fits) {
         return false;
     }

@@ -1,10 +1,10 @@
 /* when.c - when a job starts: what the plan says, and what experience says about such plans.
  *
  * The plan (plan.c) is made when somebody asks and something has changed since. Making it costs
- * about 10 us a job, so a large one is kept for 1 ms a job in it, which bounds the cost to a
- * hundredth of the time; jobs submitted meanwhile are put behind the others, which costs what one
- * job costs. Who is further back than the plan reaches is told by how fast the queue moves before
- * him, with an interval twice as wide.
+ * 5 us a job, 25 where one in ten is a gang, so a large one is kept for 1 ms a job in it: that
+ * bounds the cost to a few hundredths of the time. Jobs submitted meanwhile are put behind the
+ * others, which costs what one job costs. Who is further back than the plan reaches is told by how
+ * fast the queue moves before him, with an interval twice as wide.
  *
  * The interval is what the forecast's memory of errors makes of the planned wait. */
 #include "sched/why.h"
