@@ -54,11 +54,11 @@ void promise_make(struct acre_sched *sched, uint32_t index, struct acre_outlook 
 void promise_drop(struct acre_sched *sched, uint64_t job) {
     struct promise *promise = promise_of(sched, job);
     ACRE_ASSERT(promise != NULL);
+    uint32_t count;
+    const struct acre_part *parts = acre_outlook_parts(promise->outlook, &count);
+    note_freed(sched, parts, count);
     acre_outlook_destroy(promise->outlook);
     *promise = sched->promises[--sched->promise_count];
-    sched->all_changed = true;
-    sched->is_dirty = true;
-    sched->shadow.is_stale = true;
 }
 
 void promises_veil(struct acre_sched *sched) {

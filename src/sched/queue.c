@@ -65,16 +65,18 @@ static void set_bit(struct acre_sched *sched, const struct line *line, bool open
     *word = open ? *word | bit : *word & ~bit;
 }
 
-/* Into and out of the class's tree of lines. */
+/* Into and out of the trees of lines of its class and account. */
 static void show_line(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     tree_insert(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    tree_insert(&own_by_first, sched, &sched->owners[line->account].lines, at);
     set_bit(sched, line, true);
 }
 
 static void hide_line(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     tree_remove(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    tree_remove(&own_by_first, sched, &sched->owners[line->account].lines, at);
     set_bit(sched, line, false);
 }
 
@@ -210,25 +212,11 @@ void class_open(struct acre_sched *sched, uint32_t at) {
     }
 }
 
-static void rank_owner(struct acre_sched *sched, uint32_t account) {
-    struct owner *owner = owner_at(sched, account);
-    if (!owner->is_ranked) {
-        sched->ranking = acre_grow(sched->ranking, sched->ranking_count, &sched->ranking_capacity,
-                                   sizeof(*sched->ranking));
-        sched->ranking[sched->ranking_count++] = account;
-        owner->is_ranked = true;
-        owner->per_milli = 0; /* its level is computed at the next ranking */
-        sched->has_new_ranked = true;
-    }
-}
-
-void order_enter(struct acre_sched *sched, uint32_t index) {
+void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     job->key = order_key(sched, job);
     tree_insert(&order_by_key, sched, order_of(sched, job), index);
-    if (sched->policy.kind == ACRE_POLICY_FAIR_SHARE) {
-        rank_owner(sched, job->account);
-    }
+    rank_enter(sched, job->account, now_ms);
 }
 
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
@@ -253,9 +241,13 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     if (job->array != NONE) {
         sched->arrays[job->array].open++;
     }
-    order_enter(sched, index);
+    order_enter(sched, index, now_ms);
     line_enter(sched, index);
-    class_open(sched, sched->jobs[index].class);
+    const struct class *class = &sched->classes[sched->jobs[index].class];
+    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s) {
+        class_open(sched, sched->jobs[index].class);
+    }
+    sched->is_dirty = true; /* it may be the head */
 }
 
 void array_leave(struct acre_sched *sched, uint32_t at) {

@@ -89,7 +89,8 @@ struct owner *owner_at(struct acre_sched *sched, uint32_t account) {
             memset(sched->open_lines + had * words, 0,
                    (sched->owner_capacity - had) * words * sizeof(uint64_t));
         }
-        sched->owners[sched->owner_count++] = (struct owner){.lines = NONE, .order = {TREE_NONE}};
+        sched->owners[sched->owner_count++] =
+            (struct owner){.lines = {TREE_NONE}, .order = {TREE_NONE}};
     }
     return &sched->owners[account];
 }
@@ -98,8 +99,12 @@ static uint64_t pair_key(uint32_t account, uint32_t class) {
     return ((uint64_t)account + 1) << 32 | class;
 }
 
+uint32_t line_find(const struct acre_sched *sched, uint32_t account, uint32_t class) {
+    return map_get(&sched->line_of_pair, pair_key(account, class));
+}
+
 uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
-    uint32_t at = map_get(&sched->line_of_pair, pair_key(account, class));
+    uint32_t at = line_find(sched, account, class);
     if (at != MAP_NONE) {
         return at;
     }
@@ -111,22 +116,17 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
                                  sizeof(*sched->lines));
         at = sched->line_limit++;
     }
-    struct owner *owner = owner_at(sched, account);
+    owner_at(sched, account);
     sched->lines[at] = (struct line){
         .account = account,
         .class = class,
         .jobs = {TREE_NONE},
         .first = NONE,
-        .next = owner->lines,
-        .previous = NONE,
+        .next = NONE,
         .holder = NONE,
         .next_parked = NONE,
         .previous_parked = NONE,
     };
-    if (owner->lines != NONE) {
-        sched->lines[owner->lines].previous = at;
-    }
-    owner->lines = at;
     map_put(&sched->line_of_pair, pair_key(account, class), at);
     return at;
 }
@@ -135,14 +135,6 @@ void line_remove(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     ACRE_ASSERT(line->jobs.root == TREE_NONE && line->holder == NONE);
     map_remove(&sched->line_of_pair, pair_key(line->account, line->class));
-    if (line->previous != NONE) {
-        sched->lines[line->previous].next = line->next;
-    } else {
-        sched->owners[line->account].lines = line->next;
-    }
-    if (line->next != NONE) {
-        sched->lines[line->next].previous = line->previous;
-    }
     line->account = NONE;
     line->next = sched->line_free;
     sched->line_free = at;

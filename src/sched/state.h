@@ -73,8 +73,7 @@ struct acre_sched {
 
     uint32_t *ranking; /* fair share: accounts with jobs in order, next first */
     uint32_t ranking_count, ranking_capacity;
-    uint64_t ranked_ms;  /* when levels were last computed */
-    bool has_new_ranked; /* somebody was added since */
+    uint64_t ranked_ms; /* when levels were last computed */
 
     struct holder *holders; /* who parked lines; the first two are not users or projects */
     uint32_t holder_count, holder_capacity;
