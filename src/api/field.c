@@ -52,11 +52,11 @@ static const char *accepted_of(const struct acre_field *field, char text[ACCEPTE
             }
             break;
         case ACRE_KIND_INTEGER:
-            acre_buf_printf(&buf, "a whole number from %.15g to %.15g", field->min,
+            acre_buf_printf(&buf, "a whole number from %.16g to %.16g", field->min,
                             number_max(field));
             break;
         case ACRE_KIND_NUMBER:
-            acre_buf_printf(&buf, "a number from %.15g to %.15g", field->min, number_max(field));
+            acre_buf_printf(&buf, "a number from %.16g to %.16g", field->min, number_max(field));
             break;
         case ACRE_KIND_BOOL:
             acre_buf_puts(&buf, "true or false");

@@ -71,7 +71,9 @@ static struct slot *find(struct acre_limit *limit, uint64_t hash, const char sta
 static uint64_t look(struct acre_limit *limit, struct acre_str key, uint64_t now_ms, bool take) {
     char start[KEY_BYTES] = {0};
     uint64_t hash = acre_hash_bytes(key.data, key.length) | 1;
-    memcpy(start, key.data, ACRE_MIN(key.length, sizeof(start)));
+    if (key.length > 0) {
+        memcpy(start, key.data, ACRE_MIN(key.length, sizeof(start)));
+    }
     struct slot *slot = find(limit, hash, start);
     bool is_ours = slot->hash == hash && memcmp(slot->key, start, KEY_BYTES) == 0;
     ACRE_ASSERT(now_ms < UINT64_MAX / NS_A_MS / 2);

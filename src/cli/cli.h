@@ -37,6 +37,7 @@ extern const struct acre_command acre_command_token_create;
 extern const struct acre_command acre_command_token_revoke;
 extern const struct acre_command acre_command_audit;
 extern const struct acre_command acre_command_doctor;
+extern const struct acre_command acre_command_shim;
 extern const struct acre_command acre_command_simulate_packing;
 extern const struct acre_command acre_command_completion;
 extern const struct acre_command acre_command_man;

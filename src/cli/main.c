@@ -47,7 +47,7 @@ static const struct acre_command *const commands[] = {
 
     &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
     &acre_command_completion, &acre_command_man, &command_version, &command_help,
-    &acre_command_complete,
+    &acre_command_shim, &acre_command_complete,
 };
 
 /* What --help says before these. */

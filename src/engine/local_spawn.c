@@ -228,7 +228,10 @@ int acre_local_open_spawner(struct acre_local *self, struct acre_error *err) {
         error == 0 ? acre_loop_watch(self->loop, self->spawner, on_spawner, self, err) : NULL;
     if (self->spawner_watch == NULL) {
         acre_local_close_spawner(self);
-        return error != 0 ? acre_fail_errno(err, error, "spawner") : ACRE_EIO;
+        return error != 0
+                   ? acre_fail(err, ACRE_EUNAVAILABLE, "%s ended before it could start supervisors",
+                               self->program != NULL ? self->program : "acre shim")
+                   : ACRE_EIO;
     }
     flush(self);
     return 0;
@@ -270,7 +273,8 @@ static void replace_spawner(struct acre_local *self) {
         open_or_fail(self);
     }
     for (struct acre_local_run *run; self->spawner < 0 && (run = pop(&self->queued)) != NULL;) {
-        acre_local_not_started(self, run, "the process that starts supervisors keeps failing");
+        acre_local_not_started(self, run,
+                               "the program that should start supervisors keeps failing");
     }
     for (size_t i = 0; i < self->bucket_count; i++) {
         for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
