@@ -5,6 +5,7 @@
 #include "cli/show.h"
 
 #include "cli/when.h"
+#include "core/str.h"
 #include "core/units.h"
 
 #include <inttypes.h>
@@ -385,8 +386,10 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     char text[ACRE_SHOW_TEXT_MAX];
     uint64_t priority = 0;
     acre_answer_u64(job, "priority", &priority);
-    snprintf(text, sizeof(text), "job %s  %s  ", acre_answer_count(job, "id", (char[32]){0}, 32),
-             acre_answer_text(job, "name", ""));
+    const char *name = acre_answer_text(job, "name", "");
+    char id[32], shown[96];
+    snprintf(text, sizeof(text), "job %s  %s%s", acre_answer_count(job, "id", id, sizeof(id)),
+             acre_str_show(acre_str_from(name), shown, sizeof(shown)), name[0] != '\0' ? "  " : "");
     acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
     acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
     acre_buf_puts(view->out, "\n");
@@ -438,7 +441,9 @@ void acre_show_why(const struct acre_show *view, const json_t *answer) {
         acre_buf_printf(&line, text[0] != '\0' ? " It starts %s." : " When it starts is unknown.%s",
                         text);
     }
-    acre_term_wrap(&view->term, view->out, 0, line.data);
+    char shown[8 * ACRE_SHOW_TEXT_MAX];
+    acre_term_wrap(&view->term, view->out, 0,
+                   acre_str_show((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);
 }
 
