@@ -169,14 +169,16 @@ static void run(const void *context, struct acre_json *json) {
 
 #define AT(field) offsetof(struct options, field)
 static const struct acre_opt rows[] = {
-    {"nodes", 0, ACRE_OPT_STRING, AT(nodes), "FILE", "nodes, CSV", 0, 0, NULL, true},
-    {"tasks", 0, ACRE_OPT_STRING, AT(tasks), "FILE", "tasks, CSV", 0, 0, NULL, true},
+    {"nodes", 0, ACRE_OPT_STRING, AT(nodes), "FILE", "nodes, CSV", 0, 0, NULL, true, NULL},
+    {"tasks", 0, ACRE_OPT_STRING, AT(tasks), "FILE", "tasks, CSV", 0, 0, NULL, true, NULL},
     {"strategy", 's', ACRE_OPT_STRING, AT(strategy), "NAME", "one of the ledger's", 0, 0, NULL,
-     false},
-    {"load", 0, ACRE_OPT_COUNT, AT(load_pct), "PCT", "offered load", 1, 1000, NULL, false},
-    {"arrivals", 0, ACRE_OPT_COUNT, AT(arrivals), "N", "tasks in all", 100, 100000000, NULL, false},
-    {"seed", 0, ACRE_OPT_COUNT, AT(seed), "N", "of arrivals and stays", 0, UINT64_MAX, NULL, false},
-    {"json", 0, ACRE_OPT_FLAG, AT(json), NULL, "one line of JSON", 0, 0, NULL, false},
+     false, NULL},
+    {"load", 0, ACRE_OPT_COUNT, AT(load_pct), "PCT", "offered load", 1, 1000, NULL, false, NULL},
+    {"arrivals", 0, ACRE_OPT_COUNT, AT(arrivals), "N", "tasks in all", 100, 100000000, NULL, false,
+     NULL},
+    {"seed", 0, ACRE_OPT_COUNT, AT(seed), "N", "of arrivals and stays", 0, UINT64_MAX, NULL, false,
+     NULL},
+    {"json", 0, ACRE_OPT_FLAG, AT(json), NULL, "one line of JSON", 0, 0, NULL, false, NULL},
 };
 
 static const struct options defaults = {
