@@ -81,17 +81,8 @@ struct acre_request job_request(const struct acre_sched *sched, const struct job
     return request;
 }
 
-bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part *parts,
-               uint32_t count, uint64_t now_ms) {
-    struct acre_request request = job_request(sched, &sched->jobs[index], now_ms);
-    uint64_t allocation;
-    int r =
-        parts != NULL
-            ? acre_ledger_place(sched->ledger, &request, parts, count, 0, now_ms, &allocation, NULL)
-            : acre_ledger_allocate(sched->ledger, &request, now_ms, &allocation, NULL);
-    if (r < 0) {
-        return false;
-    }
+/* The job leaves the queue for this allocation. */
+static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation, uint64_t now_ms) {
     queue_leave(sched, index);
     if (sched->jobs[index].run == NONE) {
         uint32_t run = run_add(sched);
@@ -108,6 +99,17 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
     ACRE_ASSERT(moved);
     tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
     act(sched, ACRE_ACTION_START, job);
+}
+
+bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part *parts,
+               uint32_t count, uint64_t now_ms) {
+    struct acre_request request = job_request(sched, &sched->jobs[index], now_ms);
+    uint64_t allocation;
+    if (acre_ledger_place(sched->ledger, &request, parts, count, 0, now_ms, &allocation, NULL) <
+        0) {
+        return false;
+    }
+    begin(sched, index, allocation, now_ms);
     return true;
 }
 
@@ -402,22 +404,31 @@ static bool is_within_quota(struct pass *pass, uint32_t at) {
     return false;
 }
 
-/* Is there room for this job now, as far as the mode lets it see? */
-static bool has_room(struct pass *pass, uint32_t index) {
+/* Find room for this job, as far as the mode lets it see. A class that is open because of what was
+ * freed has no room elsewhere: those nodes are all there is to look at. */
+static bool find_room(struct pass *pass, uint32_t index, uint32_t *ret_count) {
     struct acre_sched *sched = pass->sched;
     const struct job *job = &sched->jobs[index];
     const struct class *class = &sched->classes[job->class];
-    if (class->is_local && !fits_where_freed(sched, class)) {
-        return false;
-    }
     struct acre_request request = job_request(sched, job, pass->now_ms);
     uint32_t count = acre_request_parts(&request);
     struct acre_part *parts = parts_room(sched, count);
-    return acre_ledger_plan(sched->ledger, &request, pass->now_ms, parts, count, &count, NULL) == 0;
+    if (class->is_local && !fits_where_freed(sched, class)) {
+        return false;
+    }
+    if (class->is_local && request.replicas == 1 &&
+        acre_ledger_plan_on(sched->ledger, &request, sched->freed, sched->freed_count, parts, count,
+                            ret_count, NULL) == 0) {
+        return true;
+    }
+    return acre_ledger_plan(sched->ledger, &request, pass->now_ms, parts, count, ret_count, NULL) ==
+           0;
 }
 
 static bool place(struct pass *pass, uint32_t index) {
-    if (!has_room(pass, index) || !job_place(pass->sched, index, NULL, 0, pass->now_ms)) {
+    uint32_t count;
+    if (!find_room(pass, index, &count) ||
+        !job_place(pass->sched, index, pass->sched->parts, count, pass->now_ms)) {
         return false;
     }
     pass->placed++;
@@ -513,6 +524,7 @@ static void wake(struct acre_sched *sched, uint64_t now_ms) {
     }
     sched->wake_ms = UINT64_MAX;
     sched->is_dirty = true;
+    sched->has_open = true;
     sched->shadow.is_stale = true;
     lines_unpark(sched, HOLDER_TIME);
 }
@@ -529,6 +541,21 @@ static uint32_t place_nodes(const struct acre_sched *sched, struct acre_part *no
         }
     }
     return count;
+}
+
+/* The head's place is another one now: the old one is nobody's. When there was none yet, those
+ * behind were not even tried. */
+static void another_chance(struct acre_sched *sched, const struct acre_part *old, uint32_t count) {
+    bool is_stale = sched->shadow.is_stale;
+    if (count > 0) {
+        note_freed(sched, old, count);
+    }
+    for (uint32_t i = 0; i < sched->class_limit && count == 0; i++) {
+        if (sched->classes[i].jobs > 0 && sched->classes[i].state == CLASS_BEHIND) {
+            class_open(sched, i);
+        }
+    }
+    sched->shadow.is_stale = is_stale;
 }
 
 /* The head begins later than some were told who would have been in time. */
@@ -583,14 +610,14 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
         sched->classes[i].is_local = false; /* the nodes are forgotten */
     }
     sched->is_dirty = false;
+    sched->has_open = pass.open_count > 0;
     sched->all_changed = false;
     sched->freed_count = 0;
     if (pass.head == NONE) {
         shadow_drop(sched);
     }
-    if (sched->has_behind && sched->shadow.mark != mark && place_count > 0) {
-        note_freed(sched, place, place_count); /* nobody's now: those behind have another chance */
-        sched->shadow.is_stale = false;
+    if (sched->has_behind && sched->shadow.mark != mark) {
+        another_chance(sched, place, place_count);
     }
     open_shorter(sched, now_ms);
     set_wake(sched, pass.head, now_ms);
@@ -630,6 +657,10 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     }
     uint32_t placed = promises_keep(sched, now_ms);
     wake(sched, now_ms);
+    bool is_closed = !sched->has_open && !sched->all_changed && sched->freed_count == 0;
+    if (is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
+        sched->is_dirty = false; /* nothing that waits could start */
+    }
     if (sched->is_dirty || sched->has_more) {
         placed += pass_over_queue(sched, now_ms, tries_max);
     }

@@ -209,6 +209,7 @@ void class_open(struct acre_sched *sched, uint32_t at) {
     if (class->state == CLASS_BEHIND || class->state == CLASS_OPEN) {
         class->state = CLASS_OPEN;
         class->is_local = false;
+        sched->has_open = true;
     }
 }
 
@@ -248,6 +249,7 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
         class_open(sched, sched->jobs[index].class);
     }
     sched->is_dirty = true; /* it may be the head */
+    sched->newest_priority = ACRE_MAX(sched->newest_priority, sched->jobs[index].priority);
 }
 
 void array_leave(struct acre_sched *sched, uint32_t at) {

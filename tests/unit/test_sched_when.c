@@ -210,6 +210,40 @@ static void reservations_are_kept_free(void) {
     sched_kit_finish(&kit);
 }
 
+/* Silos and others hold devices too: until they expire, or for ever. */
+static void what_is_not_a_job_is_planned_around(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0 0", FCFS);
+    struct acre_request lease = kit_whole(1);
+    lease.expires_ms = kit.now_ms + 40 * MIN_MS;
+    uint64_t id;
+    REQUIRE_EQ(acre_ledger_allocate(kit.ledger, &lease, kit.now_ms, &id, NULL), 0);
+    acre_sched_ledger_changed(kit.sched);
+    uint64_t pair = submit(&kit, kit_whole(2), 10);
+    CHECK_EQ(planned(&kit, pair), 40);
+    sched_kit_finish(&kit);
+
+    sched_kit_init(&kit, "1000 0", FCFS);
+    pair = submit(&kit, kit_whole(2), 10);
+    CHECK_EQ(planned(&kit, pair), -1);
+    uint64_t memory = submit(&kit, kit_both(100, KIT_MEMORY_MIB / 2 + 1), 10); /* a tenth, half */
+    CHECK_EQ(sched_kit_state(&kit, memory), ACRE_JOB_RUNNING);
+    uint64_t next = submit(&kit, kit_share(600), 10);
+    CHECK_EQ(planned(&kit, next), 10);
+    sched_kit_finish(&kit);
+}
+
+static void who_was_told_to_end_makes_room_soon(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0", FCFS);
+    uint64_t first = submit(&kit, kit_whole(1), 60);
+    uint64_t next = submit(&kit, kit_whole(1), 10);
+    CHECK_EQ(planned(&kit, next), 60);
+    REQUIRE_EQ(acre_sched_cancel(kit.sched, first, kit.now_ms, NULL), 0);
+    CHECK_EQ(planned(&kit, next), 0);
+    sched_kit_finish(&kit);
+}
+
 /* POL-7: a hard quota makes a user wait for the user's own jobs. */
 static void a_hard_quota_is_waited_for(void) {
     struct sched_kit kit;
@@ -394,6 +428,8 @@ static const struct acre_test tests[] = {
     {"who_may_not_start_yet_is_planned_after_that", who_may_not_start_yet_is_planned_after_that, 0},
     {"members_of_an_array_take_turns", members_of_an_array_take_turns, 0},
     {"reservations_are_kept_free", reservations_are_kept_free, 0},
+    {"what_is_not_a_job_is_planned_around", what_is_not_a_job_is_planned_around, 0},
+    {"who_was_told_to_end_makes_room_soon", who_was_told_to_end_makes_room_soon, 0},
     {"a_hard_quota_is_waited_for", a_hard_quota_is_waited_for, 0},
     {"a_quota_costs_little", a_quota_costs_little, 0},
     {"a_submission_is_added_to_the_plan", a_submission_is_added_to_the_plan, 0},

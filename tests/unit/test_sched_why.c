@@ -123,6 +123,29 @@ static void cpu_beside_a_free_gpu_is_named(void) {
     sched_kit_finish(&kit);
 }
 
+static void requests_are_described(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "1000 1000|1000 1000", "{}");
+    struct acre_request request = kit_memory(20480);
+    uint64_t job = submit(&kit, "ada", request, 0);
+    CHECK_HAS(why(&kit, job).text, "it asks for 20 GiB of the memory of 1 GPU; all 4 GPUs");
+    request = kit_gang(2, 2, 500);
+    job = submit(&kit, "ada", request, 0);
+    CHECK_HAS(why(&kit, job).text, "it asks for 2 times 0.5 of each of 2 GPUs on one node; ");
+    sched_kit_finish(&kit);
+
+    struct acre_device_spec devices[] = {{.model = "X9", .memory_mib = KIT_MEMORY_MIB}};
+    sched_kit_init_large(&kit, 1, 1, "{}");
+    kit_add_devices(kit.ledger, "h", devices, 1);
+    acre_sched_ledger_changed(kit.sched);
+    request = kit_whole(1);
+    request.models[0] = kit_name(kit.ledger, "X9");
+    submit(&kit, "ada", request, 0);
+    job = submit(&kit, "ada", request, 0);
+    CHECK_HAS(why(&kit, job).text, "it asks for 1 GPU of model X9; all 1 GPUs that could serve");
+    sched_kit_finish(&kit);
+}
+
 static void held_begin_and_dependency_come_first(void) {
     struct sched_kit kit;
     sched_kit_init(&kit, "1000", "{}"); /* busy too: not the dominant reason */
@@ -375,6 +398,7 @@ static const struct acre_test tests[] = {
     {"fragmented_is_told_per_device", fragmented_is_told_per_device, 0},
     {"fragmented_is_told_for_gangs", fragmented_is_told_for_gangs, 0},
     {"cpu_beside_a_free_gpu_is_named", cpu_beside_a_free_gpu_is_named, 0},
+    {"requests_are_described", requests_are_described, 0},
     {"held_begin_and_dependency_come_first", held_begin_and_dependency_come_first, 0},
     {"a_failed_try_says_when_the_next_one_is", a_failed_try_says_when_the_next_one_is, 0},
     {"quotas_are_told_with_their_numbers", quotas_are_told_with_their_numbers, 0},
