@@ -7,7 +7,8 @@
  * our store with its writer thread and a loop, so many submissions under way at any time, each a
  * batch of its own: what an HTTP server does; times are from commit to `done`. "life": with 128
  * under way, a submission and three changes of state each. A submission is a job and an audit
- * record. "ratio_single_commit" is 128 clients over single. */
+ * record. "ratio_single_commit" is 128 clients over single: the median of five rounds in which both
+ * take turns, because a disk that others use is not the same a minute later. */
 #include "bench.h"
 #include "single.h"
 
@@ -24,7 +25,7 @@ struct options {
     bool json;
 };
 
-enum { CLIENTS_MAX = 128, CHANGES = 3 };
+enum { CLIENTS_MAX = 128, CHANGES = 3, ROUNDS = 5 };
 
 #define US_NS 1000.0
 
@@ -188,13 +189,14 @@ static void never(void *context) {
     (void)context;
 }
 
-static double bench_clients(struct acre_json *json, struct run *run, unsigned count) {
+/* Submissions a second; the times are in run->times. */
+static double run_clients(struct run *run, unsigned count, uint64_t submissions) {
     struct client clients[CLIENTS_MAX];
     ACRE_ASSERT(count <= CLIENTS_MAX);
     open_store(run, true);
     run->times->count = 0;
     run->next_id = 1;
-    run->last_id = run->options->rows;
+    run->last_id = submissions;
     acre_loop_timer(run->loop, 3600000, 0, never, NULL); /* a loop does not live on posts alone */
     double begin_ns = bench_now_ns();
     for (unsigned i = 0; i < count; i++) {
@@ -202,14 +204,45 @@ static double bench_clients(struct acre_json *json, struct run *run, unsigned co
         client_step(&clients[i]);
     }
     acre_loop_run(run->loop);
-    double per_s = (double)run->options->rows / (bench_now_ns() - begin_ns) * 1e9;
+    double per_s = (double)submissions / (bench_now_ns() - begin_ns) * 1e9;
     close_store(run);
+    return per_s;
+}
+
+static void bench_clients(struct acre_json *json, struct run *run, unsigned count) {
+    double per_s = run_clients(run, count, run->options->rows);
     acre_json_object(json);
     acre_json_put_u64(json, "clients", count);
     acre_json_put_double(json, run->whole_life ? "jobs_per_s" : "submits_per_s", per_s, 0);
     bench_put_times(json, "submit_us", run->times, US_NS);
     acre_json_object_end(json);
+}
+
+/* --- against single commits ----------------------------------------------------------------- */
+
+static double run_single(struct run *run, uint64_t submissions) {
+    run->times->count = 0;
+    run->place = bench_place_make(run->options->directory);
+    double per_s = bench_single_commits(&run->place, submissions, run->options->spec, run->times);
+    bench_place_remove(&run->place);
     return per_s;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_ratio(struct run *run) {
+    double ratios[ROUNDS];
+    uint64_t submissions = ACRE_MAX(run->options->rows / ROUNDS, (uint64_t)1);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        double single = run_single(run, submissions);
+        ratios[i] = run_clients(run, CLIENTS_MAX, submissions) / single;
+    }
+    qsort(ratios, ROUNDS, sizeof(ratios[0]), compare_doubles);
+    return ratios[ROUNDS / 2];
 }
 
 static void run_all(const void *context, struct acre_json *json) {
@@ -220,10 +253,7 @@ static void run_all(const void *context, struct acre_json *json) {
     memset(run.spec, 's', options->spec);
     acre_json_put_u64(json, "rows", options->rows);
     acre_json_put_u64(json, "spec_bytes", options->spec);
-    run.place = bench_place_make(options->directory);
-    double single = bench_single_commits(&run.place, options->rows, options->spec, &times);
-    bench_place_remove(&run.place);
-    acre_json_put_double(json, "single_commits_per_s", single, 0);
+    acre_json_put_double(json, "single_commits_per_s", run_single(&run, options->rows), 0);
     bench_put_times(json, "single_us", &times, US_NS);
     static const unsigned sizes[] = {1, 32, CLIENTS_MAX};
     acre_json_key(json, "groups");
@@ -234,12 +264,11 @@ static void run_all(const void *context, struct acre_json *json) {
     acre_json_array_end(json);
     acre_json_key(json, "clients");
     acre_json_array(json);
-    double most = 0;
     for (size_t i = 0; i < ACRE_COUNT(sizes); i++) {
-        most = bench_clients(json, &run, sizes[i]);
+        bench_clients(json, &run, sizes[i]);
     }
     acre_json_array_end(json);
-    acre_json_put_double(json, "ratio_single_commit", most / single, 2);
+    acre_json_put_double(json, "ratio_single_commit", median_ratio(&run), 2);
     run.whole_life = true;
     acre_json_key(json, "life");
     bench_clients(json, &run, CLIENTS_MAX);
