@@ -4,7 +4,8 @@
  *
  * At --nodes x 8 devices and --jobs in the queue, and at 10 and 100 times less: thousands of users
  * submit jobs of several hundred different requests (tenths of a device, 1 to 8 of one node, gangs
- * over nodes; CPU and RAM in several sizes for each), users and requests both far from evenly. Then
+ * over nodes; four zones and two models, half of the jobs ask for one; CPU and RAM in two
+ * proportions), users and requests both far from evenly. Then
  *
  *   bytes_per_job     memory of the scheduler when all wait, over their number;
  *   placements_per_s  the pass that fills the empty cluster, by the number it placed;
@@ -29,6 +30,8 @@ enum {
     MEMORY_MIB = 81559,
     PROJECT_USERS = 20,
     PASSES = 5,
+    ZONES = 4,
+    MODELS = 2,
     CHECKPOINT_MS = 5000, /* a run told to yield takes so long */
 };
 #define START_MS UINT64_C(1700000000000)
@@ -36,6 +39,7 @@ enum {
 struct options {
     uint64_t nodes, jobs, users, events, seed;
     const char *policy;
+    bool varied_cpu;
     bool json;
 };
 
@@ -53,6 +57,7 @@ struct bench {
     struct acre_sched *sched;
     uint64_t now_ms, next_id, preemptions;
     uint32_t *user_names, *project_names;
+    uint32_t zones[ZONES], models[MODELS];
     struct end *ends; /* heap */
     uint32_t end_count, end_capacity;
     struct acre_sched_action *starts;
@@ -92,6 +97,8 @@ static void on_action(void *context, const struct acre_sched_action *action) {
 }
 
 static void add_nodes(struct bench *bench) {
+    static const char *const zones[ZONES] = {"zone=a", "zone=b", "zone=c", "zone=d"};
+    static const char *const models[MODELS] = {"H100", "A100"};
     for (uint64_t n = 0; n < bench->nodes; n++) {
         char name[32];
         char ids[DEVICES_PER_NODE][48];
@@ -100,16 +107,29 @@ static void add_nodes(struct bench *bench) {
         for (unsigned d = 0; d < DEVICES_PER_NODE; d++) {
             snprintf(ids[d], sizeof(ids[d]), "GPU-%08x-%02x", (unsigned)n, d);
             specs[d] = (struct acre_device_spec){
-                .id = ids[d], .model = "H100", .vendor = "nvidia", .memory_mib = MEMORY_MIB};
+                .id = ids[d],
+                .model = models[n / ZONES % MODELS],
+                .vendor = "nvidia",
+                .memory_mib = MEMORY_MIB,
+            };
         }
         struct acre_node_spec spec = {.name = name,
                                       .cpu_milli = 192000,
                                       .ram_mib = 2 << 20,
+                                      .labels = &zones[n % ZONES],
+                                      .label_count = 1,
                                       .devices = specs,
                                       .device_count = DEVICES_PER_NODE};
         uint32_t node;
         int r = acre_ledger_add_node(bench->ledger, &spec, &node, NULL);
         ACRE_ASSERT(r == 0);
+    }
+    struct acre_names *names = acre_ledger_names(bench->ledger);
+    for (size_t i = 0; i < ZONES; i++) {
+        bench->zones[i] = acre_names_intern(names, acre_str_from(zones[i]));
+    }
+    for (size_t i = 0; i < MODELS; i++) {
+        bench->models[i] = acre_names_intern(names, acre_str_from(models[i]));
     }
 }
 
@@ -132,20 +152,38 @@ static uint64_t skewed(struct acre_rand *rand, uint64_t bound) {
     return (uint64_t)(x * x * x * x * (double)bound);
 }
 
-static struct acre_request random_request(struct acre_rand *rand) {
+/* 20 shapes; half of the jobs ask for a zone or a model; CPU and RAM in one of two proportions to
+ * the GPU, or drawn at random. */
+static struct acre_request random_request(struct bench *bench) {
     static const struct {
         uint32_t replicas, gpus, milli;
     } shapes[] = {
-        {1, 1, 1000}, {1, 1, 500},  {1, 1, 200},  {1, 2, 1000}, {1, 1, 300}, {1, 4, 1000},
-        {1, 1, 100},  {1, 8, 1000}, {1, 1, 400},  {1, 1, 600},  {1, 1, 700}, {1, 1, 800},
-        {1, 1, 900},  {2, 8, 1000}, {4, 8, 1000}, {8, 8, 1000},
+        {1, 1, 1000}, {1, 1, 500},  {1, 1, 200},  {1, 2, 1000}, {1, 1, 300},
+        {1, 1, 100},  {1, 4, 1000}, {1, 1, 400},  {1, 1, 250},  {1, 1, 600},
+        {1, 8, 1000}, {1, 1, 700},  {1, 1, 800},  {1, 1, 900},  {1, 1, 750},
+        {1, 3, 1000}, {2, 8, 1000}, {1, 6, 1000}, {4, 8, 1000}, {8, 1, 1000},
     };
+    struct acre_rand *rand = &bench->rand;
     uint64_t at = skewed(rand, ACRE_COUNT(shapes));
     struct acre_request request = {
-        .replicas = shapes[at].replicas, .gpus = shapes[at].gpus, .milli = shapes[at].milli};
+        .replicas = shapes[at].replicas,
+        .gpus = shapes[at].gpus,
+        .milli = shapes[at].milli,
+    };
+    uint64_t where = acre_rand_below(rand, 2 * (ZONES + MODELS));
+    if (where < ZONES) {
+        request.labels[0] = bench->zones[where];
+    } else if (where < ZONES + MODELS) {
+        request.models[0] = bench->models[where - ZONES];
+    }
     uint64_t milli = (uint64_t)request.milli * request.gpus;
-    request.cpu_milli = milli * (4 + 4 * skewed(rand, 5));
-    request.ram_mib = milli * (32 + 32 * skewed(rand, 5));
+    uint64_t cores = acre_rand_below(rand, 4) == 0 ? 16 : 8;
+    request.cpu_milli = milli * cores;
+    request.ram_mib = milli * cores * 8;
+    if (bench->options->varied_cpu) {
+        request.cpu_milli = milli * (4 + 4 * skewed(rand, 5));
+        request.ram_mib = milli * (32 + 32 * skewed(rand, 5));
+    }
     return request;
 }
 
@@ -158,7 +196,7 @@ static struct acre_job_spec random_job(struct bench *bench) {
         .id = ++bench->next_id,
         .user = bench->user_names[user],
         .project = bench->project_names[user / PROJECT_USERS],
-        .request = random_request(&bench->rand),
+        .request = random_request(bench),
         .priority = kind == 0   ? ACRE_PRIORITY_HIGH
                     : kind == 1 ? ACRE_PRIORITY_LOW
                                 : ACRE_PRIORITY_NORMAL,
@@ -355,6 +393,10 @@ static const struct acre_opt rows[] = {
      .value = "NAME",
      .choices = "fair-share,priority,fcfs,sjf,gang",
      .help = "order of the queue"},
+    {.name = "varied-cpu",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct options, varied_cpu),
+     .help = "CPU and RAM in 25 proportions to the GPU instead of two: the ledger's worst case"},
     {.name = "json",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, json),

@@ -48,7 +48,6 @@ extern const struct tree_kind order_by_key;   /* jobs: in_order links, key then 
 extern const struct tree_kind order_by_id;    /* jobs: in_order links */
 extern const struct tree_kind line_by_key;    /* jobs: in_line links, key then id; duration */
 extern const struct tree_kind lines_by_first; /* lines: in_class links; least duration */
-extern const struct tree_kind own_by_first;   /* lines: in_account links */
 int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
 /* The ranking of accounts is always in order: an account comes in, holds more or less, time passes.

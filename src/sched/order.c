@@ -57,10 +57,6 @@ static struct links *line_links(void *context, uint32_t line) {
     return &((struct acre_sched *)context)->lines[line].in_class;
 }
 
-static struct links *own_line_links(void *context, uint32_t line) {
-    return &((struct acre_sched *)context)->lines[line].in_account;
-}
-
 static bool line_is_before(const void *context, uint32_t a, uint32_t b) {
     const struct line *x = &((const struct acre_sched *)context)->lines[a];
     const struct line *y = &((const struct acre_sched *)context)->lines[b];
@@ -77,7 +73,6 @@ const struct tree_kind order_by_key = {job_order_links, key_is_before, NULL};
 const struct tree_kind order_by_id = {job_order_links, id_is_before, NULL};
 const struct tree_kind line_by_key = {job_line_links, key_is_before, job_duration};
 const struct tree_kind lines_by_first = {line_links, line_is_before, line_duration};
-const struct tree_kind own_by_first = {own_line_links, line_is_before, NULL};
 
 /* log2 in 1/256, linear between powers of two: the same on every machine. */
 static int64_t log2_256(uint64_t x) {

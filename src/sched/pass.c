@@ -20,7 +20,8 @@
 
 enum {
     WAKE_EVERY_MS = 60000, /* looking again where only time changes things */
-    FEW_CLASSES = 16,
+    MANY_CLASSES = 16,
+    SEEK_MAX = 64, /* jobs looked at in order before lines are looked up */
 };
 
 enum mode {
@@ -171,43 +172,49 @@ static void open_classes(struct pass *pass) {
     }
 }
 
-/* Looking for the best line of an account among open classes, or among the others. */
+/* Looking for the first job in order that is of an open class, or of another. */
 struct seeking {
     const struct acre_sched *sched;
     bool open;
+    uint32_t left;
     uint32_t found;
 };
 
-static bool seek(void *visitor, uint32_t at) {
+static bool seek(void *visitor, uint32_t index) {
     struct seeking *seeking = visitor;
     const struct acre_sched *sched = seeking->sched;
-    if ((sched->classes[sched->lines[at].class].state == CLASS_OPEN) == seeking->open) {
-        seeking->found = at;
+    const struct job *job = &sched->jobs[index];
+    if (job->stand == STAND_LINE && sched->lines[job->line].holder == NONE &&
+        (sched->classes[job->class].state == CLASS_OPEN) == seeking->open) {
+        seeking->found = job->line;
     }
-    return seeking->found == NONE;
+    return seeking->found == NONE && --seeking->left > 0;
 }
 
-/* NONE: it has none. In order when many of its lines will do, by class when few. */
+/* The account's line with the first job in order among open (or among closed) classes; NONE: it has
+ * none. With many such classes that job is near the front of the account's order; with few, or when
+ * it is not, the lines are looked up by class. */
 static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) {
     struct acre_sched *sched = pass->sched;
     const uint64_t *row = &sched->open_lines[(size_t)account * sched->open_words];
-    uint32_t classes[FEW_CLASSES];
     uint32_t count = 0;
-    for (uint32_t w = 0; w < sched->open_words && count < FEW_CLASSES; w++) {
-        uint64_t bits = row[w] & (open ? pass->open[w] : ~pass->open[w]);
-        for (; bits != 0 && count < FEW_CLASSES; bits &= bits - 1) {
-            classes[count++] = 64 * w + (uint32_t)__builtin_ctzll(bits);
+    for (uint32_t w = 0; w < sched->open_words; w++) {
+        count += (uint32_t)__builtin_popcountll(row[w] & (open ? pass->open[w] : ~pass->open[w]));
+    }
+    if (count >= MANY_CLASSES) {
+        struct seeking seeking = {sched, open, SEEK_MAX, NONE};
+        tree_visit(&order_by_key, sched, &sched->owners[account].order, seek, &seeking);
+        if (seeking.found != NONE) {
+            return seeking.found;
         }
     }
-    if (count == FEW_CLASSES) {
-        struct seeking seeking = {sched, open, NONE};
-        tree_visit(&own_by_first, sched, &sched->owners[account].lines, seek, &seeking);
-        return seeking.found;
-    }
     uint32_t best = NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = line_find(sched, account, classes[i]);
-        best = best == NONE || lines_by_first.is_before(sched, at, best) ? at : best;
+    for (uint32_t w = 0; w < sched->open_words && count > 0; w++) {
+        uint64_t bits = row[w] & (open ? pass->open[w] : ~pass->open[w]);
+        for (; bits != 0; bits &= bits - 1, count--) {
+            uint32_t at = line_find(sched, account, 64 * w + (uint32_t)__builtin_ctzll(bits));
+            best = best == NONE || lines_by_first.is_before(sched, at, best) ? at : best;
+        }
     }
     return best;
 }

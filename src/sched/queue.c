@@ -65,18 +65,16 @@ static void set_bit(struct acre_sched *sched, const struct line *line, bool open
     *word = open ? *word | bit : *word & ~bit;
 }
 
-/* Into and out of the trees of lines of its class and account. */
+/* Into and out of the class's tree of lines. */
 static void show_line(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     tree_insert(&lines_by_first, sched, &sched->classes[line->class].lines, at);
-    tree_insert(&own_by_first, sched, &sched->owners[line->account].lines, at);
     set_bit(sched, line, true);
 }
 
 static void hide_line(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     tree_remove(&lines_by_first, sched, &sched->classes[line->class].lines, at);
-    tree_remove(&own_by_first, sched, &sched->owners[line->account].lines, at);
     set_bit(sched, line, false);
 }
 

@@ -14,7 +14,7 @@ uint32_t job_add(struct acre_sched *sched, uint64_t id) {
         sched->job_free = sched->jobs[at].array;
     } else {
         if (sched->job_limit == sched->job_capacity) {
-            uint32_t capacity = sched->job_capacity + ACRE_MAX(sched->job_capacity / 8, 64U);
+            uint32_t capacity = sched->job_capacity + ACRE_MAX(sched->job_capacity / 4, 64U);
             sched->jobs =
                 acre_grow_table(sched->jobs, sched->job_capacity, capacity, sizeof(*sched->jobs));
             sched->job_capacity = capacity;
@@ -89,8 +89,7 @@ struct owner *owner_at(struct acre_sched *sched, uint32_t account) {
             memset(sched->open_lines + had * words, 0,
                    (sched->owner_capacity - had) * words * sizeof(uint64_t));
         }
-        sched->owners[sched->owner_count++] =
-            (struct owner){.lines = {TREE_NONE}, .order = {TREE_NONE}};
+        sched->owners[sched->owner_count++] = (struct owner){.order = {TREE_NONE}};
     }
     return &sched->owners[account];
 }
@@ -160,10 +159,23 @@ static struct acre_request plain(const struct acre_request *request) {
     return key;
 }
 
+/* By words: it is taken at every submission. */
+static uint64_t hash_request(const struct acre_request *request) {
+    uint64_t words[sizeof(*request) / sizeof(uint64_t)];
+    memcpy(words, request, sizeof(words));
+    uint64_t hash = 0;
+    for (size_t i = 0; i < ACRE_COUNT(words); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return ACRE_MAX(hash, UINT64_C(1));
+}
+_Static_assert(sizeof(struct acre_request) % sizeof(uint64_t) == 0, "hashed by words");
+
 /* Equal hashes of different requests take the next number. */
 static uint32_t find_plain(const struct acre_sched *sched, const struct acre_request *key,
                            uint64_t *ret_hash) {
-    uint64_t hash = ACRE_MAX(acre_hash_bytes(key, sizeof(*key)), UINT64_C(1));
+    uint64_t hash = hash_request(key);
     uint32_t at;
     while ((at = map_get(&sched->class_of_hash, hash)) != MAP_NONE &&
            memcmp(&sched->classes[at].request, key, sizeof(*key)) != 0) {

@@ -13,8 +13,8 @@
  * - By its `in_line` links it is in its line (STAND_LINE, by key) or in `ends` (STAND_HOLDING, by
  *   key, which then is the expected end) or in none.
  * - A job holds an allocation in the ledger exactly when its state holds GPUs; owner is its id.
- * - A line exists exactly while it has jobs. It is in the trees of lines of its class and of its
- *   account unless a quota parked it. */
+ * - A line exists exactly while it has jobs. It is in its class's tree of lines unless a quota
+ *   parked it. */
 #ifndef ACRE_SCHED_RECORDS_H
 #define ACRE_SCHED_RECORDS_H
 
@@ -110,7 +110,7 @@ struct line {
     uint32_t first; /* of jobs, with its key and id */
     int64_t first_key;
     uint64_t first_id;
-    struct links in_class, in_account;
+    struct links in_class;
     uint32_t next;   /* free record */
     uint32_t holder; /* parked by this holder's quota; NONE: not parked */
     uint32_t next_parked, previous_parked;
@@ -118,7 +118,6 @@ struct line {
 
 /* What the scheduler keeps beside account.h, by account. */
 struct owner {
-    struct tree lines; /* by their first jobs; not the parked ones */
     struct tree order; /* fair share: its jobs in line or promised, by key */
     bool is_ranked;    /* in sched.ranking */
     double level;      /* as of the ranking */
