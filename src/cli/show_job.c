@@ -125,17 +125,33 @@ static bool is_waiting(const json_t *job) {
     return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
 }
 
-/* Where it runs, what it waits for, or what was wrong. */
+/* "retried once, preempted twice"; "-" for an ordinary life. */
+static char *put_history(const json_t *job, char *text, size_t size) {
+    static const struct {
+        const char *path, *word;
+    } counts[] = {{"retries", "retried"}, {"preemptions", "preempted"}};
+    size_t used = 0;
+    snprintf(text, size, "-");
+    for (size_t i = 0; i < ACRE_COUNT(counts); i++) {
+        uint64_t count = 0;
+        if (acre_answer_u64(job, counts[i].path, &count) && count > 0) {
+            int length = snprintf(text + used, size - used, "%s%s %" PRIu64 "x",
+                                  used > 0 ? ", " : "", counts[i].word, count);
+            used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
+        }
+    }
+    return text;
+}
+
+/* Where it runs, what it waits for, what was wrong, or what became of it. */
 static void put_remark(struct acre_table *table, const json_t *job) {
     char text[ACRE_SHOW_TEXT_MAX];
-    const char *remark = NULL;
-    if (is_waiting(job)) {
-        remark = acre_answer_text(job, "why.text", NULL);
-    } else {
-        remark = acre_answer_text(job, "exit.text", NULL);
-    }
+    const char *remark = acre_answer_text(job, is_waiting(job) ? "why.text" : "exit.text", NULL);
     if (remark == NULL) {
         remark = acre_show_where(job, text, sizeof(text));
+    }
+    if (strcmp(remark, "-") == 0) {
+        remark = put_history(job, text, sizeof(text));
     }
     acre_show_cell(table, remark);
 }
