@@ -36,6 +36,7 @@ struct watch {
     bool changed;
     bool begun;              /* the list was read once */
     uint64_t drawn;          /* pictures, or lines */
+    uint32_t height;         /* of the last picture */
     uint64_t live;           /* jobs that have not ended, at the last look */
     struct acre_buf pending; /* events that came, one a line */
     struct acre_buf lines;   /* to be written */
@@ -192,7 +193,7 @@ static void draw(struct watch *watch) {
                                  .now_ms = acre_clock_wall_ms(&watch->clock),
                                  .out = &picture};
         acre_show_jobs(&view, answer);
-        acre_term_redraw(&view.term, &picture, watch->drawn == 0, &screen);
+        acre_term_redraw(&view.term, &picture, &watch->height, &screen);
         watch->session->result = acre_cli_write(&screen);
         acre_buf_finish(&picture);
         acre_buf_finish(&screen);
@@ -253,6 +254,7 @@ static void watch_jobs(struct acre_session *session, const struct options *optio
     struct watch watch = {.session = session, .options = options, .path = path};
     watch.clock = acre_clock_real();
     watch.in_place = term.is_terminal && !options->common.json;
+    watch.height = options->until_done ? 0 : ACRE_TERM_CLEAR; /* what was before stays in sight */
     watch.signals = acre_follow_signals();
     acre_events_init(&watch.events, on_event, &watch);
     acre_buf_init(&watch.lines, ACRE_OUTPUT_MAX_BYTES);

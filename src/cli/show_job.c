@@ -86,22 +86,43 @@ static const char *short_device(const char *gpu) {
     return slash != NULL && slash[1] != '\0' ? slash + 1 : gpu;
 }
 
+/* The number a device's short name is; false when it is none. */
+static bool device_number(const char *name, uint64_t *ret_number) {
+    return name[0] != '\0' && acre_parse_count("", name, 0, UINT32_MAX, ret_number, NULL) == 0;
+}
+
 char *acre_show_where(const json_t *job, char *text, size_t size) {
-    const json_t *parts = acre_answer_at(job, "allocation");
     const json_t *part;
-    size_t i, used = 0;
+    size_t i;
     const char *last = "";
-    snprintf(text, size, "-");
-    json_array_foreach(parts, i, part) {
+    uint64_t number = 0, previous = 0;
+    bool in_range = false;
+    struct acre_buf out;
+    acre_buf_init(&out, size - 1);
+    json_array_foreach(acre_answer_at(job, "allocation"), i, part) {
         const char *node = acre_answer_text(part, "node", "?");
-        const char *gpu = acre_answer_text(part, "gpu", NULL);
-        bool same = strcmp(node, last) == 0;
-        int length = same ? snprintf(text + used, size - used, ",%s", short_device(gpu ? gpu : "?"))
-                          : snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? " " : "",
-                                     node, gpu != NULL ? ":" : "", gpu ? short_device(gpu) : "");
-        used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
+        const char *gpu = short_device(acre_answer_text(part, "gpu", ""));
+        bool counted = device_number(gpu, &number);
+        bool goes_on = strcmp(node, last) == 0;
+        bool next = goes_on && counted && number == previous + 1;
+        if (in_range && !next) {
+            acre_buf_printf(&out, "-%" PRIu64, previous);
+        }
+        if (!goes_on) {
+            acre_buf_printf(&out, "%s%s%s%s", i > 0 ? " " : "", node, gpu[0] != '\0' ? ":" : "",
+                            gpu);
+        } else if (!next) {
+            acre_buf_printf(&out, ",%s", gpu);
+        }
+        in_range = next;
+        previous = counted ? number : UINT64_MAX - 1;
         last = node;
     }
+    if (in_range) {
+        acre_buf_printf(&out, "-%" PRIu64, previous);
+    }
+    snprintf(text, size, "%s", out.length > 0 ? out.data : "-");
+    acre_buf_finish(&out);
     return text;
 }
 
