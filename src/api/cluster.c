@@ -149,7 +149,7 @@ void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
     acre_json_put_bool(json, "drained", device.drained || node.drained);
     acre_json_put_string(json, "reason",
                          device.drained ? device.reason
-                         : node.drained ? "its node is drained"
+                         : node.drained ? acre_desk_node_reason(api->desk, device.node)
                                         : NULL);
     acre_json_put_bool(json, "simulated", known->simulated);
     write_live(json, &known->live);
@@ -199,6 +199,8 @@ static void write_node(struct acre_api *api, uint32_t index, const struct acre_h
     acre_json_put_u64(json, "ram_free_mib", node.ram_free_mib);
     acre_json_put_u64(json, "jobs", count_jobs(holders, index, &node));
     acre_json_put_bool(json, "drained", node.drained);
+    acre_json_put_string(json, "reason",
+                         node.drained ? acre_desk_node_reason(api->desk, index) : NULL);
     acre_json_key(json, "labels");
     acre_json_array(json);
     for (uint32_t i = 0; i < known->label_count; i++) {
@@ -315,6 +317,7 @@ static void change_node(struct acre_api *api, struct acre_call *call, bool drain
         return;
     }
     acre_ledger_drain_node(acre_desk_ledger(api->desk), node, drained, NULL);
+    acre_desk_set_node_reason(api->desk, node, drained ? reason_of(call) : "");
     record_drain(api, "node", name, drained, drained ? reason_of(call) : "");
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);

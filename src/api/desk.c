@@ -27,6 +27,8 @@ int acre_desk_create(const struct acre_desk_options *options, struct acre_desk *
     desk->specs = acre_specs_create(SPECS_MAX, SPECS_MAX_BYTES);
     desk->arena = acre_arena_create(ARENA_MAX_BYTES);
     desk->policy = acre_calloc(1, sizeof(*desk->policy));
+    desk->node_reasons =
+        acre_calloc(acre_inventory_nodes(options->inventory) + 1U, sizeof(*desk->node_reasons));
     acre_buf_init(&desk->spec_text, ACRE_RECORD_SPEC_MAX);
     acre_buf_init(&desk->detail, ACRE_RECORD_DETAIL_MAX);
     acre_desk_set_actor(desk, NULL, NULL);
@@ -64,6 +66,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     acre_buf_finish(&desk->spec_text);
     acre_buf_finish(&desk->detail);
     free(desk->policy);
+    free(desk->node_reasons);
     free(desk->events.items);
     free(desk->actions.items);
     free(desk->rows.slots);
@@ -114,6 +117,16 @@ int acre_desk_log_path(struct acre_desk *desk, struct acre_run run, int stream, 
         return acre_fail(err, ACRE_EUNSUPPORTED, "this engine keeps no logs");
     }
     return desk->engine->log_path(desk->engine_self, run, stream, path, size, err);
+}
+
+const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node) {
+    return desk->node_reasons[node] != NULL ? desk->node_reasons[node] : "";
+}
+
+void acre_desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
+    ACRE_ASSERT(node < acre_inventory_nodes(desk->options.inventory));
+    free(desk->node_reasons[node]);
+    desk->node_reasons[node] = reason[0] != '\0' ? acre_strdup(reason) : NULL;
 }
 
 bool acre_desk_is_paused(const struct acre_desk *desk) {

@@ -101,6 +101,9 @@ bool acre_desk_find_external(const struct acre_desk *desk, const char *name, uin
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code);
 void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy);
 void acre_desk_pause(struct acre_desk *desk, bool paused);
+/* Why a node is drained (the ledger keeps that of devices alone); "" for none. */
+const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node);
+void acre_desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason);
 /* Record a reservation as the ledger has it now. */
 void acre_desk_put_reservation(struct acre_desk *desk, uint64_t id);
 

@@ -71,6 +71,7 @@ struct acre_desk {
     struct acre_ledger *ledger;
     struct acre_sched *sched;
     struct acre_policy *policy;
+    char **node_reasons;                     /* by node; NULL: not drained */
     const struct acre_engine_driver *engine; /* NULL before start */
     void *engine_self;
     uint64_t epoch; /* counts cores */

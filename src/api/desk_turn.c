@@ -157,7 +157,7 @@ static const struct {
     bool is_audited, ends_run;
 } kinds[] = {
     [ACRE_SCHED_SUBMITTED] = {true, false}, [ACRE_SCHED_SCHEDULED] = {true, false},
-    [ACRE_SCHED_LAUNCHED] = {false, false}, [ACRE_SCHED_STARTED] = {false, false},
+    [ACRE_SCHED_LAUNCHED] = {false, false}, [ACRE_SCHED_STARTED] = {true, false},
     [ACRE_SCHED_COMPLETED] = {true, true},  [ACRE_SCHED_FAILED] = {true, true},
     [ACRE_SCHED_CANCELING] = {true, false}, [ACRE_SCHED_CANCELED] = {true, true},
     [ACRE_SCHED_PREEMPTED] = {true, false}, [ACRE_SCHED_RECLAIMED] = {true, false},

@@ -31,9 +31,12 @@ struct acre_http_peer {
     char address[64]; /* "127.0.0.1" or "unix:1000" */
 };
 
+/* An encoded slash in a path: part of a name, not a separator. (No other control gets here.) */
+#define ACRE_HTTP_SLASH '\x1f'
+
 struct acre_http_request {
     const char *method;
-    const char *path; /* decoded once, "/queue/42"; no "..", no NUL, no encoded slash */
+    const char *path; /* decoded once, "/queue/42"; no "..", no NUL; see ACRE_HTTP_SLASH */
     struct acre_str body;
     const struct acre_http_peer *peer;
     struct acre_arena *arena; /* lives as long as the exchange */

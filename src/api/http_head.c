@@ -10,6 +10,8 @@
  * and "the sum of both". */
 #include "api/http_head.h"
 
+#include "api/http.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -128,7 +130,7 @@ static int hex_value(char c) {
 }
 
 /* Decode %XX (and '+' in a query) in place and end with NUL. False: a broken %XX, a control
- * character, an encoded slash in a path, or what is not UTF-8. */
+ * character, or what is not UTF-8. An encoded slash separates nothing: it is kept apart. */
 static bool decode(char *text, size_t length, bool is_query) {
     size_t out = 0;
     for (size_t i = 0; i < length; i++) {
@@ -141,9 +143,10 @@ static bool decode(char *text, size_t length, bool is_query) {
             }
             c = (char)(high * 16 + low);
             i += 2;
-            if ((unsigned char)c < ' ' || c == 0x7f || (c == '/' && !is_query)) {
+            if ((unsigned char)c < ' ' || c == 0x7f) {
                 return false;
             }
+            c = c == '/' && !is_query ? ACRE_HTTP_SLASH : c;
         } else if (c == '+' && is_query) {
             c = ' ';
         }
@@ -238,7 +241,7 @@ static int parse_target(struct acre_str target, struct acre_arena *arena,
     size_t path_length = mark != NULL ? (size_t)(mark - path) : origin.length;
     if (!decode(path, path_length, false) || has_dots(path)) {
         return refuse(err, "path", (struct acre_str){origin.data, path_length},
-                      "UTF-8 with %XX, without dot segments, encoded slashes or controls");
+                      "UTF-8 with %XX, without dot segments or controls");
     }
     head->path = path;
     if (mark == NULL) {

@@ -63,8 +63,14 @@ static int submit(struct acre_api *api, struct acre_submission *submission, uint
 int acre_jobs_submit(struct acre_api *api, struct acre_call *call, const json_t *body,
                      struct acre_submission *submission, uint64_t *ret_first,
                      struct acre_error *err) {
-    int r = acre_submit_read(body, acre_desk_ledger(api->desk), acre_desk_now(api->desk), find_job,
-                             api, submission, err);
+    struct acre_submit_context context = {
+        .names = acre_ledger_names(acre_desk_ledger(api->desk)),
+        .inventory = acre_desk_inventory(api->desk),
+        .now_ms = acre_desk_now(api->desk),
+        .find = find_job,
+        .find_context = api,
+    };
+    int r = acre_submit_read(body, &context, submission, err);
     if (r == 0) {
         r = fill_owner(api, call, submission, err);
     }

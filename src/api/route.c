@@ -111,7 +111,11 @@ static void take_parameters(const char *pattern, const char *path, struct acre_a
     size_t count = 0;
     while (acre_split_next(&patterns, &want) && acre_split_next(&paths, &have)) {
         if (is_parameter(want)) {
-            ret_parameters[count++] = acre_arena_strndup(arena, have.data, have.length);
+            char *value = acre_arena_strndup(arena, have.data, have.length);
+            for (char *slash = value; (slash = strchr(slash, ACRE_HTTP_SLASH)) != NULL;) {
+                *slash = '/';
+            }
+            ret_parameters[count++] = value;
         }
     }
 }

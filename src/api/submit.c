@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -257,25 +258,76 @@ static int read_name(const char *field, const char *text, struct acre_names *nam
     return 0;
 }
 
-/* A string, or a list of them. */
-static int read_names(const json_t *value, const char *field, struct acre_names *names,
-                      uint32_t *ids, uint32_t max, struct acre_error *err) {
-    if (json_is_string(value)) {
-        return read_name(field, json_string_value(value), names, &ids[0], err);
+/* "zone=a": a name, '=', a value. */
+static int read_labels(const json_t *list, struct acre_names *names, uint32_t *ids,
+                       struct acre_error *err) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct acre_str text = acre_str_from(json_string_value(json_array_get(list, i)));
+        const char *equals = memchr(text.data, '=', text.length);
+        size_t before = equals != NULL ? (size_t)(equals - text.data) : 0;
+        struct acre_str key = {text.data, before};
+        struct acre_str value = {text.data + before + 1, text.length - before - 1};
+        if (equals == NULL || !acre_str_is_name(key, NAME_MAX_BYTES) ||
+            !acre_str_is_name(value, NAME_MAX_BYTES)) {
+            char shown[80];
+            return acre_fail(err, ACRE_EINVALID, "labels: '%s'; accepted: KEY=VALUE, as in zone=a",
+                             acre_str_show(text, shown, sizeof(shown)));
+        }
+        ids[i] = acre_names_intern(names, text);
     }
-    if (json_array_size(value) > max) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %zu of them; accepted: at most %u", field,
-                         json_array_size(value), max);
+    return 0;
+}
+
+/* Add the models whose name is, or contains, the text. */
+static int add_models(const char *text, const struct acre_submit_context *context, uint32_t *ids,
+                      uint32_t *count, struct acre_error *err) {
+    char known[200] = "";
+    size_t used = 0;
+    uint32_t before = *count;
+    const char *last = "";
+    for (uint32_t d = 0; d < acre_inventory_devices(context->inventory); d++) {
+        const char *model = acre_inventory_device(context->inventory, d)->model;
+        if (strcmp(model, last) == 0) {
+            continue; /* a node's devices are mostly alike */
+        }
+        last = model;
+        if (used < sizeof(known) && strstr(known, model) == NULL) {
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+                                     used > 0 ? ", " : "", model);
+        }
+        uint32_t id = acre_names_intern(context->names, acre_str_from(model));
+        bool is_new = id != 0 && text[0] != '\0' && strcasestr(model, text) != NULL;
+        for (uint32_t i = 0; i < *count && is_new; i++) {
+            is_new = ids[i] != id;
+        }
+        if (is_new && *count < ACRE_REQUEST_MODELS_MAX) {
+            ids[(*count)++] = id;
+        }
+    }
+    if (*count == before) {
+        char shown[80];
+        return acre_fail(err, ACRE_ENOFIT, "model: '%s' is not here; there are: %s",
+                         acre_str_show(acre_str_from(text), shown, sizeof(shown)),
+                         used > 0 ? known : "no GPUs");
+    }
+    return 0;
+}
+
+static int read_models(const json_t *value, const struct acre_submit_context *context,
+                       uint32_t *ids, struct acre_error *err) {
+    uint32_t count = 0;
+    if (json_is_string(value)) {
+        return add_models(json_string_value(value), context, ids, &count, err);
     }
     int r = 0;
     for (size_t i = 0; i < json_array_size(value) && r == 0; i++) {
-        r = read_name(field, json_string_value(json_array_get(value, i)), names, &ids[i], err);
+        r = add_models(json_string_value(json_array_get(value, i)), context, ids, &count, err);
     }
     return r;
 }
 
-static int read_request(const json_t *body, struct acre_names *names, struct acre_request *to,
-                        struct acre_error *err) {
+static int read_request(const json_t *body, const struct acre_submit_context *context,
+                        struct acre_request *to, struct acre_error *err) {
     *to = (struct acre_request){.replicas = 1};
     const json_t *nodes = get(body, "nodes");
     if (nodes != NULL) {
@@ -295,15 +347,13 @@ static int read_request(const json_t *body, struct acre_names *names, struct acr
     }
     const json_t *vendor = get(body, "vendor");
     if (r == 0 && vendor != NULL) {
-        r = read_name("vendor", json_string_value(vendor), names, &to->vendor, err);
+        r = read_name("vendor", json_string_value(vendor), context->names, &to->vendor, err);
     }
     if (r == 0) {
-        r = read_names(get(body, "model"), "model", names, to->models, ACRE_REQUEST_MODELS_MAX,
-                       err);
+        r = read_models(get(body, "model"), context, to->models, err);
     }
     if (r == 0) {
-        r = read_names(get(body, "labels"), "labels", names, to->labels, ACRE_REQUEST_LABELS_MAX,
-                       err);
+        r = read_labels(get(body, "labels"), context->names, to->labels, err);
     }
     return r;
 }
@@ -430,11 +480,10 @@ static int read_array(const json_t *body, struct acre_submission *to, struct acr
     return 0;
 }
 
-int acre_submit_read(const json_t *body, struct acre_ledger *ledger, uint64_t now_ms,
-                     acre_submit_find *find, void *context, struct acre_submission *ret_submission,
-                     struct acre_error *err) {
+int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
+                     struct acre_submission *ret_submission, struct acre_error *err) {
     struct acre_submission *to = ret_submission;
-    struct acre_names *names = acre_ledger_names(ledger);
+    struct acre_names *names = context->names;
     memset(&to->spec, 0, sizeof(to->spec));
     to->project = json_string_value(get(body, "project"));
     to->spec.max_retries = (uint32_t)json_integer_value(get(body, "max_retries"));
@@ -443,16 +492,16 @@ int acre_submit_read(const json_t *body, struct acre_ledger *ledger, uint64_t no
     to->spec.smaller_on_oom = flag(body, "smaller_on_oom", false);
     int r = read_launch(body, &to->launch, err);
     if (r == 0) {
-        r = read_request(body, names, &to->spec.request, err);
+        r = read_request(body, context, &to->spec.request, err);
     }
     if (r == 0) {
-        r = read_times(body, now_ms, &to->spec, err);
+        r = read_times(body, context->now_ms, &to->spec, err);
     }
     if (r == 0) {
         r = read_priority(body, &to->spec);
     }
     if (r == 0) {
-        r = read_dependencies(body, find, context, to, err);
+        r = read_dependencies(body, context->find, context->find_context, to, err);
     }
     if (r == 0) {
         r = read_array(body, to, err);

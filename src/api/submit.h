@@ -5,6 +5,7 @@
 #define ACRE_API_SUBMIT_H
 
 #include "api/field.h"
+#include "api/inventory.h"
 #include "api/record.h"
 #include "sched/sched.h"
 
@@ -22,11 +23,19 @@ struct acre_submission {
 /* Where an ended job stands. False: there is no such job. */
 typedef bool acre_submit_find(void *context, uint64_t job, enum acre_job_state *ret_state);
 
+struct acre_submit_context {
+    struct acre_names *names;               /* the ledger's */
+    const struct acre_inventory *inventory; /* models that are here */
+    uint64_t now_ms;
+    acre_submit_find *find;
+    void *find_context;
+};
+
 /* `body` has passed acre_fields_check_body. ACRE_EINVALID naming the field, the value and what is
- * accepted; ACRE_ENOTFOUND for a dependency that does not exist. `ret_submission` is large and must
- * stay where it is. */
-int acre_submit_read(const json_t *body, struct acre_ledger *ledger, uint64_t now_ms,
-                     acre_submit_find *find, void *context, struct acre_submission *ret_submission,
-                     struct acre_error *err);
+ * accepted; ACRE_ENOTFOUND for a dependency that does not exist, ACRE_ENOFIT for a model that is
+ * not here ("h100" finds "NVIDIA H100 80GB HBM3"). `ret_submission` is large and must stay where it
+ * is. */
+int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
+                     struct acre_submission *ret_submission, struct acre_error *err);
 
 #endif

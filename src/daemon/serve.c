@@ -245,8 +245,24 @@ static int open_api(struct serve *serve, struct acre_error *err) {
     return 0;
 }
 
+/* Daemons on one machine must not take each other's runs for strays: each has a group of its own,
+ * and keeps it over restarts. */
+static void name_group(const struct serve *serve, char *name, size_t size) {
+    char real[PATH_MAX];
+    const char *path = realpath(serve->state, real) != NULL ? real : serve->state;
+    if (serve->settings.state == NULL) {
+        snprintf(name, size, "acre");
+    } else {
+        snprintf(name, size, "acre-%016llx",
+                 (unsigned long long)acre_hash_bytes(path, strlen(path)));
+    }
+}
+
 static int open_engine(struct serve *serve, struct acre_error *err) {
+    char group[32];
+    name_group(serve, group, sizeof(group));
     struct acre_local_options options = {.state_directory = serve->state,
+                                         .cgroup_name = group,
                                          .run_as = serve->settings.run_as,
                                          .allow_root = serve->settings.allow_root};
     struct acre_engine_sink sink = acre_desk_engine_sink(serve->desk);
@@ -337,9 +353,14 @@ static int start_listening(struct serve *serve, struct acre_error *err) {
         r = listen_on(serve, NULL, err);
     }
     if (r == 0) {
-        char port[16];
-        snprintf(port, sizeof(port), "%u", acre_http_port(serve->http));
-        acre_log(ACRE_LOG_INFO, "serving", {"socket", serve->socket}, {"port", port},
+        char tcp[128] = "none";
+        const char *address = asked != NULL ? asked : DEFAULT_ADDRESS;
+        const char *colon = strrchr(address, ':');
+        if (acre_http_port(serve->http) != 0 && colon != NULL) {
+            snprintf(tcp, sizeof(tcp), "%.*s:%u", (int)ACRE_MIN(colon - address, 100), address,
+                     acre_http_port(serve->http));
+        }
+        acre_log(ACRE_LOG_INFO, "serving", {"socket", serve->socket}, {"tcp", tcp},
                  {"state", serve->state});
         serve->api->http = serve->http;
     }

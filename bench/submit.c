@@ -1,0 +1,168 @@
+/* submit.c - durable submissions over HTTP, from outside, to the real daemon.
+ *
+ *   build/bench/submit --json [--seconds 5] [--connections 64] [--unix] [--directory DIR]
+ *
+ * Each client has one request under way on a connection it keeps: POST /jobs, answered when the
+ * job is on disk. "submits_per_s" over the whole time; "p50_ms" and "p99_ms" are what a client
+ * waits. In the same run and on the same disk: one row in one SQLite transaction at a time
+ * (write-ahead log, full sync), "single_commits_per_s"; "ratio_single_commit" is what gathering
+ * commits buys. Clients and daemon share the machine. */
+#include "daemon.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+    uint64_t seconds, connections;
+    const char *directory;
+    bool json, over_unix;
+};
+
+static const struct options defaults = {.seconds = 5, .connections = 64, .directory = "."};
+
+static const struct acre_opt table[] = {
+    {.name = "json",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct options, json),
+     .help = "one line"},
+    {.name = "seconds",
+     .kind = ACRE_OPT_COUNT,
+     .offset = offsetof(struct options, seconds),
+     .value = "N",
+     .help = "how long (default 5)",
+     .min = 1,
+     .max = 600},
+    {.name = "connections",
+     .kind = ACRE_OPT_COUNT,
+     .offset = offsetof(struct options, connections),
+     .value = "N",
+     .help = "at once (default 64)",
+     .min = 1,
+     .max = 900},
+    {.name = "unix",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct options, over_unix),
+     .help = "over the unix socket instead of TCP with a token"},
+    {.name = "directory",
+     .kind = ACRE_OPT_STRING,
+     .offset = offsetof(struct options, directory),
+     .value = "DIR",
+     .help = "whose disk is used (default .)"},
+};
+
+static const char body[] =
+    "{\"command\": [\"python3\", \"train.py\", \"--epochs\", \"10\", \"--seed\", \"1234\"], "
+    "\"name\": \"train\", \"gpus\": 1, \"cpus\": 4, \"memory\": \"16GiB\", "
+    "\"environment\": {\"OMP_NUM_THREADS\": \"4\"}, \"estimate\": \"30m\", \"time_limit\": \"2h\"}";
+
+static void check(int r, sqlite3 *database) {
+    if (r != SQLITE_OK && r != SQLITE_DONE && r != SQLITE_ROW) {
+        fprintf(stderr, "bench: sqlite: %s\n", sqlite3_errmsg(database));
+        exit(EXIT_FAILURE);
+    }
+}
+
+/* The same row, alone in its transaction, as often as two seconds allow. */
+static double single_commits(const char *folder) {
+    char path[320];
+    sqlite3 *database = NULL;
+    sqlite3_stmt *insert = NULL;
+    snprintf(path, sizeof(path), "%s/single.db", folder);
+    check(sqlite3_open(path, &database), database);
+    check(sqlite3_exec(database,
+                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                       "CREATE TABLE jobs(id INTEGER PRIMARY KEY, spec TEXT NOT NULL);",
+                       NULL, NULL, NULL),
+          database);
+    check(sqlite3_prepare_v2(database, "INSERT INTO jobs(spec) VALUES(?1)", -1, &insert, NULL),
+          database);
+    double began_ns = bench_now_ns();
+    double took_ns = 0;
+    uint64_t count = 0;
+    do {
+        sqlite3_bind_text(insert, 1, body, -1, SQLITE_STATIC);
+        check(sqlite3_step(insert), database);
+        sqlite3_reset(insert);
+        count++;
+        took_ns = bench_now_ns() - began_ns;
+    } while (took_ns < 2e9);
+    sqlite3_finalize(insert);
+    sqlite3_close(database);
+    return (double)count / took_ns * 1e9;
+}
+
+/* Something must hold the only GPU, so that the jobs wait. */
+static void fill_cluster(const struct bench_daemon *daemon) {
+    int status = 0;
+    free(bench_ask(daemon, "POST", "/jobs", "{\"command\": \"sleep 3600\", \"gpus\": 1}", &status));
+    if (status != 201) {
+        fprintf(stderr, "bench: the first job was answered %d\n", status);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static double percentile_ms(struct bench_times *times, double part) {
+    size_t at = (size_t)((double)times->count * part);
+    return times->count > 0 ? times->ns[ACRE_MIN(at, times->count - 1)] / 1e6 : 0;
+}
+
+static int compare(const void *a, const void *b) {
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static void run(const void *target, struct acre_json *json) {
+    const struct options *options = target;
+    struct bench_daemon daemon;
+    size_t most = options->seconds * 200000;
+    struct bench_times times = {.ns = acre_calloc(most, sizeof(double))};
+    bench_daemon_start(&daemon, options->directory, ACRE_ONE_GPU);
+    fill_cluster(&daemon);
+    double single = single_commits(daemon.folder);
+    struct bench_load load = {.daemon = &daemon,
+                              .connections = (uint32_t)options->connections,
+                              .over_tcp = !options->over_unix,
+                              .method = "POST",
+                              .path = "/jobs",
+                              .body = body,
+                              .status = 201,
+                              .seconds = (double)options->seconds};
+    double cpu_s = bench_daemon_cpu_s(&daemon);
+    double began_ns = bench_now_ns();
+    uint64_t count = bench_load_run(&load, &times, most);
+    double took_s = (bench_now_ns() - began_ns) / 1e9;
+    cpu_s = bench_daemon_cpu_s(&daemon) - cpu_s;
+    qsort(times.ns, times.count, sizeof(*times.ns), compare);
+    acre_json_put_double(json, "submits_per_s", (double)count / took_s, 0);
+    acre_json_put_double(json, "p50_ms", percentile_ms(&times, 0.5), 3);
+    acre_json_put_double(json, "p99_ms", percentile_ms(&times, 0.99), 3);
+    acre_json_put_double(json, "max_ms", percentile_ms(&times, 1.0), 3);
+    acre_json_put_double(json, "single_commits_per_s", single, 0);
+    acre_json_put_double(json, "ratio_single_commit", (double)count / took_s / single, 2);
+    acre_json_put_u64(json, "submitted", count);
+    acre_json_put_u64(json, "connections", options->connections);
+    acre_json_put_string(json, "transport", options->over_unix ? "unix" : "tcp with a token");
+    acre_json_put_double(json, "daemon_cpu_us_each", cpu_s * 1e6 / (double)count, 1);
+    acre_json_put_u64(json, "daemon_resident_kib", bench_daemon_resident_kib(&daemon));
+    bench_daemon_stop(&daemon);
+    free(times.ns);
+}
+
+static const struct acre_command command = {
+    .name = "submit",
+    .summary = "durable submissions over HTTP",
+    .usage = "build/bench/submit [options]",
+    .options = table,
+    .option_count = ACRE_COUNT(table),
+    .options_size = sizeof(struct options),
+    .defaults = &defaults,
+};
+
+int main(int argc, char **argv) {
+    struct options options = defaults;
+    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+}
