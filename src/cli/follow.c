@@ -156,14 +156,14 @@ static bool still_patient(struct follow *follow, const struct acre_error *err) {
     uint64_t now = now_ms(follow);
     bool passing =
         err->code == ACRE_EUNAVAILABLE || err->code == ACRE_EIO || err->code == ACRE_ETIMEOUT;
-    if (passing && follow->away_since_ms == 0 && follow->job != NULL) {
+    if (passing && follow->away_since_ms == 0) {
         char text[128];
         snprintf(text, sizeof(text), "the daemon is away; job %" PRIu64 " goes on without it",
                  follow->id);
         say(follow, text);
         follow->away_since_ms = now;
     }
-    return passing && follow->job != NULL && now - follow->away_since_ms < AWAY_MAX_MS;
+    return passing && now - follow->away_since_ms < AWAY_MAX_MS;
 }
 
 /* Read the job; false when following has come to an end (told). */

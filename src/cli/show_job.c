@@ -447,38 +447,50 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     }
 }
 
+/* The daemon's words as a sentence: with its full stop. */
+static void put_sentence(struct acre_buf *out, const char *before, const char *text) {
+    size_t length = strlen(text);
+    bool ended = length > 0 && strchr(".!?", text[length - 1]) != NULL;
+    acre_buf_printf(out, "%s%s%s", before, text, ended ? "" : ".");
+}
+
+/* Why and when of a job that waits. */
+static void put_reason(const struct acre_show *view, const json_t *job, struct acre_buf *line) {
+    char text[ACRE_SHOW_TEXT_MAX];
+    uint64_t position = 0, ahead = 0;
+    acre_buf_printf(line, " waits (%s)", acre_answer_text(job, "why.reason", "-"));
+    put_sentence(line, ": ", acre_answer_text(job, "why.text", "-"));
+    const char *advice = acre_answer_text(job, "why.advice", NULL);
+    if (advice != NULL) {
+        put_sentence(line, " What helps: ", advice);
+    }
+    if (acre_answer_u64(job, "why.position", &position) && position > 0) {
+        acre_answer_u64(job, "why.ahead", &ahead);
+        acre_buf_printf(line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
+                        position, ahead);
+    }
+    put_estimate(view, job, text, sizeof(text));
+    if (text[0] != '\0') {
+        put_sentence(line, " It starts ", text);
+    } else {
+        acre_buf_puts(line, " When it starts is unknown.");
+    }
+}
+
 void acre_show_why(const struct acre_show *view, const json_t *answer) {
     const json_t *job = acre_answer_at(answer, "job");
-    char text[ACRE_SHOW_TEXT_MAX], id[32];
+    char text[ACRE_SHOW_TEXT_MAX], shown[8 * ACRE_SHOW_TEXT_MAX];
     struct acre_buf line;
     acre_buf_init(&line, 8 * ACRE_SHOW_TEXT_MAX);
-    acre_answer_count(job, "id", id, sizeof(id));
-    if (acre_answer_at(job, "why") == NULL) {
-        const char *state = acre_show_state(job);
-        acre_buf_printf(&line, "Job %s does not wait: it is %s", id, state);
-        if (strcmp(state, "running") == 0) {
-            acre_buf_printf(&line, " on %s", acre_show_where(job, text, sizeof(text)));
-        }
-        acre_buf_puts(&line, ".");
+    acre_buf_printf(&line, "Job %s", acre_answer_count(job, "id", text, sizeof(text)));
+    if (acre_answer_at(job, "why") != NULL) {
+        put_reason(view, job, &line);
     } else {
-        uint64_t position = 0, ahead = 0;
-        acre_buf_printf(&line, "Job %s waits (%s): %s", id,
-                        acre_answer_text(job, "why.reason", "-"),
-                        acre_answer_text(job, "why.text", "-"));
-        const char *advice = acre_answer_text(job, "why.advice", NULL);
-        if (advice != NULL) {
-            acre_buf_printf(&line, " What helps: %s", advice);
-        }
-        if (acre_answer_u64(job, "why.position", &position) && position > 0) {
-            acre_answer_u64(job, "why.ahead", &ahead);
-            acre_buf_printf(&line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
-                            position, ahead);
-        }
-        put_estimate(view, job, text, sizeof(text));
-        acre_buf_printf(&line, text[0] != '\0' ? " It starts %s." : " When it starts is unknown.%s",
-                        text);
+        const char *state = acre_show_state(job);
+        bool runs = strcmp(state, "running") == 0;
+        acre_buf_printf(&line, " does not wait: it is %s%s%s.", state, runs ? " on " : "",
+                        runs ? acre_show_where(job, text, sizeof(text)) : "");
     }
-    char shown[8 * ACRE_SHOW_TEXT_MAX];
     acre_term_wrap(&view->term, view->out, 0,
                    acre_str_show((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);

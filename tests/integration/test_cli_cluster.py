@@ -120,7 +120,7 @@ class Records(daemon.TestCase):
         token = made.stdout.strip()
         self.assertRegex(token, r"\Aacre_\S+\Z")
         self.assertRegex(self.daemon.run("token").stdout, r"ada .*viewer .*good +for a test")
-        port = re.search(r"port=(\d+)", self.daemon.said())[1]
+        port = re.search(r"tcp=\S*:(\d+)", self.daemon.said())[1]
         url = f"http://127.0.0.1:{port}"
         self.assert_ended(self.daemon.run("queue", "--server", url, ACRE_TOKEN=token))
         self.assert_ended(self.daemon.run("submit", "--server", url, "--", "true",

@@ -82,7 +82,7 @@ static void exit_codes_and_texts(void) {
     } cases[] = {
         {{"version"}, 0, "acre " ACRE_VERSION},
         {{"--version"}, 0, "acre " ACRE_VERSION},
-        {{"help"}, 0, "Commands:"},
+        {{"help"}, 0, "Jobs:"},
         {{"--help"}, 0, "doctor"},
         {{"help", "gpus"}, 0, "--sim FILE"},
         {{"gpus", "--help"}, 0, "--interval TIME"},
