@@ -68,7 +68,8 @@ class Submit(daemon.TestCase):
                       self.daemon.run("run", "--export", "--", "env", LEFT="behind").stdout)
 
     def test_it_runs_here(self):
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        # Not in /tmp: a job has one of its own.
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(program.ACRE)) as folder:
             child = subprocess.run([program.ACRE, "run", "--", "pwd"], cwd=folder, text=True,
                                    stdout=subprocess.PIPE, timeout=program.TIMEOUT_S,
                                    env=program.environment(ACRE_SERVER=self.daemon.socket))
@@ -102,7 +103,7 @@ class Submit(daemon.TestCase):
                 ("--gpus 64 -- true", 6, "64"),
                 ("--after ok:999999 -- true", 4, "999999"),
                 ("--array 9-1 -- true", 2, "array"),
-                ("--model Z9000 -- true", 6, "Z9000")]:
+                ("--model Z9000 -- true", 6, "model")]:
             with self.subTest(words=words):
                 result = self.daemon.run("submit", *words.split())
                 self.assertEqual(result.returncode, status, result)
