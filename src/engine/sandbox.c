@@ -281,6 +281,11 @@ static int fail_stage(const struct acre_sandbox *sandbox,
     if (what == sandbox->arguments[0] && failure->error == ENOENT && strchr(what, '/') == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "command %s: not found in PATH", shown);
     }
+    if (what == sandbox->directory && sandbox->change_user &&
+        (strncmp(what, "/tmp/", 5) == 0 || strncmp(what, "/var/tmp/", 9) == 0)) {
+        return acre_fail(err, ACRE_ENOTFOUND,
+                         "working directory %s: a job's /tmp is its own and empty", shown);
+    }
     return acre_fail_errno(err, failure->error, "%s%s%s", failure->stage,
                            what[0] != '\0' ? " " : "", shown);
 }
