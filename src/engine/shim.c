@@ -506,5 +506,5 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
     acre_cgroup_drop(&self.group);
     write_record(&self, ACRE_FACT_EXITED);
     tell(&self, true);
-    _exit(0);
+    exit(0);
 }
