@@ -26,7 +26,8 @@ for name in $(echo "$*" | sed 's/.*--no-install-recommends//'); do
     echo "$name" >>"$FAKE/installed"
 done
 """
-ALL = "gcc libc6-dev meson ninja-build pkg-config libuv1-dev libjansson-dev".split()
+ALL = ("gcc libc6-dev meson ninja-build pkg-config libuv1-dev libjansson-dev libsqlite3-dev "
+       "libssl-dev libseccomp-dev libcurl4-openssl-dev").split()
 OPENCL = ["ocl-icd-libopencl1", "pocl-opencl-icd"]
 
 
