@@ -294,7 +294,7 @@ void desk_adopt(struct acre_desk *desk) {
         }
         if (!acre_job_state_holds(job.state)) { /* it was being canceled and lost its place */
             acre_sched_cancel(desk->sched, job.spec.id, acre_desk_now(desk), NULL);
-        } else if (job.state == ACRE_JOB_SCHEDULED || job.state == ACRE_JOB_ALLOCATING) {
+        } else if (job.state == ACRE_JOB_ALLOCATING && !job.canceling) {
             struct acre_sched_action start = {ACRE_ACTION_START, job.spec.id, job.attempt};
             desk_act(desk, &start); /* engines start nothing twice */
         } else if (!acre_desk_is_external(desk, job.spec.id)) {

@@ -363,7 +363,7 @@ static void start(struct acre_desk *desk, struct acre_run run) {
     struct acre_job job;
     uint64_t now_ms = acre_desk_now(desk);
     if (!acre_sched_find(desk->sched, run.job, &job) || job.attempt != run.attempt ||
-        (job.state != ACRE_JOB_SCHEDULED && job.state != ACRE_JOB_ALLOCATING)) {
+        job.canceling || (job.state != ACRE_JOB_SCHEDULED && job.state != ACRE_JOB_ALLOCATING)) {
         return; /* canceled meanwhile */
     }
     acre_sched_launched(desk->sched, run.job, run.attempt, now_ms);

@@ -22,7 +22,8 @@ import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = {"acre": "acre", "cuda_probe": "tests/gpu/cuda_probe", "mps_try": "tests/gpu/mps_try"}
+PROGRAMS = {"acre": "acre", "acre-shim": "acre-shim", "cuda_probe": "tests/gpu/cuda_probe",
+            "mps_try": "tests/gpu/mps_try"}
 C_LIBRARY = re.compile(r"/(ld-linux|libc|libm|libdl|libpthread|librt|libresolv)[-.]")
 TOLERANCE_MIB = 64    # as the watchdog's
 CONTEXT_MIB = 2048    # what a CUDA context and a server may take of a limit
@@ -321,9 +322,8 @@ class Daemon:
 
     def __init__(self, trial):
         self.state = tempfile.mkdtemp(prefix="state-", dir=trial.root)
-        self.socket = os.path.join(self.state, "acre.sock")
+        self.socket = os.path.join(trial.root, "acre.sock")  # the state is the daemon's alone
         self.variables = {"LD_LIBRARY_PATH": trial.environment["LD_LIBRARY_PATH"]}
-        os.chmod(self.state, 0o711)
         self.log = open(os.path.join(self.state, "log"), "w+")
         self.child = subprocess.Popen(
             [trial.program("acre"), "serve", "--state", self.state, "--socket", self.socket],
