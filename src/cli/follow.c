@@ -156,14 +156,14 @@ static bool still_patient(struct follow *follow, const struct acre_error *err) {
     uint64_t now = now_ms(follow);
     bool passing =
         err->code == ACRE_EUNAVAILABLE || err->code == ACRE_EIO || err->code == ACRE_ETIMEOUT;
-    if (passing && follow->away_since_ms == 0 && follow->job != NULL) {
+    if (passing && follow->away_since_ms == 0) {
         char text[128];
         snprintf(text, sizeof(text), "the daemon is away; job %" PRIu64 " goes on without it",
                  follow->id);
         say(follow, text);
         follow->away_since_ms = now;
     }
-    return passing && follow->job != NULL && now - follow->away_since_ms < AWAY_MAX_MS;
+    return passing && now - follow->away_since_ms < AWAY_MAX_MS;
 }
 
 /* Read the job; false when following has come to an end (told). */
@@ -301,18 +301,19 @@ static bool is_done(struct follow *follow) {
 
 /* How it ended, where its own output does not say. */
 static void tell_end(struct follow *follow) {
-    char ended[64], text[512];
+    char ended[64], text[512], shown[512];
     const char *state = acre_answer_text(follow->job, "state", "-");
     const char *detail = acre_answer_text(follow->job, "exit.text", NULL);
     acre_show_exit(follow->job, ended, sizeof(ended));
     erase_line(follow);
-    if (strcmp(state, "completed") != 0) {
-        bool number = ended[0] >= '0' && ended[0] <= '9';
-        snprintf(text, sizeof(text), "job %" PRIu64 " %s (%s%s%s%s)", follow->id, state,
-                 number ? "status " : "", strcmp(ended, "-") == 0 ? "before it ran" : ended,
-                 detail != NULL ? ": " : "", detail != NULL ? detail : "");
-        say(follow, text);
+    bool own = ended[0] >= '0' && ended[0] <= '9'; /* its status says it all */
+    if (strcmp(state, "completed") == 0 || (own && follow->session->common->quiet)) {
+        return;
     }
+    snprintf(text, sizeof(text), "job %" PRIu64 " %s (%s%s%s%s)", follow->id, state,
+             own ? "status " : "", strcmp(ended, "-") == 0 ? "before it ran" : ended,
+             detail != NULL ? ": " : "", detail != NULL ? detail : "");
+    fprintf(stderr, "acre: %s\n", acre_str_show(acre_str_from(text), shown, sizeof(shown)));
 }
 
 static void follow_on(struct follow *follow) {

@@ -47,6 +47,7 @@ struct view {
     struct acre_term term;
     struct acre_loop *loop;
     uint64_t drawn;
+    uint32_t lines; /* of the last picture on the terminal */
     int result;
 };
 
@@ -315,7 +316,7 @@ static void draw(void *context) {
     bool in_place = view->options->watch && view->term.is_terminal && !json && !quiet;
     (json ? draw_json : quiet ? draw_ids : draw_table)(view, &out);
     if (in_place) {
-        acre_term_redraw(&view->term, &out, view->drawn == 0, &screen);
+        acre_term_redraw(&view->term, &out, &view->lines, &screen);
     }
     if (view->result == 0) {
         view->result = acre_cli_write(in_place ? &screen : &out);
@@ -355,7 +356,7 @@ static int watch(struct view *view) {
 static int run(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
-    struct view view = {.options = target, .clock = acre_clock_real()};
+    struct view view = {.options = target, .clock = acre_clock_real(), .lines = ACRE_TERM_CLEAR};
     struct acre_error err = {0};
     if (view.options->cluster || view.options->common.server != NULL) {
         return acre_cluster_gpus(&view.options->common);

@@ -1,8 +1,8 @@
 /* queue.c - `acre queue`: the live jobs in the order they will be considered, or the history.
  *
  * --watch draws again when the daemon tells of a change (never more than five times a second), and
- * every interval, since times pass. Where there is no terminal to redraw, each change is a line:
- * what came, in order, nothing left out. */
+ * every interval, since times pass. Where there is no terminal to redraw, each change is a line;
+ * with --json each event, as it came. */
 #include "cli/cli.h"
 #include "cli/events.h"
 #include "cli/follow.h"
@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHORTEST_MS = 200 };
+enum {
+    SHORTEST_MS = 200, /* a picture stands at least so long */
+    REASONS_MAX = 50,  /* a screenful; each is one question more */
+};
 
 struct options {
     struct acre_common common;
@@ -36,6 +39,7 @@ struct watch {
     bool changed;
     bool begun;              /* the list was read once */
     uint64_t drawn;          /* pictures, or lines */
+    uint32_t height;         /* of the last picture */
     uint64_t live;           /* jobs that have not ended, at the last look */
     struct acre_buf pending; /* events that came, one a line */
     struct acre_buf lines;   /* to be written */
@@ -72,15 +76,37 @@ static int make_path(const struct options *options, char path[ACRE_PATH_MAX],
     return failed ? acre_fail(err, ACRE_ELIMIT, "the filters are too long") : 0;
 }
 
+/* Ask why the first waiting jobs wait: the list itself does not say, since it may be long. */
+static void add_reasons(struct acre_session *session, const json_t *answer) {
+    json_t *job;
+    size_t i, asked = 0;
+    json_array_foreach(json_object_get(answer, "jobs"), i, job) {
+        char path[64];
+        uint64_t id;
+        json_t *reason = NULL;
+        if (asked == REASONS_MAX || strcmp(acre_answer_text(job, "state", ""), "queued") != 0 ||
+            acre_answer_at(job, "why") != NULL || !acre_answer_u64(job, "id", &id)) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "/jobs/%" PRIu64 "/why", id);
+        if (acre_client_call(session->client, "GET", path, NULL, &reason, NULL) == 0) {
+            json_object_set(job, "why", json_object_get(reason, "why"));
+            json_object_set(job, "when", json_object_get(reason, "when"));
+        }
+        json_decref(reason);
+        asked++;
+    }
+}
+
 /* What there is to say about a job in this state, beyond the state. */
 static void put_remark(struct acre_buf *out, const json_t *job, const char *state) {
-    char text[ACRE_SHOW_TEXT_MAX];
+    char text[ACRE_SHOW_TEXT_MAX], shown[ACRE_SHOW_TEXT_MAX];
+    bool undecided = strcmp(acre_answer_text(job, "why.reason", "evaluating"), "evaluating") == 0;
     acre_show_exit(job, text, sizeof(text));
     if (strcmp(state, "running") == 0) {
         acre_buf_printf(out, " on %s", acre_show_where(job, text, sizeof(text)));
-    } else if (strcmp(state, "queued") == 0 && acre_answer_text(job, "why.text", NULL) != NULL) {
-        char shown[ACRE_SHOW_TEXT_MAX];
-        acre_str_show(acre_str_from(acre_answer_text(job, "why.text", "")), shown, sizeof(shown));
+    } else if (strcmp(state, "queued") == 0 && !undecided) {
+        acre_str_show(acre_str_from(acre_answer_text(job, "why.text", "-")), shown, sizeof(shown));
         acre_buf_printf(out, ": %s", shown);
     } else if ((strcmp(state, "failed") == 0 || strcmp(state, "completed") == 0) &&
                strcmp(text, "-") != 0) {
@@ -88,45 +114,57 @@ static void put_remark(struct acre_buf *out, const json_t *job, const char *stat
     }
 }
 
-/* One line for one change: "14:05:09  job 3    train         running on gpu-a:0". */
-static void add_line(struct watch *watch, const json_t *job, uint64_t at_ms, const char *kind,
+/* One line for one change: "14:05:09  job 3    train         started on gpu-a:0". */
+static void add_line(struct watch *watch, const json_t *job, uint64_t at_ms, const char *what,
                      const char *state) {
     char clock[ACRE_WHEN_MAX], id[32], name[64];
     const char *called = acre_answer_text(job, "name", acre_answer_text(job, "command", "-"));
     acre_when_clock(at_ms, acre_clock_wall_ms(&watch->clock), clock, sizeof(clock));
-    acre_buf_printf(&watch->lines, "%s  job %-5s %-14s %s%s%s", clock,
+    acre_buf_printf(&watch->lines, "%s  job %-5s %-14s %s", clock,
                     acre_answer_count(job, "id", id, sizeof(id)),
-                    acre_str_show(acre_str_from(called), name, sizeof(name)), kind,
-                    kind[0] != '\0' ? ": " : "", state);
+                    acre_str_show(acre_str_from(called), name, sizeof(name)), what);
     put_remark(&watch->lines, job, state);
     acre_buf_putc(&watch->lines, '\n');
     watch->drawn++;
 }
 
-/* Tell the events that came, one line each; what else is known of the job is asked for. */
+/* An event as a line; what else is known of the job is asked for. That a place was found and the
+ * engine asked is the scheduler's business: "started" follows at once. */
+static void tell_event(struct watch *watch, const json_t *data, uint64_t id) {
+    json_t *answer = NULL;
+    uint64_t at_ms = acre_clock_wall_ms(&watch->clock), other;
+    char path[64], what[96];
+    const char *kind = acre_answer_text(data, "kind", "-");
+    kind += strncmp(kind, "job ", 4) == 0 ? 4 : 0;
+    if (strcmp(kind, "scheduled") == 0 || strcmp(kind, "launched") == 0) {
+        return;
+    }
+    snprintf(what, sizeof(what), "%s", kind);
+    if (acre_answer_u64(data, "other", &other)) {
+        snprintf(what, sizeof(what), "%s for job %" PRIu64, kind, other);
+    }
+    snprintf(path, sizeof(path), "/jobs/%" PRIu64, id);
+    acre_client_call(watch->session->client, "GET", path, NULL, &answer, NULL);
+    acre_answer_time(data, "at", &at_ms);
+    add_line(watch, acre_answer_at(answer, "job"), at_ms, what,
+             acre_answer_text(data, "state", "-"));
+    json_decref(answer);
+}
+
+/* Tell the events that came. */
 static void tell_events(struct watch *watch) {
     struct acre_split split =
         acre_split_begin((struct acre_str){watch->pending.data, watch->pending.length}, '\n');
     struct acre_str line;
     while (acre_split_next(&split, &line)) {
-        json_t *data = json_loadb(line.data, line.length, 0, NULL), *answer = NULL;
-        uint64_t id, at_ms = acre_clock_wall_ms(&watch->clock);
-        char path[64];
-        if (!acre_answer_u64(data, "job", &id)) {
-            json_decref(data);
-            continue;
-        }
-        if (watch->options->common.json) {
+        json_t *data = json_loadb(line.data, line.length, 0, NULL);
+        uint64_t id;
+        if (acre_answer_u64(data, "job", &id) && watch->options->common.json) {
             acre_buf_printf(&watch->lines, "%.*s\n", (int)line.length, line.data);
             watch->drawn++;
-        } else {
-            snprintf(path, sizeof(path), "/jobs/%" PRIu64, id);
-            acre_client_call(watch->session->client, "GET", path, NULL, &answer, NULL);
-            acre_answer_time(data, "at", &at_ms);
-            add_line(watch, acre_answer_at(answer, "job"), at_ms,
-                     acre_answer_text(data, "kind", ""), acre_answer_text(data, "state", "-"));
+        } else if (acre_answer_u64(data, "job", &id)) {
+            tell_event(watch, data, id);
         }
-        json_decref(answer);
         json_decref(data);
     }
     acre_buf_clear(&watch->pending);
@@ -164,11 +202,15 @@ static void draw(struct watch *watch) {
         return;
     }
     count_live(watch, answer);
+    if (!watch->options->common.json) {
+        add_reasons(watch->session, answer);
+    }
     if (!watch->in_place && !watch->begun && !watch->options->common.json) {
         const json_t *job;
         size_t i;
         json_array_foreach(acre_answer_at(answer, "jobs"), i, job) { /* how it is at first */
-            add_line(watch, job, acre_clock_wall_ms(&watch->clock), "", acre_show_state(job));
+            add_line(watch, job, acre_clock_wall_ms(&watch->clock), acre_show_state(job),
+                     acre_answer_text(job, "state", "-"));
         }
     }
     watch->begun = true;
@@ -179,7 +221,7 @@ static void draw(struct watch *watch) {
                                  .now_ms = acre_clock_wall_ms(&watch->clock),
                                  .out = &picture};
         acre_show_jobs(&view, answer);
-        acre_term_redraw(&view.term, &picture, watch->drawn == 0, &screen);
+        acre_term_redraw(&view.term, &picture, &watch->height, &screen);
         watch->session->result = acre_cli_write(&screen);
         acre_buf_finish(&picture);
         acre_buf_finish(&screen);
@@ -240,6 +282,7 @@ static void watch_jobs(struct acre_session *session, const struct options *optio
     struct watch watch = {.session = session, .options = options, .path = path};
     watch.clock = acre_clock_real();
     watch.in_place = term.is_terminal && !options->common.json;
+    watch.height = options->until_done ? 0 : ACRE_TERM_CLEAR; /* what was before stays in sight */
     watch.signals = acre_follow_signals();
     acre_events_init(&watch.events, on_event, &watch);
     acre_buf_init(&watch.lines, ACRE_OUTPUT_MAX_BYTES);
@@ -281,6 +324,9 @@ static int run(int argument_count, char **arguments, void *target) {
     } else {
         json_t *answer = acre_session_list(&session, path, "jobs", options->limit);
         if (answer != NULL) {
+            if (!options->common.json && !options->common.quiet) {
+                add_reasons(&session, answer);
+            }
             acre_session_show(&session, answer, acre_show_jobs, acre_show_job_ids);
         }
         json_decref(answer);

@@ -5,6 +5,7 @@
 #include "cli/show.h"
 
 #include "cli/when.h"
+#include "core/str.h"
 #include "core/units.h"
 
 #include <inttypes.h>
@@ -85,22 +86,43 @@ static const char *short_device(const char *gpu) {
     return slash != NULL && slash[1] != '\0' ? slash + 1 : gpu;
 }
 
+/* The number a device's short name is; false when it is none. */
+static bool device_number(const char *name, uint64_t *ret_number) {
+    return name[0] != '\0' && acre_parse_count("", name, 0, UINT32_MAX, ret_number, NULL) == 0;
+}
+
 char *acre_show_where(const json_t *job, char *text, size_t size) {
-    const json_t *parts = acre_answer_at(job, "allocation");
     const json_t *part;
-    size_t i, used = 0;
+    size_t i;
     const char *last = "";
-    snprintf(text, size, "-");
-    json_array_foreach(parts, i, part) {
+    uint64_t number = 0, previous = 0;
+    bool in_range = false;
+    struct acre_buf out;
+    acre_buf_init(&out, size - 1);
+    json_array_foreach(acre_answer_at(job, "allocation"), i, part) {
         const char *node = acre_answer_text(part, "node", "?");
-        const char *gpu = acre_answer_text(part, "gpu", NULL);
-        bool same = strcmp(node, last) == 0;
-        int length = same ? snprintf(text + used, size - used, ",%s", short_device(gpu ? gpu : "?"))
-                          : snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? " " : "",
-                                     node, gpu != NULL ? ":" : "", gpu ? short_device(gpu) : "");
-        used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
+        const char *gpu = short_device(acre_answer_text(part, "gpu", ""));
+        bool counted = device_number(gpu, &number);
+        bool goes_on = strcmp(node, last) == 0;
+        bool next = goes_on && counted && number == previous + 1;
+        if (in_range && !next) {
+            acre_buf_printf(&out, "-%" PRIu64, previous);
+        }
+        if (!goes_on) {
+            acre_buf_printf(&out, "%s%s%s%s", i > 0 ? " " : "", node, gpu[0] != '\0' ? ":" : "",
+                            gpu);
+        } else if (!next) {
+            acre_buf_printf(&out, ",%s", gpu);
+        }
+        in_range = next;
+        previous = counted ? number : UINT64_MAX - 1;
         last = node;
     }
+    if (in_range) {
+        acre_buf_printf(&out, "-%" PRIu64, previous);
+    }
+    snprintf(text, size, "%s", out.length > 0 ? out.data : "-");
+    acre_buf_finish(&out);
     return text;
 }
 
@@ -124,17 +146,33 @@ static bool is_waiting(const json_t *job) {
     return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
 }
 
-/* Where it runs, what it waits for, or what was wrong. */
+/* "retried once, preempted twice"; "-" for an ordinary life. */
+static char *put_history(const json_t *job, char *text, size_t size) {
+    static const struct {
+        const char *path, *word;
+    } counts[] = {{"retries", "retried"}, {"preemptions", "preempted"}};
+    size_t used = 0;
+    snprintf(text, size, "-");
+    for (size_t i = 0; i < ACRE_COUNT(counts); i++) {
+        uint64_t count = 0;
+        if (acre_answer_u64(job, counts[i].path, &count) && count > 0) {
+            int length = snprintf(text + used, size - used, "%s%s %" PRIu64 "x",
+                                  used > 0 ? ", " : "", counts[i].word, count);
+            used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
+        }
+    }
+    return text;
+}
+
+/* Where it runs, what it waits for, what was wrong, or what became of it. */
 static void put_remark(struct acre_table *table, const json_t *job) {
     char text[ACRE_SHOW_TEXT_MAX];
-    const char *remark = NULL;
-    if (is_waiting(job)) {
-        remark = acre_answer_text(job, "why.text", NULL);
-    } else {
-        remark = acre_answer_text(job, "exit.text", NULL);
-    }
+    const char *remark = acre_answer_text(job, is_waiting(job) ? "why.text" : "exit.text", NULL);
     if (remark == NULL) {
         remark = acre_show_where(job, text, sizeof(text));
+    }
+    if (strcmp(remark, "-") == 0) {
+        remark = put_history(job, text, sizeof(text));
     }
     acre_show_cell(table, remark);
 }
@@ -385,8 +423,10 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     char text[ACRE_SHOW_TEXT_MAX];
     uint64_t priority = 0;
     acre_answer_u64(job, "priority", &priority);
-    snprintf(text, sizeof(text), "job %s  %s  ", acre_answer_count(job, "id", (char[32]){0}, 32),
-             acre_answer_text(job, "name", ""));
+    const char *name = acre_answer_text(job, "name", "");
+    char id[32], shown[96];
+    snprintf(text, sizeof(text), "job %s  %s%s", acre_answer_count(job, "id", id, sizeof(id)),
+             acre_str_show(acre_str_from(name), shown, sizeof(shown)), name[0] != '\0' ? "  " : "");
     acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
     acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
     acre_buf_puts(view->out, "\n");
@@ -407,38 +447,52 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     }
 }
 
+/* The daemon's words as a sentence: with its full stop. */
+static void put_sentence(struct acre_buf *out, const char *before, const char *text) {
+    size_t length = strlen(text);
+    bool ended = length > 0 && strchr(".!?", text[length - 1]) != NULL;
+    acre_buf_printf(out, "%s%s%s", before, text, ended ? "" : ".");
+}
+
+/* Why and when of a job that waits. */
+static void put_reason(const struct acre_show *view, const json_t *job, struct acre_buf *line) {
+    char text[ACRE_SHOW_TEXT_MAX];
+    uint64_t position = 0, ahead = 0;
+    acre_buf_printf(line, " waits (%s)", acre_answer_text(job, "why.reason", "-"));
+    put_sentence(line, ": ", acre_answer_text(job, "why.text", "-"));
+    const char *advice = acre_answer_text(job, "why.advice", NULL);
+    if (advice != NULL) {
+        put_sentence(line, " What helps: ", advice);
+    }
+    if (acre_answer_u64(job, "why.position", &position) && position > 0) {
+        acre_answer_u64(job, "why.ahead", &ahead);
+        acre_buf_printf(line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
+                        position, ahead);
+    }
+    put_estimate(view, job, text, sizeof(text));
+    if (text[0] != '\0') {
+        put_sentence(line, " It starts ", text);
+    } else {
+        acre_buf_puts(line, " When it starts is unknown.");
+    }
+}
+
 void acre_show_why(const struct acre_show *view, const json_t *answer) {
     const json_t *job = acre_answer_at(answer, "job");
-    char text[ACRE_SHOW_TEXT_MAX], id[32];
+    char text[ACRE_SHOW_TEXT_MAX], shown[8 * ACRE_SHOW_TEXT_MAX];
     struct acre_buf line;
     acre_buf_init(&line, 8 * ACRE_SHOW_TEXT_MAX);
-    acre_answer_count(job, "id", id, sizeof(id));
-    if (acre_answer_at(job, "why") == NULL) {
-        const char *state = acre_show_state(job);
-        acre_buf_printf(&line, "Job %s does not wait: it is %s", id, state);
-        if (strcmp(state, "running") == 0) {
-            acre_buf_printf(&line, " on %s", acre_show_where(job, text, sizeof(text)));
-        }
-        acre_buf_puts(&line, ".");
+    acre_buf_printf(&line, "Job %s", acre_answer_count(job, "id", text, sizeof(text)));
+    if (acre_answer_at(job, "why") != NULL) {
+        put_reason(view, job, &line);
     } else {
-        uint64_t position = 0, ahead = 0;
-        acre_buf_printf(&line, "Job %s waits (%s): %s", id,
-                        acre_answer_text(job, "why.reason", "-"),
-                        acre_answer_text(job, "why.text", "-"));
-        const char *advice = acre_answer_text(job, "why.advice", NULL);
-        if (advice != NULL) {
-            acre_buf_printf(&line, " What helps: %s", advice);
-        }
-        if (acre_answer_u64(job, "why.position", &position) && position > 0) {
-            acre_answer_u64(job, "why.ahead", &ahead);
-            acre_buf_printf(&line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
-                            position, ahead);
-        }
-        put_estimate(view, job, text, sizeof(text));
-        acre_buf_printf(&line, text[0] != '\0' ? " It starts %s." : " When it starts is unknown.%s",
-                        text);
+        const char *state = acre_show_state(job);
+        bool runs = strcmp(state, "running") == 0;
+        acre_buf_printf(&line, " does not wait: it is %s%s%s.", state, runs ? " on " : "",
+                        runs ? acre_show_where(job, text, sizeof(text)) : "");
     }
-    acre_term_wrap(&view->term, view->out, 0, line.data);
+    acre_term_wrap(&view->term, view->out, 0,
+                   acre_str_show((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);
 }
 

@@ -91,18 +91,25 @@ void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t
     acre_buf_putc(out, '\n');
 }
 
-void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, bool is_first,
+/* Up to where the last picture began, each line cleared to its end, then the rest of the screen. */
+void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines,
                       struct acre_buf *out) {
-    struct acre_split lines =
+    struct acre_split split =
         acre_split_begin((struct acre_str){picture->data, picture->length}, '\n');
     struct acre_str line;
-    uint32_t room = term->height > 1 ? term->height - 1 : UINT32_MAX;
-    acre_buf_puts(out, is_first ? "\033[H\033[2J" : "\033[H");
-    for (uint32_t n = 0; n < room && acre_split_next(&lines, &line); n++) {
+    uint32_t room = term->height > 1 ? term->height - 1 : UINT32_MAX - 1, drawn = 0;
+    if (*lines == ACRE_TERM_CLEAR) {
+        acre_buf_puts(out, "\033[H\033[2J");
+    } else if (*lines > 0) {
+        acre_buf_printf(out, "\033[%uA", *lines);
+    }
+    while (drawn < room && acre_split_next(&split, &line) && !(split.done && line.length == 0)) {
         acre_buf_append(out, line.data, line.length);
         acre_buf_puts(out, "\033[K\n");
+        drawn++;
     }
     acre_buf_puts(out, "\033[J");
+    *lines = drawn;
 }
 
 struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {

@@ -32,9 +32,11 @@ void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre
 void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
                     const char *text);
 
-/* `picture` as bytes that redraw the terminal in place: home, each line cleared to its end, the
- * rest of the screen cleared. Lines past the last are left off, since they would scroll. */
-void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, bool is_first,
+/* `picture` as bytes that draw it over the one before. `lines` is how many lines that had; start
+ * with 0 to begin where the cursor is, or with ACRE_TERM_CLEAR to take the whole screen. Lines past
+ * the last are left off, since they would scroll. */
+#define ACRE_TERM_CLEAR UINT32_MAX
+void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines,
                       struct acre_buf *out);
 
 struct acre_table_column {

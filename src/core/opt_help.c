@@ -1,15 +1,15 @@
 /* opt_help.c - --help, printed from the same rows that parse.
  *
  * Options stand in one column as wide as the widest of them, up to LEFT_MAX; texts are
- * wrapped at blanks in the column beside it. `details` are printed as they are written: they
- * hold examples, and examples must not be reflowed. */
+ * wrapped at blanks in the column beside it. `details` are printed as they are written (they
+ * hold examples, and examples must not be reflowed), but for paragraphs written as one line. */
 #include "core/opt.h"
 
 #include "core/str.h"
 
 #include <string.h>
 
-enum { WIDTH = 80, LEFT_MAX = 30, GAP = 2 };
+enum { WIDTH = 80, LONG = 100, LEFT_MAX = 30, GAP = 2 };
 
 static const struct acre_opt help_row = {
     .name = "help", .letter = 'h', .kind = ACRE_OPT_FLAG, .help = "print this text"};
@@ -94,6 +94,23 @@ static void put_option(const struct acre_opt *option, size_t indent, struct acre
     acre_buf_finish(&right);
 }
 
+/* As they are written, but for lines too long for the screen. */
+static void put_details(struct acre_str details, struct acre_buf *out) {
+    if (details.length > 0 && details.data[details.length - 1] == '\n') {
+        details.length--;
+    }
+    struct acre_split lines = acre_split_begin(details, '\n');
+    struct acre_str line;
+    while (acre_split_next(&lines, &line)) {
+        if (line.length > LONG && line.data[0] != ' ') {
+            put_wrapped(line, 0, 0, out);
+        } else {
+            acre_buf_append(out, line.data, line.length);
+            acre_buf_putc(out, '\n');
+        }
+    }
+}
+
 void acre_opt_help(const struct acre_command *command, struct acre_buf *out) {
     acre_buf_printf(out, "Usage: %s\n\n", command->usage);
     put_wrapped(acre_str_from(command->summary), 0, 0, out);
@@ -109,8 +126,7 @@ void acre_opt_help(const struct acre_command *command, struct acre_buf *out) {
     }
     put_option(&help_row, indent, out);
     if (command->details != NULL) {
-        size_t length = strlen(command->details);
-        bool ends = length > 0 && command->details[length - 1] == '\n';
-        acre_buf_printf(out, "\n%s%s", command->details, ends ? "" : "\n");
+        acre_buf_putc(out, '\n');
+        put_details(acre_str_from(command->details), out);
     }
 }

@@ -77,7 +77,8 @@ class Daemon:
 
     def json(self, *arguments):
         """The answer of a command that must succeed."""
-        result = self.run(*arguments, "--json")
+        words = 2 if arguments[0] in ("reserve", "policy", "quota", "token") else 1
+        result = self.run(*arguments[:words], "--json", *arguments[words:])
         assert result.returncode == 0, result
         return json.loads(result.stdout)
 

@@ -76,6 +76,7 @@ class Cluster(daemon.TestCase):
 
 class Rules(daemon.TestCase):
     def test_the_policy_is_shown_and_changed(self):
+        self.assert_ended(self.daemon.run("policy", "set", "-q", "policy=fair-share"))
         self.assertRegex(self.daemon.run("policy").stdout, r"(?m)^policy +fair-share$")
         result = self.daemon.run("policy", "set", "policy=fcfs", "backfill=false",
                                  "preempt_grace=7s")
@@ -91,7 +92,7 @@ class Rules(daemon.TestCase):
             file.write('{"policy": "sjf"}')
             file.flush()
             self.assert_ended(self.daemon.run("policy", "set", "-q", "--file", file.name))
-            self.assertEqual(self.daemon.json("policy")["policy"], "sjf")
+            self.assertEqual(self.daemon.json("policy", "show")["policy"], "sjf")
             file.write("}")
             file.flush()
             self.assert_ended(self.daemon.run("policy", "set", "--file", file.name), 2, file.name)
@@ -119,7 +120,7 @@ class Records(daemon.TestCase):
         token = made.stdout.strip()
         self.assertRegex(token, r"\Aacre_\S+\Z")
         self.assertRegex(self.daemon.run("token").stdout, r"ada .*viewer .*good +for a test")
-        port = re.search(r"127\.0\.0\.1:(\d+)", self.daemon.said())[1]
+        port = re.search(r"tcp=\S*:(\d+)", self.daemon.said())[1]
         url = f"http://127.0.0.1:{port}"
         self.assert_ended(self.daemon.run("queue", "--server", url, ACRE_TOKEN=token))
         self.assert_ended(self.daemon.run("submit", "--server", url, "--", "true",
@@ -143,9 +144,9 @@ class Records(daemon.TestCase):
         rows = self.daemon.json("audit", "--target", f"job:{number}", "--action",
                                 "job submitted")["audit"]
         self.assertEqual([row["result"] for row in rows], ["ok"])
-        table = self.daemon.run("audit", "--limit", "5").stdout
+        table = self.daemon.run("audit", "--limit", "2").stdout
         self.assertRegex(table, r"\ASEQ +TIME +WHO")
-        self.assertEqual(len(table.splitlines()), 6)
+        self.assertEqual(len(table.splitlines()), 3)
         result = self.daemon.run("audit", "--verify")
         self.assert_ended(result)
         self.assertRegex(result.stdout, r"\Aunchanged: \d+ records checked\n\Z")

@@ -68,7 +68,8 @@ class Submit(daemon.TestCase):
                       self.daemon.run("run", "--export", "--", "env", LEFT="behind").stdout)
 
     def test_it_runs_here(self):
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        # Not in /tmp: a job has one of its own.
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(program.ACRE)) as folder:
             child = subprocess.run([program.ACRE, "run", "--", "pwd"], cwd=folder, text=True,
                                    stdout=subprocess.PIPE, timeout=program.TIMEOUT_S,
                                    env=program.environment(ACRE_SERVER=self.daemon.socket))
@@ -102,7 +103,7 @@ class Submit(daemon.TestCase):
                 ("--gpus 64 -- true", 6, "64"),
                 ("--after ok:999999 -- true", 4, "999999"),
                 ("--array 9-1 -- true", 2, "array"),
-                ("--model Z9000 -- true", 6, "Z9000")]:
+                ("--model Z9000 -- true", 6, "model")]:
             with self.subTest(words=words):
                 result = self.daemon.run("submit", *words.split())
                 self.assertEqual(result.returncode, status, result)
@@ -214,7 +215,9 @@ class Waiting(daemon.TestCase):
         self.assert_ended(result)
         head, *lines = result.stdout.splitlines()
         self.assertEqual(head.split()[:5], ["ID", "NAME", "USER", "PROJECT", "STATE"])
-        self.assertTrue(any(re.match(rf" *{self.waits} +waits .*queued", line) for line in lines))
+        why = self.daemon.json("why", self.waits)["why"]["text"]
+        self.assertTrue(any(re.match(rf" *{self.waits} +waits .*queued .*in \d+m .*", line) and
+                            line.endswith(why[-20:]) for line in lines), result.stdout)
         self.assertIn("SIMULATED", result.stdout)
         ids = self.daemon.run("queue", "--quiet").stdout.split()
         self.assertIn(self.waits, ids)

@@ -38,7 +38,8 @@ def runnable(line):
 
 
 def run_script(script, server="/nonexistent"):
-    with tempfile.TemporaryDirectory() as folder:
+    # Not in /tmp: a job has one of its own.
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(program.ACRE)) as folder:
         os.symlink(os.path.join(program.SOURCE, "examples"), os.path.join(folder, "examples"))
         os.mkdir(os.path.join(folder, "build"))
         os.symlink(program.ACRE, os.path.join(folder, "build", "acre"))

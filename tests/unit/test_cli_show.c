@@ -182,7 +182,11 @@ static void words_for_parts_of_a_job(void) {
          "\"allocation\":[{\"node\":\"a\",\"gpu\":\"sim:a/0\"},{\"node\":\"a\",\"gpu\":\"sim:a/"
          "1\"},"
          "{\"node\":\"b\",\"gpu\":\"GPU-1\"},{\"node\":\"c\",\"gpu\":null}]}",
-         "running", "3x2", "-", "a:0,1 b:GPU-1 c"},
+         "running", "3x2", "-", "a:0-1 b:GPU-1 c"},
+        {"{\"allocation\":[{\"node\":\"a\",\"gpu\":\"s/0\"},{\"node\":\"a\",\"gpu\":\"s/2\"},"
+         "{\"node\":\"a\",\"gpu\":\"s/3\"},{\"node\":\"a\",\"gpu\":\"s/4\"},{\"node\":\"a\","
+         "\"gpu\":\"s/6\"},{\"node\":\"b\",\"gpu\":\"s/7\"},{\"node\":\"b\",\"gpu\":\"s/8\"}]}",
+         "-", "-", "-", "a:0,2-4,6 b:7-8"},
         {"{}", "-", "-", "-", "-"},
         {"null", "-", "-", "-", "-"},
     };
