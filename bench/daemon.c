@@ -75,7 +75,7 @@ static int connect_tcp(const struct bench_daemon *daemon) {
     return fd;
 }
 
-static void wait_ms(int ms) {
+void bench_wait_ms(int ms) {
     struct epoll_event event;
     int fd = epoll_create1(EPOLL_CLOEXEC);
     epoll_wait(fd, &event, 1, ms);
@@ -104,14 +104,14 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
     for (int i = 0; i < START_TRIES && fd < 0; i++) {
         fd = connect_unix(daemon);
         if (fd < 0) {
-            wait_ms(TRY_MS);
+            bench_wait_ms(TRY_MS);
         }
     }
     if (fd < 0) {
         die("the daemon does not answer");
     }
     close(fd);
-    wait_ms(200); /* its first token is being committed */
+    bench_wait_ms(200); /* its first token is being committed */
     read_log(daemon);
 }
 

@@ -18,6 +18,7 @@ struct bench_daemon {
 /* Starts `acre serve` on a new directory below `parent`, with `sim` as its nodes. */
 void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const char *sim);
 void bench_daemon_stop(struct bench_daemon *daemon); /* and removes the directory */
+void bench_wait_ms(int ms);
 /* CPU time it has used so far, and its resident memory. */
 double bench_daemon_cpu_s(const struct bench_daemon *daemon);
 uint64_t bench_daemon_resident_kib(const struct bench_daemon *daemon);

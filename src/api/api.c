@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_DEFAULT = 100 };
+enum {
+    PAGE_DEFAULT = 100,
+    ANSWER_BYTES = 1800, /* one job */
+};
 
 static int identify(void *context, struct acre_exchange *exchange,
                     const struct acre_http_request *request, struct acre_api_user *ret_user,
@@ -137,6 +140,7 @@ void acre_api_event(void *context, const struct acre_desk_event *event) {
 
 struct acre_json *acre_reply_begin(struct acre_reply *reply) {
     acre_buf_init(&reply->buf, ACRE_ANSWER_MAX_BYTES);
+    acre_buf_reserve(&reply->buf, ANSWER_BYTES);
     acre_json_begin(&reply->json, &reply->buf, false);
     acre_json_object(&reply->json);
     return &reply->json;

@@ -61,7 +61,9 @@ void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait) {
     struct acre_http_wait_list *list = &http->waits[wait];
     conn->wait = wait;
     conn->deadline_ms = acre_http_now_ms(http) + list->timeout_ms;
-    conn->taken_before = conn->taken_bytes;
+    if (wait == ACRE_HTTP_WAIT_ANSWER) {
+        conn->taken_before = acre_http_conn_taken(conn);
+    }
     conn->wait_next = NULL;
     conn->wait_previous = list->end;
     *list->end = conn;

@@ -17,9 +17,11 @@
 #include "api/problem.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -164,7 +166,7 @@ void acre_http_conn_flush(struct acre_http_conn *conn) {
         } else if (sent < 0) {
             conn->dead = true;
         } else {
-            conn->taken_bytes += (uint64_t)sent;
+            conn->sent_bytes += (uint64_t)sent;
             if (conn->tls != NULL) {
                 acre_tls_sent(conn->tls, (size_t)sent);
             } else {
@@ -416,10 +418,20 @@ void acre_http_conn_work(struct acre_http_conn *conn) {
     }
 }
 
+uint64_t acre_http_conn_taken(const struct acre_http_conn *conn) {
+    int waiting = 0; /* in the kernel, which tells us of room only when a third is free */
+    if (ioctl(conn->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0) {
+        return conn->sent_bytes;
+    }
+    return conn->sent_bytes - ACRE_MIN((uint64_t)waiting, conn->sent_bytes);
+}
+
 /* Whether the client took enough since the deadline was set to be given another one. */
 static bool takes_enough(const struct acre_http_conn *conn) {
     uint64_t timeout_ms = conn->http->waits[ACRE_HTTP_WAIT_ANSWER].timeout_ms;
-    return (conn->taken_bytes - conn->taken_before) / BYTES_A_MS_MIN >= timeout_ms;
+    uint64_t taken = acre_http_conn_taken(conn);
+    return taken > conn->taken_before &&
+           (taken - conn->taken_before) / BYTES_A_MS_MIN >= timeout_ms;
 }
 
 void acre_http_conn_expire(struct acre_http_conn *conn) {

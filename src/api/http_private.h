@@ -36,9 +36,10 @@ struct acre_http_conn {
     int fd;
     enum acre_http_wait wait;
     uint64_t deadline_ms;
-    uint64_t taken_bytes, taken_before; /* sent so far; and when the deadline was set */
-    bool is_ready;                      /* in the list of those to be looked at */
-    bool can_read;                      /* epoll said so, and no read has said otherwise */
+    uint64_t sent_bytes;   /* to the kernel */
+    uint64_t taken_before; /* by the client, when the deadline was set */
+    bool is_ready;         /* in the list of those to be looked at */
+    bool can_read;         /* epoll said so, and no read has said otherwise */
     bool can_write;
     bool watches_write; /* epoll has been asked to say when it can be written again */
     bool hung_up;       /* epoll said that the client sends no more */
@@ -127,6 +128,7 @@ void acre_http_conn_work(struct acre_http_conn *conn);
 void acre_http_conn_flush(struct acre_http_conn *conn);
 /* The deadline is over; may destroy it. */
 void acre_http_conn_expire(struct acre_http_conn *conn);
+uint64_t acre_http_conn_taken(const struct acre_http_conn *conn); /* bytes the client has */
 size_t acre_http_conn_backlog(const struct acre_http_conn *conn); /* bytes to be sent */
 struct acre_buf *acre_http_conn_out(struct acre_http_conn *conn); /* to be appended to */
 

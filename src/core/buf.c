@@ -49,6 +49,10 @@ static bool reserve(struct acre_buf *buf, size_t length) {
     return true;
 }
 
+int acre_buf_reserve(struct acre_buf *buf, size_t length) {
+    return reserve(buf, length) ? 0 : ACRE_ELIMIT;
+}
+
 int acre_buf_append(struct acre_buf *buf, const void *bytes, size_t length) {
     if (!reserve(buf, length)) {
         return ACRE_ELIMIT;

@@ -22,6 +22,8 @@ void acre_buf_init(struct acre_buf *buf, size_t max);
 void acre_buf_finish(struct acre_buf *buf);
 void acre_buf_clear(struct acre_buf *buf); /* length 0, not failed, memory kept */
 
+/* Room for so many more bytes in one step; appends may still grow it. */
+int acre_buf_reserve(struct acre_buf *buf, size_t length);
 int acre_buf_append(struct acre_buf *buf, const void *bytes, size_t length);
 int acre_buf_puts(struct acre_buf *buf, const char *text);
 int acre_buf_putc(struct acre_buf *buf, char c);

@@ -1,7 +1,6 @@
 /* clock.c - the one place that asks the machine what time it is. */
 #include "core/clock.h"
 
-#include <stdio.h>
 #include <time.h>
 
 struct acre_clock acre_clock_real(void) {
@@ -41,13 +40,31 @@ uint64_t acre_clock_monotonic_ns(const struct acre_clock *clock) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static char *put_digits(char *to, uint32_t value, uint32_t count) {
+    for (uint32_t i = count; i-- > 0; value /= 10) {
+        to[i] = (char)('0' + value % 10);
+    }
+    return to + count;
+}
+
 char *acre_format_time(uint64_t wall_ms, char text[25]) {
     /* Four digits of year: later times show as the last moment of 9999. */
     wall_ms = ACRE_MIN(wall_ms, UINT64_C(253402300799999));
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm utc;
     ACRE_ASSERT(gmtime_r(&seconds, &utc) != NULL);
-    snprintf(text, 25, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
-             utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(wall_ms % 1000));
+    const struct {
+        int value;
+        uint32_t digits;
+        char after;
+    } parts[] = {{utc.tm_year + 1900, 4, '-'},   {utc.tm_mon + 1, 2, '-'}, {utc.tm_mday, 2, 'T'},
+                 {utc.tm_hour, 2, ':'},          {utc.tm_min, 2, ':'},     {utc.tm_sec, 2, '.'},
+                 {(int)(wall_ms % 1000), 3, 'Z'}};
+    char *to = text;
+    for (size_t i = 0; i < ACRE_COUNT(parts); i++) {
+        to = put_digits(to, (uint32_t)parts[i].value, parts[i].digits);
+        *to++ = parts[i].after;
+    }
+    *to = '\0';
     return text;
 }

@@ -5,7 +5,6 @@
  * error and asserts; a full buffer is reported once, by acre_json_end. */
 #include "core/json.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -99,16 +98,33 @@ static void put_escape(struct acre_buf *buf, char c) {
     acre_buf_printf(buf, "\\u%04x", (unsigned char)c);
 }
 
+/* How much of the text needs no second look: printable ASCII without quotes and backslashes. */
+static size_t plain_length(struct acre_str text) {
+    size_t length = 0;
+    while (length < text.length) {
+        unsigned char c = (unsigned char)text.data[length];
+        if (c < ' ' || c >= 0x7f || c == '"' || c == '\\') {
+            break;
+        }
+        length++;
+    }
+    return length;
+}
+
 static void put_quoted(struct acre_buf *buf, struct acre_str text) {
     acre_buf_putc(buf, '"');
     while (text.length > 0) {
-        size_t length = acre_str_utf8(text);
-        unsigned char first = (unsigned char)text.data[0];
+        size_t length = plain_length(text);
         if (length == 0) {
-            acre_buf_puts(buf, "\xef\xbf\xbd"); /* U+FFFD */
-            length = 1;
-        } else if (first < ' ' || first == '"' || first == '\\' || first == 0x7f) {
-            put_escape(buf, text.data[0]);
+            length = acre_str_utf8(text);
+            if (length == 0) {
+                acre_buf_puts(buf, "\xef\xbf\xbd"); /* U+FFFD */
+                length = 1;
+            } else if (length == 1) {
+                put_escape(buf, text.data[0]);
+            } else {
+                acre_buf_append(buf, text.data, length);
+            }
         } else {
             acre_buf_append(buf, text.data, length);
         }
@@ -139,14 +155,28 @@ void acre_json_str(struct acre_json *json, struct acre_str value) {
     put_quoted(json->buf, value);
 }
 
+/* By hand: answers are mostly numbers, and printf formats twice to know the length. */
+static void put_number(struct acre_buf *buf, uint64_t value, bool negative) {
+    char digits[24];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    if (negative) {
+        digits[--at] = '-';
+    }
+    acre_buf_append(buf, digits + at, sizeof(digits) - at);
+}
+
 void acre_json_u64(struct acre_json *json, uint64_t value) {
     begin_value(json);
-    acre_buf_printf(json->buf, "%" PRIu64, value);
+    put_number(json->buf, value, false);
 }
 
 void acre_json_i64(struct acre_json *json, int64_t value) {
     begin_value(json);
-    acre_buf_printf(json->buf, "%" PRId64, value);
+    put_number(json->buf, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
 }
 
 void acre_json_double(struct acre_json *json, double value, int decimals) {

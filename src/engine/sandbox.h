@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 /* Private, empty /tmp, also seen as /var/tmp and /dev/shm (memory that vanishes with the run, at
- * most `tmp_mib`, 0: half of the RAM), and, with `no_network`, a network of nothing but loopback: for the calling
- * process and all its children. Needs root. */
+ * most `tmp_mib`, 0: half of the RAM), and, with `no_network`, a network of nothing but loopback:
+ * for the calling process and all its children. Needs root. */
 int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *err);
 
 struct acre_sandbox {

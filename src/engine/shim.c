@@ -474,7 +474,7 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
         .kill_at_ms = NEVER,
     };
     memset(&self.fact, 0, sizeof(self.fact)); /* padding too: it is written to files */
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* the spawner's session is ours: nobody leads it */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);         /* the spawner's session is ours: nobody leads it */
     prctl(PR_SET_NAME, "acre-shim");
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -506,5 +506,5 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
     acre_cgroup_drop(&self.group);
     write_record(&self, ACRE_FACT_EXITED);
     tell(&self, true);
-    _exit(0);
+    exit(0);
 }

@@ -117,7 +117,7 @@ static bool receive(struct spawner *spawner) {
         return false;
     }
     if (got <= 0) {
-        _exit(0); /* the daemon is gone */
+        exit(0); /* the daemon is gone */
     }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header != NULL && header->cmsg_type == SCM_RIGHTS) {

@@ -39,7 +39,7 @@ struct acre_wire_job {
     uint32_t group_count, member_count, argument_count, rule_count, pids_max;
     int32_t warn_signal;
     uint64_t cpu_milli, ram_mib, limit_ms, warn_ms, grace_ms, stdin_bytes;
-    bool no_network, has_stdin, any_directory;
+    uint8_t no_network, has_stdin, any_directory; /* no bool: any byte may come */
     const uint32_t *groups;
     const struct acre_bpf_rule *rules;
     const char *directory;

@@ -125,6 +125,36 @@ int acre_ledger_plan(struct acre_ledger *ledger, const struct acre_request *requ
     return r;
 }
 
+int acre_ledger_plan_on(struct acre_ledger *ledger, const struct acre_request *request,
+                        const uint32_t *nodes, uint32_t node_count, struct acre_part *parts,
+                        uint32_t max, uint32_t *ret_count, struct acre_error *err) {
+    struct want want;
+    int r = want_from(ledger, request, &want, err);
+    if (r < 0) {
+        return r;
+    }
+    uint32_t count = acre_request_parts(request);
+    if (count > max) {
+        return acre_fail(err, ACRE_ELIMIT, "parts: room for %u, the request has %u", max, count);
+    }
+    struct class *class = classes_get(ledger, &want);
+    for (uint32_t i = 0; i < node_count && request->reservation == 0; i++) {
+        if (nodes[i] < ledger->node_count &&
+            place_on_node(ledger, class, nodes[i], want.replicas, NULL, parts)) {
+            *ret_count = count;
+            return 0;
+        }
+    }
+    return acre_fail(err, ACRE_ENOFIT, "none of these %u nodes takes it now", node_count);
+}
+
+void acre_ledger_expect(struct acre_ledger *ledger, const struct acre_request *request) {
+    struct want want;
+    if (want_from(ledger, request, &want, NULL) == 0) {
+        mix_note(ledger, &want);
+    }
+}
+
 /* Take the parts under `id` and keep them. */
 static int keep(struct acre_ledger *ledger, const struct acre_request *request, bool exclusive,
                 const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,

@@ -89,6 +89,14 @@ struct acre_names *acre_ledger_names(struct acre_ledger *ledger); /* for models,
 int acre_ledger_plan(struct acre_ledger *ledger, const struct acre_request *request,
                      uint64_t now_ms, struct acre_part *parts, uint32_t max, uint32_t *ret_count,
                      struct acre_error *err);
+/* The same on the first of these nodes that takes all its members; not gangs over several nodes,
+ * not what draws on a reservation. ACRE_ENOFIT without a reason. */
+int acre_ledger_plan_on(struct acre_ledger *ledger, const struct acre_request *request,
+                        const uint32_t *nodes, uint32_t count, struct acre_part *parts,
+                        uint32_t max, uint32_t *ret_count, struct acre_error *err);
+/* Somebody will ask for this: it counts in the recent mix that placements are judged by. What
+ * acre_ledger_allocate serves is counted there already. */
+void acre_ledger_expect(struct acre_ledger *ledger, const struct acre_request *request);
 /* Find a place and take it. */
 int acre_ledger_allocate(struct acre_ledger *ledger, const struct acre_request *request,
                          uint64_t now_ms, uint64_t *ret_id, struct acre_error *err);

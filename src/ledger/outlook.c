@@ -14,6 +14,7 @@
 #include "ledger/outlook.h"
 
 #include "ledger/place.h"
+#include "ledger/reserve.h"
 #include "ledger/shape.h"
 
 #include <stdlib.h>
@@ -562,29 +563,32 @@ void acre_outlook_unveil(struct acre_outlook *outlook) {
     }
 }
 
+/* What is plain from a look at the node: CPU, RAM, idle devices, the largest share. */
+static bool lacks(const struct shape *shape, const struct acre_request *request) {
+    bool whole = request->exclusive || request->milli == 1000;
+    return shape->cpu_free_milli < request->cpu_milli || shape->ram_free_mib < request->ram_mib ||
+           (request->gpus > 0 && (whole ? shape->idle_count < request->gpus
+                                        : shape->largest_milli < ACRE_MAX(request->milli, 1U)));
+}
+
 bool acre_ledger_may_fit_on(struct acre_ledger *ledger, const struct acre_request *request,
                             uint32_t node) {
-    struct want want;
     const struct node *host = &ledger->nodes[node];
-    if (want_from(ledger, request, &want, NULL) < 0 || host->drained) {
-        return false;
-    }
-    if (request->reservation != 0) {
-        return true;
+    if (host->drained || request->reservation != 0) {
+        return !host->drained;
     }
     const struct shape *shape = shapes_get(ledger->shapes, host->shape);
-    uint64_t slots;
-    if (!want_matches(ledger, &want, ledger->profiles[host->profile], &slots)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < host->device_count; i++) {
-        if ((ledger->devices[host->first_device + i].flags & DEVICE_CALENDAR) != 0) {
-            return true; /* depends on when it ends */
+    if (reservations_ahead(ledger)) {
+        for (uint32_t i = 0; i < host->device_count; i++) {
+            if ((ledger->devices[host->first_device + i].flags & DEVICE_CALENDAR) != 0) {
+                return true; /* depends on when it ends */
+            }
         }
     }
-    if (shape->cpu_free_milli < want.cpu_milli || shape->ram_free_mib < want.ram_mib ||
-        (want.gpus > 0 && (want.whole ? shape->idle_count < want.gpus
-                                      : shape->largest_milli < ACRE_MAX(want.milli, 1U)))) {
+    struct want want;
+    uint64_t slots;
+    if (lacks(shape, request) || want_from(ledger, request, &want, NULL) < 0 ||
+        !want_matches(ledger, &want, ledger->profiles[host->profile], &slots)) {
         return false;
     }
     struct room room;

@@ -103,6 +103,10 @@ size_t reservations_bytes(const struct reservations *reservations) {
     return bytes;
 }
 
+bool reservations_ahead(const struct acre_ledger *ledger) {
+    return ledger->reservations->calendar_count > 0;
+}
+
 void acre_ledger_set_reservation_limits(struct acre_ledger *ledger,
                                         const struct acre_reservation_limits *limits) {
     ledger->reservations->limits = limits != NULL ? *limits : acre_reservation_limits_default;

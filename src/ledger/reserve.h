@@ -10,6 +10,9 @@ struct reservations *reservations_create(void);
 void reservations_destroy(struct reservations *reservations);
 size_t reservations_bytes(const struct reservations *reservations);
 
+/* Is any device reserved for later? */
+bool reservations_ahead(const struct acre_ledger *ledger);
+
 /* `word` (by the books) of a device that has reservations ahead, lowered to what is free at every
  * time before `until_ms`. */
 uint64_t reserved_word(const struct acre_ledger *ledger, uint32_t device, uint64_t word,

@@ -48,7 +48,7 @@ void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation, u
     tree_insert(&line_by_key, sched, &sched->ends, index);
     list_push(sched, index);
     acre_accounts_hold(sched->accounts, job->account, run->load, since_ms, now_ms);
-    owner_at(sched, job->account)->held_milli += run->load.milli;
+    rank_hold(sched, job->account, (int64_t)run->load.milli);
 }
 
 void hold_expect(struct acre_sched *sched, uint32_t index, uint64_t end_ms) {
@@ -96,7 +96,7 @@ void hold_leave(struct acre_sched *sched, uint32_t index, bool failed, uint64_t 
         array_leave(sched, job->array);
     }
     acre_accounts_release(sched->accounts, job->account, run->load, run->scheduled_ms, now_ms);
-    owner_at(sched, job->account)->held_milli -= run->load.milli;
+    rank_hold(sched, job->account, -(int64_t)run->load.milli);
     lines_unpark(sched, map_get(&sched->holder_of_name, UINT64_C(1) << 32 | job->user));
     lines_unpark(sched, map_get(&sched->holder_of_name, UINT64_C(2) << 32 | job->project));
     run->idle_since_ms = 0;

@@ -13,6 +13,7 @@ uint32_t run_add(struct acre_sched *sched);
 uint32_t edge_add(struct acre_sched *sched);
 void edge_remove(struct acre_sched *sched, uint32_t edge);
 uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class);
+uint32_t line_find(const struct acre_sched *sched, uint32_t account, uint32_t class);
 void line_remove(struct acre_sched *sched, uint32_t line);
 /* The class of a request, made when new; one more job is of it. */
 uint32_t class_take(struct acre_sched *sched, const struct acre_request *request);
@@ -49,7 +50,11 @@ extern const struct tree_kind line_by_key;    /* jobs: in_line links, key then i
 extern const struct tree_kind lines_by_first; /* lines: in_class links; least duration */
 int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
-void order_rank(struct acre_sched *sched, uint64_t now_ms); /* at most once a second */
+/* The ranking of accounts is always in order: an account comes in, holds more or less, time passes.
+ */
+void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms);
+void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli);
+void order_rank(struct acre_sched *sched, uint64_t now_ms);
 double owner_level(const struct owner *owner);
 
 /* queue.c */
@@ -57,7 +62,8 @@ double owner_level(const struct owner *owner);
 void queue_enter(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
 void queue_leave(struct acre_sched *sched, uint32_t job);
 void queue_again(struct acre_sched *sched, uint32_t job, uint64_t now_ms); /* leave and enter */
-void order_enter(struct acre_sched *sched, uint32_t job);   /* by its key under the policy */
+/* Into the order of the policy. */
+void order_enter(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
 void queue_promise(struct acre_sched *sched, uint32_t job); /* STAND_LINE to STAND_PROMISED */
 void line_park(struct acre_sched *sched, uint32_t line, uint32_t holder);
 void lines_unpark(struct acre_sched *sched, uint32_t holder);
@@ -109,6 +115,7 @@ void shadow_look(struct acre_sched *sched, uint32_t head, uint64_t now_ms);
 void shadow_drop(struct acre_sched *sched);
 
 /* preempt.c */
+bool preempt_is_due(const struct acre_sched *sched, uint64_t now_ms);
 void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms);
 /* Tell a run to stop and go back to the queue, for `other` (0: none). */
 void preempt_tell(struct acre_sched *sched, uint32_t job, uint64_t other, bool reclaim,

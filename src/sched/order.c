@@ -15,13 +15,15 @@
  * Fair share orders accounts, and the jobs of one account by priority as above. An account stands
  * by its level (account.h: decayed use for its share) plus what it holds now for its share: use
  * accrues only as time passes, and without the second term the first account in a pass would take
- * everything that is free. Levels are computed at most once a second, and sorted by insertion: from
- * one second to the next few change places. */
+ * everything that is free. Levels are computed once in ten seconds (use is remembered for days) and
+ * sorted by insertion, since few change places; what is held counts at once. */
 #include "sched/inner.h"
 
 #include "ledger/nodes.h"
 
-enum { RANK_EVERY_MS = 1000 };
+#include <string.h>
+
+enum { RANK_EVERY_MS = 10000 };
 
 /* Keys stay far inside 2^53, so that they are exact as doubles too: times up to the year 10000 are
  * below 2^48 ms, ages below 2^42 ms (139 years) times 64 levels. */
@@ -127,9 +129,56 @@ static void compute_level(struct acre_sched *sched, uint32_t account, uint64_t n
     owner->per_milli = now.share > 0 ? 1 / (now.share * devices * 1000) : 0;
 }
 
+/* How many in the ranking go before the account; where it stands, if it is in. */
+static uint32_t rank_of(const struct acre_sched *sched, uint32_t account) {
+    uint32_t from = 0;
+    uint32_t to = sched->ranking_count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (goes_before(sched, sched->ranking[middle], account)) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms) {
+    struct owner *owner = owner_at(sched, account);
+    if (sched->policy.kind != ACRE_POLICY_FAIR_SHARE || owner->is_ranked) {
+        return;
+    }
+    owner->is_ranked = true;
+    compute_level(sched, account, now_ms);
+    sched->ranking = acre_grow(sched->ranking, sched->ranking_count, &sched->ranking_capacity,
+                               sizeof(*sched->ranking));
+    uint32_t at = rank_of(sched, account);
+    memmove(sched->ranking + at + 1, sched->ranking + at,
+            (sched->ranking_count - at) * sizeof(*sched->ranking));
+    sched->ranking[at] = account;
+    sched->ranking_count++;
+}
+
+void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli) {
+    struct owner *owner = owner_at(sched, account);
+    uint32_t from = owner->is_ranked ? rank_of(sched, account) : 0;
+    ACRE_ASSERT(!owner->is_ranked || sched->ranking[from] == account);
+    owner->held_milli += (uint64_t)milli;
+    if (!owner->is_ranked) {
+        return;
+    }
+    memmove(sched->ranking + from, sched->ranking + from + 1,
+            (--sched->ranking_count - from) * sizeof(*sched->ranking));
+    uint32_t to = rank_of(sched, account);
+    memmove(sched->ranking + to + 1, sched->ranking + to,
+            (sched->ranking_count++ - to) * sizeof(*sched->ranking));
+    sched->ranking[to] = account;
+}
+
 void order_rank(struct acre_sched *sched, uint64_t now_ms) {
     bool is_old = now_ms < sched->ranked_ms || now_ms - sched->ranked_ms >= RANK_EVERY_MS;
-    if (sched->policy.kind != ACRE_POLICY_FAIR_SHARE || !(is_old || sched->has_new_ranked)) {
+    if (sched->policy.kind != ACRE_POLICY_FAIR_SHARE || !is_old) {
         return;
     }
     uint32_t kept = 0;
@@ -140,9 +189,7 @@ void order_rank(struct acre_sched *sched, uint64_t now_ms) {
         if (!owner->is_ranked) {
             continue;
         }
-        if (is_old || owner->per_milli == 0) {
-            compute_level(sched, account, now_ms);
-        }
+        compute_level(sched, account, now_ms);
         uint32_t at = kept++;
         while (at > 0 && goes_before(sched, account, sched->ranking[at - 1])) {
             sched->ranking[at] = sched->ranking[at - 1];
@@ -151,8 +198,7 @@ void order_rank(struct acre_sched *sched, uint64_t now_ms) {
         sched->ranking[at] = account;
     }
     sched->ranking_count = kept;
-    sched->has_new_ranked = false;
-    sched->ranked_ms = is_old ? now_ms : sched->ranked_ms;
+    sched->ranked_ms = now_ms;
 }
 
 static void *changeable(const struct acre_sched *sched) {

@@ -5,9 +5,9 @@
  * as its next job is placed. A class without room is shut and stays so until something is freed on
  * a node that could take one of its members (a look at one node, not at the cluster).
  *
- * The candidates are a heap: classes by their first job, or, with fair share, accounts by level,
- * each offering its best line among the open classes. Keys only grow during a pass, so the heap is
- * put right lazily, at its top.
+ * The candidates are a heap of classes by their first job, put right lazily at its top, since keys
+ * only grow during a pass; with fair share, the accounts in the order of their ranking, each with
+ * its best line among the open classes.
  *
  * The first job in order without room is the head. Up to there jobs are placed as they come. Beyond
  * it (POL-6), what the head's place needs is veiled: whoever still finds room cannot delay it. Then
@@ -18,7 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAKE_EVERY_MS = 60000 }; /* looking again where only time changes things */
+enum {
+    WAKE_EVERY_MS = 60000, /* looking again where only time changes things */
+    MANY_CLASSES = 16,
+    SEEK_MAX = 64, /* jobs looked at in order before lines are looked up */
+};
 
 enum mode {
     MODE_AHEAD,  /* before the head */
@@ -27,10 +31,11 @@ enum mode {
     MODE_FREE,   /* behind a head that nothing known will make room for */
 };
 
+/* A class by the first job of its first line. */
 struct candidate {
-    double key;
+    int64_t key;
     uint64_t id;
-    uint32_t at; /* a class, or with fair share an account */
+    uint32_t at;
 };
 
 struct pass {
@@ -43,10 +48,13 @@ struct pass {
     bool is_over; /* strict order, or no tries left */
     bool soft;    /* those over a soft quota have their turn */
     uint32_t head;
-    uint32_t limit_s; /* who takes no longer ends before the head begins */
-    struct candidate *heap;
+    uint32_t limit_s;       /* who takes no longer ends before the head begins */
+    struct candidate *heap; /* of classes; not with fair share */
     uint32_t heap_count;
-    uint64_t *open; /* fair share: a bit per open class */
+    uint32_t cursor; /* fair share: in the ranking */
+    bool is_swept;   /* since the last placement */
+    uint64_t *open;  /* a bit per open class */
+    uint32_t open_count;
     uint32_t *late; /* classes for MODE_SHORT */
     uint32_t late_count;
     uint32_t *deferred; /* lines over a soft quota */
@@ -74,17 +82,8 @@ struct acre_request job_request(const struct acre_sched *sched, const struct job
     return request;
 }
 
-bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part *parts,
-               uint32_t count, uint64_t now_ms) {
-    struct acre_request request = job_request(sched, &sched->jobs[index], now_ms);
-    uint64_t allocation;
-    int r =
-        parts != NULL
-            ? acre_ledger_place(sched->ledger, &request, parts, count, 0, now_ms, &allocation, NULL)
-            : acre_ledger_allocate(sched->ledger, &request, now_ms, &allocation, NULL);
-    if (r < 0) {
-        return false;
-    }
+/* The job leaves the queue for this allocation. */
+static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation, uint64_t now_ms) {
     queue_leave(sched, index);
     if (sched->jobs[index].run == NONE) {
         uint32_t run = run_add(sched);
@@ -101,6 +100,17 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
     ACRE_ASSERT(moved);
     tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
     act(sched, ACRE_ACTION_START, job);
+}
+
+bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part *parts,
+               uint32_t count, uint64_t now_ms) {
+    struct acre_request request = job_request(sched, &sched->jobs[index], now_ms);
+    uint64_t allocation;
+    if (acre_ledger_place(sched->ledger, &request, parts, count, 0, now_ms, &allocation, NULL) <
+        0) {
+        return false;
+    }
+    begin(sched, index, allocation, now_ms);
     return true;
 }
 
@@ -155,48 +165,66 @@ static void open_classes(struct pass *pass) {
                 class->state = CLASS_OPEN;
             }
         }
-        if (class->state == CLASS_OPEN && pass->is_fair) {
+        if (class->state == CLASS_OPEN) {
             pass->open[i / 64] |= UINT64_C(1) << i % 64;
+            pass->open_count++;
         }
     }
 }
 
-/* The best line of an account among open (or among closed) classes; NONE: it has none. */
-static uint32_t best_line(const struct acre_sched *sched, uint32_t account, bool open) {
+/* Looking for the first job in order that is of an open class, or of another. */
+struct seeking {
+    const struct acre_sched *sched;
+    bool open;
+    uint32_t left;
+    uint32_t found;
+};
+
+static bool seek(void *visitor, uint32_t index) {
+    struct seeking *seeking = visitor;
+    const struct acre_sched *sched = seeking->sched;
+    const struct job *job = &sched->jobs[index];
+    if (job->stand == STAND_LINE && sched->lines[job->line].holder == NONE &&
+        (sched->classes[job->class].state == CLASS_OPEN) == seeking->open) {
+        seeking->found = job->line;
+    }
+    return seeking->found == NONE && --seeking->left > 0;
+}
+
+/* The account's line with the first job in order among open (or among closed) classes; NONE: it has
+ * none. With many such classes that job is near the front of the account's order; with few, or when
+ * it is not, the lines are looked up by class. */
+static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) {
+    struct acre_sched *sched = pass->sched;
+    const uint64_t *row = &sched->open_lines[(size_t)account * sched->open_words];
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < sched->open_words; w++) {
+        count += (uint32_t)__builtin_popcountll(row[w] & (open ? pass->open[w] : ~pass->open[w]));
+    }
+    if (count >= MANY_CLASSES) {
+        struct seeking seeking = {sched, open, SEEK_MAX, NONE};
+        tree_visit(&order_by_key, sched, &sched->owners[account].order, seek, &seeking);
+        if (seeking.found != NONE) {
+            return seeking.found;
+        }
+    }
     uint32_t best = NONE;
-    for (uint32_t at = sched->owners[account].lines; at != NONE; at = sched->lines[at].next) {
-        const struct line *line = &sched->lines[at];
-        if (line->holder == NONE && (sched->classes[line->class].state == CLASS_OPEN) == open &&
-            (best == NONE || lines_by_first.is_before(sched, at, best))) {
-            best = at;
+    for (uint32_t w = 0; w < sched->open_words && count > 0; w++) {
+        uint64_t bits = row[w] & (open ? pass->open[w] : ~pass->open[w]);
+        for (; bits != 0; bits &= bits - 1, count--) {
+            uint32_t at = line_find(sched, account, 64 * w + (uint32_t)__builtin_ctzll(bits));
+            best = best == NONE || lines_by_first.is_before(sched, at, best) ? at : best;
         }
     }
     return best;
 }
 
-static void collect_accounts(struct pass *pass) {
-    struct acre_sched *sched = pass->sched;
-    uint32_t head = NONE;
-    for (uint32_t i = 0; i < sched->ranking_count; i++) {
-        uint32_t account = sched->ranking[i];
-        const uint64_t *row = &sched->open_lines[(size_t)account * sched->open_words];
-        uint64_t open = 0;
-        uint64_t closed = 0;
-        for (uint32_t w = 0; w < sched->open_words; w++) {
-            open |= row[w] & pass->open[w];
-            closed |= row[w] & ~pass->open[w];
-        }
-        double level = owner_level(&sched->owners[account]);
-        if (open != 0) {
-            pass->heap[pass->heap_count++] = (struct candidate){level, account, account};
-        }
-        if (closed != 0) {
-            double least = head != NONE ? owner_level(&sched->owners[head]) : 0;
-            head = head == NONE || level < least || (level == least && account < head) ? account
-                                                                                       : head;
-        }
+/* The first account in order with a line in a closed class has the head. */
+static void find_head(struct pass *pass) {
+    for (uint32_t i = 0; i < pass->sched->ranking_count && pass->head == NONE; i++) {
+        uint32_t at = best_line(pass, pass->sched->ranking[i], false);
+        pass->head = at != NONE ? pass->sched->lines[at].first : NONE;
     }
-    pass->head = head != NONE ? sched->lines[best_line(sched, head, false)].first : NONE;
 }
 
 static void collect_classes(struct pass *pass) {
@@ -210,8 +238,7 @@ static void collect_classes(struct pass *pass) {
         uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
         const struct line *line = &sched->lines[at];
         if (class->state == CLASS_OPEN) {
-            pass->heap[pass->heap_count++] =
-                (struct candidate){(double)line->first_key, line->first_id, i};
+            pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
         } else if (head == NONE || lines_by_first.is_before(sched, at, head)) {
             head = at;
         }
@@ -221,16 +248,15 @@ static void collect_classes(struct pass *pass) {
 
 static void collect(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
-    uint32_t most = pass->is_fair ? sched->ranking_count : sched->class_limit;
-    pass->heap = acre_calloc(ACRE_MAX(most, 1U), sizeof(*pass->heap));
+    pass->heap = acre_calloc(ACRE_MAX(sched->class_limit, 1U), sizeof(*pass->heap));
     pass->open = acre_calloc(ACRE_MAX(sched->open_words, 1U), sizeof(*pass->open));
     pass->late = acre_calloc(ACRE_MAX(sched->class_limit, 1U), sizeof(*pass->late));
     open_classes(pass);
     if (pass->is_fair) {
-        collect_accounts(pass);
-    } else {
-        collect_classes(pass);
+        find_head(pass);
+        return;
     }
+    collect_classes(pass);
     for (uint32_t i = pass->heap_count / 2; i-- > 0;) {
         heap_sink(pass, i);
     }
@@ -251,32 +277,38 @@ static bool head_is_before(const struct pass *pass, uint32_t index) {
     return order_by_key.is_before(sched, pass->head, index);
 }
 
-/* The next line to try, or NONE when the top of the heap was put right instead. */
-static uint32_t next_line(struct pass *pass) {
+/* The next line to try; NONE: there is none. An account that was served moves back in the ranking
+ * behind the cursor's account, never before it. */
+static uint32_t next_of_accounts(struct pass *pass) {
+    const struct acre_sched *sched = pass->sched;
+    for (; pass->cursor < sched->ranking_count; pass->cursor++) {
+        uint32_t at = best_line(pass, sched->ranking[pass->cursor], true);
+        if (at != NONE) {
+            return at;
+        }
+    }
+    return NONE;
+}
+
+static uint32_t next_of_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
-    struct candidate *top = &pass->heap[0];
-    struct candidate now = {0, 0, top->at};
-    uint32_t at;
-    if (pass->is_fair) {
-        at = best_line(sched, top->at, true);
-        now.key = owner_level(&sched->owners[top->at]);
-        now.id = top->at;
-    } else {
+    while (pass->heap_count > 0) {
+        struct candidate *top = &pass->heap[0];
         const struct class *class = &sched->classes[top->at];
-        at = class->state == CLASS_OPEN ? tree_first(&lines_by_first, sched, &class->lines) : NONE;
-        now.key = at != NONE ? (double)sched->lines[at].first_key : 0;
-        now.id = at != NONE ? sched->lines[at].first_id : 0;
-    }
-    if (at == NONE) {
-        heap_drop_first(pass);
-        return NONE;
-    }
-    if (now.key != top->key || now.id != top->id) {
-        *top = now;
+        uint32_t at =
+            class->state == CLASS_OPEN ? tree_first(&lines_by_first, sched, &class->lines) : NONE;
+        if (at == NONE) {
+            heap_drop_first(pass);
+            continue;
+        }
+        const struct line *line = &sched->lines[at];
+        if (line->first_id == top->id) {
+            return at;
+        }
+        *top = (struct candidate){line->first_key, line->first_id, top->at};
         heap_sink(pass, 0);
-        return NONE;
     }
-    return at;
+    return NONE;
 }
 
 /* Seconds until the head begins. */
@@ -303,28 +335,50 @@ static void go_behind(struct pass *pass) {
 }
 
 /* No room for the class (or none that this mode allows). */
-static void close_class(struct pass *pass, uint32_t at, uint32_t job) {
+static void close_class(struct pass *pass, uint32_t at) {
     struct acre_sched *sched = pass->sched;
     struct class *class = &sched->classes[at];
-    pass->tries_left--;
     class->state = CLASS_SHUT;
-    if (pass->mode == MODE_AHEAD) {
-        pass->head = job; /* candidates come in order: this is the first without room */
-    } else if (pass->mode != MODE_FREE) {
+    if (pass->mode == MODE_VEILED || pass->mode == MODE_SHORT) {
         class->state = CLASS_BEHIND;
-        sched->behind_s =
-            sched->has_behind ? ACRE_MIN(sched->behind_s, pass->limit_s) : pass->limit_s;
+        sched->behind_s = pass->limit_s;
         sched->has_behind = true;
         if (tree_least(&lines_by_first, sched, &class->lines) <= pass->limit_s) {
             pass->late[pass->late_count++] = at;
         }
     }
-    if (pass->is_fair) {
-        pass->open[at / 64] &= ~(UINT64_C(1) << at % 64);
+    pass->open[at / 64] &= ~(UINT64_C(1) << at % 64);
+    pass->open_count--;
+}
+
+/* One class found no room where something was freed: most of the others will not either. Looking
+ * at those nodes for all of them is cheaper than coming to each in its turn. */
+static void sweep(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    for (uint32_t w = 0; w < sched->open_words; w++) {
+        for (uint64_t bits = pass->open[w]; bits != 0; bits &= bits - 1) {
+            uint32_t at = 64 * w + (uint32_t)__builtin_ctzll(bits);
+            const struct class *class = &sched->classes[at];
+            if (class->is_local && !fits_where_freed(sched, class)) {
+                close_class(pass, at);
+            }
+        }
     }
-    if (pass->tries_left == 0) {
+    pass->is_swept = true;
+}
+
+static void fail(struct pass *pass, uint32_t class, uint32_t job) {
+    bool was_local = pass->sched->classes[class].is_local;
+    if (pass->mode == MODE_AHEAD) {
+        pass->head = job; /* candidates come in order: this is the first without room */
+    }
+    close_class(pass, class);
+    if (was_local && !pass->is_swept && pass->mode != MODE_SHORT) {
+        sweep(pass);
+    }
+    if (--pass->tries_left == 0) {
         pass->is_over = true;
-        sched->has_more = true;
+        pass->sched->has_more = true;
     }
 }
 
@@ -357,25 +411,35 @@ static bool is_within_quota(struct pass *pass, uint32_t at) {
     return false;
 }
 
-/* Is there room for this job now, as far as the mode lets it see? */
-static bool has_room(struct pass *pass, uint32_t index) {
+/* Find room for this job, as far as the mode lets it see. A class that is open because of what was
+ * freed has no room elsewhere: those nodes are all there is to look at. */
+static bool find_room(struct pass *pass, uint32_t index, uint32_t *ret_count) {
     struct acre_sched *sched = pass->sched;
     const struct job *job = &sched->jobs[index];
     const struct class *class = &sched->classes[job->class];
-    if (class->is_local && !fits_where_freed(sched, class)) {
-        return false;
-    }
     struct acre_request request = job_request(sched, job, pass->now_ms);
     uint32_t count = acre_request_parts(&request);
     struct acre_part *parts = parts_room(sched, count);
-    return acre_ledger_plan(sched->ledger, &request, pass->now_ms, parts, count, &count, NULL) == 0;
+    if (class->is_local && !fits_where_freed(sched, class)) {
+        return false;
+    }
+    if (class->is_local && request.replicas == 1 &&
+        acre_ledger_plan_on(sched->ledger, &request, sched->freed, sched->freed_count, parts, count,
+                            ret_count, NULL) == 0) {
+        return true;
+    }
+    return acre_ledger_plan(sched->ledger, &request, pass->now_ms, parts, count, ret_count, NULL) ==
+           0;
 }
 
 static bool place(struct pass *pass, uint32_t index) {
-    if (!has_room(pass, index) || !job_place(pass->sched, index, NULL, 0, pass->now_ms)) {
+    uint32_t count;
+    if (!find_room(pass, index, &count) ||
+        !job_place(pass->sched, index, pass->sched->parts, count, pass->now_ms)) {
         return false;
     }
     pass->placed++;
+    pass->is_swept = false;
     /* What was placed behind the head leaves its place alone. */
     pass->sched->shadow.is_stale |= pass->mode == MODE_AHEAD;
     return true;
@@ -397,7 +461,7 @@ static bool try_line(struct pass *pass, uint32_t at) {
         go_behind(pass);
     }
     if (pass->mode == MODE_SHORT || !place(pass, index)) {
-        close_class(pass, class, index);
+        fail(pass, class, index);
         return false;
     }
     return true;
@@ -407,6 +471,7 @@ static bool try_line(struct pass *pass, uint32_t at) {
 static void run_deferred(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     pass->soft = true;
+    pass->is_swept = true;
     if (pass->deferred_count > 0 && pass->head != NONE && pass->mode == MODE_AHEAD) {
         if (!sched->policy.backfill) {
             pass->is_over = true;
@@ -444,11 +509,12 @@ static void run_late(struct pass *pass) {
 
 static void run(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
-    while (pass->heap_count > 0 && !pass->is_over) {
-        uint32_t at = next_line(pass);
-        if (at != NONE) {
-            try_line(pass, at);
+    while (pass->open_count > 0 && !pass->is_over) {
+        uint32_t at = pass->is_fair ? next_of_accounts(pass) : next_of_classes(pass);
+        if (at == NONE) {
+            break;
         }
+        try_line(pass, at);
     }
     run_deferred(pass);
     if (pass->mode == MODE_VEILED) {
@@ -465,35 +531,51 @@ static void wake(struct acre_sched *sched, uint64_t now_ms) {
     }
     sched->wake_ms = UINT64_MAX;
     sched->is_dirty = true;
+    sched->has_open = true;
     sched->shadow.is_stale = true;
     lines_unpark(sched, HOLDER_TIME);
-    for (uint32_t i = 0; i < sched->class_limit; i++) {
-        if (sched->classes[i].jobs > 0 && sched->classes[i].waiting > 0) {
+}
+
+/* The nodes of the head's place, before it may move. */
+static uint32_t place_nodes(const struct acre_sched *sched, struct acre_part *nodes) {
+    uint32_t count = 0;
+    uint32_t part_count = 0;
+    const struct acre_part *parts =
+        sched->shadow.is_complete ? acre_outlook_parts(sched->shadow.outlook, &part_count) : NULL;
+    for (uint32_t i = 0; i < part_count && count <= FREED_MAX; i++) {
+        if (count == 0 || nodes[count - 1].node != parts[i].node) {
+            nodes[count++] = parts[i];
+        }
+    }
+    return count;
+}
+
+/* The head's place is another one now: the old one is nobody's. When there was none yet, those
+ * behind were not even tried. */
+static void another_chance(struct acre_sched *sched, const struct acre_part *old, uint32_t count) {
+    bool is_stale = sched->shadow.is_stale;
+    if (count > 0) {
+        note_freed(sched, old, count);
+    }
+    for (uint32_t i = 0; i < sched->class_limit && count == 0; i++) {
+        if (sched->classes[i].jobs > 0 && sched->classes[i].state == CLASS_BEHIND) {
             class_open(sched, i);
         }
     }
+    sched->shadow.is_stale = is_stale;
 }
 
-/* Classes tried behind the head have another chance when its place is another one or it begins
- * later than they were told. */
-static void reopen_behind(struct acre_sched *sched, uint64_t now_ms) {
-    if (!sched->has_behind || !sched->shadow.is_stale || !sched->policy.backfill) {
+/* The head begins later than some were told who would have been in time. */
+static void open_shorter(struct acre_sched *sched, uint64_t now_ms) {
+    uint32_t left_s = seconds_left(sched, now_ms);
+    if (!sched->has_behind || left_s <= sched->behind_s) {
         return;
     }
-    const struct job *head = job_find(sched, sched->shadow.head);
-    uint64_t mark = sched->shadow.mark;
-    bool is_waiting = head != NULL && head->stand == STAND_LINE;
-    if (is_waiting) {
-        shadow_look(sched, job_index(sched, head), now_ms);
-    }
-    if (is_waiting && sched->shadow.mark == mark &&
-        seconds_left(sched, now_ms) <= sched->behind_s) {
-        return;
-    }
-    sched->has_behind = false;
+    sched->behind_s = left_s;
     for (uint32_t i = 0; i < sched->class_limit; i++) {
         struct class *class = &sched->classes[i];
-        if (class->jobs > 0 && class->waiting > 0 && class->state == CLASS_BEHIND) {
+        if (class->jobs > 0 && class->state == CLASS_BEHIND &&
+            tree_least(&lines_by_first, sched, &class->lines) <= left_s) {
             class_open(sched, i);
         }
     }
@@ -519,22 +601,32 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
         .is_fair = sched->policy.kind == ACRE_POLICY_FAIR_SHARE,
         .head = NONE,
     };
+    struct acre_part place[FREED_MAX + 1];
+    uint32_t place_count = place_nodes(sched, place);
+    uint64_t mark = sched->shadow.mark;
     sched->has_more = false;
     order_rank(sched, now_ms);
     promises_veil(sched);
-    reopen_behind(sched, now_ms);
     collect(&pass);
+    if (sched->has_behind && sched->policy.backfill && pass.head != NONE) {
+        shadow_look(sched, pass.head, now_ms);
+    }
     run(&pass);
     promises_unveil(sched);
     for (uint32_t i = 0; i < sched->class_limit; i++) {
         sched->classes[i].is_local = false; /* the nodes are forgotten */
     }
     sched->is_dirty = false;
+    sched->has_open = pass.open_count > 0;
     sched->all_changed = false;
     sched->freed_count = 0;
     if (pass.head == NONE) {
         shadow_drop(sched);
     }
+    if (sched->has_behind && sched->shadow.mark != mark) {
+        another_chance(sched, place, place_count);
+    }
+    open_shorter(sched, now_ms);
     set_wake(sched, pass.head, now_ms);
     if (pass.head != NONE) {
         preempt_for(sched, pass.head, now_ms);
@@ -572,6 +664,10 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     }
     uint32_t placed = promises_keep(sched, now_ms);
     wake(sched, now_ms);
+    bool is_closed = !sched->has_open && !sched->all_changed && sched->freed_count == 0;
+    if (is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
+        sched->is_dirty = false; /* nothing that waits could start */
+    }
     if (sched->is_dirty || sched->has_more) {
         placed += pass_over_queue(sched, now_ms, tries_max);
     }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 enum {
-    LOOK_MAX = 2048,   /* runs looked at */
+    LOOK_MAX = 512,    /* runs looked at */
     EXACT_MAX = 96,    /* candidates among which the smallest set is looked for */
     AGAIN_MS = 1000,   /* between two attempts for the same head */
     PROMISES_MAX = 32, /* a pass veils each */
@@ -54,11 +54,11 @@ void promise_make(struct acre_sched *sched, uint32_t index, struct acre_outlook 
 void promise_drop(struct acre_sched *sched, uint64_t job) {
     struct promise *promise = promise_of(sched, job);
     ACRE_ASSERT(promise != NULL);
+    uint32_t count;
+    const struct acre_part *parts = acre_outlook_parts(promise->outlook, &count);
+    note_freed(sched, parts, count);
     acre_outlook_destroy(promise->outlook);
     *promise = sched->promises[--sched->promise_count];
-    sched->all_changed = true;
-    sched->is_dirty = true;
-    sched->shadow.is_stale = true;
 }
 
 void promises_veil(struct acre_sched *sched) {
@@ -224,14 +224,19 @@ static bool decide(struct choice *choice, uint32_t head, uint64_t now_ms) {
     return count > 0;
 }
 
+bool preempt_is_due(const struct acre_sched *sched, uint64_t now_ms) {
+    return sched->policy.preemption && (now_ms >= sched->preempting.again_ms ||
+                                        sched->newest_priority > sched->preempting.priority);
+}
+
 void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     const struct job *job = &sched->jobs[head];
-    bool is_again = sched->preempting.head == job->id && now_ms < sched->preempting.again_ms;
-    if (!sched->policy.preemption || is_again || job->stand != STAND_LINE ||
+    if (!preempt_is_due(sched, now_ms) || job->stand != STAND_LINE ||
         sched->promise_count == PROMISES_MAX) {
         return;
     }
-    sched->preempting = (struct preempting){job->id, now_ms + AGAIN_MS};
+    sched->preempting = (struct preempting){job->priority, now_ms + AGAIN_MS};
+    sched->newest_priority = 0;
     struct choice choice = {.sched = sched, .young_ms = UINT64_MAX};
     choice.victims = acre_calloc(LOOK_MAX, sizeof(*choice.victims));
     collect(&choice, job, now_ms);

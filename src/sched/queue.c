@@ -207,28 +207,15 @@ void class_open(struct acre_sched *sched, uint32_t at) {
     if (class->state == CLASS_BEHIND || class->state == CLASS_OPEN) {
         class->state = CLASS_OPEN;
         class->is_local = false;
+        sched->has_open = true;
     }
 }
 
-static void rank_owner(struct acre_sched *sched, uint32_t account) {
-    struct owner *owner = owner_at(sched, account);
-    if (!owner->is_ranked) {
-        sched->ranking = acre_grow(sched->ranking, sched->ranking_count, &sched->ranking_capacity,
-                                   sizeof(*sched->ranking));
-        sched->ranking[sched->ranking_count++] = account;
-        owner->is_ranked = true;
-        owner->per_milli = 0; /* its level is computed at the next ranking */
-        sched->has_new_ranked = true;
-    }
-}
-
-void order_enter(struct acre_sched *sched, uint32_t index) {
+void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     job->key = order_key(sched, job);
     tree_insert(&order_by_key, sched, order_of(sched, job), index);
-    if (sched->policy.kind == ACRE_POLICY_FAIR_SHARE) {
-        rank_owner(sched, job->account);
-    }
+    rank_enter(sched, job->account, now_ms);
 }
 
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
@@ -253,9 +240,14 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     if (job->array != NONE) {
         sched->arrays[job->array].open++;
     }
-    order_enter(sched, index);
+    order_enter(sched, index, now_ms);
     line_enter(sched, index);
-    class_open(sched, sched->jobs[index].class);
+    const struct class *class = &sched->classes[sched->jobs[index].class];
+    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s) {
+        class_open(sched, sched->jobs[index].class);
+    }
+    sched->is_dirty = true; /* it may be the head */
+    sched->newest_priority = ACRE_MAX(sched->newest_priority, sched->jobs[index].priority);
 }
 
 void array_leave(struct acre_sched *sched, uint32_t at) {

@@ -14,7 +14,7 @@ uint32_t job_add(struct acre_sched *sched, uint64_t id) {
         sched->job_free = sched->jobs[at].array;
     } else {
         if (sched->job_limit == sched->job_capacity) {
-            uint32_t capacity = sched->job_capacity + ACRE_MAX(sched->job_capacity / 8, 64U);
+            uint32_t capacity = sched->job_capacity + ACRE_MAX(sched->job_capacity / 4, 64U);
             sched->jobs =
                 acre_grow_table(sched->jobs, sched->job_capacity, capacity, sizeof(*sched->jobs));
             sched->job_capacity = capacity;
@@ -89,7 +89,7 @@ struct owner *owner_at(struct acre_sched *sched, uint32_t account) {
             memset(sched->open_lines + had * words, 0,
                    (sched->owner_capacity - had) * words * sizeof(uint64_t));
         }
-        sched->owners[sched->owner_count++] = (struct owner){.lines = NONE, .order = {TREE_NONE}};
+        sched->owners[sched->owner_count++] = (struct owner){.order = {TREE_NONE}};
     }
     return &sched->owners[account];
 }
@@ -98,8 +98,12 @@ static uint64_t pair_key(uint32_t account, uint32_t class) {
     return ((uint64_t)account + 1) << 32 | class;
 }
 
+uint32_t line_find(const struct acre_sched *sched, uint32_t account, uint32_t class) {
+    return map_get(&sched->line_of_pair, pair_key(account, class));
+}
+
 uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
-    uint32_t at = map_get(&sched->line_of_pair, pair_key(account, class));
+    uint32_t at = line_find(sched, account, class);
     if (at != MAP_NONE) {
         return at;
     }
@@ -111,22 +115,17 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
                                  sizeof(*sched->lines));
         at = sched->line_limit++;
     }
-    struct owner *owner = owner_at(sched, account);
+    owner_at(sched, account);
     sched->lines[at] = (struct line){
         .account = account,
         .class = class,
         .jobs = {TREE_NONE},
         .first = NONE,
-        .next = owner->lines,
-        .previous = NONE,
+        .next = NONE,
         .holder = NONE,
         .next_parked = NONE,
         .previous_parked = NONE,
     };
-    if (owner->lines != NONE) {
-        sched->lines[owner->lines].previous = at;
-    }
-    owner->lines = at;
     map_put(&sched->line_of_pair, pair_key(account, class), at);
     return at;
 }
@@ -135,14 +134,6 @@ void line_remove(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     ACRE_ASSERT(line->jobs.root == TREE_NONE && line->holder == NONE);
     map_remove(&sched->line_of_pair, pair_key(line->account, line->class));
-    if (line->previous != NONE) {
-        sched->lines[line->previous].next = line->next;
-    } else {
-        sched->owners[line->account].lines = line->next;
-    }
-    if (line->next != NONE) {
-        sched->lines[line->next].previous = line->previous;
-    }
     line->account = NONE;
     line->next = sched->line_free;
     sched->line_free = at;
@@ -168,10 +159,23 @@ static struct acre_request plain(const struct acre_request *request) {
     return key;
 }
 
+/* By words: it is taken at every submission. */
+static uint64_t hash_request(const struct acre_request *request) {
+    uint64_t words[sizeof(*request) / sizeof(uint64_t)];
+    memcpy(words, request, sizeof(words));
+    uint64_t hash = 0;
+    for (size_t i = 0; i < ACRE_COUNT(words); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return ACRE_MAX(hash, UINT64_C(1));
+}
+_Static_assert(sizeof(struct acre_request) % sizeof(uint64_t) == 0, "hashed by words");
+
 /* Equal hashes of different requests take the next number. */
 static uint32_t find_plain(const struct acre_sched *sched, const struct acre_request *key,
                            uint64_t *ret_hash) {
-    uint64_t hash = ACRE_MAX(acre_hash_bytes(key, sizeof(*key)), UINT64_C(1));
+    uint64_t hash = hash_request(key);
     uint32_t at;
     while ((at = map_get(&sched->class_of_hash, hash)) != MAP_NONE &&
            memcmp(&sched->classes[at].request, key, sizeof(*key)) != 0) {

@@ -111,14 +111,13 @@ struct line {
     int64_t first_key;
     uint64_t first_id;
     struct links in_class;
-    uint32_t next, previous; /* lines of the account */
-    uint32_t holder;         /* parked by this holder's quota; NONE: not parked */
+    uint32_t next;   /* free record */
+    uint32_t holder; /* parked by this holder's quota; NONE: not parked */
     uint32_t next_parked, previous_parked;
 };
 
 /* What the scheduler keeps beside account.h, by account. */
 struct owner {
-    uint32_t lines;    /* first line; NONE */
     struct tree order; /* fair share: its jobs in line or promised, by key */
     bool is_ranked;    /* in sched.ranking */
     double level;      /* as of the ranking */

@@ -125,7 +125,7 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
     sched->ranked_ms = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (sched->jobs[again[i]].stand == STAND_PROMISED) {
-            order_enter(sched, again[i]);
+            order_enter(sched, again[i], now_ms);
         } else {
             queue_enter(sched, again[i], now_ms);
         }

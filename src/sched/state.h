@@ -25,8 +25,8 @@ struct holder {
 
 /* The last attempt to preempt for the head. */
 struct preempting {
-    uint64_t head;
-    uint64_t again_ms; /* not for the same head before */
+    uint32_t priority; /* of the head it was made for */
+    uint64_t again_ms; /* not before, but for a higher one */
 };
 
 enum {
@@ -73,8 +73,7 @@ struct acre_sched {
 
     uint32_t *ranking; /* fair share: accounts with jobs in order, next first */
     uint32_t ranking_count, ranking_capacity;
-    uint64_t ranked_ms;  /* when levels were last computed */
-    bool has_new_ranked; /* somebody was added since */
+    uint64_t ranked_ms; /* when levels were last computed */
 
     struct holder *holders; /* who parked lines; the first two are not users or projects */
     uint32_t holder_count, holder_capacity;
@@ -84,12 +83,14 @@ struct acre_sched {
     uint32_t freed_count;
     bool all_changed;  /* anything may fit now */
     bool is_dirty;     /* something changed since the last pass */
+    bool has_open;     /* a class in CLASS_OPEN may have jobs in line */
     bool has_more;     /* the last pass ended at its limit of tries */
     bool has_behind;   /* a class is in CLASS_BEHIND, */
     uint32_t behind_s; /* and what takes longer than this was too long for it */
     uint64_t wake_ms;  /* when to look again though nothing happened; UINT64_MAX: never */
     struct shadow shadow;
     struct preempting preempting;
+    uint8_t newest_priority; /* highest that joined since the last attempt to preempt */
 
     struct promise *promises;
     uint32_t promise_count, promise_capacity;

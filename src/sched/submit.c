@@ -139,6 +139,7 @@ int acre_sched_submit(struct acre_sched *sched, const struct acre_job_spec *spec
     sched->counts.jobs[ACRE_JOB_QUEUED]++;
     acre_accounts_queue(sched->accounts, sched->jobs[index].account);
     queue_enter(sched, index, now_ms);
+    acre_ledger_expect(sched->ledger, &spec->request);
     acre_forecast_submitted(sched->forecast, spec->id);
     tell(sched, ACRE_SCHED_SUBMITTED, now_ms, spec->id, 0);
     return 0;

@@ -52,11 +52,15 @@ static const struct layout layouts[] = {
 _Static_assert(ACRE_COUNT(layouts) == ACRE_OP_KIND_COUNT, "every kind has its strings");
 
 static struct acre_str string_at(const void *record, size_t offset) {
-    return acre_str_from(*(const char *const *)((const char *)record + offset));
+    const char *text;
+    memcpy(&text, (const char *)record + offset, sizeof(text));
+    return acre_str_from(text);
 }
 
 static struct acre_str view_at(const void *record, size_t offset) {
-    return *(const struct acre_str *)((const char *)record + offset);
+    struct acre_str view;
+    memcpy(&view, (const char *)record + offset, sizeof(view));
+    return view;
 }
 
 size_t acre_op_size(enum acre_op_kind kind, const void *record) {

@@ -27,7 +27,9 @@ struct acre_store_options {
 
 /* Opens, checks (SQLite: integrity, foreign versions, one writer), brings the schema up to date.
  * ACRE_ECORRUPT says how to restore; ACRE_ECONFLICT: another process has it open for writing;
- * ACRE_EDENIED, ACRE_EIO: the path and what the system said. */
+ * ACRE_EINVALID: an unknown URL, another program's file; ACRE_EUNSUPPORTED: a newer acre's;
+ * ACRE_EDENIED, ACRE_ENOTFOUND, ACRE_EIO: the path and what the system said. Damage in a file over
+ * 4 MiB may be found only after opening: then every commit fails with ACRE_ECORRUPT. */
 int acre_store_open(const struct acre_store_options *options, struct acre_store **ret_store,
                     struct acre_error *err);
 /* Commits what was given and runs the `done` functions that have not run, then closes. NULL is

@@ -520,7 +520,7 @@ static void damage_in_a_large_file_is_found_behind_the_start(void) {
     bed_close(&bed);
     struct stat info;
     REQUIRE_EQ(stat(bed.path, &info), 0);
-    CHECK(info.st_size > (off_t)16 << 20);
+    CHECK(info.st_size > (off_t)4 << 20);
     bed_open(&bed);
     bed_commit_ok(&bed, acre_batch_create()); /* good so far; and it can be closed meanwhile */
     bed_close(&bed);
@@ -718,8 +718,10 @@ static void history_does_not_slow_the_start(void) {
     double statistics = 1e9;
     for (int i = 0; i < TRIES; i++) { /* the machine may be busy: the best of three */
         bed_close(&bed);
-        start = ACRE_MIN(start, start_ms(&bed));
-        statistics = ACRE_MIN(statistics, statistics_ms(&bed));
+        double took = start_ms(&bed);
+        start = ACRE_MIN(start, took);
+        took = statistics_ms(&bed);
+        statistics = ACRE_MIN(statistics, took);
     }
     struct stat info;
     REQUIRE_EQ(stat(bed.path, &info), 0);

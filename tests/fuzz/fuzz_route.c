@@ -46,7 +46,7 @@ static const struct acre_field fields[] = {
 };
 
 static void try_path(const char *method, struct acre_str path) {
-    struct acre_router_options options = {
+    static const struct acre_router_options options = {
         .routes = routes, .count = ACRE_COUNT(routes), .authenticate = authenticate};
     struct acre_router *router = acre_router_create(&options);
     struct acre_arena *arena = acre_arena_create(ARENA_MAX);
@@ -128,8 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_split split = acre_split_begin((struct acre_str){(const char *)data, size}, '\n');
     struct acre_str path, text;
     if (acre_split_next(&split, &path) && path.length > 0) {
-        try_path("GET", path);
-        try_path("DELETE", path);
+        try_path(path.data[path.length - 1] == '!' ? "DELETE" : "GET", path);
     }
     if (acre_split_next(&split, &text)) {
         try_texts(text);

@@ -3,7 +3,9 @@
 #include "support/http_kit.h"
 #include "support/test.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,6 +66,63 @@ static void a_live_socket_is_refused_and_a_stale_one_replaced(void) {
     CHECK_EQ(acre_http_start(&kit.options, &second, &err), ACRE_EEXISTS);
     CHECK_HAS(err.text, "not a socket");
     unlink(path);
+}
+
+static void a_socket_that_cannot_be_made_is_an_error(void) {
+    static const struct {
+        const char *path;
+        int expect;
+        const char *part;
+    } rows[] = {
+        {"/nowhere/acre.sock", ACRE_ENOTFOUND, "socket /nowhere/acre.sock: "},
+        {"/dev/null/acre.sock", ACRE_ENOTFOUND, "socket /dev/null/acre.sock: "},
+        {"/tmp/a-path-of-more-than-a-hundred-and-seven-bytes-which-is-all-that-fits-into-the-"
+         "address-of-a-unix-socket-on-linux.sock",
+         ACRE_EINVALID, "the path is too long; accepted: 107 bytes"},
+    };
+    struct acre_loop *loop = NULL;
+    REQUIRE_EQ(acre_loop_create(&loop, NULL), 0);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_http_options options = {
+            .loop = loop, .unix_path = rows[i].path, .handler = http_kit_handle};
+        struct acre_http *http = NULL;
+        struct acre_error err = {0};
+        CHECK_EQ(acre_http_start(&options, &http, &err), rows[i].expect);
+        CHECK_HAS(err.text, rows[i].part);
+    }
+    acre_loop_destroy(loop);
+}
+
+/* Another program's socket in our place is not ours to remove. */
+static void what_is_not_ours_is_left_at_the_end(void) {
+    char path[64];
+    struct http_kit kit = {.options.unix_path = socket_path(path)};
+    http_kit_start(&kit);
+    unlink(path);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    close(fd);
+    http_kit_stop(&kit);
+    CHECK_EQ(unlink(path), 0);
+}
+
+static void an_ipv6_peer_has_its_address(void) {
+    struct http_kit kit = {.options.address = "[::1]:0"};
+    int probe = socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    if (probe < 0 || bind(probe, (struct sockaddr *)&address, sizeof(address)) != 0) {
+        acre_test_skip("no IPv6 here");
+    }
+    close(probe);
+    http_kit_start(&kit);
+    address.sin6_port = htons(kit.port);
+    char body[128];
+    struct http_client client = {.fd = socket(AF_INET6, SOCK_STREAM, 0)};
+    acre_buf_init(&client.in, 1 << 16);
+    REQUIRE_EQ(connect(client.fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    CHECK_EQ(http_client_ask(&client, GET("/peer"), body, sizeof(body)), 200);
+    CHECK_STR(body, "0 4294967295 ::1");
+    http_client_close(&client);
+    http_kit_stop(&kit);
 }
 
 static void addresses_are_checked(void) {
@@ -232,6 +291,9 @@ static const struct acre_test tests[] = {
     {"a_unix_socket_knows_its_peer", a_unix_socket_knows_its_peer, 0},
     {"a_live_socket_is_refused_and_a_stale_one_replaced",
      a_live_socket_is_refused_and_a_stale_one_replaced, 0},
+    {"a_socket_that_cannot_be_made_is_an_error", a_socket_that_cannot_be_made_is_an_error, 0},
+    {"what_is_not_ours_is_left_at_the_end", what_is_not_ours_is_left_at_the_end, 0},
+    {"an_ipv6_peer_has_its_address", an_ipv6_peer_has_its_address, 0},
     {"addresses_are_checked", addresses_are_checked, 0},
     {"a_port_in_use_is_an_error", a_port_in_use_is_an_error, 0},
     {"tls_serves_everything_that_plain_does", tls_serves_everything_that_plain_does, 0},

@@ -131,6 +131,12 @@ static const struct probe {
     {"chunk data with bare LF",
      BYTES("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\n0\r\n"),
      "400", false},
+    {"trailer with a control character",
+     BYTES("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\nA: \x01\r\n"),
+     "400", false},
+    {"trailer with bare CR",
+     BYTES("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\rc\r\n"),
+     "400", false},
     {"trailer that is no field",
      BYTES("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\nno field\r\n"),
      "400", false},
@@ -254,6 +260,28 @@ static void probes_in_single_bytes_get_the_same(void) {
     http_kit_stop(&kit);
 }
 
+/* Past these lengths nothing is waited for. */
+static void lines_between_chunks_are_short(void) {
+    static const struct {
+        const char *start;
+        size_t bytes;
+    } rows[] = {{"1;", 256}, {"0\r\nA: ", 4096}, {"0\r\nA: b\r\nC: ", 4096}};
+    struct http_kit kit = {.options.body_max = BODY_MAX};
+    http_kit_start(&kit);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct http_client client = http_client_open(&kit);
+        char filler[4096];
+        memset(filler, 'x', sizeof(filler));
+        http_client_puts(&client,
+                         "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+        http_client_puts(&client, rows[i].start);
+        http_client_write(&client, (struct acre_str){filler, rows[i].bytes});
+        CHECK_EQ(http_client_status(&client), 400);
+        http_client_close(&client);
+    }
+    http_kit_stop(&kit);
+}
+
 static void refusals_are_problems_that_name_what_is_accepted(void) {
     static const struct {
         const char *request, *part;
@@ -328,6 +356,7 @@ static const struct acre_test tests[] = {
     {"every_probe_gets_its_status_and_nothing_else", every_probe_gets_its_status_and_nothing_else,
      0},
     {"probes_in_single_bytes_get_the_same", probes_in_single_bytes_get_the_same, 0},
+    {"lines_between_chunks_are_short", lines_between_chunks_are_short, 0},
     {"refusals_are_problems_that_name_what_is_accepted",
      refusals_are_problems_that_name_what_is_accepted, 0},
     {"heads_up_to_16_kib_are_read_and_longer_ones_refused",

@@ -152,78 +152,78 @@ static void ask(struct world *world, const char *line, const char *token, const 
     http_client_close(&client);
 }
 
+static const struct {
+    const char *line, *token, *body;
+    int status;
+    const char *part; /* of the body, or of the head for 405 */
+} asked[] = {
+    {"GET /jobs", "viewer", "", 200, "GET /jobs viewer p viewer - - 0"},
+    {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":2}", 200, "POST /jobs user p user - - 2"},
+    {"GET /jobs/42", "admin", "", 200, "GET /jobs/{id} admin p admin 42 - 0"},
+    {"GET /jobs/a%20b", "admin", "", 200, "admin a b - 0"},
+    {"GET /queue/statistics", "viewer", "", 200, "GET /queue/statistics viewer"},
+    {"GET /queue/7", "viewer", "", 200, "GET /queue/{id} viewer p viewer 7"},
+    {"DELETE /queue/statistics", "user", "", 200, "DELETE /queue/{id} user p user statistics"},
+    {"PUT /a/1/b/2", "operator", "{}", 200, "operator 1 2 0"},
+    {"GET /health", NULL, "", 200, "GET /health   none - - 0"},
+    {"GET /health", "nonsense", "", 200, "GET /health   none - - 0"},
+    {"GET /", NULL, "", 200, "GET /   none"},
+    {"GET /jobs/9/logs?stream=stderr&offset=-5&follow=1", "viewer", "", 200, "9 stderr -5 1"},
+    {"GET /jobs/9/logs", "viewer", "", 200, "9 none -7 0"},
+    {"GET /jobs/18446744073709551615/logs", "viewer", "", 200, "18446744073709551615 none"},
+    {"GET /jobs/18446744073709551616/logs", "viewer", "", 404, "there is no '184467440737095"},
+    {"GET /jobs/x/logs", "viewer", "", 404, "id: there is no 'x'; accepted: a number"},
+    {"GET /find?name=a", "viewer", "", 200, "GET /find"},
+
+    {"GET /nothing", "admin", "", 404, "there is no '/nothing'; /openapi.json lists"},
+    {"GET /jobs/", "admin", "", 404, "there is no '/jobs/'"},
+    {"GET /jobs/1/2", "admin", "", 404, "there is no"},
+    {"GET //jobs", "admin", "", 404, "there is no"},
+    {"GET /Jobs", "admin", "", 404, "there is no"},
+    {"GET /a/1/b/", "admin", "", 404, "there is no"},
+    {"PATCH /jobs", "admin", "", 405, "\r\nAllow: GET, HEAD, POST\r\n"},
+    {"POST /queue/statistics", "admin", "", 405, "\r\nAllow: GET, HEAD, DELETE\r\n"},
+    {"OPTIONS /a/1/b/2", NULL, "", 405, "\r\nAllow: PUT\r\n"},
+    {"get /jobs", "admin", "", 405, "\r\nAllow: GET, HEAD, POST\r\n"},
+
+    {"GET /jobs", NULL, "", 401, "\r\nWWW-Authenticate: Bearer realm=\"acre\"\r\n"},
+    {"GET /jobs", "nonsense", "", 401, "\r\nWWW-Authenticate: Bearer"},
+    {"GET /jobs", "none", "", 401, "\r\nWWW-Authenticate: Bearer"},
+    {"GET /jobs", "broken", "", 503, "the store does not answer"},
+    {"POST /jobs", NULL, "{nonsense", 401, "\r\nWWW-Authenticate: Bearer"},
+    {"POST /jobs", "viewer", "{nonsense", 403,
+     "viewer has the role viewer; accepted: user or higher"},
+    {"PUT /a/1/b/2", "user", "", 403, "accepted: operator or higher"},
+    {"GET /tokens", "operator", "", 403, "accepted: admin or higher"},
+
+    {"POST /jobs", "user", "{nonsense", 400, "body:1:"},
+    {"POST /jobs", "user", "", 400, "\"field\":\"command\""},
+    {"POST /jobs", "user", "[]", 400, "body: is not an object"},
+    {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":0.05}", 400,
+     "gpus: '0.05' is not accepted; accepted: a number from 0.1 to 64"},
+    {"POST /jobs", "user", "{\"command\":\"x\",\"command\":\"y\"}", 400, "duplicate"},
+    {"POST /jobs", "user", "{\"command\":\"x\",\"gpu\":1}", 400,
+     "gpu: is not a known field; accepted: command, gpus"},
+    {"POST /jobs", "user",
+     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", 413,
+     "nested too deep"},
+    {"DELETE /jobs/1", "user", "{\"x\":1}", 400, "x: is not a known field; accepted: none"},
+    {"GET /jobs?x=1", "viewer", "", 400, "x: is not a known query key; accepted: none"},
+    {"GET /jobs/9/logs?stream=out", "viewer", "", 400,
+     "stream: 'out' is not accepted; accepted: stdout, stderr"},
+    {"GET /jobs/9/logs?offset=-1001", "viewer", "", 400, "offset: '-1001' is not accepted"},
+    {"GET /find", "viewer", "", 400, "name: is missing"},
+};
+
 static void requests_find_their_route_or_are_told_why_not(void) {
-    static const struct {
-        const char *line, *token, *body;
-        int status;
-        const char *part; /* of the body, or of the head for 405 */
-    } rows[] = {
-        {"GET /jobs", "viewer", "", 200, "GET /jobs viewer p viewer - - 0"},
-        {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":2}", 200,
-         "POST /jobs user p user - - 2"},
-        {"GET /jobs/42", "admin", "", 200, "GET /jobs/{id} admin p admin 42 - 0"},
-        {"GET /jobs/a%20b", "admin", "", 200, "admin a b - 0"},
-        {"GET /queue/statistics", "viewer", "", 200, "GET /queue/statistics viewer"},
-        {"GET /queue/7", "viewer", "", 200, "GET /queue/{id} viewer p viewer 7"},
-        {"DELETE /queue/statistics", "user", "", 200, "DELETE /queue/{id} user p user statistics"},
-        {"PUT /a/1/b/2", "operator", "{}", 200, "operator 1 2 0"},
-        {"GET /health", NULL, "", 200, "GET /health   none - - 0"},
-        {"GET /health", "nonsense", "", 200, "GET /health   none - - 0"},
-        {"GET /", NULL, "", 200, "GET /   none"},
-        {"GET /jobs/9/logs?stream=stderr&offset=-5&follow=1", "viewer", "", 200, "9 stderr -5 1"},
-        {"GET /jobs/9/logs", "viewer", "", 200, "9 none -7 0"},
-        {"GET /jobs/18446744073709551615/logs", "viewer", "", 200, "18446744073709551615 none"},
-        {"GET /jobs/18446744073709551616/logs", "viewer", "", 404, "there is no '184467440737095"},
-        {"GET /jobs/x/logs", "viewer", "", 404, "id: there is no 'x'; accepted: a number"},
-        {"GET /find?name=a", "viewer", "", 200, "GET /find"},
-
-        {"GET /nothing", "admin", "", 404, "there is no '/nothing'; /openapi.json lists"},
-        {"GET /jobs/", "admin", "", 404, "there is no '/jobs/'"},
-        {"GET /jobs/1/2", "admin", "", 404, "there is no"},
-        {"GET //jobs", "admin", "", 404, "there is no"},
-        {"GET /Jobs", "admin", "", 404, "there is no"},
-        {"GET /a/1/b/", "admin", "", 404, "there is no"},
-        {"PATCH /jobs", "admin", "", 405, "\r\nAllow: GET, HEAD, POST\r\n"},
-        {"POST /queue/statistics", "admin", "", 405, "\r\nAllow: GET, HEAD, DELETE\r\n"},
-        {"OPTIONS /a/1/b/2", NULL, "", 405, "\r\nAllow: PUT\r\n"},
-        {"get /jobs", "admin", "", 405, "\r\nAllow: GET, HEAD, POST\r\n"},
-
-        {"GET /jobs", NULL, "", 401, "\r\nWWW-Authenticate: Bearer realm=\"acre\"\r\n"},
-        {"GET /jobs", "nonsense", "", 401, "\r\nWWW-Authenticate: Bearer"},
-        {"GET /jobs", "none", "", 401, "\r\nWWW-Authenticate: Bearer"},
-        {"GET /jobs", "broken", "", 503, "the store does not answer"},
-        {"POST /jobs", NULL, "{nonsense", 401, "\r\nWWW-Authenticate: Bearer"},
-        {"POST /jobs", "viewer", "{nonsense", 403,
-         "viewer has the role viewer; accepted: user or higher"},
-        {"PUT /a/1/b/2", "user", "", 403, "accepted: operator or higher"},
-        {"GET /tokens", "operator", "", 403, "accepted: admin or higher"},
-
-        {"POST /jobs", "user", "{nonsense", 400, "body:1:"},
-        {"POST /jobs", "user", "", 400, "\"field\":\"command\""},
-        {"POST /jobs", "user", "[]", 400, "body: is not an object"},
-        {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":0.05}", 400,
-         "gpus: '0.05' is not accepted; accepted: a number from 0.1 to 64"},
-        {"POST /jobs", "user", "{\"command\":\"x\",\"command\":\"y\"}", 400, "duplicate"},
-        {"POST /jobs", "user", "{\"command\":\"x\",\"gpu\":1}", 400,
-         "gpu: is not a known field; accepted: command, gpus"},
-        {"POST /jobs", "user",
-         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", 413,
-         "nested too deep"},
-        {"DELETE /jobs/1", "user", "{\"x\":1}", 400, "x: is not a known field; accepted: none"},
-        {"GET /jobs?x=1", "viewer", "", 400, "x: is not a known query key; accepted: none"},
-        {"GET /jobs/9/logs?stream=out", "viewer", "", 400,
-         "stream: 'out' is not accepted; accepted: stdout, stderr"},
-        {"GET /jobs/9/logs?offset=-1001", "viewer", "", 400, "offset: '-1001' is not accepted"},
-        {"GET /find", "viewer", "", 400, "name: is missing"},
-    };
     struct world world = {0};
     start(&world, NULL, NULL);
-    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+    for (size_t i = 0; i < ACRE_COUNT(asked); i++) {
         struct http_answer answer;
-        acre_test_context("%s as %s: %s", rows[i].line, rows[i].token, rows[i].body);
-        ask(&world, rows[i].line, rows[i].token, rows[i].body, &answer);
-        CHECK_EQ(answer.status, rows[i].status);
-        CHECK_HAS(rows[i].part[0] == '\r' ? answer.head : answer.body.data, rows[i].part);
+        acre_test_context("%s as %s: %s", asked[i].line, asked[i].token, asked[i].body);
+        ask(&world, asked[i].line, asked[i].token, asked[i].body, &answer);
+        CHECK_EQ(answer.status, asked[i].status);
+        CHECK_HAS(asked[i].part[0] == '\r' ? answer.head : answer.body.data, asked[i].part);
         http_answer_free(&answer);
     }
     CHECK_EQ(world.last_status, 400);

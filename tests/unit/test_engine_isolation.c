@@ -123,6 +123,8 @@ static void over_layouts(void (*test)(struct rig *rig)) {
             hide_mounts(&rig, layouts[i].hidden);
         }
         rig_open(&rig);
+        const char *expected = getenv("ACRE_TEST_LAYOUT"); /* where it was booted for that */
+        CHECK(i > 0 || expected == NULL || has_layout(&rig, expected));
         acre_test_context("cgroups %s", layouts[i].name != NULL ? layouts[i].name : "as they are");
         if (layouts[i].name == NULL || has_layout(&rig, layouts[i].name)) {
             test(&rig);
@@ -144,10 +146,10 @@ static void cancel_daemons(struct rig *rig) {
     rig_run(rig, 2, "echo other; exec sleep 1000");
     rig_wait_output(rig, 1, "ready");
     rig_wait_output(rig, 2, "other");
-    for (int i = 0; i < 1000 && count_processes(marker()) < 4; i++) {
+    for (int i = 0; i < 1000 && count_processes(marker()) < 3; i++) {
         rig_turn(rig, 5);
     }
-    CHECK_U64(count_processes(marker()), 4); /* three sleeps and the sh -c in between */
+    CHECK(count_processes(marker()) >= 3); /* three sleeps, and maybe the shell in between */
     rig_signal(rig, 1, ACRE_RUN_KILL);
     rig_expect(rig, 1, ACRE_RUN_SIGNALED, SIGKILL);
     CHECK_U64(count_processes(marker()), 0);

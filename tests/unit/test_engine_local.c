@@ -314,6 +314,7 @@ static void commands_and_directories_are_checked_as_the_user(void) {
         {"/nonexistent", "/", "/nonexistent: No such file"},
         {"true", "/nonexistent/dir", "working directory /nonexistent/dir"},
         {"a\nb", "/", "a\\nb: not found"},
+        {"true", "/tmp/nowhere", "working directory /tmp/nowhere: "},
     };
     struct rig rig;
     open_rig(&rig);

@@ -48,7 +48,7 @@ static void gangs_are_placed_whole_or_not(void) {
 /* POL-1: who has used less for its share goes first. */
 static void fair_share_serves_who_used_less(void) {
     SCRIPT("0", "{\"policy\": \"fair-share\"}",
-           "job 1 ada 1; go; job 2 ada 1; job 3 bob 1; at 100; wait 2 3; exit 1 0; go; run 3; wait "
+           "job 1 ada 1; go; job 2 ada 1; job 3 bob 1; at 100; wait 3 2; exit 1 0; go; run 3; wait "
            "2;at 200; exit 3 0; job 4 ada 1; job 5 bob 1; go; run 2");
 }
 

@@ -1,0 +1,385 @@
+/* test_engine_parts.c - the pieces of the engines that can be looked at alone: names, messages,
+ * layouts, process trees, and the fake engine's faults. ENG-1. */
+#include "core/rand.h"
+#include "engine/cgroup.h"
+#include "engine/fake.h"
+#include "engine/tree.h"
+#include "engine/wire.h"
+#include "support/test.h"
+#include "support/tree.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void run_names_are_exact(void) {
+    static const struct {
+        const char *name;
+        bool ok;
+        uint64_t job;
+        uint32_t attempt;
+    } rows[] = {
+        {"1.1", true, 1, 1},
+        {"18446744073709551615.4294967295", true, UINT64_MAX, UINT32_MAX},
+        {"42.7", true, 42, 7},
+        {"", false, 0, 0},
+        {"1", false, 0, 0},
+        {"1.", false, 0, 0},
+        {".1", false, 0, 0},
+        {"01.1", false, 0, 0},
+        {"1.1x", false, 0, 0},
+        {"1.1.mps", false, 0, 0},
+        {"-1.1", false, 0, 0},
+        {"+1.1", false, 0, 0},
+        {" 1.1", false, 0, 0},
+        {"1.4294967296", false, 0, 0},
+        {"18446744073709551616.1", false, 0, 0},
+        {"..", false, 0, 0},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_run run = {0};
+        char name[ACRE_RUN_NAME_MAX];
+        acre_test_context("'%s'", rows[i].name);
+        CHECK_EQ(acre_run_parse(rows[i].name, &run), rows[i].ok);
+        CHECK_U64(run.job, rows[i].job);
+        CHECK_U64(run.attempt, rows[i].attempt);
+        if (rows[i].ok) {
+            CHECK_STR(acre_run_name(run, name), rows[i].name);
+        }
+    }
+}
+
+/* ---- messages ---- */
+
+static void encode(struct acre_buf *out) {
+    static const uint32_t groups[] = {5, 6, 7};
+    static const struct acre_bpf_rule rules[] = {{'c', 3, 195, 0}};
+    static const char *const arguments[] = {"sh", "-c", "", NULL};
+    struct acre_wire_job job;
+    memset(&job, 0, sizeof(job));
+    job.run = (struct acre_run){9, 2};
+    job.groups = groups;
+    job.group_count = 3;
+    job.rules = rules;
+    job.rule_count = 1;
+    job.member_count = 2;
+    job.argument_count = 3;
+    job.arguments = (char **)(uintptr_t)arguments;
+    job.directory = "/data";
+    job.has_stdin = true;
+    job.stdin_text = "in";
+    job.stdin_bytes = 2;
+    struct acre_buf environment[2];
+    acre_buf_init(&environment[0], 100);
+    acre_buf_init(&environment[1], 100);
+    acre_buf_append(&environment[0], "A=1\0B=", 7);
+    CHECK_EQ(acre_wire_encode(&job, environment, out, NULL), 0);
+    acre_buf_finish(&environment[0]);
+    acre_buf_finish(&environment[1]);
+}
+
+static void a_start_arrives_as_it_was(void) {
+    struct acre_buf out;
+    acre_buf_init(&out, 1 << 16);
+    encode(&out);
+    struct acre_wire_job job;
+    REQUIRE_EQ(acre_wire_decode(out.data, out.length, &job, NULL), 0);
+    CHECK_U64(job.run.job, 9);
+    CHECK_U64(job.groups[2], 7);
+    CHECK_U64(job.rules[0].major, 195);
+    CHECK_STR(job.environment[0][0], "A=1");
+    CHECK_STR(job.environment[0][1], "B=");
+    CHECK(job.environment[0][2] == NULL && job.environment[1][0] == NULL);
+    CHECK_STR(job.arguments[1], "-c");
+    CHECK_STR(job.arguments[2], "");
+    CHECK(job.arguments[3] == NULL);
+    CHECK_STR(job.directory, "/data");
+    CHECK_EQ(memcmp(job.stdin_text, "in", 2), 0);
+    acre_wire_job_finish(&job);
+    acre_buf_finish(&out);
+}
+
+/* Cut anywhere, or one byte longer: refused, and nothing read beyond the end (sanitizers). */
+static void a_damaged_start_is_refused(void) {
+    struct acre_buf out;
+    acre_buf_init(&out, 1 << 16);
+    encode(&out);
+    struct acre_wire_job job;
+    for (size_t length = 0; length < out.length; length++) {
+        char *part = acre_calloc(1, ACRE_MAX(length, (size_t)1));
+        memcpy(part, out.data, length);
+        acre_test_context("%zu of %zu bytes", length, out.length);
+        CHECK_EQ(acre_wire_decode(part, length, &job, NULL), ACRE_ECORRUPT);
+        free(part);
+    }
+    struct acre_rand rand;
+    acre_rand_seed(&rand, 7);
+    for (int i = 0; i < 2000; i++) { /* any answer, but no fault */
+        struct acre_buf copy;
+        acre_buf_init(&copy, 1 << 16);
+        acre_buf_append(&copy, out.data, out.length);
+        copy.data[acre_rand_below(&rand, copy.length)] = (char)acre_rand_next(&rand);
+        if (acre_wire_decode(copy.data, copy.length, &job, NULL) == 0) {
+            acre_wire_job_finish(&job);
+        }
+        acre_buf_finish(&copy);
+    }
+    struct acre_buf small;
+    acre_buf_init(&small, 100);
+    struct acre_error err = {0};
+    struct acre_wire_job zero = {.directory = ""};
+    CHECK_EQ(acre_wire_encode(&zero, NULL, &small, &err), ACRE_ELIMIT);
+    CHECK_HAS(err.text, "over 100 bytes");
+    acre_buf_finish(&small);
+    acre_buf_finish(&out);
+}
+
+static void a_fact_is_whole_or_it_is_none(void) {
+    struct acre_fact fact;
+    memset(&fact, 0, sizeof(fact));
+    CHECK(!acre_fact_is_whole(&fact));
+    fact.run.job = 5;
+    acre_fact_seal(&fact);
+    CHECK(acre_fact_is_whole(&fact));
+    for (size_t i = 0; i < sizeof(fact); i++) {
+        struct acre_fact damaged = fact;
+        ((char *)&damaged)[i] ^= 1;
+        CHECK(!acre_fact_is_whole(&damaged));
+    }
+}
+
+/* ---- layouts ---- */
+
+static void layouts_are_told_apart(void) {
+    static const struct {
+        const char *mounts; /* @: the tree */
+        enum acre_cgroup_layout layout;
+        const char *described;
+    } rows[] = {
+        {"", ACRE_CGROUP_NONE, "processes: NOT limited"},
+        {"30 1 0:26 / @/u rw - cgroup2 cgroup2 rw\n", ACRE_CGROUP_V2, "cgroups: v2"},
+        {"30 1 0:26 / @/m rw shared:9 - cgroup cgroup rw,memory\n", ACRE_CGROUP_V1, "RAM: limited"},
+        {"30 1 0:26 / @/c rw master:1 shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+         "31 1 0:26 / @/u rw - cgroup2 cgroup2 rw,nsdelegate\n",
+         ACRE_CGROUP_HYBRID, "CPU: limited"},
+        {"30 1 0:26 / @/none rw - cgroup2 cgroup2 rw\n", ACRE_CGROUP_NONE, "cgroups: none"},
+        {"30 1 0:26 / @/u rw - ext4 /dev/x rw,cpu,memory\ngarbage\n 1 2\n", ACRE_CGROUP_NONE,
+         "devices: NOT filtered"},
+        {"30 1 0:26 / @/m rw - cgroup cgroup rw,cpuset,name=systemd\n", ACRE_CGROUP_NONE,
+         "RAM: NOT limited"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct tree tree = tree_create(NULL);
+        acre_test_context("row %zu", i);
+        tree_make_directory(&tree, "u");
+        tree_make_directory(&tree, "m");
+        tree_make_directory(&tree, "c");
+        struct acre_buf mounts;
+        acre_buf_init(&mounts, 1024);
+        for (const char *at = rows[i].mounts; *at != '\0'; at++) {
+            *at == '@' ? acre_buf_puts(&mounts, tree.root) : acre_buf_putc(&mounts, *at);
+        }
+        tree_put(&tree, "mountinfo", mounts.data);
+        acre_buf_finish(&mounts);
+        struct acre_cgroup cgroup;
+        acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+        CHECK_EQ((int)cgroup.layout, (int)rows[i].layout);
+        struct acre_buf out;
+        acre_buf_init(&out, 4096);
+        acre_cgroup_describe(&cgroup, &out);
+        CHECK_HAS(out.data, rows[i].described);
+        acre_buf_finish(&out);
+        acre_cgroup_close(&cgroup, 0);
+        tree_remove(&tree);
+    }
+}
+
+/* A limit that the kernel does not take is an error with its file, and leaves nothing. */
+static void a_refused_limit_is_told(void) {
+    struct tree tree = tree_create(NULL);
+    tree_make_directory(&tree, "m");
+    char text[256];
+    snprintf(text, sizeof(text), "30 1 0:26 / %s/m rw - cgroup cgroup rw,memory\n", tree.root);
+    tree_put(&tree, "mountinfo", text);
+    struct acre_cgroup cgroup;
+    acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+    struct acre_cgroup_limits limits = {.ram_mib = 64, .pids_max = 10};
+    struct acre_cgroup_run group;
+    struct acre_error err = {0};
+    CHECK_EQ(acre_cgroup_make(&cgroup, (struct acre_run){1, 1}, &limits, &group, &err),
+             ACRE_ENOTFOUND);
+    CHECK_HAS(err.text, "1.1/memory.limit_in_bytes = 67108864");
+    CHECK(access(tree_path(&tree, "m/acre-x/1.1"), F_OK) != 0);
+    tree_remove(&tree);
+}
+
+/* ---- trees ---- */
+
+static void descendants_are_found_and_killed(void) {
+    int ends[2];
+    REQUIRE_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 3; i++) {
+            if (fork() == 0) {
+                setsid();
+                fork();
+                (void)!write(ends[1], "x", 1);
+                pause();
+                _exit(0);
+            }
+        }
+        close(ends[1]);
+        pause();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (char byte, count = 0; count < 6; count++) {
+        REQUIRE_EQ(read(ends[0], &byte, 1), 1);
+    }
+    int64_t pids[16];
+    CHECK_U64(acre_tree_pids(child, pids, 16), 6);
+    CHECK_U64(acre_tree_pids(getpid(), pids, 2), 7); /* counts on when the room is used up */
+    CHECK_U64(acre_tree_pids(999999999, pids, 16), 0);
+    acre_tree_kill(child);
+    char end;
+    CHECK_EQ(read(ends[0], &end, 1), 0); /* nobody has the other end any more */
+    CHECK_U64(acre_tree_pids(child, pids, 16), 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+/* ---- the fake's faults ---- */
+
+struct told {
+    uint32_t started[64], exited[64], wrong;
+    enum acre_run_ending ending[64];
+};
+
+static void on_started(void *context, struct acre_run run, uint64_t now_ms, int64_t pid) {
+    struct told *told = context;
+    told->started[run.job]++;
+    told->wrong += pid <= 0 || now_ms < 1000;
+}
+
+static void on_exited(void *context, struct acre_run run, const struct acre_run_result *result) {
+    struct told *told = context;
+    told->exited[run.job]++;
+    told->ending[run.job] = result->ending;
+    bool began = result->ending == ACRE_RUN_EXITED;
+    told->wrong += began && told->started[run.job] == 0; /* the beginning comes first */
+}
+
+static void plan(void *context, const struct acre_run_spec *spec, struct acre_fake_plan *ret_plan) {
+    (void)context;
+    ret_plan->start_ms = spec->run.job % 7;
+    ret_plan->run_ms = 10 * spec->run.job;
+}
+
+static void start_all(struct acre_fake_world *world, struct told *told, void **ret_engine) {
+    struct acre_engine_sink sink = {on_started, on_exited, told};
+    struct acre_fake_options options = {.world = world};
+    struct acre_error err = {0};
+    REQUIRE_EQ(acre_engine_fake.open(&options, NULL, &sink, ret_engine, &err), 0);
+    void *second;
+    CHECK_EQ(acre_engine_fake.open(&options, NULL, &sink, &second, &err), ACRE_ECONFLICT);
+    static const char *const argv[] = {"x", NULL};
+    for (uint64_t job = 1; job < 64; job++) {
+        struct acre_run_spec spec = {.run = {job, 1}, .argv = argv, .members = 1};
+        CHECK_EQ(acre_engine_fake.start(*ret_engine, &spec, NULL), 0);
+    }
+}
+
+static void drain(struct acre_fake_world *world) {
+    for (uint64_t next_ms; (next_ms = acre_fake_world_next_ms(world)) != UINT64_MAX;) {
+        acre_fake_world_advance(world, next_ms);
+    }
+}
+
+/* Whatever is lost, late or repeated: asking again (adopt) gives every run its one end. */
+static void faults_come_by_seed_and_asking_again_repairs_them(void) {
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        acre_test_context("seed %" PRIu64, seed);
+        struct acre_fake_world_options options = {
+            .seed = seed,
+            .now_ms = 1000,
+            .plan = plan,
+            .faults = {.lost_milli = 300,
+                       .late_milli = 300,
+                       .late_ms = 100,
+                       .repeated_milli = 300,
+                       .vanished_milli = 100,
+                       .refused_milli = 100},
+        };
+        struct acre_fake_world *world = acre_fake_world_create(&options);
+        struct told told = {0};
+        void *engine = NULL;
+        start_all(world, &told, &engine);
+        acre_fake_world_advance(world, 1200); /* some run, some have ended */
+        CHECK(acre_fake_world_running(world) > 0);
+        acre_engine_fake.close(engine);
+        drain(world);
+        CHECK_U64(acre_fake_world_running(world), 0);
+        uint64_t began = acre_fake_world_began(world);
+        memset(&told, 0, sizeof(told));
+        start_all(world, &told, &engine); /* a restart repeats what it is not sure of */
+        uint32_t ended = 0;
+        for (int round = 0; round < 100 && ended < 63; round++) {
+            ended = 0;
+            for (uint64_t job = 1; job < 64; job++) {
+                if (told.exited[job] == 0) {
+                    acre_engine_fake.adopt(engine, (struct acre_run){job, 1});
+                }
+                ended += told.exited[job] > 0;
+            }
+            drain(world);
+        }
+        CHECK_U64(ended, 63);
+        CHECK_U64(acre_fake_world_began(world), began); /* nothing a second time */
+        CHECK_U64(told.wrong, 0);
+        acre_engine_fake.close(engine);
+        acre_fake_world_destroy(world);
+    }
+}
+
+static void the_same_seed_tells_the_same_story(void) {
+    struct told told[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct acre_fake_world_options options = {
+            .seed = 11,
+            .now_ms = 1000,
+            .plan = plan,
+            .faults = {.lost_milli = 200, .repeated_milli = 200, .vanished_milli = 200}};
+        struct acre_fake_world *world = acre_fake_world_create(&options);
+        void *engine = NULL;
+        start_all(world, &told[i], &engine);
+        drain(world);
+        acre_engine_fake.close(engine);
+        acre_fake_world_destroy(world);
+    }
+    CHECK_EQ(memcmp(&told[0], &told[1], sizeof(told[0])), 0);
+    uint32_t lost = 0;
+    for (int job = 1; job < 64; job++) {
+        lost += told[0].exited[job] > 0 && told[0].ending[job] == ACRE_RUN_LOST;
+    }
+    CHECK(lost > 3 && lost < 30);
+}
+
+static const struct acre_test tests[] = {
+    {"run_names_are_exact", run_names_are_exact, 0},
+    {"a_start_arrives_as_it_was", a_start_arrives_as_it_was, 0},
+    {"a_damaged_start_is_refused", a_damaged_start_is_refused, 0},
+    {"a_fact_is_whole_or_it_is_none", a_fact_is_whole_or_it_is_none, 0},
+    {"layouts_are_told_apart", layouts_are_told_apart, 0},
+    {"a_refused_limit_is_told", a_refused_limit_is_told, 0},
+    {"descendants_are_found_and_killed", descendants_are_found_and_killed, 0},
+    {"faults_come_by_seed_and_asking_again_repairs_them",
+     faults_come_by_seed_and_asking_again_repairs_them, 0},
+    {"the_same_seed_tells_the_same_story", the_same_seed_tells_the_same_story, 0},
+};
+
+ACRE_TEST_MAIN(tests)
