@@ -62,6 +62,15 @@ static uint64_t number_after(const char *text, const char *key) {
     return at != NULL ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
+/* Is any job left that has not ended? (The answer waits for the commits it has seen.) */
+static bool is_busy(const struct bench_daemon *daemon) {
+    int status = 0;
+    char *text = bench_ask(daemon, "GET", "/jobs?limit=1", "", &status);
+    bool busy = strstr(text, "\"jobs\":[]") == NULL;
+    free(text);
+    return busy;
+}
+
 /* How many are in the record as completed. */
 static uint64_t count_completed(const struct bench_daemon *daemon) {
     int status = 0;
@@ -104,11 +113,15 @@ static double run_acre(const struct options *options, struct acre_json *json) {
     double began_ns = bench_now_ns();
     bench_load_run(&load, &times, options->jobs);
     double submitted_ns = bench_now_ns();
-    while (count_completed(&daemon) < options->jobs) {
+    while (is_busy(&daemon)) {
         bench_wait_ms(5);
     }
     double took_s = (bench_now_ns() - began_ns) / 1e9;
     cpu_s = bench_daemon_cpu_s(&daemon) - cpu_s;
+    if (count_completed(&daemon) != options->jobs) {
+        fprintf(stderr, "bench: not all jobs completed\n");
+        exit(EXIT_FAILURE);
+    }
     acre_json_put_double(json, "jobs_per_s", (double)options->jobs / took_s, 1);
     acre_json_put_double(json, "submit_s", (submitted_ns - began_ns) / 1e9, 3);
     acre_json_put_double(json, "total_s", took_s, 3);

@@ -11,6 +11,13 @@
 #include "api/route.h"
 #include "api/sse.h"
 
+/* What was counted of ended jobs, and when it is counted again (stats.c). */
+struct acre_ended {
+    struct acre_job_statistics day;
+    uint64_t last_hour;
+    uint64_t counted_ms, again_ms;
+};
+
 struct acre_follower;
 struct acre_verify;
 
@@ -29,6 +36,7 @@ struct acre_api {
     struct acre_follower *followers; /* of logs */
     uint32_t follower_count;
     const char *logs_directory;
+    struct acre_ended ended;
     struct acre_verify *verify; /* the walk of the audit trail under way; NULL: none */
 };
 

@@ -8,13 +8,44 @@
 
 #include <string.h>
 
-enum { OPENAPI_MAX_BYTES = 4 << 20 };
+enum {
+    OPENAPI_MAX_BYTES = 4 << 20,
+    COUNT_RARELY = 50, /* at most a fiftieth of the time goes into counting */
+};
 #define DAY_MS  (UINT64_C(24) * 3600 * 1000)
 #define HOUR_MS (UINT64_C(3600) * 1000)
 
+/* Ended jobs are counted by walking their rows. With a long history that takes a while, during
+ * which nobody else is served: so what was counted is good for a time that is long beside what
+ * counting took. */
+static int count_ended(struct acre_api *api, struct acre_stats *stats, struct acre_error *err) {
+    struct acre_store *store = acre_desk_store(api->desk);
+    uint64_t now_ms = acre_desk_now(api->desk);
+    struct acre_ended *counted = &api->ended;
+    if (counted->counted_ms == 0 || now_ms >= counted->again_ms) {
+        struct acre_job_statistics hour;
+        struct acre_clock clock = acre_clock_real();
+        uint64_t began_ns = acre_clock_monotonic_ns(&clock);
+        uint64_t day_ms = now_ms > DAY_MS ? now_ms - DAY_MS : 0;
+        int r = acre_store_statistics(store, day_ms, &counted->day, err);
+        if (r == 0) {
+            r = acre_store_statistics(store, now_ms > HOUR_MS ? now_ms - HOUR_MS : 0, &hour, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+        uint64_t took_ms = (acre_clock_monotonic_ns(&clock) - began_ns) / 1000000;
+        counted->last_hour = hour.completed + hour.failed + hour.canceled;
+        counted->counted_ms = now_ms;
+        counted->again_ms = now_ms + took_ms * COUNT_RARELY;
+    }
+    stats->ended = counted->day;
+    stats->ended_last_hour = counted->last_hour;
+    return 0;
+}
+
 int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct acre_error *err) {
     struct acre_stats stats = {.window_ms = DAY_MS};
-    uint64_t now_ms = acre_desk_now(api->desk);
     acre_sched_counts(acre_desk_sched(api->desk), &stats.counts);
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     stats.gpus = acre_ledger_device_count(ledger);
@@ -26,16 +57,8 @@ int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct a
         stats.busy_gpus += device.milli_used > 0;
         stats.drained += device.drained;
     }
-    uint64_t since_ms = now_ms > stats.window_ms ? now_ms - stats.window_ms : 0;
-    int r = acre_store_statistics(acre_desk_store(api->desk), since_ms, &stats.ended, err);
-    if (r < 0) {
-        return r;
-    }
-    struct acre_job_statistics hour;
-    r = acre_store_statistics(acre_desk_store(api->desk), now_ms > HOUR_MS ? now_ms - HOUR_MS : 0,
-                              &hour, err);
+    int r = count_ended(api, &stats, err);
     if (r == 0) {
-        stats.ended_last_hour = hour.completed + hour.failed + hour.canceled;
         *ret_stats = stats;
     }
     return r;

@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHORTEST_MS = 200 };
+enum {
+    SHORTEST_MS = 200, /* a picture stands at least so long */
+    REASONS_MAX = 50,  /* a screenful; each is one question more */
+};
 
 struct options {
     struct acre_common common;
@@ -71,6 +74,28 @@ static int make_path(const struct options *options, char path[ACRE_PATH_MAX],
     }
     acre_buf_finish(&out);
     return failed ? acre_fail(err, ACRE_ELIMIT, "the filters are too long") : 0;
+}
+
+/* Ask why the first waiting jobs wait: the list itself does not say, since it may be long. */
+static void add_reasons(struct acre_session *session, const json_t *answer) {
+    json_t *job;
+    size_t i, asked = 0;
+    json_array_foreach(json_object_get(answer, "jobs"), i, job) {
+        char path[64];
+        uint64_t id;
+        json_t *reason = NULL;
+        if (asked == REASONS_MAX || strcmp(acre_answer_text(job, "state", ""), "queued") != 0 ||
+            acre_answer_at(job, "why") != NULL || !acre_answer_u64(job, "id", &id)) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "/jobs/%" PRIu64 "/why", id);
+        if (acre_client_call(session->client, "GET", path, NULL, &reason, NULL) == 0) {
+            json_object_set(job, "why", json_object_get(reason, "why"));
+            json_object_set(job, "when", json_object_get(reason, "when"));
+        }
+        json_decref(reason);
+        asked++;
+    }
 }
 
 /* What there is to say about a job in this state, beyond the state. */
@@ -177,6 +202,9 @@ static void draw(struct watch *watch) {
         return;
     }
     count_live(watch, answer);
+    if (!watch->options->common.json) {
+        add_reasons(watch->session, answer);
+    }
     if (!watch->in_place && !watch->begun && !watch->options->common.json) {
         const json_t *job;
         size_t i;
@@ -296,6 +324,9 @@ static int run(int argument_count, char **arguments, void *target) {
     } else {
         json_t *answer = acre_session_list(&session, path, "jobs", options->limit);
         if (answer != NULL) {
+            if (!options->common.json && !options->common.quiet) {
+                add_reasons(&session, answer);
+            }
             acre_session_show(&session, answer, acre_show_jobs, acre_show_job_ids);
         }
         json_decref(answer);

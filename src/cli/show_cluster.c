@@ -125,21 +125,26 @@ static void put_share(struct acre_table *table, const json_t *gpu) {
     acre_table_cell(table, milli == 0 ? ACRE_COLOUR_NONE : ACRE_COLOUR_GREEN, text);
 }
 
-/* "job 3 ada (0.5), reservation 4 (0.5)": who holds it. */
+/* "job 3 ada (0.5), reservation 4": who holds it, and how much if it is not all of it. */
 static void put_holders(struct acre_table *table, const json_t *gpu) {
     const json_t *holder;
-    size_t i, used = 0;
-    char text[ACRE_SHOW_TEXT_MAX] = "-", id[32], share[32];
+    size_t i;
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_SHOW_TEXT_MAX - 1);
     json_array_foreach(acre_answer_at(gpu, "holders"), i, holder) {
         const char *kind = acre_answer_at(holder, "job") != NULL ? "job" : "reservation";
         const char *user = acre_answer_text(holder, "user", "");
-        int length = snprintf(
-            text + used, sizeof(text) - used, "%s%s %s%s%s (%s)", used > 0 ? ", " : "", kind,
-            acre_answer_count(holder, kind, id, sizeof(id)), user[0] != '\0' ? " " : "", user,
-            acre_answer_milli(holder, "share_milli", share, sizeof(share)));
-        used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), sizeof(text) - 1);
+        char id[32], share[32];
+        uint64_t milli = 1000;
+        acre_buf_printf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", kind,
+                        acre_answer_count(holder, kind, id, sizeof(id)), user[0] != '\0' ? " " : "",
+                        user);
+        if (acre_answer_u64(holder, "share_milli", &milli) && milli < 1000) {
+            acre_buf_printf(&text, " (%s)", acre_format_milli(milli, share, sizeof(share)));
+        }
     }
-    acre_show_cell(table, text);
+    acre_show_cell(table, text.length > 0 ? text.data : "-");
+    acre_buf_finish(&text);
 }
 
 void acre_show_gpus_table(const struct acre_show *view, const json_t *answer) {

@@ -215,7 +215,9 @@ class Waiting(daemon.TestCase):
         self.assert_ended(result)
         head, *lines = result.stdout.splitlines()
         self.assertEqual(head.split()[:5], ["ID", "NAME", "USER", "PROJECT", "STATE"])
-        self.assertTrue(any(re.match(rf" *{self.waits} +waits .*queued", line) for line in lines))
+        why = self.daemon.json("why", self.waits)["why"]["text"]
+        self.assertTrue(any(re.match(rf" *{self.waits} +waits .*queued .*in \d+m .*", line) and
+                            line.endswith(why[-20:]) for line in lines), result.stdout)
         self.assertIn("SIMULATED", result.stdout)
         ids = self.daemon.run("queue", "--quiet").stdout.split()
         self.assertIn(self.waits, ids)
