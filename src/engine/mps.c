@@ -62,6 +62,7 @@ struct control {
     struct acre_watch *watch;
     uint64_t deadline_ms; /* of starting */
     uint64_t up_since_ms;
+    uint64_t pause_ms; /* before the next start */
     uint32_t silences;
     int64_t servers[ACRE_MPS_SERVERS];
     uint32_t server_count;
@@ -77,6 +78,7 @@ struct acre_mps {
 
 static void begin_again(void *context);
 static void confirm(void *context);
+static void on_end(void *context);
 
 static uint64_t now_ms(void) {
     struct acre_clock clock = acre_clock_real();
@@ -168,8 +170,6 @@ static int admit_holders(struct control *control, struct acre_error *err) {
 
 /* --- the process --- */
 
-static void on_end(void *context);
-
 /* Watch the daemon's process; false when it is gone already. */
 static bool follow(struct control *control, pid_t pid) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -219,12 +219,28 @@ static void kill_servers(struct control *control) {
     control->server_count = 0;
 }
 
-static void go_down(struct control *control) {
+static void on_stubborn(void *context);
+
+/* No daemon any more: a process that is left is killed, and waited for before the next one is
+ * started (it would be taken for a living one). `pause_ms` before that, unless somebody waits. */
+static void put_down(struct control *control, uint64_t pause_ms) {
     stop_waiting(control);
-    kill_process(control);
-    unfollow(control);
     kill_servers(control);
+    control->pause_ms = pause_ms;
     control->state = DOWN;
+    if (control->pidfd >= 0) {
+        kill_process(control);
+        control->state = DYING;
+        set_timer(control, control->mps->options.answer_ms, on_stubborn);
+    }
+}
+
+/* A daemon that is down and has holders is started again. */
+static void start_again(struct control *control) {
+    if (control->state == DOWN && control->holder_count > 0 && control->timer == NULL) {
+        bool wanted = find_waiting(control) != NULL;
+        set_timer(control, wanted ? 0 : control->pause_ms, begin_again);
+    }
 }
 
 /* --- questions --- */
@@ -287,17 +303,10 @@ static bool note_servers(struct control *control, int result, int exit_code,
 
 /* --- starting --- */
 
-/* A daemon that is down and has holders is tried again. */
-static void retry_later(struct control *control) {
-    if (control->state == DOWN && control->holder_count > 0 && control->timer == NULL) {
-        set_timer(control, control->mps->options.check_ms, begin_again);
-    }
-}
-
 static void start_failed(struct control *control, const struct acre_error *err) {
-    go_down(control);
+    put_down(control, control->mps->options.check_ms);
     tell(control, err->code, err);
-    retry_later(control);
+    start_again(control);
 }
 
 static void quit(struct control *control);
@@ -417,14 +426,12 @@ static void lose(struct control *control, const char *why) {
     char text[160];
     snprintf(text, sizeof(text), "the MPS daemon of %s %s; its clients lost their GPU memory",
              control->device, why);
-    go_down(control);
+    put_down(control, young ? check_ms : 0);
     control->mps->lost++;
     if (sink->lost != NULL) {
         sink->lost(sink->context, control->device, text);
     }
-    if (control->state == DOWN && control->holder_count > 0) {
-        set_timer(control, young ? check_ms : 0, begin_again);
-    }
+    start_again(control);
 }
 
 static void on_checked(void *context, int result, int exit_code, struct acre_str output) {
@@ -450,10 +457,8 @@ static void check(void *context) {
 /* --- stopping --- */
 
 static void stopped(struct control *control) {
-    go_down(control);
-    if (control->holder_count > 0) { /* taken again meanwhile */
-        set_timer(control, 0, begin_again);
-    }
+    put_down(control, control->pause_ms);
+    start_again(control); /* taken again meanwhile */
 }
 
 static void on_stubborn(void *context) {
@@ -477,6 +482,7 @@ static void on_quit(void *context, int result, int exit_code, struct acre_str ou
 /* With a time: servers whose clients do not go are ended, too. */
 static void quit(struct control *control) {
     stop_waiting(control);
+    control->pause_ms = 0;
     control->state = QUITTING;
     if (ask_client(control, "quit -t 2\n", on_quit, NULL) < 0) {
         on_quit(control, ACRE_EUNAVAILABLE, 0, ACRE_STR(""));
@@ -503,7 +509,7 @@ static void on_end(void *context) {
         break;
     case DOWN:
     case STARTING:
-        ACRE_ASSERT(!"no process is followed then");
+        ACRE_ASSERT(false); /* no process is followed then */
     }
 }
 
@@ -621,7 +627,8 @@ int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid
         } else {
             remove_holder(control, find_holder(control, holder));
         }
-        retry_later(control);
+        control->pause_ms = mps->options.check_ms;
+        start_again(control);
         return r;
     }
     if (control->state == UP && control->soon == NULL) {

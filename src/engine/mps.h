@@ -14,11 +14,10 @@
 
 struct acre_mps;
 
-/* All but `lost` are called once per call of the function that took them. The text is valid
- * during the call. */
 struct acre_mps_sink {
     /* The daemon of `device` died with all that its clients had on the GPU; it is being started
-     * again. Users of the device should be ended or will fail by themselves. */
+     * again. Users of the device should be ended or will fail by themselves. The
+     * text is valid during the call. May be NULL. */
     void (*lost)(void *context, const char *device, const char *text);
     void *context;
 };

@@ -28,13 +28,13 @@
 
 enum {
     SUN_PATH = 108,
+    SOCKET_BYTES = sizeof("/control_privileged"), /* the longest, with its end */
     ENVIRONMENT_MAX = 1024 * 1024, /* the kernel allows 6 MiB; ours has six variables */
     USERS_MAX = 64,                /* more than clients a server takes (60) */
     SHOWN = 80,
 };
 
 static const char pid_file[] = "nvidia-cuda-mps-control.pid";
-static const char longest_socket[] = "/control_privileged";
 
 static bool is_uuid(const char *device) {
     struct acre_str text = acre_str_from(device);
@@ -55,11 +55,11 @@ int acre_mps_place_init(struct acre_mps_place *place, const char *directory, con
                          acre_str_show(acre_str_from(device), shown, sizeof(shown)));
     }
     size_t length = strlen(directory) + 1 + strlen(device);
-    if (length + sizeof(longest_socket) > SUN_PATH) {
+    if (length + (size_t)SOCKET_BYTES > SUN_PATH) {
         return acre_fail(err, ACRE_ELIMIT,
                          "MPS directory '%s': too long for sockets; accepted: up to %zu bytes",
                          acre_str_show(acre_str_from(directory), shown, sizeof(shown)),
-                         SUN_PATH - sizeof(longest_socket) - 1 - strlen(device));
+                         SUN_PATH - (size_t)SOCKET_BYTES - 1 - strlen(device));
     }
     snprintf(place->pipe, sizeof(place->pipe), "%s/%s", directory, device);
     snprintf(place->log, sizeof(place->log), "%s.log", place->pipe);

@@ -59,6 +59,7 @@ struct acre_watchdog_event {
     uint64_t used_mib, limit_mib; /* QUARANTINE, RESTORED: level and baseline */
     char text[200];               /* the reason, for people */
 };
+/* Must not call the watchdog. */
 typedef void acre_watchdog_tell(void *context, const struct acre_watchdog_event *event);
 
 struct acre_watchdog_use { /* for the record; unknown when nothing was read */

@@ -30,10 +30,12 @@ static uint64_t interpret(const struct bpf_insn *program, uint32_t length,
     for (uint32_t at = 0; at < length; at++) {
         const struct bpf_insn *i = &program[at];
         uint64_t immediate = (uint64_t)(int64_t)i->imm;
+        uint32_t word;
         switch (i->code) {
         case BPF_LDX | BPF_MEM | BPF_W:
             REQUIRE(reg[i->src_reg] == (uintptr_t)input);
-            reg[i->dst_reg] = *(const uint32_t *)((const char *)input + i->off);
+            memcpy(&word, (const char *)input + i->off, sizeof(word));
+            reg[i->dst_reg] = word;
             break;
         case BPF_ALU64 | BPF_MOV | BPF_K:
             reg[i->dst_reg] = immediate;
