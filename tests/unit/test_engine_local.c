@@ -128,6 +128,23 @@ static void a_state_that_cannot_be_written_is_refused(void) {
     rig_finish(&rig);
 }
 
+/* Whoever started the daemon and reads its output sees the end, whatever runs on. */
+static void nothing_of_the_daemons_is_kept_open(void) {
+    struct rig rig;
+    int ends[2];
+    init_unopened(&rig);
+    REQUIRE_EQ(pipe(ends), 0); /* not close-on-exec, on purpose */
+    pid_t daemon = fork_daemon(&rig, 1, "sleep 1000", 1);
+    close(ends[1]);
+    kill_daemon(daemon);
+    char byte;
+    CHECK_EQ(read(ends[0], &byte, 1), 0);
+    rig_open(&rig);
+    CHECK_EQ(rig.driver->reap(rig.engine), 1);
+    rig_turn(&rig, 100);
+    rig_finish(&rig);
+}
+
 /* ---- helpers die ---- */
 
 /* The process whose parent is `parent`; 0: none. */
@@ -546,6 +563,7 @@ static const struct acre_test tests[] = {
     {"runs_survive_kill_9_of_the_daemon", runs_survive_kill_9_of_the_daemon, 0},
     {"a_start_that_was_on_its_way_is_known_or_never_was",
      a_start_that_was_on_its_way_is_known_or_never_was, 0},
+    {"nothing_of_the_daemons_is_kept_open", nothing_of_the_daemons_is_kept_open, 0},
     {"two_engines_on_one_state_are_refused", two_engines_on_one_state_are_refused, 0},
     {"a_state_that_cannot_be_written_is_refused", a_state_that_cannot_be_written_is_refused, 0},
     {"a_spawner_that_dies_is_replaced", a_spawner_that_dies_is_replaced, 0},
