@@ -12,6 +12,7 @@ COMMANDS = {
     "doctor": ["json"],
     "simulate packing": ["nodes FILE", "tasks FILE", "strategy NAME,...", "seeds N",
                          "first-seed N", "plot FILE.svg", "json", "quiet"],
+    "shim": [],
     "version": [],
     "help": [],
 }
