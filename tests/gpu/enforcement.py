@@ -129,7 +129,7 @@ class Trial:
         self.programs = programs
         self.checks = []
         self.notes = {}
-        self.root = tempfile.mkdtemp(prefix="acre-gpu-", dir="/tmp")
+        self.root = tempfile.mkdtemp(prefix="acre-gpu-", dir="/opt")  # /tmp is each job's own
         os.chmod(self.root, 0o755)
         for name in PROGRAMS:
             if os.path.exists(os.path.join(programs, name)):
