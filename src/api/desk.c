@@ -200,8 +200,7 @@ static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, ui
         acre_specs_remove(desk->specs, id);
     }
     desk->events.count = events;
-    desk->actions.count = actions;
-    desk->next_job = first;
+    desk->actions.count = actions; /* the ids are used up: the scheduler takes none twice */
 }
 
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,

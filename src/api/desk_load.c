@@ -90,18 +90,21 @@ static int restore_job(struct load *load, const struct acre_store_job *row) {
     }
     struct acre_part *parts =
         acre_arena_alloc(load->arena, (recorded.part_count + 1U) * sizeof(*parts));
-    r = acre_record_find_parts(desk->ledger, &recorded, parts, load->err);
+    struct acre_error why = {0};
+    r = acre_record_find_parts(desk->ledger, &recorded, parts, &why);
     if (r == 0) {
         r = acre_sched_restore(desk->sched, job, parts, recorded.part_count, acre_desk_now(desk),
-                               load->err);
+                               &why);
     }
     if (r == 0) {
         add_holding(desk, row->id);
     } else if (r == ACRE_ENOTFOUND || r == ACRE_ECONFLICT || r == ACRE_ENOFIT) {
         if (desk->sink.trouble != NULL) {
-            desk->sink.trouble(desk->sink.context, "a job lost its place", load->err);
+            desk->sink.trouble(desk->sink.context, "a job lost its place", &why);
         }
         r = requeue(load, job);
+    } else {
+        acre_fail(load->err, r, "%s", why.text);
     }
     return r;
 }
@@ -212,18 +215,28 @@ static int load_reservations(struct load *load, bool active) {
     return r < 0 ? r : load->result;
 }
 
+/* One that was never set is empty. */
+static int read_setting(struct acre_desk *desk, const char *name, struct acre_buf *value,
+                        struct acre_error *err) {
+    struct acre_error reason = {0};
+    int r = acre_store_setting(desk->store, name, value, &reason);
+    if (r == 0 || r == ACRE_ENOTFOUND) {
+        return 0;
+    }
+    return acre_fail(err, r, "%s", reason.text);
+}
+
 static int load_policy(struct acre_desk *desk, struct acre_error *err) {
     const struct acre_policy *base =
         desk->options.policy != NULL ? desk->options.policy : acre_policy_default();
     struct acre_buf text;
     acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
-    int r = acre_store_setting(desk->store, "policy", &text, err);
-    if (r == 0) {
+    int r = read_setting(desk, "policy", &text, err);
+    if (r == 0 && text.length > 0) {
         r = acre_policy_load("policy in the store", (struct acre_str){text.data, text.length}, base,
                              desk->policy, err);
-    } else if (r == ACRE_ENOTFOUND) {
+    } else {
         *desk->policy = *base;
-        r = 0;
     }
     acre_buf_finish(&text);
     return r;
@@ -232,11 +245,11 @@ static int load_policy(struct acre_desk *desk, struct acre_error *err) {
 static int load_paused(struct acre_desk *desk, struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, 16);
-    int r = acre_store_setting(desk->store, "paused", &text, err);
-    desk->paused = r == 0 && text.length == 4;
+    int r = read_setting(desk, "paused", &text, err);
+    desk->paused = r == 0 && strcmp(text.data, "true") == 0;
     acre_sched_pause(desk->sched, desk->paused);
     acre_buf_finish(&text);
-    return r == ACRE_ENOTFOUND ? 0 : r;
+    return r;
 }
 
 static int load_rest(struct load *load) {

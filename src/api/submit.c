@@ -163,9 +163,8 @@ static int read_launch(const json_t *body, struct acre_launch *to, struct acre_e
         return acre_fail(err, ACRE_EINVALID, "command: %s; accepted: one of command and script",
                          to->command != NULL ? "given beside a script" : "absent");
     }
-    struct acre_str text =
-        acre_str_from(to->script != NULL ? to->script : json_string_value(to->command));
-    if (!json_is_array(to->command) && acre_str_trim(text).length == 0) {
+    const char *text = to->script != NULL ? to->script : json_string_value(to->command);
+    if (!json_is_array(to->command) && strspn(text, " \t\r\n\f\v") == strlen(text)) {
         return acre_fail(err, ACRE_EINVALID, "%s: empty; accepted: something to run",
                          to->script != NULL ? "script" : "command");
     }

@@ -1,0 +1,164 @@
+/* desk_kit.c - wiring as in src/daemon/serve.c, without a network. */
+#include "support/desk_kit.h"
+
+#include "support/test.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void on_event(void *context, const struct acre_desk_event *event) {
+    struct desk_kit *kit = context;
+    REQUIRE(kit->event_count < KIT_EVENTS_MAX);
+    kit->events[kit->event_count++] = *event;
+}
+
+static void on_trouble(void *context, const char *what, const struct acre_error *err) {
+    struct desk_kit *kit = context;
+    (void)what;
+    kit->troubles += err != NULL;
+    kit->recoveries += err == NULL;
+}
+
+static void plan(void *context, const struct acre_run_spec *spec, struct acre_fake_plan *to) {
+    const struct desk_kit *kit = context;
+    (void)spec;
+    to->run_ms = kit->run_ms;
+}
+
+static struct acre_inventory *make_inventory(void) {
+    struct acre_inventory *inventory = acre_inventory_create();
+    static const char *const names[] = {"gpu-a", "gpu-b"};
+    for (size_t n = 0; n < ACRE_COUNT(names); n++) {
+        struct acre_inventory_node node = {
+            .name = names[n], .cpu_milli = 64000, .ram_mib = 524288, .simulated = true};
+        acre_inventory_add_node(inventory, &node);
+        for (int d = 0; d < 2; d++) {
+            char id[32];
+            snprintf(id, sizeof(id), "sim:%s/%d", names[n], d);
+            struct acre_inventory_device device = {
+                .id = id, .model = "H100", .memory_mib = 81920, .simulated = true};
+            acre_inventory_add_device(inventory, &device);
+        }
+    }
+    return inventory;
+}
+
+void desk_kit_start(struct desk_kit *kit) {
+    struct acre_error err = {0};
+    if (kit->loop == NULL) {
+        if (kit->on_disk) {
+            snprintf(kit->folder, sizeof(kit->folder), "/tmp/acre-desk-XXXXXX");
+            REQUIRE(mkdtemp(kit->folder) != NULL);
+            snprintf(kit->file_url, sizeof(kit->file_url), "sqlite:%s/acre.db", kit->folder);
+            kit->url = kit->file_url;
+        }
+        kit->clock = acre_clock_virtual(KIT_WALL_MS);
+        kit->inventory = make_inventory();
+        struct acre_fake_world_options world = {.seed = 1, .plan = plan, .context = kit};
+        kit->world = acre_fake_world_create(&world);
+        REQUIRE_EQ(acre_loop_create(&kit->loop, &err), 0);
+    }
+    struct acre_desk_options options = {
+        .loop = kit->loop,
+        .clock = &kit->clock,
+        .store_url = kit->url != NULL ? kit->url : "memory:",
+        .inventory = kit->inventory,
+        .probe_ms = 5,
+        .sink = {.event = on_event, .trouble = on_trouble, .context = kit}};
+    int r = acre_desk_create(&options, &kit->desk, &err);
+    CHECK_STR(err.text, "");
+    REQUIRE_EQ(r, 0);
+    struct acre_fake_options fake = {.world = kit->world};
+    struct acre_engine_sink sink = acre_desk_engine_sink(kit->desk);
+    REQUIRE_EQ(acre_engine_fake.open(&fake, kit->loop, &sink, &kit->engine, &err), 0);
+    acre_desk_start(kit->desk, &acre_engine_fake, kit->engine);
+}
+
+void desk_kit_stop(struct desk_kit *kit) {
+    acre_desk_destroy(kit->desk);
+    acre_engine_fake.close(kit->engine);
+    kit->desk = NULL;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void desk_kit_finish(struct desk_kit *kit) {
+    desk_kit_stop(kit);
+    acre_fake_world_destroy(kit->world);
+    acre_inventory_destroy(kit->inventory);
+    acre_loop_destroy(kit->loop);
+    if (kit->on_disk) {
+        nftw(kit->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+int desk_kit_submit(struct desk_kit *kit, uint32_t gpus, uint32_t count, uint64_t *ret_id,
+                    struct acre_error *err) {
+    struct acre_names *names = acre_ledger_names(acre_desk_ledger(kit->desk));
+    struct acre_job_spec spec = {
+        .user = acre_names_intern(names, ACRE_STR("ada")),
+        .project = acre_names_intern(names, ACRE_STR("vision")),
+        .request = {.replicas = 1, .gpus = gpus, .milli = 1000},
+        .priority = ACRE_PRIORITY_NORMAL,
+        .array = count > 1 ? UINT64_MAX : 0,
+    };
+    acre_desk_set_actor(kit->desk, "user:ada", "unix:1000");
+    char text[80];
+    snprintf(text, sizeof(text), "{\"command\":\"true\",\"gpus\":%u,\"share_milli\":1000}", gpus);
+    return acre_desk_submit(kit->desk, &spec, count, acre_str_from(text), false, ret_id, err);
+}
+
+struct waiting {
+    struct desk_kit *kit;
+    bool (*is_done)(struct desk_kit *kit);
+    uint32_t left;
+};
+
+static void look(void *context) {
+    struct waiting *waiting = context;
+    if (waiting->left-- == 0 || (waiting->is_done != NULL && waiting->is_done(waiting->kit))) {
+        acre_loop_stop(waiting->kit->loop);
+    }
+}
+
+static bool run(struct desk_kit *kit, bool (*is_done)(struct desk_kit *), uint32_t ms) {
+    struct waiting waiting = {kit, is_done, ms};
+    struct acre_timer *timer = acre_loop_timer(kit->loop, 1, 1, look, &waiting);
+    acre_loop_run(kit->loop);
+    acre_timer_cancel(timer);
+    return is_done != NULL && is_done(kit);
+}
+
+void desk_kit_until(struct desk_kit *kit, bool (*is_done)(struct desk_kit *kit)) {
+    REQUIRE(run(kit, is_done, 10000));
+}
+
+void desk_kit_turns(struct desk_kit *kit, uint32_t ms) {
+    run(kit, NULL, ms);
+}
+
+uint32_t desk_kit_told(const struct desk_kit *kit, enum acre_sched_event_kind kind, uint64_t job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kit->event_count; i++) {
+        count += kit->events[i].event.kind == kind && (job == 0 || kit->events[i].event.job == job);
+    }
+    return count;
+}
+
+static bool read_state(void *context, const struct acre_store_job *row) {
+    snprintf(context, 32, "%s", row->state);
+    return false;
+}
+
+const char *desk_kit_stored(struct desk_kit *kit, uint64_t job) {
+    static _Thread_local char state[32];
+    snprintf(state, sizeof(state), "-");
+    acre_store_job(acre_desk_store(kit->desk), job, read_state, state, NULL);
+    return state;
+}

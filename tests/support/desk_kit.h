@@ -1,0 +1,44 @@
+/* desk_kit.h - a desk with a store in memory and an engine that only pretends, on a real loop.
+ *
+ * Two nodes of two GPUs. Failures end the test. One thread. */
+#ifndef ACRE_TEST_DESK_KIT_H
+#define ACRE_TEST_DESK_KIT_H
+
+#include "api/desk.h"
+
+#include "engine/fake.h"
+
+enum { KIT_EVENTS_MAX = 4096, KIT_WALL_MS = 1700000000 };
+
+struct desk_kit {
+    const char *url; /* of the store; NULL: "memory:" */
+    bool on_disk;    /* a SQLite file of its own instead */
+    char folder[64], file_url[96];
+    uint64_t run_ms; /* of each run, in the loop's time */
+    struct acre_clock clock;
+    struct acre_loop *loop;
+    struct acre_inventory *inventory;
+    struct acre_desk *desk;
+    struct acre_fake_world *world;
+    void *engine;
+    struct acre_desk_event events[KIT_EVENTS_MAX]; /* told after their commit */
+    uint32_t event_count;
+    uint32_t troubles, recoveries;
+};
+
+void desk_kit_start(struct desk_kit *kit);
+/* Close desk and engine; runs go on in the world. */
+void desk_kit_stop(struct desk_kit *kit);
+void desk_kit_finish(struct desk_kit *kit);
+
+/* Submit `count` jobs that ask for `gpus`; returns what the desk answered. */
+int desk_kit_submit(struct desk_kit *kit, uint32_t gpus, uint32_t count, uint64_t *ret_id,
+                    struct acre_error *err);
+/* Run the loop until the function says true, for ten seconds at most. */
+void desk_kit_until(struct desk_kit *kit, bool (*is_done)(struct desk_kit *kit));
+void desk_kit_turns(struct desk_kit *kit, uint32_t ms); /* for so long */
+uint32_t desk_kit_told(const struct desk_kit *kit, enum acre_sched_event_kind kind, uint64_t job);
+/* The job's state as the store has it. */
+const char *desk_kit_stored(struct desk_kit *kit, uint64_t job);
+
+#endif
