@@ -28,6 +28,7 @@
 #include "sched/account.h"
 
 #include "core/units.h"
+#include "sched/map.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,11 +36,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE              UINT32_MAX
 #define MILLI_MS_PER_HOUR (1000.0 * 3600.0 * 1000.0)
 #define LN2               0.693147180559945309417
-#define TABLE_FIRST       64U
-#define QUOTA_NONE        NONE
+#define QUOTA_NONE        UINT32_MAX
 
 struct sums {
     double stored, live; /* milli-GPU ms, right at at_ms */
@@ -64,13 +63,6 @@ struct party {
     bool is_user;
 };
 
-/* 64-bit keys to dense indexes: open addressing, never more than half full. */
-struct table {
-    uint64_t *keys;
-    uint32_t *values; /* NONE: free */
-    uint32_t capacity, count;
-};
-
 struct acre_accounts {
     const struct acre_names *names;
     struct acre_policy policy;
@@ -78,56 +70,10 @@ struct acre_accounts {
     struct party *parties;
     uint32_t account_count, account_capacity;
     uint32_t party_count, party_capacity;
-    struct table account_table, party_table;
+    struct map account_of_pair, party_of_name; /* keys: see pair_key, party_key */
     struct sums all;
     uint64_t active_weight; /* of projects with live jobs */
 };
-
-static uint32_t *slot_of(const struct table *table, uint64_t key) {
-    uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-    for (;; at++) {
-        uint32_t *value = &table->values[at & (table->capacity - 1)];
-        if (*value == NONE || table->keys[at & (table->capacity - 1)] == key) {
-            return value;
-        }
-    }
-}
-
-static uint32_t table_find(const struct table *table, uint64_t key) {
-    return table->capacity == 0 ? NONE : *slot_of(table, key);
-}
-
-static void table_put(struct table *table, uint64_t key, uint32_t value) {
-    uint32_t *slot = slot_of(table, key);
-    ACRE_ASSERT(*slot == NONE && value != NONE);
-    *slot = value;
-    table->keys[slot - table->values] = key;
-    table->count++;
-}
-
-static void table_reserve(struct table *table) {
-    if ((table->count + 1) * 2 <= table->capacity) {
-        return;
-    }
-    struct table old = *table;
-    table->capacity = ACRE_MAX(old.capacity * 2, TABLE_FIRST);
-    table->count = 0;
-    table->keys = acre_calloc(table->capacity, sizeof(*table->keys));
-    table->values = acre_calloc(table->capacity, sizeof(*table->values));
-    memset(table->values, 0xff, table->capacity * sizeof(*table->values));
-    for (uint32_t i = 0; i < old.capacity; i++) {
-        if (old.values[i] != NONE) {
-            table_put(table, old.keys[i], old.values[i]);
-        }
-    }
-    free(old.keys);
-    free(old.values);
-}
-
-static void table_finish(struct table *table) {
-    free(table->keys);
-    free(table->values);
-}
 
 static double decay(const struct acre_accounts *accounts, uint64_t ms) {
     return exp2(-(double)ms / (double)accounts->policy.half_life_ms);
@@ -195,7 +141,7 @@ static void weigh(struct acre_accounts *accounts, uint32_t account, bool add) {
     }
 }
 
-/* The row of the policy for "user:ada" or "project:vision": the index, or NONE. */
+/* The row of the policy for "user:ada" or "project:vision": the index, or QUOTA_NONE. */
 static bool is_for(const char *who, bool is_user, const char *name) {
     const char *kind = is_user ? "user:" : "project:";
     size_t length = strlen(kind);
@@ -243,18 +189,17 @@ void acre_accounts_destroy(struct acre_accounts *accounts) {
     if (accounts == NULL) {
         return;
     }
-    table_finish(&accounts->account_table);
-    table_finish(&accounts->party_table);
+    map_finish(&accounts->account_of_pair);
+    map_finish(&accounts->party_of_name);
     free(accounts->accounts);
     free(accounts->parties);
     free(accounts);
 }
 
 size_t acre_accounts_bytes(const struct acre_accounts *accounts) {
-    size_t slot = sizeof(uint64_t) + sizeof(uint32_t);
     return sizeof(*accounts) + accounts->account_capacity * sizeof(*accounts->accounts) +
            accounts->party_capacity * sizeof(*accounts->parties) +
-           (accounts->account_table.capacity + (size_t)accounts->party_table.capacity) * slot;
+           map_bytes(&accounts->account_of_pair) + map_bytes(&accounts->party_of_name);
 }
 
 void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_policy *policy,
@@ -287,31 +232,31 @@ void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_
     }
 }
 
+/* Keys of maps are never 0. */
+static uint64_t party_key(uint32_t name, bool is_user) {
+    return ((uint64_t)name << 1 | is_user) + 1;
+}
+
+static uint64_t pair_key(uint32_t project, uint32_t user) {
+    return ((uint64_t)project << 32 | user) + 1;
+}
+
 static uint32_t intern_party(struct acre_accounts *accounts, uint32_t name, bool is_user) {
-    uint64_t key = (uint64_t)name << 1 | is_user;
-    uint32_t found = table_find(&accounts->party_table, key);
-    if (found != NONE) {
+    uint32_t found = map_get(&accounts->party_of_name, party_key(name, is_user));
+    if (found != MAP_NONE) {
         return found;
     }
-    if (accounts->party_count == accounts->party_capacity) {
-        uint32_t capacity = ACRE_MAX(accounts->party_capacity * 2, 16U);
-        accounts->parties = acre_realloc(accounts->parties, capacity, sizeof(*accounts->parties));
-        accounts->party_capacity = capacity;
-    }
-    table_reserve(&accounts->party_table);
+    accounts->parties = acre_grow(accounts->parties, accounts->party_count,
+                                  &accounts->party_capacity, sizeof(*accounts->parties));
     uint32_t at = accounts->party_count++;
     accounts->parties[at] = (struct party){.name = name, .is_user = is_user};
     apply_policy(accounts, &accounts->parties[at]);
-    table_put(&accounts->party_table, key, at);
+    map_put(&accounts->party_of_name, party_key(name, is_user), at);
     return at;
 }
 
-static uint64_t account_key(uint32_t project, uint32_t user) {
-    return (uint64_t)project << 32 | user;
-}
-
 uint32_t acre_accounts_find(const struct acre_accounts *accounts, uint32_t project, uint32_t user) {
-    return table_find(&accounts->account_table, account_key(project, user));
+    return map_get(&accounts->account_of_pair, pair_key(project, user));
 }
 
 uint32_t acre_accounts_count(const struct acre_accounts *accounts) {
@@ -320,21 +265,16 @@ uint32_t acre_accounts_count(const struct acre_accounts *accounts) {
 
 uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, uint32_t user) {
     uint32_t found = acre_accounts_find(accounts, project, user);
-    if (found != NONE) {
+    if (found != MAP_NONE) {
         return found;
     }
-    if (accounts->account_count == accounts->account_capacity) {
-        uint32_t capacity = ACRE_MAX(accounts->account_capacity * 2, 16U);
-        accounts->accounts =
-            acre_realloc(accounts->accounts, capacity, sizeof(*accounts->accounts));
-        accounts->account_capacity = capacity;
-    }
-    table_reserve(&accounts->account_table);
+    accounts->accounts = acre_grow(accounts->accounts, accounts->account_count,
+                                   &accounts->account_capacity, sizeof(*accounts->accounts));
     uint32_t at = accounts->account_count++;
     uint32_t project_at = intern_party(accounts, project, false);
     uint32_t user_at = intern_party(accounts, user, true);
     accounts->accounts[at] = (struct account){.project = project_at, .user = user_at};
-    table_put(&accounts->account_table, account_key(project, user), at);
+    map_put(&accounts->account_of_pair, pair_key(project, user), at);
     return at;
 }
 
@@ -613,6 +553,26 @@ bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t acco
     struct question ask = {.now_ms = now_ms, .passed = true};
     struct acre_quota_hit hit;
     return find_hit(accounts, account, RUN_LIMITS, true, &ask, &hit);
+}
+
+const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *accounts,
+                                                  uint32_t account, bool of_project,
+                                                  uint64_t now_ms, uint32_t *ret_party,
+                                                  uint64_t *ret_below_ms) {
+    ACRE_ASSERT(account < accounts->account_count);
+    const struct account *row = &accounts->accounts[account];
+    uint32_t at = of_project ? row->project : row->user;
+    const struct party *party = &accounts->parties[at];
+    if (party->quota == QUOTA_NONE || accounts->policy.quotas[party->quota].soft) {
+        return NULL;
+    }
+    const struct acre_quota *quota = &accounts->policy.quotas[party->quota];
+    double hours = use_of(accounts, &party->sums, now_ms) / MILLI_MS_PER_HOUR;
+    double over = quota->gpu_hours > 0 ? hours / (double)quota->gpu_hours : 0;
+    double wait_ms = over > 1 ? log2(over) * (double)accounts->policy.half_life_ms : 0;
+    *ret_party = at;
+    *ret_below_ms = over > 1 ? now_ms + (uint64_t)fmin(wait_ms, 1e15) : 0;
+    return quota;
 }
 
 char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size) {

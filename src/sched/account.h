@@ -115,6 +115,14 @@ enum acre_quota_answer acre_accounts_may_run(const struct acre_accounts *account
 bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t account,
                              uint64_t now_ms);
 
+/* For plans: the hard quota of the account's user or project (NULL: none), and a number that says
+ * whose it is. When decayed use passes its GPU-hours, `ret_below_ms` is when it will not any more
+ * if nothing is added (else 0). */
+const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *accounts,
+                                                  uint32_t account, bool of_project,
+                                                  uint64_t now_ms, uint32_t *ret_party,
+                                                  uint64_t *ret_below_ms);
+
 /* "user:ada holds 3.5 of 4 GPUs and asks for 1" : returns `text`. */
 char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size);
 

@@ -50,6 +50,7 @@ int acre_sched_cancel(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
         run->stop_ms = 0; /* no second signal when the grace of a preemption ends */
         tell(sched, ACRE_SCHED_CANCELING, now_ms, id, 0);
         act(sched, ACRE_ACTION_TERMINATE, job);
+        acre_forecast_changed(sched->forecast);
     } else {
         run->killed = true;
         act(sched, ACRE_ACTION_KILL, job);
@@ -75,7 +76,7 @@ int acre_sched_hold(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
     job->held = true;
     job->eligible_ms = 0;
     queue_enter(sched, index, now_ms);
-    acre_forecast_changed(sched->forecast);
+    acre_forecast_forget(sched->forecast, id);
     tell(sched, ACRE_SCHED_HELD, now_ms, id, 0);
     return 0;
 }
@@ -118,7 +119,7 @@ int acre_sched_set_priority(struct acre_sched *sched, uint64_t id, enum acre_job
         job->priority = (uint8_t)priority;
         queue_enter(sched, index, now_ms);
     }
-    acre_forecast_changed(sched->forecast);
+    acre_forecast_forget(sched->forecast, id);
     tell(sched, ACRE_SCHED_PRIORITY, now_ms, id, 0);
     return 0;
 }

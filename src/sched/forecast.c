@@ -93,31 +93,9 @@ struct acre_forecast *acre_forecast_create(void) {
     return forecast;
 }
 
-void acre_plan_finish(struct acre_plan *plan) {
-    acre_timeline_destroy(plan->timeline);
-    map_finish(&plan->entry_of_job);
-    free(plan->entries);
-    free(plan->joined);
-    *plan = (struct acre_plan){.is_stale = true};
-}
-
-const struct plan_entry *acre_plan_find(const struct acre_plan *plan, uint64_t job) {
-    uint32_t at = map_get(&plan->entry_of_job, job);
-    return at != MAP_NONE ? &plan->entries[at] : NULL;
-}
-
-void acre_plan_add(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
-    if (plan->entry_count == plan->entry_capacity) {
-        plan->entry_capacity = ACRE_MAX(plan->entry_capacity * 2, 64U);
-        plan->entries = acre_realloc(plan->entries, plan->entry_capacity, sizeof(*plan->entries));
-    }
-    plan->entries[plan->entry_count] = (struct plan_entry){start_ms, end_ms};
-    map_put(&plan->entry_of_job, job, plan->entry_count++);
-}
-
 void acre_forecast_destroy(struct acre_forecast *forecast) {
     if (forecast != NULL) {
-        acre_plan_finish(&forecast->plan);
+        plan_finish(&forecast->plan);
         map_finish(&forecast->note_of_job);
         free(forecast->notes);
         free(forecast);
@@ -125,12 +103,8 @@ void acre_forecast_destroy(struct acre_forecast *forecast) {
 }
 
 size_t acre_forecast_bytes(const struct acre_forecast *forecast) {
-    const struct acre_plan *plan = &forecast->plan;
     return sizeof(*forecast) + map_bytes(&forecast->note_of_job) +
-           forecast->note_capacity * sizeof(*forecast->notes) + map_bytes(&plan->entry_of_job) +
-           plan->entry_capacity * sizeof(*plan->entries) +
-           plan->joined_capacity * sizeof(*plan->joined) +
-           (plan->timeline != NULL ? acre_timeline_bytes(plan->timeline) : 0);
+           forecast->note_capacity * sizeof(*forecast->notes) + plan_bytes(&forecast->plan);
 }
 
 struct acre_plan *acre_forecast_plan(struct acre_forecast *forecast) {
@@ -152,10 +126,8 @@ void acre_forecast_submitted(struct acre_forecast *forecast, uint64_t job) {
         plan->is_stale = true;
         return;
     }
-    if (plan->joined_count == plan->joined_capacity) {
-        plan->joined_capacity = ACRE_MAX(plan->joined_capacity * 2, 64U);
-        plan->joined = acre_realloc(plan->joined, plan->joined_capacity, sizeof(*plan->joined));
-    }
+    plan->joined =
+        acre_grow(plan->joined, plan->joined_count, &plan->joined_capacity, sizeof(*plan->joined));
     plan->joined[plan->joined_count++] = job;
 }
 
@@ -182,11 +154,8 @@ void acre_forecast_estimated(struct acre_forecast *forecast, uint64_t job, uint6
     if (forecast->note_count == NOTES_MAX || map_get(&forecast->note_of_job, job) != MAP_NONE) {
         return;
     }
-    if (forecast->note_count == forecast->note_capacity) {
-        forecast->note_capacity = ACRE_MAX(forecast->note_capacity * 2, 64U);
-        forecast->notes =
-            acre_realloc(forecast->notes, forecast->note_capacity, sizeof(*forecast->notes));
-    }
+    forecast->notes = acre_grow(forecast->notes, forecast->note_count, &forecast->note_capacity,
+                                sizeof(*forecast->notes));
     forecast->notes[forecast->note_count] = (struct note){job, now_ms, start_ms};
     map_put(&forecast->note_of_job, job, forecast->note_count++);
 }

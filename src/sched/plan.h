@@ -1,9 +1,11 @@
-/* plan.h - the timeline of everything that runs and waits, as when.c keeps it between questions.
+/* plan.h - the timeline of everything that runs and waits, as it is kept between questions.
  *
- * Private to src/sched: forecast.c owns it and notes what happens, when.c fills and reads it. */
+ * Private to src/sched; core thread only. forecast.c owns it and notes what happens, plan.c makes
+ * it, when.c reads it. */
 #ifndef ACRE_SCHED_PLAN_H
 #define ACRE_SCHED_PLAN_H
 
+#include "sched/inner.h"
 #include "sched/map.h"
 #include "sched/timeline.h"
 
@@ -11,13 +13,35 @@ struct plan_entry {
     uint64_t start_ms, end_ms;
 };
 
+/* An array of which only so many run at once: when its members end, soonest first. */
+struct gate {
+    uint32_t array;
+    uint32_t next; /* the end that lets the next one in */
+    uint32_t count, capacity;
+    uint64_t *ends_ms;
+};
+
+/* A hard quota: a node of the timeline `purses`. */
+struct purse {
+    uint64_t not_before_ms; /* its GPU-hours are used up until then */
+    /* The last one who looked: who asks for as much, for as long, starts no sooner. */
+    struct acre_load load;
+    uint64_t duration_ms, start_ms;
+};
+
 struct acre_plan {
     struct acre_timeline *timeline; /* NULL: none yet */
+    struct acre_timeline *purses;
+    struct map purse_of_party; /* party + 1 */
+    struct purse *purse;
+    uint32_t purse_count, purse_capacity;
+    struct gate *gates;
+    uint32_t gate_count, gate_capacity;
     struct map entry_of_job;
     struct plan_entry *entries;
     uint32_t entry_count, entry_capacity;
     uint32_t running_count; /* of the entries, those that hold GPUs */
-    uint32_t queued_count;  /* of the entries, those placed in order of the queue */
+    uint32_t queued_count;  /* jobs of the queue that were looked at, in its order */
     uint64_t last_start_ms; /* the latest of these */
     uint64_t built_ms;
     uint64_t good_until_ms; /* somebody should have ended by then */
@@ -26,9 +50,14 @@ struct acre_plan {
     uint32_t joined_count, joined_capacity;
 };
 
-void acre_plan_finish(struct acre_plan *plan);
+void plan_finish(struct acre_plan *plan);
+size_t plan_bytes(const struct acre_plan *plan);
 /* NULL: not in the plan. */
-const struct plan_entry *acre_plan_find(const struct acre_plan *plan, uint64_t job);
-void acre_plan_add(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms);
+const struct plan_entry *plan_find(const struct acre_plan *plan, uint64_t job);
+
+/* Make the plan of this scheduler anew. */
+void plan_make(struct acre_sched *sched, uint64_t now_ms);
+/* Put those who were submitted since behind the others. */
+void plan_add_joined(struct acre_sched *sched, uint64_t now_ms);
 
 #endif

@@ -347,7 +347,7 @@ static int read_value(const struct row *row, const json_t *value, void *record,
         return read_list(row, value, share_rows, ACRE_COUNT(share_rows), sizeof(struct acre_share),
                          policy, &policy->share_count, err);
     }
-    ACRE_ASSERT(!"a kind without a reader");
+    ACRE_ASSERT(false); /* a kind without a reader */
     return ACRE_EINTERNAL;
 }
 
@@ -468,7 +468,7 @@ static void write_value(const struct row *row, const void *record, struct acre_j
                    sizeof(struct acre_share), policy->share_count, json);
         return;
     }
-    ACRE_ASSERT(!"a kind without a writer");
+    ACRE_ASSERT(false); /* a kind without a writer */
 }
 
 /* 0 is written by no kind that refuses it: in a quota it means "no limit". */

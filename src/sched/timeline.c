@@ -73,6 +73,7 @@ struct acre_timeline {
     struct bound *aside; /* scratch of one search */
     uint32_t aside_capacity;
     uint64_t searches;
+    bool has_heaps;
 };
 
 /* What one member wants of one node. */
@@ -183,18 +184,12 @@ uint32_t acre_timeline_add_node(struct acre_timeline *timeline, uint32_t kind,
                                 const uint16_t *free_milli, uint32_t slot_count, uint32_t cpu_milli,
                                 uint32_t ram_mib) {
     ACRE_ASSERT(slot_count <= ACRE_TIMELINE_SLOTS_MAX);
-    if (timeline->node_count == timeline->node_capacity) {
-        timeline->node_capacity = ACRE_MAX(timeline->node_capacity * 2, 16U);
-        timeline->nodes =
-            acre_realloc(timeline->nodes, timeline->node_capacity, sizeof(*timeline->nodes));
-    }
+    timeline->nodes = acre_grow(timeline->nodes, timeline->node_count, &timeline->node_capacity,
+                                sizeof(*timeline->nodes));
     add_pools(timeline, kind);
     struct pool *pool = &timeline->pools[kind];
-    ACRE_ASSERT(timeline->searches == 0); /* heaps are filled at the first search */
-    if (pool->count == pool->capacity) {
-        pool->capacity = ACRE_MAX(pool->capacity * 2, 16U);
-        pool->nodes = acre_realloc(pool->nodes, pool->capacity, sizeof(*pool->nodes));
-    }
+    ACRE_ASSERT(!timeline->has_heaps); /* they have all nodes of a kind from their beginning */
+    pool->nodes = acre_grow(pool->nodes, pool->count, &pool->capacity, sizeof(*pool->nodes));
     pool->nodes[pool->count++] = timeline->node_count;
     size_t stride = sizeof(struct segment) + slot_count * sizeof(uint16_t);
     struct node *node = &timeline->nodes[timeline->node_count];
@@ -454,9 +449,10 @@ static struct bound pop(struct heap *heap) {
     return first;
 }
 
-static struct heap *heap_of(const struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
+static struct heap *heap_of(struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
                             uint32_t span) {
     struct heap *heap = &pool->heaps[shape][span];
+    timeline->has_heaps = true;
     if (heap->bounds == NULL) {
         heap->bounds = acre_calloc(pool->count, sizeof(*heap->bounds));
         for (heap->count = 0; heap->count < pool->count; heap->count++) {
@@ -465,6 +461,14 @@ static struct heap *heap_of(const struct acre_timeline *timeline, struct pool *p
         }
     }
     return heap;
+}
+
+uint64_t acre_timeline_earliest_on(struct acre_timeline *timeline, uint32_t node,
+                                   const struct acre_timeline_ask *ask) {
+    ACRE_ASSERT(node < timeline->node_count && timeline->nodes[node].kind < ask->kind_count);
+    struct want want = want_of(ask, timeline->nodes[node].kind);
+    uint64_t from_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
+    return earliest(timeline, &timeline->nodes[node], &want, from_ms, NEVER);
 }
 
 struct best {
@@ -539,9 +543,10 @@ static int compare_chances(const void *left, const void *right) {
 }
 
 /* One step of a gang: is there room for all members at *at_ms? If not, *at_ms moves on to the first
- * moment at which there could be. False: there never is. */
+ * moment at which there could be. False: there never is. `first_ms` is what earlier steps found out
+ * about each node: no room for a member before. */
 static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
-                      struct chance *chances, uint64_t *at_ms, bool *ret_fits) {
+                      struct chance *chances, uint64_t *first_ms, uint64_t *at_ms, bool *ret_fits) {
     uint32_t members = 0, chance_count = 0;
     for (uint32_t i = 0; i < timeline->node_count && members < ask->replicas; i++) {
         const struct node *node = &timeline->nodes[i];
@@ -552,7 +557,10 @@ static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline
         uint32_t slots = (uint32_t)__builtin_popcountll(want.slots);
         uint32_t most = want.gpus > 0 && want.milli == WHOLE ? slots / want.gpus : ask->replicas;
         uint32_t here = 0;
-        uint64_t next_ms = earliest(timeline, node, &want, *at_ms, NEVER);
+        if (first_ms[i] <= *at_ms) {
+            first_ms[i] = earliest(timeline, node, &want, *at_ms, NEVER);
+        }
+        uint64_t next_ms = first_ms[i];
         if (next_ms == *at_ms) {
             here = fill(timeline, i, &want, *at_ms, ask->replicas - members, false, NULL);
             next_ms = end_of(node, find_segment(node, *at_ms));
@@ -589,16 +597,18 @@ static uint64_t horizon(const struct acre_timeline *timeline) {
 static bool place_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
                        struct acre_timeline_place *places, uint64_t *ret_start_ms) {
     struct chance *chances = acre_calloc(timeline->node_count, sizeof(*chances));
+    uint64_t *first_ms = acre_calloc(timeline->node_count, sizeof(*first_ms));
     uint64_t at_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
     bool fits = false, possible = timeline->node_count > 0;
     for (uint32_t step = 0; possible && !fits && step < GANG_STEPS; step++) {
-        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+        possible = step_gang(timeline, ask, chances, first_ms, &at_ms, &fits);
     }
     if (possible && !fits) { /* late, but certain: when all that is known has ended */
         at_ms = ACRE_MAX(at_ms, horizon(timeline));
-        possible = step_gang(timeline, ask, chances, &at_ms, &fits);
+        possible = step_gang(timeline, ask, chances, first_ms, &at_ms, &fits);
     }
     free(chances);
+    free(first_ms);
     if (!fits) {
         return false;
     }

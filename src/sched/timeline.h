@@ -59,6 +59,9 @@ struct acre_timeline_place {
  * the 128 likeliest nodes have none that is earlier. */
 bool acre_timeline_place(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
                          struct acre_timeline_place *places, uint64_t *ret_start_ms);
+/* The earliest time on one node, judged alone; nothing is taken. ACRE_TIMELINE_NEVER. */
+uint64_t acre_timeline_earliest_on(struct acre_timeline *timeline, uint32_t node,
+                                   const struct acre_timeline_ask *ask);
 /* How many times a node was searched: what the time it took goes with. */
 uint64_t acre_timeline_searches(const struct acre_timeline *timeline);
 

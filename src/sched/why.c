@@ -10,6 +10,7 @@
 #include "sched/why.h"
 
 #include "core/units.h"
+#include "ledger/nodes.h"
 #include "ledger/reservation.h"
 #include "ledger/supply.h"
 #include "sched/inner.h"
@@ -17,6 +18,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { GIVES_MAX = 4096, WHAT_MAX = 160, SHOWN_MAX = 32 };
@@ -291,38 +293,80 @@ static bool own_reservation(struct inquiry *inquiry) {
     return true;
 }
 
-/* Room that is there but reserved: what an active reservation holds, or what one that begins soon
- * keeps from runs that would not end before. */
-static bool reserved(struct inquiry *inquiry) {
+/* What is reserved of each device, now or soon enough to keep a run off it; 0 of most. */
+static uint16_t *reserved_milli(const struct inquiry *inquiry, struct acre_reservation *ret_first) {
+    const struct acre_ledger *ledger = inquiry->sched->ledger;
+    uint16_t *milli = acre_calloc(acre_ledger_device_count(ledger) + 1U, sizeof(*milli));
+    struct acre_reservation reservation;
+    *ret_first = (struct acre_reservation){0};
+    for (uint64_t id = 0; acre_ledger_next_reservation(ledger, id, &reservation);
+         id = reservation.id) {
+        bool is_live = reservation.state == ACRE_RESERVATION_PENDING ||
+                       reservation.state == ACRE_RESERVATION_ACTIVE;
+        for (uint32_t i = 0; is_live && i < reservation.device_count; i++) {
+            uint16_t *sum = &milli[reservation.devices[i]];
+            *sum = (uint16_t)ACRE_MIN(*sum + reservation.milli, 1000U);
+        }
+        if (is_live && (ret_first->id == 0 || reservation.start_ms < ret_first->start_ms)) {
+            *ret_first = reservation;
+        }
+    }
+    return milli;
+}
+
+/* How many members the devices of a node would take if nothing of them were reserved. */
+static uint32_t members_unreserved(const struct inquiry *inquiry, uint32_t index,
+                                   const uint16_t *reserved) {
     struct acre_ledger *ledger = inquiry->sched->ledger;
+    struct acre_ledger_node node;
+    uint64_t slots;
+    uint32_t asked, fitting = 0;
+    acre_ledger_node_info(ledger, index, &node);
+    if (node.drained ||
+        !acre_ledger_kind_serves(ledger, inquiry->request, acre_ledger_kind_of(ledger, index),
+                                 &slots, &asked)) {
+        return 0;
+    }
+    for (uint32_t i = node.first_device; i < node.first_device + node.device_count; i++) {
+        struct acre_ledger_device device;
+        acre_ledger_device_info(ledger, i, &device);
+        bool serves = (slots >> acre_ledger_slot_of(ledger, i) & 1) != 0 && !device.drained;
+        fitting += serves && device.largest_milli + (uint32_t)reserved[i] >= asked;
+    }
+    return inquiry->request->gpus > 0 ? fitting / inquiry->request->gpus : 0;
+}
+
+/* Room that is there but reserved for somebody else. */
+static bool reserved(struct inquiry *inquiry) {
+    const struct acre_ledger *ledger = inquiry->sched->ledger;
     if (inquiry->request->reservation != 0) {
         return own_reservation(inquiry);
     }
-    if (inquiry->has_room || inquiry->job->stand != STAND_LINE) {
+    struct acre_reservation first;
+    if (inquiry->has_room || inquiry->job->stand != STAND_LINE ||
+        !acre_ledger_next_reservation(ledger, 0, &first)) {
         return false;
     }
-    struct acre_outlook *outlook = acre_outlook_create(ledger, inquiry->request);
-    struct acre_reservation reservation, found = {0};
-    for (uint64_t id = 0;
-         outlook != NULL && found.id == 0 && acre_ledger_next_reservation(ledger, id, &reservation);
-         id = reservation.id) {
-        if (reservation.state == ACRE_RESERVATION_ACTIVE &&
-            acre_outlook_give(outlook, reservation.allocation)) {
-            found = reservation;
-        }
+    uint16_t *milli = reserved_milli(inquiry, &first);
+    uint32_t members = 0;
+    for (uint32_t i = 0; first.id != 0 && i < acre_ledger_node_count(ledger); i++) {
+        members += members_unreserved(inquiry, i, milli);
     }
-    acre_outlook_destroy(outlook);
-    if (found.id == 0) {
+    free(milli);
+    if (members < inquiry->request->replicas) {
         return false;
     }
     char shown[SHOWN_MAX], what[WHAT_MAX], gpus[SHOWN_MAX];
     say(inquiry->why->text,
-        "it asks for %s; that would fit, but %s are reserved (reservation %" PRIu64 ")",
-        describe(inquiry, what), show_gpus((uint64_t)found.device_count * found.milli, gpus),
-        found.id);
-    say(inquiry->why->advice, "the reservation ends in %s",
-        show_after(inquiry, found.end_ms, shown));
-    inquiry->why->other = found.id;
+        "it asks for %s; that would fit, but %s are reserved %s%s (reservation %" PRIu64 ")",
+        describe(inquiry, what), show_gpus((uint64_t)first.device_count * first.milli, gpus),
+        first.state == ACRE_RESERVATION_ACTIVE ? "now" : "in ",
+        first.state == ACRE_RESERVATION_ACTIVE ? "" : show_after(inquiry, first.start_ms, shown),
+        first.id);
+    say(inquiry->why->advice, "the reservation ends in %s%s",
+        show_after(inquiry, first.end_ms, shown),
+        first.state == ACRE_RESERVATION_ACTIVE ? "" : "; a shorter time limit may fit before it");
+    inquiry->why->other = first.id;
     count(inquiry, asked_milli(inquiry), inquiry->supply.free_milli, "milli-GPU");
     return true;
 }
@@ -469,21 +513,22 @@ static bool evaluating(struct inquiry *inquiry) {
     return true;
 }
 
-/* In the order of ACRE_REASONS. */
-static bool (*const questions[])(struct inquiry *inquiry) = {
-    [ACRE_REASON_NEVER_FITS] = never_fits,
-    [ACRE_REASON_HARD_QUOTA] = hard_quota,
-    [ACRE_REASON_HELD] = held,
-    [ACRE_REASON_DEPENDENCY] = dependency,
-    [ACRE_REASON_BEGINS_LATER] = begins_later,
-    [ACRE_REASON_RESERVED] = reserved,
-    [ACRE_REASON_OVER_QUOTA] = over_quota,
-    [ACRE_REASON_FRAGMENTED] = fragmented,
-    [ACRE_REASON_BUSY] = busy,
-    [ACRE_REASON_BEHIND] = behind,
-    [ACRE_REASON_PREEMPTING] = preempting,
-    [ACRE_REASON_PAUSED] = paused,
-    [ACRE_REASON_EVALUATING] = evaluating,
+static const struct {
+    bool (*holds)(struct inquiry *inquiry); /* and says so */
+} questions[] = {
+    [ACRE_REASON_NEVER_FITS] = {never_fits},
+    [ACRE_REASON_HARD_QUOTA] = {hard_quota},
+    [ACRE_REASON_HELD] = {held},
+    [ACRE_REASON_DEPENDENCY] = {dependency},
+    [ACRE_REASON_BEGINS_LATER] = {begins_later},
+    [ACRE_REASON_RESERVED] = {reserved},
+    [ACRE_REASON_OVER_QUOTA] = {over_quota},
+    [ACRE_REASON_FRAGMENTED] = {fragmented},
+    [ACRE_REASON_BUSY] = {busy},
+    [ACRE_REASON_BEHIND] = {behind},
+    [ACRE_REASON_PREEMPTING] = {preempting},
+    [ACRE_REASON_PAUSED] = {paused},
+    [ACRE_REASON_EVALUATING] = {evaluating},
 };
 
 static void look_for_room(struct inquiry *inquiry) {
@@ -519,7 +564,7 @@ int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struc
     };
     acre_ledger_supply(sched->ledger, &request, &inquiry.supply, NULL);
     look_for_room(&inquiry);
-    while (!questions[why.reason](&inquiry)) {
+    while (!questions[why.reason].holds(&inquiry)) {
         why.reason++;
     }
     *ret_why = why;

@@ -66,7 +66,7 @@ struct acre_usage {
     double gpu_hours;    /* decayed, running jobs included */
     double share;        /* of the whole, 0 ... 1 */
     double used;         /* part of all use, 0 ... 1 */
-    double factor;       /* 2^(-used/share) */
+    double factor;       /* 2^(-used/share), the use of the rest of its project felt: account.c */
     uint32_t held_milli; /* now */
     uint32_t running, queued;
     uint64_t charged_ms; /* milli-GPU ms of ended runs, not decayed: what is stored */

@@ -91,8 +91,9 @@ static void a_key_that_is_absent_keeps_its_value(void) {
     CHECK_U64(got.share_count, 1);
 }
 
-/* clang-format off */
-static const struct { const char *text, *part; } bad[] = {
+static const struct {
+    const char *text, *part;
+} bad[] = {
     {"{\"policy\":\"fair\"}", "policy: 'fair'; accepted: fair-share, priority, fcfs, sjf, gang"},
     {"{\"policy\":7}", "policy: '7'; accepted: fair-share"},
     {"{\"idle\":\"sometimes\"}", "idle: 'sometimes'; accepted: on-pressure, always, never"},
@@ -106,10 +107,12 @@ static const struct { const char *text, *part; } bad[] = {
     {"{\"half_life\":4000000000}", "half_life: '4000000000'"},
     {"{\"half_life\":[1]}", "half_life: '[1]'"},
     {"{\"retry_base\":0.0001}", "retry_base"},
-    {"{\"idle_below\":1.001}", "idle_below: '1.0009999999999999'; accepted: numbers from 0.001 to 1.0"},
+    {"{\"idle_below\":1.001}",
+     "idle_below: '1.0009999999999999'; accepted: numbers from 0.001 to 1.0"},
     {"{\"idle_below\":0}", "idle_below: '0'"},
     {"{\"idle_below\":0.0505}", "idle_below"},
-    {"{\"retry_base\":\"1h\",\"retry_max\":\"30m\"}", "retry_base: 1h; accepted: at most retry_max, 30m"},
+    {"{\"retry_base\":\"1h\",\"retry_max\":\"30m\"}",
+     "retry_base: 1h; accepted: at most retry_max, 30m"},
     {"{\"idle_warn\":\"11m\"}", "idle_warn: 11m; accepted: at most idle_after, 10m"},
     {"{\"quotas\":{}}", "quotas: accepted: a list of at most 256 objects"},
     {"{\"quotas\":[7]}", "quotas[0]: accepted: an object"},
@@ -119,26 +122,30 @@ static const struct { const char *text, *part; } bad[] = {
     {"{\"quotas\":[{\"who\":\"user:a\",\"gpus\":0.0005}]}", "quotas[0]: gpus"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"gpus\":1000000001}]}", "quotas[0]: gpus: '1000000001'"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"gpus\":\"4\"}]}", "quotas[0]: gpus: '4'"},
-    {"{\"quotas\":[{\"who\":\"user:a\",\"memory\":\"lots\"}]}", "quotas[0]: memory: 'lots'; accepted: MiB"},
+    {"{\"quotas\":[{\"who\":\"user:a\",\"memory\":\"lots\"}]}",
+     "quotas[0]: memory: 'lots'; accepted: MiB"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"memory\":0}]}", "quotas[0]: memory: '0'"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"memory\":1.5}]}", "quotas[0]: memory: '1.5'"},
-    {"{\"quotas\":[{\"who\":\"user:a\",\"running\":4294967296}]}", "running: '4294967296'; accepted: whole numbers from 1 to 4294967295"},
+    {"{\"quotas\":[{\"who\":\"user:a\",\"running\":4294967296}]}",
+     "running: '4294967296'; accepted: whole numbers from 1 to 4294967295"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"running\":-1}]}", "running: '-1'"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"gpu_hours\":2.5}]}", "gpu_hours: '2.5'"},
     {"{\"quotas\":[{\"who\":\"user:a\",\"limit\":2}]}", "quotas[0]: limit: unknown key"},
-    {"{\"quotas\":[{\"who\":\"ada\"}]}", "who: 'ada'; accepted: user:NAME, project:NAME, user:* or project:*"},
+    {"{\"quotas\":[{\"who\":\"ada\"}]}",
+     "who: 'ada'; accepted: user:NAME, project:NAME, user:* or project:*"},
     {"{\"quotas\":[{\"who\":\"user:\"}]}", "who: 'user:'"},
     {"{\"quotas\":[{\"who\":\"user:a\\nb\"}]}", "who: 'user:a\\nb'"},
     {"{\"quotas\":[{\"who\":7}]}", "who: '7'"},
-    {"{\"quotas\":[{\"who\":\"user:a\"},{\"who\":\"user:a\"}]}", "quotas[1]: who: 'user:a' is given twice"},
-    {"{\"shares\":[{\"who\":\"project:*\",\"weight\":2}]}", "shares[0]: who: 'project:*'; accepted: user:NAME or project:NAME"},
+    {"{\"quotas\":[{\"who\":\"user:a\"},{\"who\":\"user:a\"}]}",
+     "quotas[1]: who: 'user:a' is given twice"},
+    {"{\"shares\":[{\"who\":\"project:*\",\"weight\":2}]}",
+     "shares[0]: who: 'project:*'; accepted: user:NAME or project:NAME"},
     {"{\"shares\":[{\"who\":\"user:a\",\"weight\":0}]}", "shares[0]: weight: '0'"},
     {"{\"shares\":[{\"weight\":2}]}", "shares[0]: who: is missing"},
     {"[]", "accepted: an object"},
     {"{\"policy\":\"fcfs\",\"policy\":\"sjf\"}", "duplicate"},
     {"{", "p.json"},
 };
-/* clang-format on */
 
 static void bad_input_is_refused_by_name(void) {
     for (size_t i = 0; i < ACRE_COUNT(bad); i++) {
