@@ -226,12 +226,25 @@ static int list_into_scratch(struct nvml *nv, struct nvml_gpu *gpu, list_call *c
     return code;
 }
 
-static int add_processes(struct nvml *nv, unsigned count, const char *kind,
+/* The process of this device that is listed already, from `first` on; NULL: none. */
+static struct acre_device_process *find_listed(const struct acre_process_list *list, uint32_t first,
+                                               uint64_t pid) {
+    for (uint32_t i = first; i < list->count; i++) {
+        if (list->items[i].pid == pid) {
+            return &list->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* A client of MPS, or one that computes and draws, is in two lists with the same memory: it is one
+ * process here, under the kind that was asked for last. */
+static int add_processes(struct nvml *nv, unsigned count, const char *kind, uint32_t first,
                          struct acre_process_list *list, struct acre_error *err) {
     for (unsigned i = 0; i < count; i++) {
         const struct nvml_process *from = &nv->scratch[i];
-        struct acre_device_process *process;
-        int r = acre_process_list_add(list, &process, err);
+        struct acre_device_process *process = find_listed(list, first, from->pid);
+        int r = process == NULL ? acre_process_list_add(list, &process, err) : 0;
         if (r < 0) {
             return r;
         }
@@ -262,6 +275,7 @@ int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *li
     };
     struct nvml_gpu *gpu = &nv->gpus[index];
     bool answered = false;
+    uint32_t first = list->count;
     for (size_t i = 0; i < ACRE_COUNT(lists) && !gpu->lost; i++) {
         list_call *call = lists[i].v3 != NULL && !nv->wide_v3 ? lists[i].v3 : lists[i].v2;
         unsigned count = 0;
@@ -269,7 +283,7 @@ int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *li
             call == NULL ? NVML_FUNCTION_NOT_FOUND : list_into_scratch(nv, gpu, call, &count);
         if (acre_nvml_accept(nv, gpu, lists[i].symbol, code)) {
             answered = true;
-            int r = add_processes(nv, count, lists[i].kind, list, err);
+            int r = add_processes(nv, count, lists[i].kind, first, list, err);
             if (r < 0) {
                 return r;
             }

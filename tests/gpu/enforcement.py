@@ -442,6 +442,25 @@ def check_greedy(trial, daemon, whole):
     trial.check(part, "what it got at most (MiB)", limit, got, 0 < got <= limit)
 
 
+def check_watchdog(trial, daemon, whole):
+    """Shares that take turns have no limit of the driver's: the watchdog counts, and ends."""
+    part = "daemon: too much where nothing but the watchdog limits"
+    probe, limit = trial.program("cuda_probe"), whole["total_mib"] // 2
+    share = {"gpus": 0.5, "isolation": "time-slicing", "max_retries": 0}
+    jobs = [daemon.submit(USERS[i], [probe, "--allocate", str(mib), "--hold", str(hold)], **share)
+            for i, (mib, hold) in enumerate(((limit + 2 * CONTEXT_MIB, 90),
+                                             (limit // 2, 3 * HOLD_S)))]
+    if not all(isinstance(j, int) for j in jobs):
+        trial.check(part, "accepted", "two ids", jobs, False)
+        return
+    ends = [daemon.wait(job, ENDED, 120).get("exit") or {} for job in jobs]
+    trial.notes[part] = ends
+    trial.check(part, "ended for its memory", "out of memory", ends[0].get("kind"),
+                ends[0].get("kind") == "out of memory")
+    trial.check(part, "the other one is untouched", 0, ends[1].get("code"),
+                ends[1].get("code") == 0)
+
+
 def try_daemon(trial, whole, before_mib):
     acre = trial.program("acre")
     help_of = [acre, "serve", "--help"]
@@ -457,6 +476,7 @@ def try_daemon(trial, whole, before_mib):
         if came:
             check_halves(trial, daemon, whole)
             check_greedy(trial, daemon, whole)
+            check_watchdog(trial, daemon, whole)
     finally:
         trial.notes["daemon_log"] = daemon.stop()
     check_restored(trial, "after the daemon", whole, before_mib)

@@ -235,7 +235,7 @@ static void older_libraries_answer_through_older_symbols(void) {
 }
 
 static void processes_of_all_kinds_are_listed(void) {
-    void *self = must_open("gpus 2; process 0 11 100; graphics 0 12 20; mps 0 13 30;"
+    void *self = must_open("gpus 2; process 0 11 100; graphics 0 12 20; mps 0 13 30; mps 0 11 100;"
                            "process 1 14 5; process 0 15 -1");
     struct acre_process_list list = {0};
     struct acre_error err = {0};
@@ -244,7 +244,10 @@ static void processes_of_all_kinds_are_listed(void) {
         uint64_t pid;
         const char *kind;
         int64_t mib;
-    } expect[] = {{11, "compute", 100}, {15, "compute", -1}, {12, "graphics", 20}, {13, "mps", 30}};
+    } expect[] = {{11, "mps", 100}, /* in two lists, and one process */
+                  {15, "compute", -1},
+                  {12, "graphics", 20},
+                  {13, "mps", 30}};
     REQUIRE(list.count == ACRE_COUNT(expect));
     for (uint32_t i = 0; i < list.count; i++) {
         const struct acre_device_process *process = &list.items[i];
