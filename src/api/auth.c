@@ -8,6 +8,7 @@
  * a minute for each user, not with every request. */
 #include "api/auth.h"
 
+#include <ctype.h>
 #include <grp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -20,6 +21,7 @@
 
 enum {
     SECRET_BYTES = 32,
+    ID_DIGITS_MAX = 18, /* fits 63 bits */
     HASH_BYTES = 32,
     PEERS_MAX = 64,
     PEER_FRESH_MS = 60000,
@@ -231,15 +233,24 @@ uint32_t acre_auth_count(const struct acre_auth *auth) {
 
 /* "acre_<id>_<secret>": NULL when it is not good, for whatever reason. */
 static const struct token *check_token(const struct acre_auth *auth, const char *text) {
-    unsigned long long id = 0;
-    int used = 0;
+    uint64_t id = 0;
     uint8_t hash[HASH_BYTES];
+    size_t digits = 0;
+    static const char prefix[] = "acre_";
     if (strnlen(text, ACRE_TOKEN_TEXT_MAX) >= ACRE_TOKEN_TEXT_MAX ||
-        sscanf(text, "acre_%20llu_%n", &id, &used) != 1 || used == 0) {
+        strncmp(text, prefix, strlen(prefix)) != 0) {
         return NULL;
     }
+    text += strlen(prefix);
+    for (; digits < ID_DIGITS_MAX && isdigit((unsigned char)text[digits]); digits++) {
+        id = id * 10 + (uint64_t)(text[digits] - '0');
+    }
+    if (text[0] == '0' || digits == 0 || text[digits] != '_') { /* one text for one token */
+        return NULL;
+    }
+    text += digits + 1;
     const struct token *token = find_token(auth, id);
-    hash_text(text + used, strlen(text + used), hash);
+    hash_text(text, strlen(text), hash);
     if (token == NULL || CRYPTO_memcmp(hash, token->hash, HASH_BYTES) != 0) {
         return NULL;
     }

@@ -220,20 +220,18 @@ static bool admit(struct acre_router *router, struct acre_call *call) {
     struct acre_str key = address_key(call->request->peer, key_text);
     bool is_open = call->route->role == ACRE_ROLE_NONE;
     uint64_t now_ms = options->now_ms != NULL ? options->now_ms(options->context) : 0;
-    if (!is_open && options->guesses != NULL) {
-        uint64_t wait_ms = acre_limit_wait_ms(options->guesses, key, now_ms);
-        if (wait_ms > 0) {
-            refuse_rate(router, call, false, wait_ms);
-            return false;
-        }
-    }
     if (!is_open) {
         struct acre_error err = {0};
         int r = options->authenticate(options->context, call->exchange, call->request, &call->user,
                                       &err);
         if (r < 0) {
-            if (options->guesses != NULL) {
-                acre_limit_take(options->guesses, key, now_ms);
+            /* Only who fails waits: a right token is no lucky guess (its secret has 256 bits), and
+             * nobody can lock out the others who come from the same address. */
+            uint64_t wait_ms =
+                options->guesses != NULL ? acre_limit_take(options->guesses, key, now_ms) : 0;
+            if (wait_ms > 0) {
+                refuse_rate(router, call, false, wait_ms);
+                return false;
             }
             int status = r == ACRE_EDENIED ? 401 : acre_error_http(r);
             if (status == 401) {

@@ -380,14 +380,6 @@ void acre_handle_queue(void *context, struct acre_call *call) {
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_queue_submit(void *context, struct acre_call *call) {
-    acre_handle_jobs_submit(context, call);
-}
-
-void acre_handle_queue_cancel(void *context, struct acre_call *call) {
-    acre_handle_job_cancel(context, call);
-}
-
 void acre_handle_queue_statistics(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};

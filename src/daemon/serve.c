@@ -476,10 +476,12 @@ static int watch_signals(struct serve *serve, struct acre_error *err) {
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
+typedef int step(struct serve *serve, struct acre_error *err);
+
 static int start(struct serve *serve, struct acre_error *err) {
-    static int (*const steps[])(struct serve *, struct acre_error *) = {
-        find_places, read_policy,   find_nodes,    open_desk,        open_api,
-        open_engine, start_sampler, watch_signals, make_first_token, start_listening};
+    static step *const steps[] = {find_places,      read_policy,    find_nodes,    open_desk,
+                                  open_api,         open_engine,    start_sampler, watch_signals,
+                                  make_first_token, start_listening};
     enum acre_log_level level;
     int r = acre_settings_read(serve->given, &serve->settings, err);
     if (r < 0) {

@@ -12,43 +12,43 @@
 /* kind: STRING, FLAG, COUNT, DURATION, LIST. `again`: taken over when the file is read again
  * (SIGHUP); the others need a restart. */
 /* clang-format off */
-#define ACRE_SETTINGS(X)                                                                            \
-    /* member          name               kind      value      default            again */          \
-    X(state,           "state",           STRING,   "DIR",     NULL,              false,            \
-      "where everything is kept: /var/lib/acre for root, else ~/.local/state/acre")                 \
-    X(socket,          "socket",          STRING,   "PATH",    NULL,              false,            \
-      "unix socket: /run/acre/acre.sock for root, else acre.sock in the state directory")           \
-    X(listen,          "listen",          STRING,   "ADDRESS", NULL,              false,            \
-      "TCP address and port, 'none' for no TCP (default 127.0.0.1:10000)")                          \
-    X(no_tcp,          "no-tcp",          FLAG,     NULL,      NULL,              false,            \
-      "the same as --listen none")                                                                  \
-    X(tls_cert,        "tls-cert",        STRING,   "FILE",    NULL,              false,            \
-      "certificate chain in PEM: TCP speaks TLS only")                                              \
-    X(tls_key,         "tls-key",         STRING,   "FILE",    NULL,              false,            \
-      "its key in PEM")                                                                             \
-    X(sim,             "sim",             LIST,     "FILE",    NULL,              false,            \
-      "simulated nodes instead of this machine's GPUs; may be given several times")                 \
-    X(policy,          "policy",          STRING,   "FILE",    NULL,              true,             \
-      "rules of the queue in JSON, until others are set through the API")                           \
-    X(run_as,          "run-as",          STRING,   "USER",    NULL,              false,            \
-      "all jobs run as this account, not as the one named like their user")                         \
-    X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,              false,            \
-      "jobs of root run as root; without this they are not started")                                \
-    X(admins,          "admins",          STRING,   "NAMES",   "",                true,             \
-      "users who may do everything, separated by commas; root and the daemon's own always")         \
-    X(operators,       "operators",       STRING,   "NAMES",   "",                true,             \
-      "users who may act on everybody's jobs and drain nodes")                                      \
-    X(project,         "project",         STRING,   "NAME",    "default",         true,             \
-      "who is charged when nobody says otherwise (default: default)")                               \
-    X(rate,            "rate",            COUNT,    "N",       "20000",           true,             \
-      "requests a second of one user (default 20000)")                                              \
-    X(failures,        "failures",        COUNT,    "N",       "60",              true,             \
-      "failed log-ins a minute from one address (default 60)")                                      \
-    X(connections,     "connections",     COUNT,    "N",       "1000",            false,            \
-      "at once (default 1000)")                                                                     \
-    X(sample,          "sample",          DURATION, "TIME",    "2s",              false,            \
-      "between readings of GPUs while jobs use them (default 2s)")                                  \
-    X(log_level,       "log-level",       STRING,   "LEVEL",   "info",            true,             \
+#define ACRE_SETTINGS(X)                                                                           \
+    /* member          name               kind      value      default            again */         \
+    X(state,           "state",           STRING,   "DIR",     NULL,              false,           \
+      "where everything is kept: /var/lib/acre for root, else ~/.local/state/acre")                \
+    X(socket,          "socket",          STRING,   "PATH",    NULL,              false,           \
+      "unix socket: /run/acre/acre.sock for root, else acre.sock in the state directory")          \
+    X(listen,          "listen",          STRING,   "ADDRESS", NULL,              false,           \
+      "TCP address and port, 'none' for no TCP (default 127.0.0.1:10000)")                         \
+    X(no_tcp,          "no-tcp",          FLAG,     NULL,      NULL,              false,           \
+      "the same as --listen none")                                                                 \
+    X(tls_cert,        "tls-cert",        STRING,   "FILE",    NULL,              false,           \
+      "certificate chain in PEM: TCP speaks TLS only")                                             \
+    X(tls_key,         "tls-key",         STRING,   "FILE",    NULL,              false,           \
+      "its key in PEM")                                                                            \
+    X(sim,             "sim",             LIST,     "FILE",    NULL,              false,           \
+      "simulated nodes instead of this machine's GPUs; may be given several times")                \
+    X(policy,          "policy",          STRING,   "FILE",    NULL,              true,            \
+      "rules of the queue in JSON, until others are set through the API")                          \
+    X(run_as,          "run-as",          STRING,   "USER",    NULL,              false,           \
+      "all jobs run as this account, not as the one named like their user")                        \
+    X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,              false,           \
+      "jobs of root run as root; without this they are not started")                               \
+    X(admins,          "admins",          STRING,   "NAMES",   "",                true,            \
+      "users who may do everything, separated by commas; root and the daemon's own always")        \
+    X(operators,       "operators",       STRING,   "NAMES",   "",                true,            \
+      "users who may act on everybody's jobs and drain nodes")                                     \
+    X(project,         "project",         STRING,   "NAME",    "default",         true,            \
+      "who is charged when nobody says otherwise (default: default)")                              \
+    X(rate,            "rate",            COUNT,    "N",       "20000",           true,            \
+      "requests a second of one user (default 20000)")                                             \
+    X(failures,        "failures",        COUNT,    "N",       "60",              true,            \
+      "failed log-ins a minute from one address (default 60)")                                     \
+    X(connections,     "connections",     COUNT,    "N",       "1000",            false,           \
+      "at once (default 1000)")                                                                    \
+    X(sample,          "sample",          DURATION, "TIME",    "2s",              false,           \
+      "between readings of GPUs while jobs use them (default 2s)")                                 \
+    X(log_level,       "log-level",       STRING,   "LEVEL",   "info",            true,            \
       "debug, info, warn, error or none (default info)")
 /* clang-format on */
 
