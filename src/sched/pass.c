@@ -725,8 +725,9 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     uint32_t placed = promises_keep(sched, now_ms);
     wake(sched, now_ms);
     bool is_closed = !sched->has_open && !sched->all_changed && sched->freed_count == 0;
-    if (is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
+    if (sched->is_dirty && is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
         sched->is_dirty = false; /* nothing that waits could start */
+        preempt_later(sched);
     }
     if (sched->is_dirty || sched->has_more) {
         placed += pass_over_queue(sched, now_ms, tries_max);

@@ -12,7 +12,7 @@
 
 enum {
     STEPS = 600,
-    SEEDS = 24,
+    SEEDS = 100,
     LIVE_MAX = 60,
     PARTS_MAX = 64,
     ROUNDS_MAX = 20000,
