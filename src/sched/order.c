@@ -57,22 +57,26 @@ static struct links *line_links(void *context, uint32_t line) {
     return &((struct acre_sched *)context)->lines[line].in_class;
 }
 
-static bool line_is_before(const void *context, uint32_t a, uint32_t b) {
+static bool filed_before(const void *context, uint32_t a, uint32_t b) {
     const struct line *x = &((const struct acre_sched *)context)->lines[a];
     const struct line *y = &((const struct acre_sched *)context)->lines[b];
+    return x->filed_key != y->filed_key ? x->filed_key < y->filed_key : x->filed_id < y->filed_id;
+}
+
+bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
+    const struct line *x = &sched->lines[a];
+    const struct line *y = &sched->lines[b];
     return x->first_key != y->first_key ? x->first_key < y->first_key : x->first_id < y->first_id;
 }
 
-static uint32_t line_duration(const void *context, uint32_t at) {
-    const struct acre_sched *sched = context;
-    const struct line *line = &sched->lines[at];
-    return line->jobs.root == TREE_NONE ? UINT32_MAX : sched->jobs[line->jobs.root].in_line.least;
+static uint32_t line_duration(const void *context, uint32_t line) {
+    return ((const struct acre_sched *)context)->lines[line].filed_s;
 }
 
 const struct tree_kind order_by_key = {job_order_links, key_is_before, NULL};
 const struct tree_kind order_by_id = {job_order_links, id_is_before, NULL};
 const struct tree_kind line_by_key = {job_line_links, key_is_before, job_duration};
-const struct tree_kind lines_by_first = {line_links, line_is_before, line_duration};
+const struct tree_kind lines_by_first = {line_links, filed_before, line_duration};
 
 /* log2 in 1/256, linear between powers of two: the same on every machine. */
 static int64_t log2_256(uint64_t x) {
