@@ -144,14 +144,4 @@ struct promise {
     struct acre_outlook *outlook; /* the place */
 };
 
-/* A job whose dependency failed. */
-struct doomed {
-    uint64_t job, because;
-};
-
-struct timer {
-    uint64_t at_ms;
-    uint64_t job;
-};
-
 #endif
