@@ -49,6 +49,7 @@ extern const struct tree_kind order_by_id;    /* jobs: in_order links */
 extern const struct tree_kind line_by_key;    /* jobs: in_line links, key then id; duration */
 extern const struct tree_kind lines_by_first; /* lines: in_class links, as filed; least duration */
 bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b);
+bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b); /* jobs in order */
 int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
 /* The ranking of accounts is always in order: an account comes in, holds more or less, time passes.
@@ -56,7 +57,6 @@ struct tree *order_of(struct acre_sched *sched, const struct job *job);
 void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms);
 void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli);
 void order_rank(struct acre_sched *sched, uint64_t now_ms);
-double owner_level(const struct owner *owner);
 
 /* queue.c */
 /* Put a queued job where it must stand now, after job.stand of another place was left. */

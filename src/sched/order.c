@@ -114,7 +114,7 @@ struct tree *order_of(struct acre_sched *sched, const struct job *job) {
                                                         : &sched->order;
 }
 
-double owner_level(const struct owner *owner) {
+static double owner_level(const struct owner *owner) {
     return owner->level + (double)owner->held_milli * owner->per_milli;
 }
 
@@ -122,6 +122,14 @@ static bool goes_before(const struct acre_sched *sched, uint32_t a, uint32_t b) 
     double x = owner_level(&sched->owners[a]);
     double y = owner_level(&sched->owners[b]);
     return x != y ? x < y : a < b;
+}
+
+bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
+    const struct job *x = &sched->jobs[a];
+    const struct job *y = &sched->jobs[b];
+    return sched->policy.kind == ACRE_POLICY_FAIR_SHARE && x->account != y->account
+               ? goes_before(sched, x->account, y->account)
+               : key_is_before(sched, a, b);
 }
 
 static void compute_level(struct acre_sched *sched, uint32_t account, uint64_t now_ms) {

@@ -302,21 +302,6 @@ static void collect(struct pass *pass) {
     collect_classes(pass);
 }
 
-static bool head_is_before(const struct pass *pass, uint32_t index) {
-    const struct acre_sched *sched = pass->sched;
-    if (pass->head == NONE) {
-        return false;
-    }
-    const struct job *head = &sched->jobs[pass->head];
-    const struct job *job = &sched->jobs[index];
-    if (pass->is_fair && head->account != job->account) {
-        double x = owner_level(&sched->owners[head->account]);
-        double y = owner_level(&sched->owners[job->account]);
-        return x != y ? x < y : head->account < job->account;
-    }
-    return order_by_key.is_before(sched, pass->head, index);
-}
-
 /* The next line to try; NONE: there is none. An account that was served moves back in the ranking
  * behind the cursor's account, never before it. */
 static uint32_t next_of_accounts(struct pass *pass) {
@@ -496,7 +481,7 @@ static bool try_line(struct pass *pass, uint32_t at) {
     }
     uint32_t class = sched->lines[at].class;
     uint32_t index = sched->lines[at].first;
-    if (pass->mode == MODE_AHEAD && head_is_before(pass, index)) {
+    if (pass->mode == MODE_AHEAD && pass->head != NONE && order_before(sched, pass->head, index)) {
         if (!sched->policy.backfill) {
             pass->is_over = true;
             return false;

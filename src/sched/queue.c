@@ -247,6 +247,15 @@ void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     rank_enter(sched, job->account, now_ms);
 }
 
+/* Would this job be told what its class was told: that it would delay the head? */
+static bool is_behind(const struct acre_sched *sched, uint32_t index) {
+    const struct job *job = &sched->jobs[index];
+    const struct job *head = job_find(sched, sched->shadow.head);
+    return sched->classes[job->class].state == CLASS_BEHIND && job->duration_s > sched->behind_s &&
+           head != NULL && head->stand == STAND_LINE &&
+           order_before(sched, job_index(sched, head), index);
+}
+
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     job->duration_s = plan_duration(sched, job);
@@ -271,8 +280,7 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     }
     order_enter(sched, index, now_ms);
     line_enter(sched, index);
-    const struct class *class = &sched->classes[sched->jobs[index].class];
-    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s) {
+    if (!is_behind(sched, index)) {
         class_open(sched, sched->jobs[index].class);
     }
     sched->is_dirty = true; /* it may be the head */
