@@ -11,6 +11,7 @@
 enum {
     STEPS_MAX = 2048, /* about 0.3 us each */
     OVERSTAY_MS = 60000,
+    REPORT_MS = 10000, /* an exit may be told so late */
 };
 
 struct looking {
@@ -23,8 +24,10 @@ struct looking {
 
 static uint64_t expected_end_ms(const struct job *job, uint64_t now_ms) {
     uint64_t end_ms = (uint64_t)ACRE_MAX(job->key, INT64_C(0));
-    return end_ms > now_ms ? end_ms
-                           : now_ms + ACRE_MAX(duration_ms(job) / 10, (uint64_t)OVERSTAY_MS);
+    if (end_ms + REPORT_MS >= now_ms) {
+        return ACRE_MAX(end_ms, now_ms);
+    }
+    return now_ms + ACRE_MAX(duration_ms(job) / 10, (uint64_t)OVERSTAY_MS);
 }
 
 static bool give_back(void *visitor, uint32_t index) {

@@ -9,19 +9,27 @@
 
 enum verdict { OPEN, MET, FAILED };
 
-static enum verdict judge(enum acre_dependency_kind kind, enum acre_job_state state) {
+static enum verdict judge(enum acre_dependency_kind kind, enum acre_job_state state,
+                          bool has_started) {
     if (acre_job_state_is_live(state)) {
-        bool has_started = state == ACRE_JOB_RUNNING || state == ACRE_JOB_PREEMPTED;
         return kind == ACRE_DEPENDENCY_AFTER && has_started ? MET : OPEN;
     }
     return kind == ACRE_DEPENDENCY_AFTER_OK && state != ACRE_JOB_COMPLETED ? FAILED : MET;
 }
 
+static enum verdict judge_known(const struct acre_sched *sched, const struct job *target,
+                                enum acre_dependency_kind kind) {
+    bool has_started =
+        target->state == ACRE_JOB_RUNNING ||
+        (target->state == ACRE_JOB_PREEMPTED && job_run(sched, target)->started_ms != 0);
+    return judge(kind, (enum acre_job_state)target->state, has_started);
+}
+
 static enum verdict judge_given(const struct acre_sched *sched,
                                 const struct acre_dependency *dependency) {
     const struct job *target = job_find(sched, dependency->job);
-    return judge(dependency->kind,
-                 target != NULL ? (enum acre_job_state)target->state : dependency->state);
+    return target != NULL ? judge_known(sched, target, dependency->kind)
+                          : judge(dependency->kind, dependency->state, false);
 }
 
 int depend_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
@@ -120,12 +128,12 @@ static void remove_need(struct acre_sched *sched, uint32_t at) {
 
 /* The target is in this state now: settle the edges for which that is enough. */
 static void settle(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
-    enum acre_job_state state = (enum acre_job_state)sched->jobs[index].state;
     uint32_t next;
     for (uint32_t at = sched->jobs[index].needed_by; at != NONE; at = next) {
         struct edge edge = sched->edges[at];
         next = edge.next_by;
-        enum verdict verdict = judge((enum acre_dependency_kind)edge.kind, state);
+        enum verdict verdict =
+            judge_known(sched, &sched->jobs[index], (enum acre_dependency_kind)edge.kind);
         uint64_t waiter = sched->jobs[edge.waiter].id;
         if (verdict == OPEN) {
             continue;

@@ -155,8 +155,10 @@ void idle_reclaim(struct acre_sched *sched, uint64_t now_ms) {
         for (uint32_t i = 0; i < count; i++) {
             preempt_tell(sched, job_index(sched, job_find(sched, ripe[i].job)), 0, true, now_ms);
         }
-    } else if (count > 0 && sched->policy.idle == ACRE_IDLE_ON_PRESSURE) {
+    } else if (count > 0 && sched->policy.idle == ACRE_IDLE_ON_PRESSURE &&
+               sched->counts.eligible > 0) {
         sched->idle_again_ms = now_ms + AGAIN_MS;
+        sched->wake_ms = ACRE_MIN(sched->wake_ms, sched->idle_again_ms);
         reclaim_on_pressure(sched, ripe, count, now_ms);
     }
     free(ripe);

@@ -116,6 +116,7 @@ void shadow_drop(struct acre_sched *sched);
 
 /* preempt.c */
 bool preempt_is_due(const struct acre_sched *sched, uint64_t now_ms);
+void preempt_later(struct acre_sched *sched); /* a pass will come when it is */
 void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms);
 /* Tell a run to stop and go back to the queue, for `other` (0: none). */
 void preempt_tell(struct acre_sched *sched, uint32_t job, uint64_t other, bool reclaim,

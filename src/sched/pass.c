@@ -52,6 +52,7 @@ struct pass {
     struct candidate *heap; /* of classes; not with fair share */
     uint32_t heap_count;
     uint32_t cursor; /* fair share: in the ranking */
+    bool is_veiled;  /* the head's place is */
     bool is_swept;   /* since the last placement */
     uint64_t *open;  /* a bit per open class */
     uint32_t open_count;
@@ -151,6 +152,16 @@ static bool fits_where_freed(const struct acre_sched *sched, const struct class 
     return false;
 }
 
+static void mark_open(struct pass *pass, uint32_t class) {
+    pass->open[class / 64] |= UINT64_C(1) << class % 64;
+    pass->open_count++;
+}
+
+/* Are the nodes where something was freed all there is to look at for this class? */
+static bool is_local(const struct pass *pass, const struct class *class) {
+    return class->is_local && (pass->is_veiled || !class->was_behind);
+}
+
 /* Which classes may have room since the last pass. */
 static void open_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
@@ -161,13 +172,13 @@ static void open_classes(struct pass *pass) {
         }
         if (class->state != CLASS_OPEN) {
             class->is_local = !sched->all_changed;
+            class->was_behind = class->state == CLASS_BEHIND;
             if (sched->all_changed || fits_where_freed(sched, class)) {
                 class->state = CLASS_OPEN;
             }
         }
         if (class->state == CLASS_OPEN) {
-            pass->open[i / 64] |= UINT64_C(1) << i % 64;
-            pass->open_count++;
+            mark_open(pass, i);
         }
     }
 }
@@ -219,31 +230,62 @@ static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) 
     return best;
 }
 
-/* The first account in order with a line in a closed class has the head. */
-static void find_head(struct pass *pass) {
-    for (uint32_t i = 0; i < pass->sched->ranking_count && pass->head == NONE; i++) {
-        uint32_t at = best_line(pass, pass->sched->ranking[i], false);
-        pass->head = at != NONE ? pass->sched->lines[at].first : NONE;
+/* A class that is only behind the head cannot have the head: it is open again, and has room. */
+static bool open_if_behind(struct pass *pass, uint32_t at) {
+    struct class *class = &pass->sched->classes[at];
+    if (class->state != CLASS_BEHIND) {
+        return false;
     }
+    class->state = CLASS_OPEN;
+    class->is_local = false;
+    mark_open(pass, at);
+    return true;
+}
+
+/* The first account in order with a line in a closed class has the head. */
+static void find_head_by_account(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    for (uint32_t i = 0; i < sched->ranking_count && pass->head == NONE;) {
+        uint32_t at = best_line(pass, sched->ranking[i], false);
+        if (at == NONE) {
+            i++;
+        } else if (!open_if_behind(pass, sched->lines[at].class)) {
+            pass->head = sched->lines[at].first;
+        }
+    }
+}
+
+/* The first line of all closed classes has the head. */
+static void find_head_by_class(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    uint32_t head;
+    do {
+        head = NONE;
+        for (uint32_t i = 0; i < sched->class_limit; i++) {
+            const struct class *class = &sched->classes[i];
+            if (class->jobs == 0 || class->state == CLASS_OPEN || class->lines.root == TREE_NONE) {
+                continue;
+            }
+            uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
+            head = head == NONE || lines_by_first.is_before(sched, at, head) ? at : head;
+        }
+    } while (head != NONE && open_if_behind(pass, sched->lines[head].class));
+    pass->head = head != NONE ? sched->lines[head].first : NONE;
 }
 
 static void collect_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
-    uint32_t head = NONE;
     for (uint32_t i = 0; i < sched->class_limit; i++) {
         const struct class *class = &sched->classes[i];
-        if (class->jobs == 0 || class->lines.root == TREE_NONE) {
-            continue;
-        }
-        uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
-        const struct line *line = &sched->lines[at];
-        if (class->state == CLASS_OPEN) {
+        if (class->jobs > 0 && class->state == CLASS_OPEN && class->lines.root != TREE_NONE) {
+            const struct line *line =
+                &sched->lines[tree_first(&lines_by_first, sched, &class->lines)];
             pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
-        } else if (head == NONE || lines_by_first.is_before(sched, at, head)) {
-            head = at;
         }
     }
-    pass->head = head != NONE ? sched->lines[head].first : NONE;
+    for (uint32_t i = pass->heap_count / 2; i-- > 0;) {
+        heap_sink(pass, i);
+    }
 }
 
 static void collect(struct pass *pass) {
@@ -253,13 +295,11 @@ static void collect(struct pass *pass) {
     pass->late = acre_calloc(ACRE_MAX(sched->class_limit, 1U), sizeof(*pass->late));
     open_classes(pass);
     if (pass->is_fair) {
-        find_head(pass);
+        find_head_by_account(pass);
         return;
     }
+    find_head_by_class(pass);
     collect_classes(pass);
-    for (uint32_t i = pass->heap_count / 2; i-- > 0;) {
-        heap_sink(pass, i);
-    }
 }
 
 static bool head_is_before(const struct pass *pass, uint32_t index) {
@@ -331,6 +371,7 @@ static void go_behind(struct pass *pass) {
     } else {
         pass->mode = MODE_VEILED;
         acre_outlook_veil(shadow->outlook);
+        pass->is_veiled = true;
     }
 }
 
@@ -359,7 +400,7 @@ static void sweep(struct pass *pass) {
         for (uint64_t bits = pass->open[w]; bits != 0; bits &= bits - 1) {
             uint32_t at = 64 * w + (uint32_t)__builtin_ctzll(bits);
             const struct class *class = &sched->classes[at];
-            if (class->is_local && !fits_where_freed(sched, class)) {
+            if (is_local(pass, class) && !fits_where_freed(sched, class)) {
                 close_class(pass, at);
             }
         }
@@ -368,7 +409,7 @@ static void sweep(struct pass *pass) {
 }
 
 static void fail(struct pass *pass, uint32_t class, uint32_t job) {
-    bool was_local = pass->sched->classes[class].is_local;
+    bool was_local = is_local(pass, &pass->sched->classes[class]);
     if (pass->mode == MODE_AHEAD) {
         pass->head = job; /* candidates come in order: this is the first without room */
     }
@@ -420,10 +461,10 @@ static bool find_room(struct pass *pass, uint32_t index, uint32_t *ret_count) {
     struct acre_request request = job_request(sched, job, pass->now_ms);
     uint32_t count = acre_request_parts(&request);
     struct acre_part *parts = parts_room(sched, count);
-    if (class->is_local && !fits_where_freed(sched, class)) {
+    if (is_local(pass, class) && !fits_where_freed(sched, class)) {
         return false;
     }
-    if (class->is_local && request.replicas == 1 &&
+    if (is_local(pass, class) && request.replicas == 1 &&
         acre_ledger_plan_on(sched->ledger, &request, sched->freed, sched->freed_count, parts, count,
                             ret_count, NULL) == 0) {
         return true;
@@ -517,8 +558,9 @@ static void run(struct pass *pass) {
         try_line(pass, at);
     }
     run_deferred(pass);
-    if (pass->mode == MODE_VEILED) {
+    if (pass->is_veiled) {
         acre_outlook_unveil(sched->shadow.outlook);
+        pass->is_veiled = false;
     }
     run_late(pass);
     lines_unpark(sched, HOLDER_PASS);
@@ -581,6 +623,20 @@ static void open_shorter(struct acre_sched *sched, uint64_t now_ms) {
     }
 }
 
+/* Placing moved accounts back: somebody who was behind may be first now. */
+static void check_order(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    uint32_t at = NONE;
+    bool moved = pass->is_fair && pass->placed > 0;
+    for (uint32_t i = 0; moved && i < sched->ranking_count && at == NONE; i++) {
+        at = best_line(pass, sched->ranking[i], false);
+    }
+    if (at != NONE && sched->classes[sched->lines[at].class].state == CLASS_BEHIND) {
+        sched->is_dirty = true;
+        sched->has_open = true;
+    }
+}
+
 static void set_wake(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     uint64_t at_ms = UINT64_MAX;
     if (sched->has_behind && sched->shadow.start_ms != UINT64_MAX) {
@@ -622,11 +678,15 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
     sched->freed_count = 0;
     if (pass.head == NONE) {
         shadow_drop(sched);
+    } else if (sched->shadow.head != sched->jobs[pass.head].id) {
+        shadow_drop(sched); /* nobody is behind it yet, so it has none */
+        sched->shadow.head = sched->jobs[pass.head].id;
     }
     if (sched->has_behind && sched->shadow.mark != mark) {
         another_chance(sched, place, place_count);
     }
     open_shorter(sched, now_ms);
+    check_order(&pass);
     set_wake(sched, pass.head, now_ms);
     if (pass.head != NONE) {
         preempt_for(sched, pass.head, now_ms);
@@ -665,8 +725,9 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     uint32_t placed = promises_keep(sched, now_ms);
     wake(sched, now_ms);
     bool is_closed = !sched->has_open && !sched->all_changed && sched->freed_count == 0;
-    if (is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
+    if (sched->is_dirty && is_closed && !sched->has_more && !preempt_is_due(sched, now_ms)) {
         sched->is_dirty = false; /* nothing that waits could start */
+        preempt_later(sched);
     }
     if (sched->is_dirty || sched->has_more) {
         placed += pass_over_queue(sched, now_ms, tries_max);

@@ -229,10 +229,19 @@ bool preempt_is_due(const struct acre_sched *sched, uint64_t now_ms) {
                                         sched->newest_priority > sched->preempting.priority);
 }
 
+void preempt_later(struct acre_sched *sched) {
+    if (sched->policy.preemption && sched->counts.eligible > sched->promise_count) {
+        sched->wake_ms = ACRE_MIN(sched->wake_ms, sched->preempting.again_ms);
+    }
+}
+
 void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     const struct job *job = &sched->jobs[head];
-    if (!preempt_is_due(sched, now_ms) || job->stand != STAND_LINE ||
-        sched->promise_count == PROMISES_MAX) {
+    if (!preempt_is_due(sched, now_ms)) {
+        preempt_later(sched);
+        return;
+    }
+    if (job->stand != STAND_LINE || sched->promise_count == PROMISES_MAX) {
         return;
     }
     sched->preempting = (struct preempting){job->priority, now_ms + AGAIN_MS};

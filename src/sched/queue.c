@@ -275,6 +275,11 @@ void arrays_fill(struct acre_sched *sched, uint64_t now_ms) {
 void queue_leave(struct acre_sched *sched, uint32_t index) {
     struct job *job = &sched->jobs[index];
     --*count_of(sched, (enum stand)job->stand);
+    if (job->id == sched->shadow.head) { /* those behind it have another chance */
+        sched->shadow.is_stale = true;
+        sched->is_dirty = true;
+        sched->has_open = true;
+    }
     switch ((enum stand)job->stand) {
     case STAND_LINE:
     case STAND_PROMISED:

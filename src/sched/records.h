@@ -101,7 +101,8 @@ struct class {
     struct acre_load load;
     struct tree lines; /* by their first jobs; not the parked ones */
     uint8_t state;
-    bool is_local; /* open because of sched.freed alone: look at those nodes first */
+    bool is_local;   /* open because of sched.freed alone: there is no room elsewhere, */
+    bool was_behind; /* but, with this, in the head's place */
 };
 
 struct line {

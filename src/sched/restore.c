@@ -68,15 +68,15 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     request.pending = job->started_ms == 0;
     request.expires_ms = job->spec.limit_ms != 0 ? job->scheduled_ms + job->spec.limit_ms : 0;
     request.overstays = true;
-    r = holds ? acre_ledger_place(sched->ledger, &request, parts, part_count, job->allocation,
-                                  now_ms, &allocation, err)
-              : acre_ledger_could_fit(sched->ledger, &request, NULL);
-    if (holds && r < 0) {
-        return r;
+    if (holds) {
+        r = acre_ledger_place(sched->ledger, &request, parts, part_count, job->allocation, now_ms,
+                              &allocation, err);
+    } else if (class_find(sched, &request) == MAP_NONE) {
+        r = acre_ledger_could_fit(sched->ledger, &request, err);
+        r = r == ACRE_EINVALID ? r : 0; /* what no longer fits or may not be waits and says so */
     }
-    if (r == ACRE_EINVALID) {
-        return acre_fail(err, r, "job %llu: its request is not valid",
-                         (unsigned long long)job->spec.id);
+    if (r < 0) {
+        return acre_fail_in(err, r, "job %llu", (unsigned long long)job->spec.id);
     }
     uint32_t index = job_make(sched, &job->spec);
     struct job *made = &sched->jobs[index];

@@ -99,9 +99,8 @@ size_t acre_sched_bytes(const struct acre_sched *sched) {
     return bytes + (sched->shadow.outlook != NULL ? acre_outlook_bytes(sched->shadow.outlook) : 0);
 }
 
-/* Everybody in order steps out and, under the new rules, in again. */
-void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *policy,
-                           uint64_t now_ms) {
+/* Everybody in order steps out; returns them. */
+static uint32_t *leave_order(struct acre_sched *sched, uint32_t *ret_count) {
     uint32_t count = 0;
     uint32_t *again = acre_calloc(ACRE_MAX(sched->job_limit, 1U), sizeof(*again));
     for (uint32_t i = 0; i < sched->job_limit; i++) {
@@ -120,6 +119,18 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
         sched->owners[sched->ranking[i]].is_ranked = false;
     }
     sched->ranking_count = 0;
+    *ret_count = count;
+    return again;
+}
+
+void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *policy,
+                           uint64_t now_ms) {
+    const struct acre_policy *old = &sched->policy;
+    bool same_order = old->kind == policy->kind &&
+                      old->priority_age_ms == policy->priority_age_ms &&
+                      old->default_estimate_ms == policy->default_estimate_ms;
+    uint32_t count = 0;
+    uint32_t *again = same_order ? NULL : leave_order(sched, &count);
     sched->policy = *policy;
     acre_accounts_set_policy(sched->accounts, policy, now_ms);
     sched->ranked_ms = 0;
@@ -131,6 +142,9 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
         }
     }
     free(again);
+    for (uint32_t i = 0; i < sched->holder_count; i++) {
+        lines_unpark(sched, i);
+    }
     order_rank(sched, now_ms);
     sched->preempting = (struct preempting){0};
     acre_sched_ledger_changed(sched);

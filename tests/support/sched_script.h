@@ -33,6 +33,7 @@
 
 void sched_script(const char *cluster, const char *policy, const char *script, const char *file,
                   int line);
-#define SCRIPT(cluster, policy, script) sched_script(cluster, policy, script, __FILE__, __LINE__)
+#define CHECK_SCRIPT(cluster, policy, script)                                                      \
+    sched_script(cluster, policy, script, __FILE__, __LINE__)
 
 #endif
