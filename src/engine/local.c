@@ -180,6 +180,7 @@ static void local_close(void *engine) {
     free(self->program);
     free(self->run_as);
     free(self->mps_directory);
+    free(self->mps_program);
     free(self);
 }
 
@@ -197,6 +198,7 @@ static struct acre_local *create(const struct acre_local_options *options, struc
     self->run_as = copy(options->run_as);
     self->mps_directory =
         copy(options->mps_directory != NULL ? options->mps_directory : "/run/acre-mps");
+    self->mps_program = copy(options->mps_program);
     self->allow_root = options->allow_root;
     self->is_root = geteuid() == 0;
     self->log_max_bytes = options->log_max_bytes > 0 ? options->log_max_bytes : LOG_MAX_BYTES;

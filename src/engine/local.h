@@ -18,6 +18,7 @@ struct acre_local_options {
     bool allow_root;     /* root's jobs run as root; otherwise they are not started */
     const char *cgroup_name;   /* NULL: "acre" */
     const char *mps_directory; /* NULL: "/run/acre-mps"; jobs must be able to reach it */
+    const char *mps_program;   /* NULL: nvidia-cuda-mps-control, from PATH */
     uint64_t log_max_bytes;    /* of a stream's newest file; 0: 64 MiB */
     uint32_t pids_max;         /* where a run has no limit of its own; 0: 4096 */
     /* NULL: this machine's. */

@@ -1,8 +1,8 @@
 /* local_mps.c - runs that have a share of a GPU by MPS hold the GPU's control daemon.
  *
  * A run waits until all daemons it needs answer. Which ones it holds is also in a small file
- * beside its record, so that after a restart the shares of runs that still live are taken again
- * before unused daemons are told to quit. */
+ * beside its record (its user, then one device a line), so that after a restart the shares of runs
+ * that still live are taken again before unused daemons are told to quit. */
 #include "engine/local_state.h"
 
 #include "core/str.h"
@@ -26,8 +26,8 @@ static uint64_t holder_of(struct acre_run run) {
 }
 
 static int create(struct acre_local *self, struct acre_error *err) {
-    struct acre_mps_options options = {.directory = self->mps_directory,
-                                       .multiuser = self->is_root};
+    struct acre_mps_options options = {
+        .directory = self->mps_directory, .program = self->mps_program, .multiuser = self->is_root};
     return self->mps != NULL ? 0 : acre_mps_create(&options, self->loop, &self->mps, err);
 }
 
@@ -65,7 +65,6 @@ static void on_ready(void *context, int result, const struct acre_error *err) {
     }
 }
 
-/* Call `take` or `give` for each line of the list. */
 static int take_all(struct acre_local *self, struct acre_local_run *run, uid_t user,
                     acre_mps_ready *ready, struct acre_error *err) {
     struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
@@ -91,8 +90,7 @@ int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid
     char name[ACRE_RUN_NAME_MAX + 4];
     list_name(run->run, name);
     int fd = openat(self->runs, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t length = strlen(run->mps_devices);
-    bool written = fd >= 0 && write(fd, run->mps_devices, length) == (ssize_t)length;
+    bool written = fd >= 0 && dprintf(fd, "%u\n%s", (unsigned)user, run->mps_devices) > 0;
     int r = written ? 0 : acre_fail_errno(err, errno, "runs/%s", name);
     if (fd >= 0) {
         close(fd);
@@ -114,10 +112,12 @@ void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) 
     ssize_t got = read(fd, text, LIST_MAX_BYTES - 1);
     close(fd);
     text[got > 0 ? got : 0] = '\0';
-    run->mps_devices = text;
-    if (create(self, NULL) == 0) {
-        take_all(self, run, getuid(), NULL, NULL); /* its clients run: there is nothing to tell */
+    char *devices = strchr(text, '\n');
+    run->mps_devices = acre_strdup(devices != NULL ? devices + 1 : "");
+    if (create(self, NULL) == 0) { /* its clients run: there is nothing to tell */
+        take_all(self, run, (uid_t)strtoul(text, NULL, 10), NULL, NULL);
     }
+    free(text);
 }
 
 void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {

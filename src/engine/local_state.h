@@ -86,7 +86,7 @@ struct acre_local {
     } accounts[ACRE_LOCAL_ACCOUNTS];
     size_t account_count;
     struct acre_mps *mps; /* made when first needed */
-    char *mps_directory;
+    char *mps_directory, *mps_program;
 };
 
 /* local_runs.c: the table of runs, and their files. */

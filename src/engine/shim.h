@@ -16,7 +16,7 @@ struct acre_shim {
     const struct sock_filter *filter; /* NULL: none */
     uint16_t filter_length;
     int record;         /* runs/<name>, locked */
-    int null;           /* /dev/null, open for reading */
+    int null;           /* /dev/null, open for both */
     int logs_directory; /* open */
     int facts;          /* the FIFO, for writing, not blocking */
 };

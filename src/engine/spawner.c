@@ -25,6 +25,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,9 @@ static void start(struct spawner *spawner, char *bytes, size_t length) {
         close(ACRE_WIRE_LOCK_FD);
         close(spawner->signals);
         close(spawner->runs_directory);
+        for (int fd = 0; fd < 3; fd++) { /* whoever reads the daemon's output must see its end */
+            dup2(spawner->shim.null, fd);
+        }
         acre_shim_supervise(&spawner->shim, bytes, length);
     }
     int error = errno;
@@ -173,7 +177,7 @@ static bool greet(struct spawner *spawner) {
         .hello = &spawner->hello,
         .filter = filter,
         .filter_length = (uint16_t)(bytes / sizeof(struct sock_filter)),
-        .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
+        .null = open("/dev/null", O_RDWR | O_CLOEXEC),
         .logs_directory =
             openat(ACRE_WIRE_STATE_FD, ACRE_LOGS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
         .facts = openat(ACRE_WIRE_STATE_FD, ACRE_FACT_PIPE, O_WRONLY | O_NONBLOCK | O_CLOEXEC),
@@ -211,6 +215,8 @@ int acre_shim_main(int argc, char **argv) {
     for (int fd = ACRE_WIRE_SOCKET_FD; fd <= ACRE_WIRE_LOCK_FD; fd++) {
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
+    /* What the daemon was started with and did not mean for us. Older kernels: it stays. */
+    (void)syscall(SYS_close_range, ACRE_WIRE_LOCK_FD + 1U, ~0U, 0U);
     struct spawner spawner = {.buffer = acre_calloc(ACRE_WIRE_INLINE_MAX, 1)};
     spawner.signals = prepare_signals();
     if (spawner.signals < 0 || !greet(&spawner)) {

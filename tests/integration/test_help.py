@@ -56,6 +56,7 @@ COMMANDS = {
                          "first-seed N", "plot FILE.svg", "json", "quiet"],
     "completion": [],
     "man": ["directory DIR"],
+    "shim": [],
     "version": [],
     "help": [],
 }

@@ -1,8 +1,10 @@
 /* test_engine_local.c - the local engine when things go wrong around it, and what it gives runs.
  * ENG-1; must-show: running jobs survive, their exit codes arrive, nothing is started twice. */
-#include "core/file.h"
+#include "engine/mps_place.h"
+#include "engine/visible.h"
 #include "support/engine_rig.h"
 #include "support/test.h"
+#include "support/tree.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -123,6 +125,23 @@ static void a_state_that_cannot_be_written_is_refused(void) {
         CHECK(acre_engine_local.open(&rig.local, rig.loop, &sink, &engine, &err) < 0);
         CHECK_HAS(err.text, bad[i]);
     }
+    rig_finish(&rig);
+}
+
+/* Whoever started the daemon and reads its output sees the end, whatever runs on. */
+static void nothing_of_the_daemons_is_kept_open(void) {
+    struct rig rig;
+    int ends[2];
+    init_unopened(&rig);
+    REQUIRE_EQ(pipe(ends), 0); /* not close-on-exec, on purpose */
+    pid_t daemon = fork_daemon(&rig, 1, "sleep 1000", 1);
+    close(ends[1]);
+    kill_daemon(daemon);
+    char byte;
+    CHECK_EQ(read(ends[0], &byte, 1), 0);
+    rig_open(&rig);
+    CHECK_EQ(rig.driver->reap(rig.engine), 1);
+    rig_turn(&rig, 100);
     rig_finish(&rig);
 }
 
@@ -437,6 +456,95 @@ static void logs_are_bounded_and_counted(void) {
     rig_finish(&rig);
 }
 
+/* ---- shares of a GPU ---- */
+
+#define GPU "GPU-11111111-2222-3333-4444-555555555555"
+
+/* The control program is a double (support/mps_double.c), the device nodes are links to /dev/null
+ * and /dev/zero; the rest is real. */
+static void open_mps_rig(struct rig *rig, struct tree *tree, struct acre_visible_roots *roots) {
+    static const char *const nodes[] = {"dev/nvidia0", "dev/nvidiactl", "dev/nvidia-uvm"};
+    *tree = tree_create(NULL);
+    tree_put(tree, "proc/driver/nvidia/gpus/0000:5d:00.0/information", "Device Minor: \t 0\n");
+    tree_make_directory(tree, "dev");
+    for (size_t i = 0; i < ACRE_COUNT(nodes); i++) {
+        REQUIRE_EQ(symlink(i == 0 ? "/dev/null" : "/dev/zero", tree_path(tree, nodes[i])), 0);
+    }
+    static char paths[4][128];
+    snprintf(paths[0], sizeof(paths[0]), "%s/proc", tree->root);
+    snprintf(paths[1], sizeof(paths[1]), "%s/sys", tree->root);
+    snprintf(paths[2], sizeof(paths[2]), "%s/dev", tree->root);
+    snprintf(paths[3], sizeof(paths[3]), "%s/mps", tree->root);
+    *roots = (struct acre_visible_roots){paths[0], paths[1], paths[2]};
+    rig_init(rig, &acre_engine_local);
+    rig->local.mps_directory = paths[3];
+    rig->local.mps_program = MPS_DOUBLE;
+    rig->local.roots = roots;
+    rig_open(rig);
+}
+
+static void start_share(struct rig *rig, uint64_t job, const char *script) {
+    static const struct acre_run_device device = {.id = GPU,
+                                                  .vendor = "nvidia",
+                                                  .pci = "0000:5d:00.0",
+                                                  .milli = 500,
+                                                  .mib = 1000,
+                                                  .isolation = "mps"};
+    struct acre_run_spec spec = rig_spec(rig, job, script);
+    spec.devices = &device;
+    spec.device_count = 1;
+    rig_start(rig, &spec);
+}
+
+static bool has_mps_daemon(const struct tree *tree) {
+    struct acre_mps_place place;
+    char directory[128];
+    snprintf(directory, sizeof(directory), "%s/mps", tree->root);
+    REQUIRE_EQ(acre_mps_place_init(&place, directory, GPU, NULL), 0);
+    return acre_mps_place_daemon(&place) != 0;
+}
+
+static void a_share_holds_its_mps_daemon_also_over_a_restart(void) {
+    struct rig rig;
+    struct tree tree;
+    struct acre_visible_roots roots;
+    open_mps_rig(&rig, &tree, &roots);
+    start_share(&rig, 1, "env | grep -E 'CUDA|MPS'; echo ready; exec sleep 1000");
+    rig_wait_output(&rig, 1, "ready");
+    CHECK_HAS(rig_output(&rig, 1, 1), "CUDA_MPS_PIPE_DIRECTORY=");
+    CHECK_HAS(rig_output(&rig, 1, 1), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50");
+    CHECK(has_mps_daemon(&tree));
+    rig_close(&rig);
+    rig_open(&rig);
+    rig.driver->adopt(rig.engine, (struct acre_run){1, 1});
+    CHECK_EQ(rig.driver->reap(rig.engine), 0);
+    rig_turn(&rig, 100);
+    CHECK(has_mps_daemon(&tree)); /* it is in use still */
+    rig_signal(&rig, 1, ACRE_RUN_KILL);
+    rig_expect(&rig, 1, ACRE_RUN_SIGNALED, SIGKILL);
+    for (int i = 0; i < 2000 && has_mps_daemon(&tree); i++) {
+        rig_turn(&rig, 5);
+    }
+    CHECK(!has_mps_daemon(&tree));
+    rig_finish(&rig);
+    tree_remove(&tree);
+}
+
+static void a_share_without_mps_is_not_started(void) {
+    struct rig rig;
+    struct tree tree;
+    struct acre_visible_roots roots;
+    open_mps_rig(&rig, &tree, &roots);
+    rig_close(&rig);
+    rig.local.mps_program = "/nonexistent/mps";
+    rig_open(&rig);
+    start_share(&rig, 1, "exit 0");
+    rig_expect(&rig, 1, ACRE_RUN_NOT_STARTED, 0);
+    CHECK_HAS(rig.seen[1].result.text, "/nonexistent/mps");
+    rig_finish(&rig);
+    tree_remove(&tree);
+}
+
 /* What is forgotten leaves nothing but its logs. */
 static void a_forgotten_run_leaves_only_logs(void) {
     struct rig rig;
@@ -455,6 +563,7 @@ static const struct acre_test tests[] = {
     {"runs_survive_kill_9_of_the_daemon", runs_survive_kill_9_of_the_daemon, 0},
     {"a_start_that_was_on_its_way_is_known_or_never_was",
      a_start_that_was_on_its_way_is_known_or_never_was, 0},
+    {"nothing_of_the_daemons_is_kept_open", nothing_of_the_daemons_is_kept_open, 0},
     {"two_engines_on_one_state_are_refused", two_engines_on_one_state_are_refused, 0},
     {"a_state_that_cannot_be_written_is_refused", a_state_that_cannot_be_written_is_refused, 0},
     {"a_spawner_that_dies_is_replaced", a_spawner_that_dies_is_replaced, 0},
@@ -471,6 +580,9 @@ static const struct acre_test tests[] = {
     {"a_warning_reaches_who_expects_it_and_kills_nobody",
      a_warning_reaches_who_expects_it_and_kills_nobody, 0},
     {"logs_are_bounded_and_counted", logs_are_bounded_and_counted, 0},
+    {"a_share_holds_its_mps_daemon_also_over_a_restart",
+     a_share_holds_its_mps_daemon_also_over_a_restart, 0},
+    {"a_share_without_mps_is_not_started", a_share_without_mps_is_not_started, 0},
     {"a_forgotten_run_leaves_only_logs", a_forgotten_run_leaves_only_logs, 0},
 };
 
