@@ -22,6 +22,8 @@ enum {
     CELLS_MAX_BYTES = 64 << 20 /* rows are limited by the callers long before */
 };
 
+#define SCREEN_IS_OURS (ACRE_TERM_CLEAR - 1) /* what a cleared screen is to the next picture */
+
 struct cell {
     const char *text;
     enum acre_colour colour;
@@ -91,15 +93,17 @@ void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t
     acre_buf_putc(out, '\n');
 }
 
-/* Up to where the last picture began, each line cleared to its end, then the rest of the screen. */
+/* Back to where the last picture began, each line cleared to its end, then the rest of the screen.
+ * The whole screen begins at home, wherever the cursor is after the window has changed. */
 void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines,
                       struct acre_buf *out) {
     struct acre_split split =
         acre_split_begin((struct acre_str){picture->data, picture->length}, '\n');
     struct acre_str line;
-    uint32_t room = term->height > 1 ? term->height - 1 : UINT32_MAX - 1, drawn = 0;
-    if (*lines == ACRE_TERM_CLEAR) {
-        acre_buf_puts(out, "\033[H\033[2J");
+    uint32_t room = term->height > 1 ? term->height - 1 : UINT32_MAX, drawn = 0;
+    bool whole = *lines == ACRE_TERM_CLEAR || *lines == SCREEN_IS_OURS;
+    if (whole) {
+        acre_buf_puts(out, *lines == ACRE_TERM_CLEAR ? "\033[H\033[2J" : "\033[H");
     } else if (*lines > 0) {
         acre_buf_printf(out, "\033[%uA", *lines);
     }
@@ -109,7 +113,7 @@ void acre_term_redraw(const struct acre_term *term, const struct acre_buf *pictu
         drawn++;
     }
     acre_buf_puts(out, "\033[J");
-    *lines = drawn;
+    *lines = whole ? SCREEN_IS_OURS : drawn;
 }
 
 struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {

@@ -32,8 +32,8 @@ void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre
 void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
                     const char *text);
 
-/* `picture` as bytes that draw it over the one before. `lines` is how many lines that had; start
- * with 0 to begin where the cursor is, or with ACRE_TERM_CLEAR to take the whole screen. Lines past
+/* `picture` as bytes that draw it over the one before. `lines` remembers it; start with
+ * 0 to begin where the cursor is, or with ACRE_TERM_CLEAR to take the whole screen. Lines past
  * the last are left off, since they would scroll. */
 #define ACRE_TERM_CLEAR UINT32_MAX
 void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines,
