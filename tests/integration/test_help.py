@@ -56,7 +56,6 @@ COMMANDS = {
                          "first-seed N", "plot FILE.svg", "json", "quiet"],
     "completion": [],
     "man": ["directory DIR"],
-    "shim": [],
     "version": [],
     "help": [],
 }
