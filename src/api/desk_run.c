@@ -115,8 +115,26 @@ void desk_forget_job(struct acre_desk *desk, uint64_t job) {
 
 /* --- facts ---------------------------------------------------------------------------------- */
 
+/* Its devices are given back at once: note for the record where it was. */
+static void keep_place(struct acre_desk *desk, uint64_t id) {
+    struct acre_job job;
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
+    if (acre_sched_find(desk->sched, id, &job) &&
+        acre_record_write_parts(desk->ledger, &job, &text)) {
+        if (desk->place_count == desk->place_capacity) {
+            desk->place_capacity = ACRE_MAX(2 * desk->place_capacity, 16U);
+            desk->places = acre_realloc(desk->places, desk->place_capacity, sizeof(*desk->places));
+        }
+        const char *kept = acre_arena_strndup(desk->arena, text.data, text.length);
+        desk->places[desk->place_count++] = (struct desk_place){id, {kept, text.length}};
+    }
+    acre_buf_finish(&text);
+}
+
 static void tell_exit(struct acre_desk *desk, struct acre_run run, struct acre_job_exit *end,
                       const char *text) {
+    keep_place(desk, run.job);
     if (desk->sink.end != NULL) {
         desk->sink.end(desk->sink.context, run, end);
     }

@@ -257,18 +257,35 @@ static void write_part(struct acre_json *json, const struct acre_ledger *ledger,
     acre_json_object_end(json);
 }
 
-static void write_parts(struct acre_json *json, const struct acre_ledger *ledger,
-                        const struct acre_job *job) {
+bool acre_record_write_parts(const struct acre_ledger *ledger, const struct acre_job *job,
+                             struct acre_buf *out) {
     struct acre_allocation allocation;
+    struct acre_json json;
     if (job->allocation == 0 || !acre_ledger_find(ledger, job->allocation, &allocation)) {
-        return;
+        return false;
     }
-    acre_json_key(json, "parts");
-    acre_json_array(json);
+    acre_json_begin(&json, out, false);
+    acre_json_array(&json);
     for (uint32_t i = 0; i < allocation.part_count; i++) {
-        write_part(json, ledger, &allocation.parts[i]);
+        write_part(&json, ledger, &allocation.parts[i]);
     }
-    acre_json_array_end(json);
+    acre_json_array_end(&json);
+    return acre_json_end(&json) == 0;
+}
+
+/* What it holds; of one that has ended, what it held. */
+static void write_parts(struct acre_json *json, const struct acre_ledger *ledger,
+                        const struct acre_job *job, struct acre_str parts) {
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
+    if (acre_record_write_parts(ledger, job, &text)) {
+        acre_json_key(json, "parts");
+        acre_json_raw(json, (struct acre_str){text.data, text.length});
+    } else if (parts.length > 0 && !acre_job_state_is_live(job->state)) {
+        acre_json_key(json, "parts");
+        acre_json_raw(json, parts);
+    }
+    acre_buf_finish(&text);
 }
 
 /* Has a run of this job ended? Then `exit` is of it. */
@@ -277,7 +294,7 @@ static bool has_exit(const struct acre_job *job) {
 }
 
 int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre_job *job,
-                             const char *exit_text, struct acre_buf *out) {
+                             const char *exit_text, struct acre_str parts, struct acre_buf *out) {
     const struct acre_job *from = job;
     struct acre_json writer;
     struct acre_json *json = &writer;
@@ -290,7 +307,7 @@ int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre
         acre_json_put_u64(json, "gpu_memory_mib", job->spec.request.mib);
     }
     write_dependencies(json, &job->spec);
-    write_parts(json, ledger, job);
+    write_parts(json, ledger, job, parts);
     if (has_exit(job)) {
         write_exit(json, job, exit_text);
     }
