@@ -10,6 +10,7 @@ DESTDIR ?=
 RUNS    ?= 1000000
 SECONDS ?= 600
 OPS     ?= 10000000
+N       ?= 300
 SOAK    ?= test_ledger_random
 
 V        := build/variants
@@ -31,7 +32,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test sanitize tsan clang tidy fuzz soak bench coverage install clean help
+.PHONY: all demo test sanitize tsan clang tidy fuzz soak crash bench coverage install clean help
 
 all: ## Build everything into build/ (the default)
 	@$(SETUP) build
@@ -76,6 +77,9 @@ soak: ## The long random run of the ledger against its oracle, sanitized: OPS=10
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
 	@ACRE_SOAK=1 ACRE_SOAK_OPS=$(OPS) $(STEADY) $(V)/asan/tests/unit/$(SOAK)
+
+crash: all ## Kill the daemon N=300 times under load; check that nothing is lost or done twice
+	@scripts/crash --times $(N)
 
 bench: ## Run all benchmarks; Markdown with their JSON on standard output
 	@$(MAKE) --no-print-directory all >&2
