@@ -5,8 +5,11 @@
  * engine does not know when it is to be ended has ended: the scheduler is told so. */
 #include "api/desk_state.h"
 
+#include "api/symptom.h"
+
 #include "ledger/reservation.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +166,19 @@ static void on_started(void *context, struct acre_run run, uint64_t now_ms, int6
     }
 }
 
+/* A run that failed by itself may have said that its GPU was full or taken. */
+static const char *look_closer(struct acre_desk *desk, struct acre_run run,
+                               struct acre_job_exit *end, const char *text) {
+    char path[PATH_MAX];
+    const char *words = "";
+    for (int stream = 2; stream >= 1 && end->kind == ACRE_EXIT_CODE && end->code != 0; stream--) {
+        if (acre_desk_log_path(desk, run, stream, path, sizeof(path), NULL) == 0) {
+            end->kind = acre_symptom_of_file(path, &words);
+        }
+    }
+    return words[0] != '\0' ? words : text;
+}
+
 static void on_exited(void *context, struct acre_run run, const struct acre_run_result *result) {
     static const enum acre_exit_kind kinds[] = {
         [ACRE_RUN_EXITED] = ACRE_EXIT_CODE,
@@ -182,7 +198,7 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
                                 .peak_gpu_mib = ACRE_UNKNOWN,
                                 .cpu_ms = result->cpu_ms,
                                 .gpu_use_milli = UINT32_MAX};
-    tell_exit(desk, run, &end, result->text);
+    tell_exit(desk, run, &end, look_closer(desk, run, &end, result->text));
 }
 
 struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk) {

@@ -123,6 +123,18 @@ class Jobs(api.TestCase):
             job = self.admin.wait(number, "completed")
         self.assertEqual((job["attempt"], job["retries"]), (2, 1))
 
+    def test_a_full_gpu_is_recognised_and_less_is_asked_for(self):
+        self.admin.ask("PUT", "/policy", {"retry_base": "50ms"})
+        number = self.admin.submit(
+            command="echo RuntimeError: CUDA out of memory. >&2; test $ACRE_ATTEMPT = 2",
+            gpus=0.8, max_retries=1, smaller_on_oom=True)
+        job = self.admin.wait(number, "completed")
+        self.assertEqual((job["attempt"], job["request"]["share_milli"]), (2, 400))
+        number = self.admin.submit(command="echo CUDA out of memory; exit 3", gpus=1)
+        end = self.admin.wait(number, "failed")["exit"]
+        self.assertEqual((end["kind"], end["code"], end["text"]),
+                         ("out of memory", 3, "CUDA out of memory"))
+
     def test_a_submission_that_can_never_fit_is_refused(self):
         for body, part in [({"gpus": 9}, "never fits"), ({"model": "Z9"}, "'Z9' is not here"),
                            ({"labels": ["rack=none"]}, ""), ({"gpu_memory": "1TiB"}, "")]:
