@@ -20,7 +20,8 @@ class Jobs(api.TestCase):
         self.assertEqual((job["name"], job["attempt"], job["simulated"]), ("three", 1, True))
         self.assertTrue(job["submitted"] <= job["started"] <= job["ended"])
         self.assertIsNone(job["why"])
-        self.assertEqual([part["node"] for part in job["allocation"]], ["gpu-a"])  # where it was
+        job = self.admin.job(number)  # from the record: where it was
+        self.assertEqual([part["node"] for part in job["allocation"]], ["gpu-a"])
         logs = self.admin.get(f"/jobs/{number}/logs")
         self.assertEqual((logs.status, logs.body), (200, b"out\n"))
         self.assertEqual((logs.headers["X-Log-Offset"], logs.headers["X-Log-Size"]), ("0", "4"))
