@@ -1,11 +1,11 @@
 /* restore.c - a live job put back as it was recorded, after a restart.
  *
  * A queued job enters the queue as if it had just become what it is. A job that holds devices takes
- * exactly its parts again under its old allocation. One that was scheduled comes back as allocating:
- * its engine may have been asked before that could be recorded, so a cancel must ask it, too. What
- * was told to its engine last may not have
- * been carried out, so the next pass repeats it (engines know a run by its token and do nothing
- * twice). Promises are not recorded: who was promised a place waits in the order again. */
+ * exactly its parts again under its old allocation. One that was scheduled comes back as
+ * allocating: its engine may have been asked before that could be recorded, so a cancel must ask
+ * it, too. What was told to its engine last may not have been carried out, so the next pass repeats
+ * it (engines know a run by its token and do nothing twice). Promises are not recorded: who was
+ * promised a place waits in the order again. */
 #include "sched/inner.h"
 
 static int check(const struct acre_sched *sched, const struct acre_job *job, uint32_t part_count,
@@ -97,6 +97,9 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     }
     made->duration_s = plan_duration(sched, made);
     hold_enter(sched, index, allocation, job->scheduled_ms, now_ms);
+    if (job->started_ms != 0) {
+        hold_expect(sched, index, job->started_ms + duration_ms(made));
+    }
     repeat(sched, job->spec.id);
     return 0;
 }
