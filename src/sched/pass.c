@@ -84,7 +84,8 @@ struct acre_request job_request(const struct acre_sched *sched, const struct job
 }
 
 /* The job leaves the queue for this allocation. */
-static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation, uint64_t now_ms) {
+static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
+                  const struct acre_part *parts, uint32_t count, uint64_t now_ms) {
     queue_leave(sched, index);
     if (sched->jobs[index].run == NONE) {
         uint32_t run = run_add(sched);
@@ -96,7 +97,7 @@ static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
     run->scheduled_ms = now_ms;
     run->started_ms = run->ended_ms = 0;
     acre_accounts_unqueue(sched->accounts, job->account);
-    hold_enter(sched, index, allocation, now_ms, now_ms);
+    hold_enter(sched, index, allocation, parts, count, now_ms, now_ms);
     bool moved = job_move(sched, job, MOVE_PLACE);
     ACRE_ASSERT(moved);
     tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
@@ -111,7 +112,7 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
         0) {
         return false;
     }
-    begin(sched, index, allocation, now_ms);
+    begin(sched, index, allocation, parts, count, now_ms);
     return true;
 }
 
@@ -224,7 +225,7 @@ static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) 
         uint64_t bits = row[w] & (open ? pass->open[w] : ~pass->open[w]);
         for (; bits != 0; bits &= bits - 1, count--) {
             uint32_t at = line_find(sched, account, 64 * w + (uint32_t)__builtin_ctzll(bits));
-            best = best == NONE || lines_by_first.is_before(sched, at, best) ? at : best;
+            best = best == NONE || line_is_before(sched, at, best) ? at : best;
         }
     }
     return best;
@@ -266,8 +267,8 @@ static void find_head_by_class(struct pass *pass) {
             if (class->jobs == 0 || class->state == CLASS_OPEN || class->lines.root == TREE_NONE) {
                 continue;
             }
-            uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
-            head = head == NONE || lines_by_first.is_before(sched, at, head) ? at : head;
+            uint32_t at = class_first(sched, i);
+            head = head == NONE || line_is_before(sched, at, head) ? at : head;
         }
     } while (head != NONE && open_if_behind(pass, sched->lines[head].class));
     pass->head = head != NONE ? sched->lines[head].first : NONE;
@@ -278,8 +279,7 @@ static void collect_classes(struct pass *pass) {
     for (uint32_t i = 0; i < sched->class_limit; i++) {
         const struct class *class = &sched->classes[i];
         if (class->jobs > 0 && class->state == CLASS_OPEN && class->lines.root != TREE_NONE) {
-            const struct line *line =
-                &sched->lines[tree_first(&lines_by_first, sched, &class->lines)];
+            const struct line *line = &sched->lines[class_first(sched, i)];
             pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
         }
     }
@@ -302,21 +302,6 @@ static void collect(struct pass *pass) {
     collect_classes(pass);
 }
 
-static bool head_is_before(const struct pass *pass, uint32_t index) {
-    const struct acre_sched *sched = pass->sched;
-    if (pass->head == NONE) {
-        return false;
-    }
-    const struct job *head = &sched->jobs[pass->head];
-    const struct job *job = &sched->jobs[index];
-    if (pass->is_fair && head->account != job->account) {
-        double x = owner_level(&sched->owners[head->account]);
-        double y = owner_level(&sched->owners[job->account]);
-        return x != y ? x < y : head->account < job->account;
-    }
-    return order_by_key.is_before(sched, pass->head, index);
-}
-
 /* The next line to try; NONE: there is none. An account that was served moves back in the ranking
  * behind the cursor's account, never before it. */
 static uint32_t next_of_accounts(struct pass *pass) {
@@ -335,8 +320,7 @@ static uint32_t next_of_classes(struct pass *pass) {
     while (pass->heap_count > 0) {
         struct candidate *top = &pass->heap[0];
         const struct class *class = &sched->classes[top->at];
-        uint32_t at =
-            class->state == CLASS_OPEN ? tree_first(&lines_by_first, sched, &class->lines) : NONE;
+        uint32_t at = class->state == CLASS_OPEN ? class_first(sched, top->at) : NONE;
         if (at == NONE) {
             heap_drop_first(pass);
             continue;
@@ -426,6 +410,9 @@ static void fail(struct pass *pass, uint32_t class, uint32_t job) {
 /* May its owner have one more? Else the line is parked. */
 static bool is_within_quota(struct pass *pass, uint32_t at) {
     struct acre_sched *sched = pass->sched;
+    if (sched->policy.quota_count == 0) {
+        return true;
+    }
     const struct line *line = &sched->lines[at];
     const struct job *job = &sched->jobs[line->first];
     struct acre_quota_hit hit;
@@ -494,7 +481,7 @@ static bool try_line(struct pass *pass, uint32_t at) {
     }
     uint32_t class = sched->lines[at].class;
     uint32_t index = sched->lines[at].first;
-    if (pass->mode == MODE_AHEAD && head_is_before(pass, index)) {
+    if (pass->mode == MODE_AHEAD && pass->head != NONE && order_before(sched, pass->head, index)) {
         if (!sched->policy.backfill) {
             pass->is_over = true;
             return false;
@@ -536,8 +523,7 @@ static void run_late(struct pass *pass) {
     for (uint32_t i = 0; i < pass->late_count; i++) {
         struct class *class = &sched->classes[pass->late[i]];
         uint32_t at;
-        while ((at = tree_first_within(&lines_by_first, sched, &class->lines, pass->limit_s)) !=
-               NONE) {
+        while ((at = class_first_within(sched, pass->late[i], pass->limit_s)) != NONE) {
             uint32_t index =
                 tree_first_within(&line_by_key, sched, &sched->lines[at].jobs, pass->limit_s);
             if (is_within_quota(pass, at) && !place(pass, index)) {
@@ -698,6 +684,20 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
     return pass.placed;
 }
 
+/* A reservation that is over has taken back what was drawn on it: such runs must end now. */
+static bool end_if_over(void *visitor, uint32_t index) {
+    struct acre_sched *sched = visitor;
+    const struct job *job = &sched->jobs[index];
+    struct run *run = job_run(sched, job);
+    struct acre_allocation held;
+    if (sched->classes[job->class].request.reservation != 0 && !run->killed &&
+        !acre_ledger_find(sched->ledger, run->allocation, &held)) {
+        run->killed = true;
+        act(sched, ACRE_ACTION_TERMINATE, job);
+    }
+    return true;
+}
+
 /* Actions that were told before a restart, and may not have been carried out. */
 static void repeat_actions(struct acre_sched *sched) {
     for (uint32_t i = 0; i < sched->repeat_count; i++) {
@@ -719,6 +719,9 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     depend_settle(sched, now_ms);
     timers_run(sched, now_ms);
     arrays_fill(sched, now_ms);
+    if (sched->all_changed) {
+        tree_visit(&order_by_id, sched, &sched->holding, end_if_over, sched);
+    }
     if (sched->paused) {
         return 0;
     }

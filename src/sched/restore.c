@@ -94,7 +94,7 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
         return 0;
     }
     made->duration_s = plan_duration(sched, made);
-    hold_enter(sched, index, allocation, job->scheduled_ms, now_ms);
+    hold_enter(sched, index, allocation, parts, part_count, job->scheduled_ms, now_ms);
     repeat(sched, job->spec.id);
     return 0;
 }
