@@ -426,7 +426,7 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     const char *name = acre_answer_text(job, "name", "");
     char id[32], shown[96];
     snprintf(text, sizeof(text), "job %s  %s%s", acre_answer_count(job, "id", id, sizeof(id)),
-             acre_str_show(acre_str_from(name), shown, sizeof(shown)), name[0] != '\0' ? "  " : "");
+             acre_str_show_text(acre_str_from(name), shown, sizeof(shown)), name[0] != '\0' ? "  " : "");
     acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
     acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
     acre_buf_puts(view->out, "\n");
@@ -492,7 +492,7 @@ void acre_show_why(const struct acre_show *view, const json_t *answer) {
                         runs ? acre_show_where(job, text, sizeof(text)) : "");
     }
     acre_term_wrap(&view->term, view->out, 0,
-                   acre_str_show((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
+                   acre_str_show_text((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);
 }
 

@@ -210,6 +210,15 @@ class Waiting(daemon.TestCase):
         self.assertIn("reason", answer["why"])
         self.assertTrue(answer["when"]["known"])
 
+    def test_what_others_wrote_reaches_the_terminal_as_text(self):
+        number = self.daemon.submit("--hold", "--", "printf", "a\\.b\n\x1b[2J")
+        for command in (("queue",), ("show", number)):
+            shown = self.daemon.run(*command).stdout
+            self.assertIn(r"printf a\.b\n\x1b[2J", shown)
+            self.assertNotIn("\x1b[2J", shown)
+        result = self.daemon.run("submit", "--name", "a\x1bb", "--", "true")
+        self.assertIn(r"'a\x1bb'", result.stderr)
+
     def test_the_queue_is_a_table(self):
         result = self.daemon.run("queue")
         self.assert_ended(result)
