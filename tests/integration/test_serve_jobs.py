@@ -86,6 +86,17 @@ class Jobs(api.TestCase):
         self.assertEqual(self.admin.post(f"/jobs/{held}/release").status, 200)
         self.admin.wait(waits, "completed")
 
+    def test_who_is_canceled_for_a_dependency_is_told(self):
+        held = self.admin.submit(command="false", hold=True)
+        waits = self.admin.submit(command="true", after=[f"ok:{held}"])
+        last = self.admin.submit(command="true", after=[f"ok:{waits}"])
+        self.assertEqual(self.admin.post(f"/jobs/{held}/release").status, 200)
+        for number, other in ((waits, held), (last, waits)):
+            ended = self.admin.wait(number, "canceled")["exit"]
+            self.assertEqual(ended["kind"], "not started")
+            self.assertEqual(ended["text"], f"job {other}, which it waited for, did not complete")
+            self.assertIsNone(ended["peak_ram_mib"])
+
     def test_hold_release_priority_cancel(self):
         number = self.admin.submit(command="true", hold=True, priority=1)
         self.assertEqual(self.admin.job(number)["why"]["reason"], "held")
