@@ -102,8 +102,13 @@ static bool reclaim_for(struct acre_sched *sched, uint32_t index, const struct r
         return false;
     }
     acre_outlook_choose(outlook);
-    uint32_t given_count;
+    uint32_t given_count, part_count;
     const uint64_t *given = acre_outlook_given(outlook, &given_count);
+    const struct acre_part *parts = acre_outlook_parts(outlook, &part_count);
+    if (!may_hold(sched, &sched->jobs[index], parts, part_count, now_ms)) {
+        acre_outlook_destroy(outlook);
+        return false;
+    }
     promise_make(sched, index, outlook, given_count);
     for (uint32_t i = 0, j = 0; i < count && j < given_count; i++) {
         if (ripe[i].allocation == given[j]) {
@@ -146,7 +151,11 @@ static void reclaim_on_pressure(struct acre_sched *sched, const struct ripe *rip
 }
 
 void idle_reclaim(struct acre_sched *sched, uint64_t now_ms) {
-    if (sched->idle_count == 0 || now_ms < sched->idle_again_ms) {
+    if (sched->idle_count == 0) {
+        return;
+    }
+    if (now_ms < sched->idle_again_ms) { /* the pass before this one may have set a later wake */
+        sched->wake_ms = ACRE_MIN(sched->wake_ms, sched->idle_again_ms);
         return;
     }
     uint32_t count;

@@ -128,6 +128,9 @@ void preempt_tell(struct acre_sched *sched, uint32_t job, uint64_t other, bool r
                   uint64_t now_ms);
 void promise_make(struct acre_sched *sched, uint32_t job, struct acre_outlook *outlook,
                   uint32_t waiting_for);
+/* May its owner hold these parts too, within all his quotas? */
+bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
+              uint32_t count, uint64_t now_ms);
 struct promise *promise_of(const struct acre_sched *sched, uint64_t job); /* NULL: none */
 void promise_drop(struct acre_sched *sched, uint64_t job);
 uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms); /* returns how many placed */

@@ -48,6 +48,7 @@ struct pass {
     bool is_over; /* strict order, or no tries left */
     bool soft;    /* those over a soft quota have their turn */
     uint32_t head;
+    bool head_is_soft;      /* it is over a soft quota: it takes what is idle, from nobody */
     uint32_t limit_s;       /* who takes no longer ends before the head begins */
     struct candidate *heap; /* of classes; not with fair share */
     uint32_t heap_count;
@@ -231,6 +232,40 @@ static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) 
     return best;
 }
 
+/* May its owner hold so much more? Else the line is parked. */
+static bool is_within_quota(struct pass *pass, uint32_t at, struct acre_load load) {
+    struct acre_sched *sched = pass->sched;
+    const struct line *line = &sched->lines[at];
+    const struct job *job = &sched->jobs[line->first];
+    struct acre_quota_hit hit;
+    enum acre_quota_answer answer =
+        acre_accounts_may_run(sched->accounts, line->account, load, pass->now_ms, &hit);
+    if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && pass->soft)) {
+        return true;
+    }
+    if (line->holder != NONE) {
+        return false; /* parked until the pass is over */
+    }
+    if (answer == ACRE_QUOTA_OVER_SOFT) {
+        line_park(sched, at, HOLDER_PASS);
+        pass->deferred = acre_grow(pass->deferred, pass->deferred_count, &pass->deferred_capacity,
+                                   sizeof(*pass->deferred));
+        pass->deferred[pass->deferred_count++] = at;
+        return false;
+    }
+    bool of_project = strncmp(hit.who, "project:", 8) == 0;
+    uint32_t holder = hit.limit == ACRE_QUOTA_GPU_HOURS
+                          ? HOLDER_TIME
+                          : holder_of(sched, of_project, of_project ? job->project : job->user);
+    line_park(sched, at, holder);
+    return false;
+}
+
+/* May this line have the head? Only within its quotas: else it would keep room it may not take. */
+static bool may_have_head(struct pass *pass, uint32_t at) {
+    return is_within_quota(pass, at, pass->sched->classes[pass->sched->lines[at].class].load);
+}
+
 /* A class that is only behind the head cannot have the head: it is open again, and has room. */
 static bool open_if_behind(struct pass *pass, uint32_t at) {
     struct class *class = &pass->sched->classes[at];
@@ -250,7 +285,7 @@ static void find_head_by_account(struct pass *pass) {
         uint32_t at = best_line(pass, sched->ranking[i], false);
         if (at == NONE) {
             i++;
-        } else if (!open_if_behind(pass, sched->lines[at].class)) {
+        } else if (may_have_head(pass, at) && !open_if_behind(pass, sched->lines[at].class)) {
             pass->head = sched->lines[at].first;
         }
     }
@@ -270,7 +305,8 @@ static void find_head_by_class(struct pass *pass) {
             uint32_t at = class_first(sched, i);
             head = head == NONE || line_is_before(sched, at, head) ? at : head;
         }
-    } while (head != NONE && open_if_behind(pass, sched->lines[head].class));
+    } while (head != NONE &&
+             (!may_have_head(pass, head) || open_if_behind(pass, sched->lines[head].class)));
     pass->head = head != NONE ? sched->lines[head].first : NONE;
 }
 
@@ -396,6 +432,7 @@ static void fail(struct pass *pass, uint32_t class, uint32_t job) {
     bool was_local = is_local(pass, &pass->sched->classes[class]);
     if (pass->mode == MODE_AHEAD) {
         pass->head = job; /* candidates come in order: this is the first without room */
+        pass->head_is_soft = pass->soft;
     }
     close_class(pass, class);
     if (was_local && !pass->is_swept && pass->mode != MODE_SHORT) {
@@ -405,38 +442,6 @@ static void fail(struct pass *pass, uint32_t class, uint32_t job) {
         pass->is_over = true;
         pass->sched->has_more = true;
     }
-}
-
-/* May its owner have one more? Else the line is parked. */
-static bool is_within_quota(struct pass *pass, uint32_t at) {
-    struct acre_sched *sched = pass->sched;
-    if (sched->policy.quota_count == 0) {
-        return true;
-    }
-    const struct line *line = &sched->lines[at];
-    const struct job *job = &sched->jobs[line->first];
-    struct acre_quota_hit hit;
-    enum acre_quota_answer answer = acre_accounts_may_run(
-        sched->accounts, line->account, sched->classes[line->class].load, pass->now_ms, &hit);
-    if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && pass->soft)) {
-        return true;
-    }
-    if (pass->soft) {
-        return false; /* parked until the pass is over */
-    }
-    if (answer == ACRE_QUOTA_OVER_SOFT) {
-        line_park(sched, at, HOLDER_PASS);
-        pass->deferred = acre_grow(pass->deferred, pass->deferred_count, &pass->deferred_capacity,
-                                   sizeof(*pass->deferred));
-        pass->deferred[pass->deferred_count++] = at;
-        return false;
-    }
-    bool of_project = strncmp(hit.who, "project:", 8) == 0;
-    uint32_t holder = hit.limit == ACRE_QUOTA_GPU_HOURS
-                          ? HOLDER_TIME
-                          : holder_of(sched, of_project, of_project ? job->project : job->user);
-    line_park(sched, at, holder);
-    return false;
 }
 
 /* Find room for this job, as far as the mode lets it see. A class that is open because of what was
@@ -460,27 +465,36 @@ static bool find_room(struct pass *pass, uint32_t index, uint32_t *ret_count) {
            0;
 }
 
-static bool place(struct pass *pass, uint32_t index) {
+/* What comes with a share (its memory) or with memory (its share) is known with the place only. */
+enum outcome { PLACED, NO_ROOM, OVER_QUOTA };
+
+static enum outcome place(struct pass *pass, uint32_t index) {
+    struct acre_sched *sched = pass->sched;
     uint32_t count;
-    if (!find_room(pass, index, &count) ||
-        !job_place(pass->sched, index, pass->sched->parts, count, pass->now_ms)) {
-        return false;
+    if (!find_room(pass, index, &count)) {
+        return NO_ROOM;
+    }
+    if (!is_within_quota(pass, sched->jobs[index].line, acre_load_of_parts(sched->parts, count))) {
+        return OVER_QUOTA;
+    }
+    if (!job_place(sched, index, sched->parts, count, pass->now_ms)) {
+        return NO_ROOM;
     }
     pass->placed++;
     pass->is_swept = false;
     /* What was placed behind the head leaves its place alone. */
-    pass->sched->shadow.is_stale |= pass->mode == MODE_AHEAD;
-    return true;
+    sched->shadow.is_stale |= pass->mode == MODE_AHEAD;
+    return PLACED;
 }
 
 /* Try the first job of a line; false: nothing more to be had of this line in this mode. */
 static bool try_line(struct pass *pass, uint32_t at) {
     struct acre_sched *sched = pass->sched;
-    if (!is_within_quota(pass, at)) {
-        return false;
-    }
     uint32_t class = sched->lines[at].class;
     uint32_t index = sched->lines[at].first;
+    if (!is_within_quota(pass, at, sched->classes[class].load)) {
+        return false;
+    }
     if (pass->mode == MODE_AHEAD && pass->head != NONE && order_before(sched, pass->head, index)) {
         if (!sched->policy.backfill) {
             pass->is_over = true;
@@ -488,11 +502,26 @@ static bool try_line(struct pass *pass, uint32_t at) {
         }
         go_behind(pass);
     }
-    if (pass->mode == MODE_SHORT || !place(pass, index)) {
+    enum outcome outcome = pass->mode == MODE_SHORT ? NO_ROOM : place(pass, index);
+    if (outcome == NO_ROOM) {
         fail(pass, class, index);
-        return false;
     }
-    return true;
+    return outcome == PLACED;
+}
+
+/* The first of the lines over a soft quota, of closed classes: when nobody else waits for room it
+ * has the head of those who follow, so that small ones do not pass it for ever. */
+static void find_soft_head(struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    for (uint32_t i = 0; i < pass->deferred_count && pass->head == NONE; i++) {
+        const struct line *line = &sched->lines[pass->deferred[i]];
+        if (sched->classes[line->class].state == CLASS_SHUT) {
+            pass->head = line->first;
+            pass->head_is_soft = true;
+        } else {
+            open_if_behind(pass, line->class);
+        }
+    }
 }
 
 /* Accounts over a soft quota may have what nobody else could use. */
@@ -507,6 +536,7 @@ static void run_deferred(struct pass *pass) {
             go_behind(pass);
         }
     }
+    find_soft_head(pass);
     for (uint32_t i = 0; i < pass->deferred_count && !pass->is_over; i++) {
         uint32_t at = pass->deferred[i];
         while (sched->lines[at].account != NONE &&
@@ -526,7 +556,7 @@ static void run_late(struct pass *pass) {
         while ((at = class_first_within(sched, pass->late[i], pass->limit_s)) != NONE) {
             uint32_t index =
                 tree_first_within(&line_by_key, sched, &sched->lines[at].jobs, pass->limit_s);
-            if (is_within_quota(pass, at) && !place(pass, index)) {
+            if (is_within_quota(pass, at, class->load) && place(pass, index) == NO_ROOM) {
                 class->state = CLASS_SHUT;
                 break;
             }
@@ -674,7 +704,7 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
     open_shorter(sched, now_ms);
     check_order(&pass);
     set_wake(sched, pass.head, now_ms);
-    if (pass.head != NONE) {
+    if (pass.head != NONE && !pass.head_is_soft) {
         preempt_for(sched, pass.head, now_ms);
     }
     free(pass.heap);
@@ -706,7 +736,7 @@ static void repeat_actions(struct acre_sched *sched) {
             bool must_end = job->canceling || job->state == ACRE_JOB_PREEMPTED;
             if (must_end) {
                 act(sched, ACRE_ACTION_TERMINATE, job);
-            } else if (job->state == ACRE_JOB_SCHEDULED) {
+            } else if (job->state == ACRE_JOB_ALLOCATING) {
                 act(sched, ACRE_ACTION_START, job);
             }
         }

@@ -73,6 +73,13 @@ void promises_unveil(struct acre_sched *sched) {
     }
 }
 
+bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
+              uint32_t count, uint64_t now_ms) {
+    struct acre_quota_hit hit;
+    return acre_accounts_may_run(sched->accounts, job->account, acre_load_of_parts(parts, count),
+                                 now_ms, &hit) == ACRE_QUOTA_WITHIN;
+}
+
 uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
     uint32_t placed = 0;
     for (uint32_t i = sched->promise_count; i-- > 0;) {
@@ -83,11 +90,12 @@ uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
         uint32_t index = job_index(sched, job_find(sched, promise->job));
         uint32_t count;
         const struct acre_part *parts = acre_outlook_parts(promise->outlook, &count);
-        bool fits =
-            acre_outlook_stands(promise->outlook) && job_place(sched, index, parts, count, now_ms);
+        bool fits = acre_outlook_stands(promise->outlook) &&
+                    may_hold(sched, &sched->jobs[index], parts, count, now_ms) &&
+                    job_place(sched, index, parts, count, now_ms);
         promise_drop(sched, promise->job);
         placed += fits;
-        if (!fits) { /* somebody else took it from outside, or it was drained */
+        if (!fits) { /* taken from outside, drained, or its owner has come to his quota since */
             queue_again(sched, index, now_ms);
         }
     }
@@ -214,6 +222,11 @@ static bool decide(struct choice *choice, uint32_t head, uint64_t now_ms) {
         bool fits = fits_without(choice, chosen, count);
         ACRE_ASSERT(fits);
         acre_outlook_choose(choice->outlook);
+        uint32_t part_count;
+        const struct acre_part *parts = acre_outlook_parts(choice->outlook, &part_count);
+        count = may_hold(sched, &sched->jobs[head], parts, part_count, now_ms) ? count : 0;
+    }
+    if (count > 0) {
         promise_make(sched, head, choice->outlook, count);
         for (uint32_t i = 0; i < count; i++) {
             const struct job *victim = job_find(sched, choice->victims[chosen[i]].job);

@@ -539,6 +539,9 @@ static void look_for_room(struct inquiry *inquiry) {
     struct acre_part *parts = parts_room(inquiry->sched, part_count);
     inquiry->has_room = acre_ledger_plan(inquiry->sched->ledger, inquiry->request, inquiry->now_ms,
                                          parts, part_count, &part_count, &inquiry->refusal) == 0;
+    if (inquiry->has_room) { /* with the memory of a share, and the share of memory */
+        inquiry->load = acre_load_of_parts(parts, part_count);
+    }
 }
 
 int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struct acre_why *ret_why,

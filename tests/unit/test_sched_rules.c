@@ -1,0 +1,53 @@
+/* Rules of the queue that were broken once, each as the smallest case that shows it. */
+#include "support/sched_script.h"
+
+#define PREEMPT                                                                                    \
+    "\"policy\": \"priority\", \"preemption\": true, \"preempt_min_run\": \"60s\", "               \
+    "\"preempt_grace\": \"30s\""
+
+static const struct {
+    const char *what, *cluster, *policy, *script;
+} rules[] = {
+    {"POL-7: a promised place is not taken when the owner has come to his hard quota since", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"running\": 1}]}",
+     "job 1 ada 1 prio=1; job 2 ada 1 prio=1; go; at 100; job 3 bob 1 prio=3; go; state 2 "
+     "preempted;"
+     "exit 1 0; job 4 bob 0.5 prio=4; go; exit 2 0; go; run 2 4; wait 3"},
+    {"POL-2: nobody yields to a job that its owner's hard quota keeps waiting", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"running\": 1}]}",
+     "job 1 bob 1 prio=3; job 2 ada 1 prio=1; go; job 3 cid 1 prio=1; go; at 100;"
+     "job 4 bob 1 prio=3; go; state 2 running"},
+    {"POL-7: over its soft quota a job takes what is idle and nobody's place", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1, \"soft\": true}]}",
+     "job 1 bob 1 prio=3; job 2 ada 1 prio=1; go; at 100; job 3 bob 1 prio=3; go; state 2 running"},
+    {"POL-7: two who pass their soft quotas do not preempt each other in turns", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:*\", \"gpus\": 1, \"soft\": true}]}",
+     "job 1 ada 2; go; at 100; job 2 bob 2; go; state 1 running"},
+    {"POL-7: who is over a soft quota does not keep room from one within", "0 0",
+     "{\"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1, \"soft\": true}]}",
+     "job 1 bob 1; job 2 ada 1; go; job 3 bob 2; go; job 4 ada 1; go; exit 2 0; go; run 1 4"},
+    {"POL-7: a memory quota counts the memory that comes with a share", "0 0",
+     "{\"quotas\": [{\"who\": \"user:ada\", \"memory\": \"90GiB\"}]}",
+     "job 1 ada 1; job 2 ada 1; go; run 1; wait 2; exit 1 0; go; run 2"},
+    {"POL-7: a GPU quota counts the share that comes with memory", "0 0",
+     "{\"quotas\": [{\"who\": \"user:ada\", \"gpus\": 1}]}",
+     "job 1 ada 60000m; job 2 ada 60000m; go; run 1; wait 2; exit 1 0; go; run 2"},
+    {"POL-8: a look that came too soon is made up for", "0 0",
+     "{\"idle\": \"on-pressure\", \"idle_after\": \"10s\", \"idle_warn\": \"1s\"}",
+     "job 1 ada 1; job 2 bob 1 fixed; go; job 3 cid 2; go; at 1; use 1 0; at 20; use 1 0; at 21; "
+     "go;"
+     "state 1 running; job 4 cid 0.5; go; state 1 running; due 22; at 22; go"},
+};
+
+static void every_rule_holds(void) {
+    for (size_t i = 0; i < ACRE_COUNT(rules); i++) {
+        acre_test_context("%s", rules[i].what);
+        CHECK_SCRIPT(rules[i].cluster, rules[i].policy, rules[i].script);
+    }
+}
+
+static const struct acre_test tests[] = {
+    {"every_rule_holds", every_rule_holds, 0},
+};
+
+ACRE_TEST_MAIN(tests)
