@@ -287,6 +287,10 @@ class Cluster(api.TestCase):
         self.assert_problem(self.admin.post("/gpus/none/drain"), 404, "none")
         self.assert_problem(self.admin.post("/nodes/none/drain"), 404, "none")
 
+    def test_a_gpu_is_not_taken_for_a_node(self):
+        self.assert_problem(self.admin.post("/nodes/sim:gpu-b%2F3/drain"), 404,
+                            "there is no node 'sim:gpu-b/3'; it is a GPU")
+
     def test_a_drained_node_says_why(self):
         self.assertEqual(self.admin.post("/nodes/gpu-b/drain", {"reason": "moving"}).status, 200)
         node = [n for n in self.admin.get("/nodes").json["nodes"] if n["name"] == "gpu-b"][0]
@@ -314,6 +318,19 @@ class Cluster(api.TestCase):
             self.assert_problem(self.admin.post("/reservations", body), 400)
         self.assert_problem(self.admin.post("/reservations", {"gpus": 17, "duration": "1h"}), 409,
                             "gpus: 17")
+        self.assert_problem(self.admin.post("/reservations", {"gpus": 1, "duration": "0s"}), 400,
+                            "duration: it is over when it begins")
+
+    def test_jobs_end_with_their_reservation_and_say_so(self):
+        made = self.admin.post("/reservations", {"gpus": 2, "duration": "1h"}).json["reservation"]
+        self.assert_problem(self.admin.post("/jobs", {"command": "true", "gpus": 2, "nodes": 2,
+                                                      "reservation": made["id"]}), 409,
+                            f"reservation: {made['id']} holds 2 GPUs, and 4 are asked for")
+        number = self.admin.submit(command="sleep 600", gpus=2, reservation=made["id"])
+        self.admin.wait(number, "running")
+        self.assertEqual(self.admin.ask("DELETE", f"/reservations/{made['id']}").status, 200)
+        ended = self.admin.wait(number, "failed")["exit"]
+        self.assertEqual(ended["text"], f"its reservation {made['id']} is over")
 
     def test_quotas_hold(self):
         self.assertEqual(self.admin.ask("PUT", "/quotas/user:bob", {"queued": 2}).status, 200)
