@@ -494,8 +494,8 @@ static bool preempting(struct inquiry *inquiry) {
     }
     const struct promise *promise = promise_of(inquiry->sched, inquiry->job->id);
     uint32_t waiting_for = promise != NULL ? promise->waiting_for : 0;
-    say(inquiry->why->text, "%u job%s of lower priority make room for it", waiting_for,
-        waiting_for == 1 ? "" : "s");
+    say(inquiry->why->text, "%u %s of lower priority %s room for it", waiting_for,
+        waiting_for == 1 ? "job" : "jobs", waiting_for == 1 ? "makes" : "make");
     say(inquiry->why->advice, "it starts when they have stopped");
     count(inquiry, waiting_for, 0, "jobs");
     return true;

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import daemon
@@ -182,6 +183,15 @@ class Run(daemon.TestCase):
         self.assertEqual(child.returncode, 130, said)
         number = re.search(r"canceling job (\d+)", said)[1]
         self.assertEqual(self.daemon.job(number)["state"], "canceled")
+
+    def test_a_job_that_waits_for_its_next_try_is_shown_when_that_starts(self):
+        number = self.daemon.submit("--retries", "1", "--gpus", "0.1", "--name", "again", "--",
+                                    "false")
+        deadline = time.monotonic() + 30
+        while self.daemon.job(number)["retries"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        shown = self.daemon.run("queue").stdout
+        self.assertRegex(shown, rf"(?m)^ *{number} +again .* in \d+s +1 +try 1 of 2 failed")
 
     def test_arrays_are_not_followed(self):
         self.assert_ended(self.daemon.run("run", "--array", "0-1", "--", "true"), 2,

@@ -359,7 +359,7 @@ static void preempting_paused_and_evaluating(void) {
     uint64_t urgent = SCHED_KIT_SUBMIT(&kit, &spec);
     sched_kit_settle(&kit);
     CHECK_EQ(sched_kit_state(&kit, low), ACRE_JOB_PREEMPTED);
-    CHECK_WHY(why(&kit, urgent), "preempting", "1 job of lower priority make room for it",
+    CHECK_WHY(why(&kit, urgent), "preempting", "1 job of lower priority makes room for it",
               "when they have stopped");
     sched_kit_finish(&kit);
 }
