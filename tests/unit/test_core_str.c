@@ -158,7 +158,7 @@ static void hidden_bytes_are_made_visible(void) {
 }
 
 static void texts_keep_their_backslashes(void) {
-    static const struct {
+    const struct {
         struct acre_str text;
         const char *shown;
     } cases[] = {
