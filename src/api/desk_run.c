@@ -18,6 +18,7 @@
 enum {
     GRACE_MS = 10000, /* between SIGTERM and SIGKILL, unless the job asks otherwise */
     RUN_ARENA_MAX_BYTES = 16 << 20,
+    OVER_TEXT_MAX = 64,
 };
 
 /* --- small tables --------------------------------------------------------------------------- */
@@ -135,13 +136,31 @@ static void keep_place(struct acre_desk *desk, uint64_t id) {
     acre_buf_finish(&text);
 }
 
+/* A run is ended with the reservation it drew on; the engine knows only that it was told to. */
+static void name_reservation(const struct acre_desk *desk, uint64_t id, char text[OVER_TEXT_MAX]) {
+    struct acre_job job;
+    struct acre_reservation reservation;
+    if (!acre_sched_find(desk->sched, id, &job) || job.spec.request.reservation == 0) {
+        return;
+    }
+    uint64_t drawn_on = job.spec.request.reservation;
+    if (!acre_ledger_find_reservation(desk->ledger, drawn_on, &reservation) ||
+        reservation.state != ACRE_RESERVATION_ACTIVE) {
+        snprintf(text, OVER_TEXT_MAX, "its reservation %llu is over", (unsigned long long)drawn_on);
+    }
+}
+
 static void tell_exit(struct acre_desk *desk, struct acre_run run, struct acre_job_exit *end,
                       const char *text) {
     keep_place(desk, run.job);
     if (desk->sink.end != NULL) {
         desk->sink.end(desk->sink.context, run, end);
     }
-    desk_set_text(desk, run.job, text);
+    char over[OVER_TEXT_MAX] = "";
+    if (text[0] == '\0' && end->kind == ACRE_EXIT_SIGNAL) {
+        name_reservation(desk, run.job, over);
+    }
+    desk_set_text(desk, run.job, text[0] != '\0' ? text : over);
     desk->touched = true;
     acre_sched_exited(desk->sched, run.job, run.attempt, end, acre_desk_now(desk));
 }

@@ -80,6 +80,12 @@ void desk_event(void *context, const struct acre_sched_event *event) {
     }
     struct acre_job job = {0};
     acre_sched_find(desk->sched, event->job, &job);
+    if (event->kind == ACRE_SCHED_CANCELED && event->other != 0 && job.attempt == 0) {
+        char text[TEXT_MAX];
+        snprintf(text, sizeof(text), "job %llu, which it waited for, did not complete",
+                 (unsigned long long)event->other);
+        desk_set_text(desk, event->job, text);
+    }
     events->items[events->count++] = (struct desk_event){
         .told = {.event = *event,
                  .state = job.state,
