@@ -24,6 +24,9 @@ uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit);
 void array_give(struct acre_sched *sched, uint32_t array);
 struct owner *owner_at(struct acre_sched *sched, uint32_t account);
 
+/* What a request takes at least of all its devices together, wherever it is placed. */
+struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request);
+
 /* transition.c */
 enum transition {
     MOVE_PLACE,

@@ -656,6 +656,23 @@ static void open_shorter(struct acre_sched *sched, uint64_t now_ms) {
     }
 }
 
+/* What was placed last may have taken the head's quota: then it keeps room that it may not take,
+ * and another has the head. */
+static void check_head(const struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    if (pass->head == NONE || pass->placed == 0 || pass->head_is_soft ||
+        sched->policy.quota_count == 0) {
+        return;
+    }
+    const struct job *head = &sched->jobs[pass->head];
+    struct acre_quota_hit hit;
+    if (acre_accounts_may_run(sched->accounts, head->account, sched->classes[head->class].load,
+                              pass->now_ms, &hit) != ACRE_QUOTA_WITHIN) {
+        sched->is_dirty = true;
+        sched->has_open = true;
+    }
+}
+
 /* Placing moved accounts back: somebody who was behind may be first now. */
 static void check_order(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
@@ -715,11 +732,15 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
         shadow_drop(sched); /* nobody is behind it yet, so it has none */
         sched->shadow.head = sched->jobs[pass.head].id;
     }
+    if (sched->has_behind && sched->policy.backfill && pass.head != NONE && pass.placed > 0) {
+        shadow_look(sched, pass.head, now_ms); /* who was placed before it may have moved it */
+    }
     if (sched->has_behind && sched->shadow.mark != mark) {
         another_chance(sched, place, place_count);
     }
     open_shorter(sched, now_ms);
     check_order(&pass);
+    check_head(&pass);
     set_wake(sched, pass.head, now_ms);
     if (pass.head != NONE && !pass.head_is_soft) {
         preempt_for(sched, pass.head, now_ms);

@@ -218,6 +218,20 @@ void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     rank_enter(sched, job->account, now_ms);
 }
 
+/* Does it come before the head that others wait behind? Then what they wait for is no matter. */
+static bool comes_before_head(const struct acre_sched *sched, uint32_t index) {
+    const struct job *job = &sched->jobs[index];
+    const struct job *head = job_find(sched, sched->shadow.head);
+    if (head == NULL || head->stand != STAND_LINE) {
+        return true;
+    }
+    if (sched->policy.kind == ACRE_POLICY_FAIR_SHARE && head->account != job->account) {
+        return owner_level(&sched->owners[job->account]) <=
+               owner_level(&sched->owners[head->account]);
+    }
+    return order_by_key.is_before(sched, index, job_index(sched, head));
+}
+
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     job->duration_s = plan_duration(sched, job);
@@ -243,7 +257,8 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     order_enter(sched, index, now_ms);
     line_enter(sched, index);
     const struct class *class = &sched->classes[sched->jobs[index].class];
-    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s) {
+    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s ||
+        comes_before_head(sched, index)) {
         class_open(sched, sched->jobs[index].class);
     }
     sched->is_dirty = true; /* it may be the head */
