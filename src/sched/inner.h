@@ -81,6 +81,8 @@ uint64_t duration_ms(const struct job *job);
 void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job);
 void timers_run(struct acre_sched *sched, uint64_t now_ms);
 
+enum { UNWIND_MS = 10000 }; /* from SIGTERM to exit, for plans */
+
 /* holding.c: a job takes and gives back its devices */
 void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation, uint64_t since_ms,
                 uint64_t now_ms);

@@ -418,7 +418,8 @@ static void close_class(struct pass *pass, uint32_t at) {
     class->state = CLASS_SHUT;
     if (pass->mode == MODE_VEILED || pass->mode == MODE_SHORT) {
         class->state = CLASS_BEHIND;
-        sched->behind_s = pass->limit_s;
+        sched->behind_s = sched->has_behind ? ACRE_MIN(sched->behind_s, pass->limit_s)
+                                            : pass->limit_s; /* the least any was told */
         sched->has_behind = true;
         if (tree_least(&lines_by_first, sched, &class->lines) <= pass->limit_s) {
             pass->late[pass->late_count++] = at;
@@ -681,7 +682,8 @@ static void check_order(struct pass *pass) {
     for (uint32_t i = 0; moved && i < sched->ranking_count && at == NONE; i++) {
         at = best_line(pass, sched->ranking[i], false);
     }
-    if (at != NONE && sched->classes[sched->lines[at].class].state == CLASS_BEHIND) {
+    bool is_behind = at != NONE && sched->classes[sched->lines[at].class].state == CLASS_BEHIND;
+    if (is_behind || (at != NONE && sched->has_behind && sched->lines[at].first != pass->head)) {
         sched->is_dirty = true;
         sched->has_open = true;
     }

@@ -20,7 +20,6 @@ enum {
     EXACT_MAX = 96,    /* candidates among which the smallest set is looked for */
     AGAIN_MS = 1000,   /* between two attempts for the same head */
     PROMISES_MAX = 32, /* a pass veils each */
-    UNWIND_MS = 10000, /* from SIGTERM to exit, for plans */
 };
 
 struct choice {

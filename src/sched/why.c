@@ -190,8 +190,7 @@ static bool never_fits(struct inquiry *inquiry) {
         return false;
     }
     split_advice(inquiry->why, err.text);
-    count(inquiry, inquiry->load.milli,
-          (uint64_t)inquiry->supply.devices * 1000, "milli-GPU");
+    count(inquiry, inquiry->load.milli, (uint64_t)inquiry->supply.devices * 1000, "milli-GPU");
     return true;
 }
 

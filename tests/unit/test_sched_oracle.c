@@ -22,8 +22,13 @@ enum {
 };
 #define START_MS UINT64_C(1700000000000)
 
-static const char *const clusters[] = {"0", "0 0", "0 0 0 0", "0 0|0 0", "0 0 0 0|0 0 0 0",
-                                       "0|0 0|0 0 0", "0 0 0 0 0 0 0 0|0 0|0|0 0 0 0"};
+static const char *const clusters[] = {"0",
+                                       "0 0",
+                                       "0 0 0 0",
+                                       "0 0|0 0",
+                                       "0 0 0 0|0 0 0 0",
+                                       "0|0 0|0 0 0",
+                                       "0 0 0 0 0 0 0 0|0 0|0|0 0 0 0"};
 
 #define SLOW_AGE "\"priority_age\": \"10m\", \"preempt_min_run\": \"30s\", \"idle\": \"never\""
 static const char *const policies[] = {
@@ -66,7 +71,8 @@ struct play {
     struct acre_ledger *ledger;
     struct acre_sched *sched;
     uint64_t now_ms;
-    bool plain; /* nobody interferes */
+    bool plain;                     /* nobody interferes */
+    bool is_cut;                    /* a run ended before its time in this moment */
     struct mjob jobs[JOBS_MAX + 1]; /* by id */
     uint32_t job_count;
     struct acre_sched_action actions[256];
@@ -99,6 +105,11 @@ static bool one_in(struct play *play, uint64_t n) {
 
 static void on_event(void *context, const struct acre_sched_event *event) {
     struct play *play = context;
+    if (getenv("ACRE_TRACE") != NULL) {
+        fprintf(stderr, "# %.3f %s %llu %llu\n", (double)(event->now_ms - START_MS) / 1000,
+                acre_sched_event_name(event->kind), (unsigned long long)event->job,
+                (unsigned long long)event->other);
+    }
     if (event->kind == ACRE_SCHED_SCHEDULED) {
         REQUIRE(play->placed_count < ACRE_COUNT(play->placed));
         play->placed[play->placed_count++] = event->job;
@@ -184,8 +195,7 @@ static void draw_job(struct play *play) {
 static void submit(struct play *play) {
     draw_job(play);
     struct mjob *job = &play->jobs[play->job_count];
-    job->submitted =
-        acre_sched_submit(play->sched, &job->spec, play->now_ms, NULL) == 0;
+    job->submitted = acre_sched_submit(play->sched, &job->spec, play->now_ms, NULL) == 0;
     job->refused = !job->submitted;
 }
 
@@ -206,6 +216,7 @@ static bool act(struct play *play) {
         case ACRE_ACTION_TERMINATE:
         case ACRE_ACTION_KILL:
             job->end_ms = 0;
+            play->is_cut = true;
             acre_sched_exited(play->sched, action.job, action.attempt, &exit, play->now_ms);
             break;
         case ACRE_ACTION_CHECKPOINT:
