@@ -1,8 +1,14 @@
-/* --- the model ------------------------------------------------------------------------------ */
+/* sched_oracle.c - the second opinion: slow and obvious. Where the rules leave a choice (which of
+ * several places the head gets), it asks only for what every choice must keep. */
+#include "support/sched_play.h"
 
-static void blame(const struct play *play, const char *what, uint64_t a, uint64_t b) {
-    fprintf(stderr, "# at %.3f s: %s (%llu, %llu)\n", (double)(play->now_ms - START_MS) / 1000, what,
-           (unsigned long long)a, (unsigned long long)b);
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void oracle_blame(const struct play *play, const char *what, uint64_t a, uint64_t b) {
+    fprintf(stderr, "# at %.3f s: %s (%llu, %llu)\n", (double)(play->now_ms - PLAY_START_MS) / 1000,
+            what, (unsigned long long)a, (unsigned long long)b);
     uint64_t cursor = 0;
     struct acre_job job;
     while (acre_sched_walk(play->sched, &cursor, &job)) {
@@ -10,21 +16,22 @@ static void blame(const struct play *play, const char *what, uint64_t a, uint64_
         const struct acre_request *request = &job.spec.request;
         struct acre_why why = {.text = ""};
         acre_sched_why(play->sched, job.spec.id, play->now_ms, &why, NULL);
-        fprintf(stderr, "#   %llu %s u%u prio %u, %ux%u x %u milli %llu MiB, run %llu s, ends %.0f, %s %s "
-               "[%s] eligible %.0f\n",
-               (unsigned long long)job.spec.id, acre_job_state_name(job.state), job.spec.user,
-               job.spec.priority, request->replicas, request->gpus, request->milli,
-               (unsigned long long)request->mib,
-               (unsigned long long)play->jobs[job.spec.id].run_ms / 1000,
-               play->jobs[job.spec.id].end_ms == 0
-                   ? 0
-                   : (double)(play->jobs[job.spec.id].end_ms - START_MS) / 1000,
-               kit_where(play->ledger, job.allocation, where, sizeof(where)),
-               acre_reason_name(why.reason), why.text,
-               job.eligible_ms == 0 ? 0 : (double)(job.eligible_ms - START_MS) / 1000);
+        fprintf(stderr,
+                "#   %llu %s u%u prio %u, %ux%u x %u milli %llu MiB, run %llu s, ends %.0f, %s %s "
+                "[%s] eligible %.0f\n",
+                (unsigned long long)job.spec.id, acre_job_state_name(job.state), job.spec.user,
+                job.spec.priority, request->replicas, request->gpus, request->milli,
+                (unsigned long long)request->mib,
+                (unsigned long long)play->jobs[job.spec.id].run_ms / 1000,
+                play->jobs[job.spec.id].end_ms == 0
+                    ? 0
+                    : (double)(play->jobs[job.spec.id].end_ms - PLAY_START_MS) / 1000,
+                kit_where(play->ledger, job.allocation, where, sizeof(where)),
+                acre_reason_name(why.reason), why.text,
+                job.eligible_ms == 0 ? 0 : (double)(job.eligible_ms - PLAY_START_MS) / 1000);
     }
-    fflush(stdout);
     REQUIRE(false);
+    abort(); /* not reached */
 }
 
 static bool is_in(const uint64_t *ids, uint32_t count, uint64_t id) {
@@ -55,7 +62,7 @@ static void look(struct play *play, struct view *view) {
 /* A second ledger with what is held, but for these jobs. */
 static struct acre_ledger *copy_without(const struct play *play, const uint64_t *gone,
                                         uint32_t count) {
-    struct acre_ledger *copy = make_cluster(play->cluster);
+    struct acre_ledger *copy = play_make_cluster(play->cluster);
     struct acre_allocation held;
     uint32_t cursor = 0;
     while (acre_ledger_walk(play->ledger, &cursor, &held)) {
@@ -75,9 +82,9 @@ static struct acre_ledger *copy_without(const struct play *play, const uint64_t 
 }
 
 static bool fits(struct acre_ledger *ledger, const struct acre_request *request) {
-    struct acre_part parts[PARTS_MAX];
+    struct acre_part parts[PLAY_PARTS_MAX];
     uint32_t count;
-    return acre_ledger_plan(ledger, request, KIT_NOW_MS, parts, PARTS_MAX, &count, NULL) == 0;
+    return acre_ledger_plan(ledger, request, KIT_NOW_MS, parts, PLAY_PARTS_MAX, &count, NULL) == 0;
 }
 
 static bool fits_without(const struct play *play, const struct acre_request *request,
@@ -91,7 +98,7 @@ static bool fits_without(const struct play *play, const struct acre_request *req
 /* When the request fits at the earliest, as runs end, with these jobs gone already. */
 static uint64_t earliest_ms(const struct play *play, const struct acre_request *request,
                             const uint64_t *gone, uint32_t gone_count) {
-    uint64_t out[JOBS_MAX];
+    uint64_t out[PLAY_JOBS_MAX];
     uint32_t count = gone_count;
     if (gone_count > 0) {
         memcpy(out, gone, gone_count * sizeof(*out));
@@ -175,9 +182,9 @@ static enum answer may_add(const struct play *play, const struct acre_job_spec *
 
 /* With the least it can hold, when there is no place to tell by. */
 static enum answer may_run(const struct play *play, const struct acre_job_spec *spec) {
-    struct acre_part parts[PARTS_MAX];
+    struct acre_part parts[PLAY_PARTS_MAX];
     uint32_t count;
-    if (acre_ledger_plan(play->ledger, &spec->request, KIT_NOW_MS, parts, PARTS_MAX, &count,
+    if (acre_ledger_plan(play->ledger, &spec->request, KIT_NOW_MS, parts, PLAY_PARTS_MAX, &count,
                          NULL) < 0) {
         const struct acre_request *request = &spec->request; /* all devices are equal here */
         uint32_t devices = request->replicas * request->gpus;
@@ -207,11 +214,10 @@ static double key_of(const struct play *play, const struct acre_job *job) {
     case ACRE_POLICY_FCFS:
         return eligible;
     case ACRE_POLICY_SJF:
-        return eligible + age * __builtin_log2((double)job->spec.estimate_ms);
+        return eligible + age * log2((double)job->spec.estimate_ms);
     case ACRE_POLICY_GANG:
-        return eligible -
-               age * __builtin_log2(1.0 + (double)request->replicas * request->gpus *
-                                              (double)milli_of(request));
+        return eligible - age * log2(1.0 + (double)request->replicas * request->gpus *
+                                               (double)milli_of(request));
     case ACRE_POLICY_FAIR_SHARE:
     case ACRE_POLICY_PRIORITY:
     case ACRE_POLICY_COUNT:
@@ -237,7 +243,7 @@ static void check_walk(struct play *play, const struct view *view) {
         }
         if (last != NULL && play->policy.kind != ACRE_POLICY_FAIR_SHARE &&
             goes_before(play, &view->jobs[i], last)) {
-            blame(play, "order", last->spec.id, view->jobs[i].spec.id);
+            oracle_blame(play, "order", last->spec.id, view->jobs[i].spec.id);
         }
         last = &view->jobs[i];
     }
@@ -259,7 +265,7 @@ static void check_strict(struct play *play, const struct view *view) {
             REQUIRE(acre_sched_find(play->sched, play->placed[k], &placed));
             if (goes_before(play, job, &placed) && job->eligible_ms < play->now_ms &&
                 placed.preemptions == 0 && play->policy.preemption == false) {
-                blame(play, "placed before its turn", placed.spec.id, job->spec.id);
+                oracle_blame(play, "placed before its turn", placed.spec.id, job->spec.id);
             }
         }
     }
@@ -272,42 +278,12 @@ static const struct acre_job *find_head(struct play *play, const struct view *vi
         const struct acre_job *job = &view->jobs[i];
         if (view->eligible[i] && !view->promised[i] && may_run(play, &job->spec) == WITHIN) {
             if (fits(play->ledger, &job->spec.request)) {
-                blame(play, "the first within its quota fits and waits", job->spec.id, 0);
+                oracle_blame(play, "the first within its quota fits and waits", job->spec.id, 0);
             }
             return job;
         }
     }
     return NULL;
-}
-
-static uint32_t long_left; /* jobs left that had a place beside the head's */
-
-/* Is there a device for this job of one device so that the head starts as soon? */
-static bool has_place_beside(struct play *play, const struct acre_job *job,
-                             const struct acre_job *head, uint64_t start_ms) {
-    struct acre_part part;
-    uint32_t count;
-    if (job->spec.request.replicas != 1 || job->spec.request.gpus != 1 ||
-        acre_ledger_plan(play->ledger, &job->spec.request, KIT_NOW_MS, &part, 1, &count, NULL) < 0) {
-        return false;
-    }
-    bool found = false;
-    for (uint32_t d = 0; d < acre_ledger_device_count(play->ledger) && !found; d++) {
-        struct acre_ledger_device info;
-        acre_ledger_device_info(play->ledger, d, &info);
-        struct acre_part there = part;
-        there.device = d;
-        there.node = info.node;
-        struct acre_request request = job->spec.request;
-        uint64_t id;
-        request.owner = job->spec.id;
-        if (acre_ledger_place(play->ledger, &request, &there, 1, 0, KIT_NOW_MS, &id, NULL) < 0) {
-            continue;
-        }
-        found = earliest_ms(play, &head->spec.request, NULL, 0) <= start_ms;
-        acre_ledger_release(play->ledger, id, ACRE_ALLOCATION_COMPLETED, KIT_NOW_MS, NULL);
-    }
-    return found;
 }
 
 /* POL-6: who fits and ends before the head begins does not wait. */
@@ -324,12 +300,9 @@ static void check_conserves(struct play *play, const struct view *view) {
             continue;
         }
         if (start_ms == UINT64_MAX || play->now_ms + play->jobs[job->spec.id].run_ms <= start_ms) {
-            blame(play, "would fit and end before the head begins", job->spec.id, head->spec.id);
+            oracle_blame(play, "would fit and end before the head begins", job->spec.id,
+                         head->spec.id);
         }
-        if (getenv("ACRE_STRICT") != NULL && has_place_beside(play, job, head, start_ms)) {
-            blame(play, "has a place beside the head", job->spec.id, head->spec.id);
-        }
-        long_left += has_place_beside(play, job, head, start_ms);
     }
 }
 
@@ -340,7 +313,7 @@ static void check_no_delay(struct play *play, const struct view *view) {
         play->is_cut || play->policy.quota_count > 0) {
         return;
     }
-    uint64_t passed[JOBS_MAX];
+    uint64_t passed[PLAY_JOBS_MAX];
     uint32_t count = 0;
     for (uint32_t k = 0; k < play->placed_count; k++) {
         struct acre_job placed;
@@ -357,7 +330,7 @@ static void check_no_delay(struct play *play, const struct view *view) {
     uint64_t without_ms = earliest_ms(play, &head->spec.request, passed, count);
     uint64_t with_ms = earliest_ms(play, &head->spec.request, NULL, 0);
     if (with_ms > without_ms) {
-        blame(play, "placed and delays the head", passed[0], head->spec.id);
+        oracle_blame(play, "placed and delays the head", passed[0], head->spec.id);
     }
 }
 
@@ -369,7 +342,7 @@ static void check_limits(struct play *play, const struct view *view) {
         struct acre_allocation held;
         if (acre_ledger_find(play->ledger, job->allocation, &held) &&
             may_add(play, &job->spec, held.parts, held.part_count) == OVER_HARD) {
-            blame(play, "over a hard quota", job->spec.id, 0);
+            oracle_blame(play, "over a hard quota", job->spec.id, 0);
         }
         uint32_t open = 0;
         for (uint32_t k = 0; k < view->count && job->spec.array != 0; k++) {
@@ -377,15 +350,15 @@ static void check_limits(struct play *play, const struct view *view) {
                     acre_job_state_holds(view->jobs[k].state);
         }
         if (job->spec.array_limit != 0 && open > job->spec.array_limit) {
-            blame(play, "over the limit of its array", job->spec.id, job->spec.array);
+            oracle_blame(play, "over the limit of its array", job->spec.id, job->spec.array);
         }
         bool waits = job->spec.begin_ms > play->now_ms || job->not_before_ms > play->now_ms ||
                      job->spec.held || job->spec.dependency_count > 0;
         if (waits && (acre_job_state_holds(job->state) || view->eligible[i])) {
-            blame(play, "begins too early", job->spec.id, 0);
+            oracle_blame(play, "begins too early", job->spec.id, 0);
         }
         if (!waits && job->state == ACRE_JOB_QUEUED && !view->eligible[i] && job->spec.array == 0) {
-            blame(play, "may begin and is not in order", job->spec.id, 0);
+            oracle_blame(play, "may begin and is not in order", job->spec.id, 0);
         }
     }
 }
@@ -407,8 +380,8 @@ static void check_soft(struct play *play, const struct view *view) {
         }
         if (is_last && fits_without(play, &head->spec.request, &play->placed[k], 1) &&
             may_run(play, &head->spec) == WITHIN) {
-            blame(play, "over its soft quota in the place of one within", placed.spec.id,
-                  head->spec.id);
+            oracle_blame(play, "over its soft quota in the place of one within", placed.spec.id,
+                         head->spec.id);
         }
     }
 }
@@ -429,7 +402,7 @@ static void check_answers(struct play *play, const struct view *view) {
         bool timed = job->spec.begin_ms > play->now_ms || job->not_before_ms > play->now_ms;
         if (why.reason == ACRE_REASON_EVALUATING || why.reason == ACRE_REASON_PAUSED ||
             why.reason == ACRE_REASON_NEVER_FITS) {
-            blame(play, "no reason", job->spec.id, 0);
+            oracle_blame(play, "no reason", job->spec.id, 0);
         }
         if (why.reason == ACRE_REASON_HARD_QUOTA && may_run(play, &job->spec) == OVER_HARD) {
             continue; /* comes before all that follows */
@@ -440,22 +413,21 @@ static void check_answers(struct play *play, const struct view *view) {
              why.reason != ACRE_REASON_DEPENDENCY) ||
             (!job->spec.held && job->spec.dependency_count == 0 && timed &&
              why.reason != ACRE_REASON_BEGINS_LATER) ||
-            (is_room && room) ||
-            (why.reason == ACRE_REASON_BEHIND && !room)) {
-            blame(play, "wrong reason", job->spec.id, (uint64_t)why.reason);
+            (is_room && room) || (why.reason == ACRE_REASON_BEHIND && !room)) {
+            oracle_blame(play, "wrong reason", job->spec.id, (uint64_t)why.reason);
         }
         if (view->eligible[i] && !view->promised[i] && may_run(play, &job->spec) == OVER_HARD &&
             why.reason != ACRE_REASON_OVER_QUOTA && !(is_room && !room)) {
-            blame(play, "not the quota", job->spec.id, (uint64_t)why.reason);
+            oracle_blame(play, "not the quota", job->spec.id, (uint64_t)why.reason);
         }
         if (when.known && (when.earliest_ms > when.start_ms || when.start_ms > when.latest_ms ||
                            when.earliest_ms < play->now_ms)) {
-            blame(play, "when", job->spec.id, when.start_ms);
+            oracle_blame(play, "when", job->spec.id, when.start_ms);
         }
         if (timed && !job->spec.held && job->spec.dependency_count == 0 &&
-            next_ms > (job->spec.begin_ms > play->now_ms ? job->spec.begin_ms
-                                                         : job->not_before_ms)) {
-            blame(play, "nobody wakes", job->spec.id, next_ms);
+            next_ms >
+                (job->spec.begin_ms > play->now_ms ? job->spec.begin_ms : job->not_before_ms)) {
+            oracle_blame(play, "nobody wakes", job->spec.id, next_ms);
         }
     }
 }
@@ -464,7 +436,10 @@ static void check_answers(struct play *play, const struct view *view) {
 
 static bool may_yield(const struct play *play, const struct acre_job *job,
                       const struct acre_job *head) {
-    return job->spec.priority < head->spec.priority && !job->spec.fixed &&
+    double age = (double)play->policy.priority_age_ms;
+    double earned = age * job->spec.priority + (double)(job->scheduled_ms - job->eligible_ms);
+    double asked = age * head->spec.priority + (double)(play->now_ms - head->eligible_ms);
+    return job->spec.priority < head->spec.priority && !job->spec.fixed && earned <= asked &&
            play->now_ms - job->started_ms >= play->policy.preempt_min_run_ms;
 }
 
@@ -480,7 +455,7 @@ static bool has_soft(const struct play *play) {
 /* No set of fewer would do. */
 static void check_smallest(struct play *play, const struct view *view, const struct acre_job *head,
                            const uint64_t *victims, uint32_t count) {
-    uint64_t candidates[JOBS_MAX];
+    uint64_t candidates[PLAY_JOBS_MAX];
     uint32_t candidate_count = 0;
     for (uint32_t i = 0; i < view->count; i++) {
         const struct acre_job *job = &view->jobs[i];
@@ -498,17 +473,17 @@ static void check_smallest(struct play *play, const struct view *view, const str
             }
         }
         if (some_count < count && fits_without(play, &head->spec.request, some, some_count)) {
-            blame(play, "fewer would do", head->spec.id, count);
+            oracle_blame(play, "fewer would do", head->spec.id, count);
         }
     }
 }
 
-static void check_victims(struct play *play) {
+void oracle_check_victims(struct play *play) {
     struct view view;
     look(play, &view);
     for (uint32_t i = 0; i < play->victim_count; i++) {
         uint64_t for_id = play->victim_for[i];
-        uint64_t set[JOBS_MAX];
+        uint64_t set[PLAY_JOBS_MAX];
         uint32_t count = 0, promised = 0;
         struct acre_job head, victim;
         REQUIRE(acre_sched_find(play->sched, for_id, &head));
@@ -522,22 +497,23 @@ static void check_victims(struct play *play) {
             promised += view.promised[k];
         }
         if (!may_yield(play, &victim, &head) && !has_soft(play)) {
-            blame(play, "may not be preempted", victim.spec.id, for_id);
+            oracle_blame(play, "may not be preempted", victim.spec.id, for_id);
         }
         struct mjob *mine = &play->jobs[victim.spec.id];
         play->jobs[for_id].was_promised = true;
-        if (!has_soft(play) && play->plain && is_in(play->jobs[for_id].preempted_by, 4, victim.spec.id)) {
-            blame(play, "preempts back", victim.spec.id, for_id);
+        if (!has_soft(play) && play->plain &&
+            is_in(play->jobs[for_id].preempted_by, 4, victim.spec.id)) {
+            oracle_blame(play, "preempts back", victim.spec.id, for_id);
         }
         mine->preempted_by[victim.preemptions % 4] = for_id;
         if (promised > 1) {
             continue;
         }
         if (!fits_without(play, &head.spec.request, set, count)) {
-            blame(play, "preempted in vain", victim.spec.id, for_id);
+            oracle_blame(play, "preempted in vain", victim.spec.id, for_id);
         }
         for (uint32_t k = 0; k < count; k++) {
-            uint64_t less[JOBS_MAX];
+            uint64_t less[PLAY_JOBS_MAX];
             uint32_t n = 0;
             for (uint32_t m = 0; m < count; m++) {
                 if (m != k) {
@@ -545,7 +521,7 @@ static void check_victims(struct play *play) {
                 }
             }
             if (fits_without(play, &head.spec.request, less, n)) {
-                blame(play, "could be spared", set[k], for_id);
+                oracle_blame(play, "could be spared", set[k], for_id);
             }
         }
         if (!has_soft(play)) {
@@ -555,25 +531,7 @@ static void check_victims(struct play *play) {
     play->victim_count = 0;
 }
 
-/* --- a play --------------------------------------------------------------------------------- */
-
-static void settle(struct play *play) {
-    uint32_t rounds = 0;
-    do {
-        acre_sched_pass(play->sched, play->now_ms, 0);
-        check_victims(play);
-        if (++rounds >= SETTLE_MAX) {
-            blame(play, "does not settle", rounds, 0);
-        }
-    } while (act(play) || acre_sched_next_ms(play->sched) <= play->now_ms);
-    struct acre_error err = {0};
-    if (acre_sched_check(play->sched, &err) < 0) {
-        CHECK_STR(err.text, "");
-        REQUIRE(false);
-    }
-}
-
-static void check_everything(struct play *play) {
+void oracle_check(struct play *play) {
     struct view *view = acre_calloc(1, sizeof(*view));
     look(play, view);
     check_walk(play, view);
@@ -590,116 +548,6 @@ static void check_everything(struct play *play) {
     free(view);
 }
 
-static uint64_t next_moment(const struct play *play, uint64_t next_submit_ms) {
-    uint64_t at_ms = ACRE_MIN(next_submit_ms, acre_sched_next_ms(play->sched));
-    for (uint32_t id = 1; id <= play->job_count; id++) {
-        if (play->jobs[id].end_ms != 0) {
-            at_ms = ACRE_MIN(at_ms, play->jobs[id].end_ms);
-        }
-    }
-    return at_ms;
+bool oracle_is_over_hard(const struct play *play, const struct acre_job_spec *spec) {
+    return may_run(play, spec) == OVER_HARD;
 }
-
-static void disturb(struct play *play) {
-    uint64_t id = play->job_count == 0 ? 0 : 1 + below(play, play->job_count);
-    switch (below(play, 12)) {
-    case 0:
-        acre_sched_hold(play->sched, id, play->now_ms, NULL);
-        break;
-    case 1:
-    case 2:
-        acre_sched_release(play->sched, id, play->now_ms, NULL);
-        break;
-    case 3:
-        acre_sched_set_priority(play->sched, id, (enum acre_job_priority)(1 + below(play, 4)),
-                                play->now_ms, NULL);
-        break;
-    case 4:
-        acre_sched_cancel(play->sched, id, play->now_ms, NULL);
-        break;
-    default:
-        break;
-    }
-}
-
-static void run_play(struct play *play, uint32_t jobs) {
-    uint64_t next_submit_ms = play->now_ms;
-    for (uint32_t i = 0; i < MOMENTS_MAX; i++) {
-        end_runs(play);
-        if (play->now_ms >= next_submit_ms) {
-            submit(play);
-            bool more = play->job_count < jobs;
-            next_submit_ms = more ? play->now_ms + 1000 * below(play, 40) : UINT64_MAX;
-        }
-        if (!play->plain) {
-            disturb(play);
-        }
-        settle(play);
-        if (play->now_ms != next_submit_ms) {
-            check_everything(play);
-        }
-        uint64_t at_ms = next_moment(play, next_submit_ms);
-        if (at_ms == UINT64_MAX) {
-            break;
-        }
-        REQUIRE(at_ms >= play->now_ms);
-        play->now_ms = at_ms;
-    }
-    for (uint32_t id = 1; id <= play->job_count; id++) {
-        struct acre_job job;
-        acre_sched_release(play->sched, id, play->now_ms, NULL);
-        if (play->plain && play->jobs[id].submitted && acre_sched_find(play->sched, id, &job) &&
-            acre_job_state_is_live(job.state)) {
-            struct acre_part parts[PARTS_MAX];
-            uint32_t count;
-            if (acre_ledger_plan(play->ledger, &job.spec.request, KIT_NOW_MS, parts, PARTS_MAX,
-                                 &count, NULL) < 0 ||
-                may_add(play, &job.spec, parts, count) != OVER_HARD) {
-                blame(play, "waits for ever", id, 0);
-            }
-        }
-    }
-}
-
-static void run_seed(uint64_t seed) {
-    acre_test_context("ACRE_SEED=%llu", (unsigned long long)seed);
-    struct play *play = acre_calloc(1, sizeof(*play));
-    struct acre_error err = {0};
-    acre_rand_seed(&play->rand, seed);
-    play->now_ms = START_MS;
-    play->cluster = clusters[below(play, ACRE_COUNT(clusters))];
-    play->ledger = make_cluster(play->cluster);
-    const char *text = policies[seed % ACRE_COUNT(policies)];
-    REQUIRE(acre_policy_load("test", acre_str_from(text), acre_policy_default(), &play->policy,
-                             &err) == 0);
-    play->sched = acre_sched_create(&(struct acre_sched_options){.ledger = play->ledger,
-                                                                 .policy = &play->policy,
-                                                                 .event = on_event,
-                                                                 .action = on_action,
-                                                                 .context = play});
-    play->plain = one_in(play, 2);
-    run_play(play, 5 + (uint32_t)below(play, JOBS_MAX - 5));
-    acre_sched_destroy(play->sched);
-    kit_destroy(play->ledger);
-    free(play);
-}
-
-static void the_model_agrees(void) {
-    const char *seed = getenv("ACRE_SEED");
-    const char *seeds = getenv("ACRE_SEEDS");
-    if (seed != NULL) {
-        run_seed(strtoull(seed, NULL, 10));
-        return;
-    }
-    uint64_t count = seeds != NULL ? strtoull(seeds, NULL, 10) : SEEDS;
-    for (uint64_t i = 0; i < count; i++) {
-        run_seed(i);
-    }
-    printf("# %u left beside the head\n", long_left);
-}
-
-static const struct acre_test tests[] = {
-    {"the_model_agrees", the_model_agrees, 600},
-};
-
-ACRE_TEST_MAIN(tests)
