@@ -145,7 +145,6 @@ void promises_unveil(struct acre_sched *sched);
 /* idle.c */
 void idle_reclaim(struct acre_sched *sched, uint64_t now_ms);
 
-/* restore.c: tell again what may not have been carried out before the restart. */
-void restore_repeat(struct acre_sched *sched);
+void restore_repeat(struct acre_sched *sched); /* what a crash may have left undone */
 
 #endif
