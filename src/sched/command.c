@@ -50,6 +50,7 @@ int acre_sched_cancel(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
         run->stop_ms = 0; /* no second signal when the grace of a preemption ends */
         tell(sched, ACRE_SCHED_CANCELING, now_ms, id, 0);
         act(sched, ACRE_ACTION_TERMINATE, job);
+        hold_expect(sched, job_index(sched, job), now_ms + UNWIND_MS);
         acre_forecast_changed(sched->forecast);
     } else {
         run->killed = true;

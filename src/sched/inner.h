@@ -24,6 +24,9 @@ uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit);
 void array_give(struct acre_sched *sched, uint32_t array);
 struct owner *owner_at(struct acre_sched *sched, uint32_t account);
 
+/* What a request takes at least of all its devices together, wherever it is placed. */
+struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request);
+
 /* transition.c */
 enum transition {
     MOVE_PLACE,
@@ -82,6 +85,8 @@ uint64_t duration_ms(const struct job *job);
 /* timer.c */
 void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job);
 void timers_run(struct acre_sched *sched, uint64_t now_ms);
+
+enum { UNWIND_MS = 10000 }; /* from SIGTERM to exit, for plans */
 
 /* holding.c: a job takes and gives back its devices */
 void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation,

@@ -402,7 +402,8 @@ static void close_class(struct pass *pass, uint32_t at) {
     class->state = CLASS_SHUT;
     if (pass->mode == MODE_VEILED || pass->mode == MODE_SHORT) {
         class->state = CLASS_BEHIND;
-        sched->behind_s = pass->limit_s;
+        sched->behind_s = sched->has_behind ? ACRE_MIN(sched->behind_s, pass->limit_s)
+                                            : pass->limit_s; /* the least any was told */
         sched->has_behind = true;
         if (tree_least(&lines_by_first, sched, &class->lines) <= pass->limit_s) {
             pass->late[pass->late_count++] = at;
@@ -639,6 +640,23 @@ static void open_shorter(struct acre_sched *sched, uint64_t now_ms) {
     }
 }
 
+/* What was placed last may have taken the head's quota: then it keeps room that it may not take,
+ * and another has the head. */
+static void check_head(const struct pass *pass) {
+    struct acre_sched *sched = pass->sched;
+    if (pass->head == NONE || pass->placed == 0 || pass->head_is_soft ||
+        sched->policy.quota_count == 0) {
+        return;
+    }
+    const struct job *head = &sched->jobs[pass->head];
+    struct acre_quota_hit hit;
+    if (acre_accounts_may_run(sched->accounts, head->account, sched->classes[head->class].load,
+                              pass->now_ms, &hit) != ACRE_QUOTA_WITHIN) {
+        sched->is_dirty = true;
+        sched->has_open = true;
+    }
+}
+
 /* Placing moved accounts back: somebody who was behind may be first now. */
 static void check_order(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
@@ -647,7 +665,8 @@ static void check_order(struct pass *pass) {
     for (uint32_t i = 0; moved && i < sched->ranking_count && at == NONE; i++) {
         at = best_line(pass, sched->ranking[i], false);
     }
-    if (at != NONE && sched->classes[sched->lines[at].class].state == CLASS_BEHIND) {
+    bool is_behind = at != NONE && sched->classes[sched->lines[at].class].state == CLASS_BEHIND;
+    if (is_behind || (at != NONE && sched->has_behind && sched->lines[at].first != pass->head)) {
         sched->is_dirty = true;
         sched->has_open = true;
     }
@@ -698,11 +717,15 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
         shadow_drop(sched); /* nobody is behind it yet, so it has none */
         sched->shadow.head = sched->jobs[pass.head].id;
     }
+    if (sched->has_behind && sched->policy.backfill && pass.head != NONE && pass.placed > 0) {
+        shadow_look(sched, pass.head, now_ms); /* who was placed before it may have moved it */
+    }
     if (sched->has_behind && sched->shadow.mark != mark) {
         another_chance(sched, place, place_count);
     }
     open_shorter(sched, now_ms);
     check_order(&pass);
+    check_head(&pass);
     set_wake(sched, pass.head, now_ms);
     if (pass.head != NONE && !pass.head_is_soft) {
         preempt_for(sched, pass.head, now_ms);

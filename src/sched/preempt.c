@@ -1,7 +1,9 @@
 /* preempt.c - making room for the head at the cost of others (POL-2), as a transaction.
  *
  * Only the head of the queue may ask, only of runs with a lower priority or of owners over a soft
- * quota, only of those that ran long enough and are not fixed; a job goes with all its members.
+ * quota, only of those that ran long enough and are not fixed; a job goes with all its members. A
+ * run that waited for its place as long as the difference of priorities is worth (ageing) yields
+ * only when the head has waited so much, too: so every run gets longer turns, and ends.
  * Who must go is decided in an outlook beside the books: the smallest set that makes the head fit
  * (victims.h), or nobody. Then the place is promised: the head leaves its line, the victims get the
  * checkpoint signal and, after the grace, SIGTERM; what they give back is veiled in every pass
@@ -20,7 +22,6 @@ enum {
     EXACT_MAX = 96,    /* candidates among which the smallest set is looked for */
     AGAIN_MS = 1000,   /* between two attempts for the same head */
     PROMISES_MAX = 32, /* a pass veils each */
-    UNWIND_MS = 10000, /* from SIGTERM to exit, for plans */
 };
 
 struct choice {
@@ -28,7 +29,8 @@ struct choice {
     struct acre_outlook *outlook;
     struct acre_victim *victims;
     uint32_t count;
-    uint64_t young_ms; /* when the next one has run long enough; UINT64_MAX: none */
+    uint64_t
+        young_ms; /* when the next one has run or its head waited long enough; UINT64_MAX: none */
 };
 
 struct promise *promise_of(const struct acre_sched *sched, uint64_t job) {
@@ -109,13 +111,33 @@ static bool may_yield(const struct choice *choice, const struct job *job, uint64
     return is_there && !job->fixed && !job->canceling && now_ms >= since_ms;
 }
 
-static void look_at(struct choice *choice, uint32_t index, bool over_quota, uint64_t now_ms) {
+/* When the head has waited as much more as its priority lacks to what the run had waited for its
+ * place: a job that has come to its turn by waiting would else be stopped by every new one. */
+static uint64_t outranked_ms(const struct acre_sched *sched, const struct job *job,
+                             const struct job *head) {
+    const struct run *run = job_run(sched, job);
+    uint64_t age_ms = sched->policy.priority_age_ms;
+    uint64_t waited_ms =
+        run->scheduled_ms > job->eligible_ms ? run->scheduled_ms - job->eligible_ms : 0;
+    uint64_t ahead_ms = head->priority > job->priority
+                            ? ACRE_MIN(age_ms, UINT64_MAX / 8) * (head->priority - job->priority)
+                            : 0;
+    return waited_ms < ahead_ms ? 0 : head->eligible_ms + (waited_ms - ahead_ms);
+}
+
+static void look_at(struct choice *choice, const struct job *head, uint32_t index, bool over_quota,
+                    uint64_t now_ms) {
     struct acre_sched *sched = choice->sched;
     const struct job *job = &sched->jobs[index];
     if (!may_yield(choice, job, now_ms)) {
         return;
     }
     const struct run *run = job_run(sched, job);
+    uint64_t outranked = over_quota ? 0 : outranked_ms(sched, job, head);
+    if (outranked > now_ms) {
+        choice->young_ms = ACRE_MIN(choice->young_ms, outranked);
+        return;
+    }
     uint64_t since_ms = run->started_ms != 0 ? run->started_ms : run->scheduled_ms;
     uint64_t run_ms = now_ms - since_ms;
     if (run_ms < sched->policy.preempt_min_run_ms) {
@@ -147,7 +169,7 @@ static void collect(struct choice *choice, const struct job *head, uint64_t now_
                 sched->policy.quota_count > 0 &&
                 acre_accounts_over_soft(sched->accounts, sched->jobs[at].account, now_ms);
             if (is_lower || is_over) {
-                look_at(choice, at, is_over, now_ms);
+                look_at(choice, head, at, is_over, now_ms);
             }
         }
     }

@@ -5,6 +5,9 @@
  * requests that never repeat from filling the memory. */
 #include "sched/inner.h"
 
+#include "ledger/nodes.h"
+#include "ledger/supply.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,6 +213,56 @@ static void widen_rows(struct acre_sched *sched) {
     sched->open_words = words;
 }
 
+/* What one device of this node that serves the request takes at least: the share that its memory
+ * is, the memory that its share is. */
+static void weigh_node(const struct acre_sched *sched, const struct acre_request *request,
+                       uint32_t at, struct acre_load *least) {
+    struct acre_ledger *ledger = sched->ledger;
+    struct acre_ledger_node node;
+    uint64_t slots;
+    uint32_t asked;
+    acre_ledger_node_info(ledger, at, &node);
+    if (!acre_ledger_kind_serves(ledger, request, acre_ledger_kind_of(ledger, at), &slots,
+                                 &asked)) {
+        return;
+    }
+    for (uint32_t i = node.first_device; i < node.first_device + node.device_count; i++) {
+        if ((slots >> acre_ledger_slot_of(ledger, i) & 1) == 0) {
+            continue;
+        }
+        struct acre_ledger_device device;
+        acre_ledger_device_info(ledger, i, &device);
+        uint64_t memory = device.memory_mib;
+        uint64_t milli = request->exclusive    ? 1000
+                         : request->milli != 0 ? request->milli
+                         : memory != 0         ? (request->mib * 1000 + memory - 1) / memory
+                                               : asked;
+        bool by_share = request->mib == 0 || request->exclusive;
+        least->milli = ACRE_MIN(least->milli, milli);
+        least->mib = ACRE_MIN(least->mib, by_share ? memory * milli / 1000 : request->mib);
+    }
+}
+
+struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request) {
+    uint64_t devices = (uint64_t)request->replicas * request->gpus;
+    struct acre_load least = {UINT64_MAX, UINT64_MAX};
+    uint32_t kinds = acre_ledger_kind_count(sched->ledger);
+    bool *seen = acre_calloc(ACRE_MAX(kinds, 1U), sizeof(*seen));
+    for (uint32_t i = 0, left = kinds; left > 0 && i < acre_ledger_node_count(sched->ledger); i++) {
+        uint32_t kind = acre_ledger_kind_of(sched->ledger, i);
+        if (!seen[kind]) {
+            seen[kind] = true;
+            left--;
+            weigh_node(sched, request, i, &least);
+        }
+    }
+    free(seen);
+    if (least.milli == UINT64_MAX) { /* nothing here serves it */
+        return acre_load_of_request(request);
+    }
+    return (struct acre_load){devices * least.milli, devices * least.mib};
+}
+
 uint32_t class_take(struct acre_sched *sched, const struct acre_request *request) {
     struct acre_request key = plain(request);
     uint64_t hash;
@@ -234,7 +287,7 @@ uint32_t class_take(struct acre_sched *sched, const struct acre_request *request
     memcpy(&class->request, &key, sizeof(key)); /* padding too: it is compared */
     class->hash = hash;
     class->jobs = 1;
-    class->load = acre_load_of_request(&key);
+    class->load = request_load(sched, &key);
     class->lines.root = TREE_NONE;
     class->state = CLASS_OPEN;
     map_put(&sched->class_of_hash, hash, at);

@@ -1,6 +1,8 @@
 /* sched.c - making and ending a scheduler, and what may be asked of it. */
 #include "sched/inner.h"
 
+#include "ledger/supply.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +153,15 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
 }
 
 void acre_sched_ledger_changed(struct acre_sched *sched) {
+    uint32_t kinds = acre_ledger_kind_count(sched->ledger);
+    if (kinds != sched->kind_count) { /* other hardware: a request may take less of it */
+        sched->kind_count = kinds;
+        for (uint32_t i = 0; i < sched->class_limit; i++) {
+            if (sched->classes[i].jobs > 0) {
+                sched->classes[i].load = request_load(sched, &sched->classes[i].request);
+            }
+        }
+    }
     sched->all_changed = true;
     sched->is_dirty = true;
     sched->shadow.is_stale = true;

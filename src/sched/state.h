@@ -65,6 +65,7 @@ struct acre_sched {
     uint32_t array_limit, array_capacity, array_free; /* through `open` */
     struct map array_of_id;
     struct class *classes;
+    uint32_t kind_count; /* of nodes, when the classes were last weighed */
     uint32_t class_limit, class_capacity, class_free; /* through `waiting` */
     struct map class_of_hash;
     struct line *lines;

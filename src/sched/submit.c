@@ -82,8 +82,10 @@ static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *sp
                         struct acre_error *err) {
     uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
     struct acre_quota_hit hit;
-    if (!acre_accounts_may_ever(sched->accounts, account, acre_load_of_request(&spec->request),
-                                &hit) ||
+    uint32_t class = class_find(sched, &spec->request);
+    struct acre_load load =
+        class != MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
+    if (!acre_accounts_may_ever(sched->accounts, account, load, &hit) ||
         !acre_accounts_may_queue(sched->accounts, account, 1, &hit)) {
         return over_quota(&hit, err);
     }

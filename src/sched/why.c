@@ -193,8 +193,7 @@ static bool never_fits(struct inquiry *inquiry) {
         return false;
     }
     split_advice(inquiry->why, err.text);
-    count(inquiry, acre_load_of_request(inquiry->request).milli,
-          (uint64_t)inquiry->supply.devices * 1000, "milli-GPU");
+    count(inquiry, inquiry->load.milli, (uint64_t)inquiry->supply.devices * 1000, "milli-GPU");
     return true;
 }
 
@@ -467,12 +466,30 @@ static bool busy(struct inquiry *inquiry) {
     return true;
 }
 
+/* There is room, but it is promised to another (preempt.c). */
+static bool kept_for_another(struct inquiry *inquiry) {
+    const struct acre_sched *sched = inquiry->sched;
+    if (sched->classes[inquiry->job->class].state != CLASS_SHUT || sched->promise_count == 0) {
+        return false;
+    }
+    inquiry->why->other = sched->promises[0].job;
+    say(inquiry->why->text,
+        "it would fit now, but that room is kept for job %" PRIu64 ", for which others yield",
+        inquiry->why->other);
+    say(inquiry->why->advice, "acre why %" PRIu64 " says more about that job", inquiry->why->other);
+    count(inquiry, ACRE_MAX(inquiry->why->ahead, 1U), 0, "jobs");
+    return true;
+}
+
 static bool behind(struct inquiry *inquiry) {
     const struct acre_sched *sched = inquiry->sched;
     bool is_behind = sched->classes[inquiry->job->class].state == CLASS_BEHIND ||
                      (!sched->policy.backfill && inquiry->why->ahead > 0);
-    if (inquiry->job->stand != STAND_LINE || !is_behind || sched->paused) {
+    if (inquiry->job->stand != STAND_LINE || sched->paused) {
         return false;
+    }
+    if (!is_behind) {
+        return kept_for_another(inquiry);
     }
     uint64_t head = sched->shadow.head;
     say(inquiry->why->text, "it would fit now, but %u job%s before it", inquiry->why->ahead,
@@ -563,7 +580,7 @@ int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struc
         .sched = sched,
         .job = job,
         .request = &request,
-        .load = acre_load_of_request(&request),
+        .load = sched->classes[job->class].load,
         .now_ms = now_ms,
         .supply = {.largest_at = "", .most_at = ""},
         .why = &why,

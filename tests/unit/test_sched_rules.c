@@ -37,6 +37,35 @@ static const struct {
      "job 1 ada 1; job 2 bob 1 fixed; go; job 3 cid 2; go; at 1; use 1 0; at 20; use 1 0; at 21; "
      "go;"
      "state 1 running; job 4 cid 0.5; go; state 1 running; due 22; at 22; go"},
+    {"POL-2: who came to his turn by waiting is not stopped by every new one", "0",
+     "{\"policy\": \"priority\", \"preemption\": true, \"priority_age\": \"1h\"}",
+     "job 1 ada 1 prio=2 fixed; go; job 2 bob 1 prio=1; go; at 7300; exit 1 0; go; run 2; at 7400;"
+     "job 3 cid 1 prio=3; go; state 2 running; at 7499; go; state 2 running; at 7500; go;"
+     "state 2 preempted"},
+    {"POL-6: one who comes before the head does not wait with those behind it", "0|0",
+     "{\"policy\": \"priority\", \"backfill\": true}",
+     "job 1 ada 1 est=600; go; job 2 bob 2x1 prio=3 est=60; job 3 cid 1 prio=3 est=3600; go; run 1;"
+     "at 1; job 4 cid 1 prio=4 est=3600; go; run 1 4"},
+    {"POL-6: when one placed before the head delays it, those who end in time may pass", "0 0 0",
+     "{\"policy\": \"priority\", \"backfill\": true}",
+     "job 1 ada 1 est=100; go; job 2 bob 3 prio=3; job 3 cid 1 est=150; go; run 1; at 10;"
+     "job 4 dan 0.5 prio=4 est=300; go; run 1 3 4"},
+    {"POL-6: and also those who were told a shorter time before", "0 0 0",
+     "{\"policy\": \"priority\", \"backfill\": true}",
+     "job 1 ada 1 est=20; go; job 2 bob 3 prio=3; job 3 cid 0.6 est=50; job 4 cid 1 est=1000; go;"
+     "run 1; at 1; job 5 dan 1 prio=4 est=300; go; run 1 3 5"},
+    {"POL-6: a run that was told to end is not expected to go on", "0 0", "{\"backfill\": true}",
+     "job 1 ada 1 est=1000; go; job 2 bob 2 est=10; go; cancel 1; job 3 cid 1 est=500; go; run 1;"
+     "wait 2 3"},
+    {"POL-7: a head whose quota others of its owner have taken keeps no room", "0 0",
+     "{\"backfill\": true, \"quotas\": [{\"who\": \"user:bob\", \"gpus\": 2}]}",
+     "job 1 ada 0.1 est=100; go; job 2 bob 2; job 3 bob 0.7 est=30; job 4 cid 0.5 est=1000; go;"
+     "run 1 3 4"},
+    {"POL-7: what no place could make small enough for a hard quota is refused", "0 0",
+     "{\"quotas\": [{\"who\": \"user:ada\", \"memory\": \"100GiB\"}, "
+     "{\"who\": \"user:bob\", \"gpus\": 0.5}]}",
+     "refuse DENIED memory job 1 ada 2; refuse DENIED GPUs job 1 bob 60000m; job 1 ada 1;"
+     "job 2 bob 30000m; go; run 1 2"},
 };
 
 static void every_rule_holds(void) {
