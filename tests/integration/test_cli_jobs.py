@@ -187,7 +187,7 @@ class Run(daemon.TestCase):
     def test_why_a_job_ended(self):
         for words, told in [(("sh", "-c", "exit 3"), "it is failed (status 3)."),
                             (("true",), "it is completed (status 0)."),
-                            (("/nonexistent",), "it is failed (not started: command /nonexistent:")]:
+                            (("/absent",), "it is failed (not started: command /absent:")]:
             number = self.daemon.submit("--", *words)
             self.daemon.wait_for(number, "failed", "completed")
             self.assertIn(told, self.daemon.run("why", number).stdout)
