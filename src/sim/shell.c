@@ -104,8 +104,9 @@ static void save_row(struct acre_shell *shell, uint64_t id) {
     bool found = acre_sched_find(shell->sched, id, &job);
     ACRE_ASSERT(found); /* an ended job stays until it is dropped below */
     *row = (struct acre_shell_row){.there = true, .job = job};
-    memcpy(row->dependencies, job.spec.dependencies,
-           job.spec.dependency_count * sizeof(*row->dependencies));
+    for (uint32_t i = 0; i < job.spec.dependency_count; i++) {
+        row->dependencies[i] = job.spec.dependencies[i];
+    }
     row->job.spec.dependencies = row->dependencies;
     struct acre_allocation allocation;
     if (acre_job_state_holds(job.state)) {
