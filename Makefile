@@ -86,6 +86,7 @@ crash: all ## Kill the daemon N=300 times under load; nothing may be lost
 	@scripts/crash --count $(N) build/acre
 
 bench: ## Run all benchmarks; Markdown with their JSON on standard output
+	@$(SETUP) build bench >&2
 	@$(MAKE) --no-print-directory all >&2
 	@scripts/bench build
 

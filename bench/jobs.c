@@ -5,8 +5,9 @@
  * "jobs_per_s": submitted over HTTP by 64 clients to the real daemon, each job under its supervisor
  * in its cgroup, every change of state on disk before the next step, until the last exit is
  * recorded. "ratio_tsp": the same number of jobs through task-spooler (`tsp`, not durable) in the
- * same run, with as many slots, until its list has no job that is not finished. Without tsp its
- * figures are null. */
+ * same run, with as many slots, until its list has no job that is not finished. "ratio_slurm": an
+ * array of as many jobs through a Slurm started for it (bench/slurm, from Debian's packages).
+ * Figures of a queue that is not here are null. */
 #include "daemon.h"
 
 #include <errno.h>
@@ -195,17 +196,39 @@ static double run_tsp(const struct options *options) {
     return rate;
 }
 
+/* --- Slurm ---------------------------------------------------------------------------------- */
+
+/* Jobs per second; 0: there is no Slurm, and it has said why. */
+static double run_slurm(const struct options *options) {
+    char jobs[32], said[4096];
+    snprintf(jobs, sizeof(jobs), "%llu", (unsigned long long)options->jobs);
+    run_command((const char *const[]){ACRE_SLURM, "--jobs", jobs, NULL}, environ, said,
+                sizeof(said));
+    const char *key = "\"jobs_per_s\": ";
+    const char *at = strstr(said, key);
+    if (at == NULL) {
+        fprintf(stderr, "bench: no Slurm to compare with: %s", said);
+        return 0;
+    }
+    return strtod(at + strlen(key), NULL);
+}
+
+static void put_peer(struct acre_json *json, const char *rate_key, const char *ratio_key,
+                     double ours, double peer) {
+    if (peer > 0) {
+        acre_json_put_double(json, rate_key, peer, 1);
+        acre_json_put_double(json, ratio_key, ours / peer, 2);
+    } else {
+        acre_json_put_null(json, rate_key);
+        acre_json_put_null(json, ratio_key);
+    }
+}
+
 static void run(const void *target, struct acre_json *json) {
     const struct options *options = target;
     double ours = run_acre(options, json);
-    double tsp = run_tsp(options);
-    if (tsp > 0) {
-        acre_json_put_double(json, "tsp_jobs_per_s", tsp, 1);
-        acre_json_put_double(json, "ratio_tsp", ours / tsp, 2);
-    } else {
-        acre_json_put_null(json, "tsp_jobs_per_s");
-        acre_json_put_null(json, "ratio_tsp");
-    }
+    put_peer(json, "tsp_jobs_per_s", "ratio_tsp", ours, run_tsp(options));
+    put_peer(json, "slurm_jobs_per_s", "ratio_slurm", ours, run_slurm(options));
     acre_json_put_u64(json, "jobs", options->jobs);
     acre_json_put_u64(json, "slots", options->slots);
 }

@@ -308,8 +308,11 @@ static void change_node(struct acre_api *api, struct acre_call *call, bool drain
     uint32_t node = 0;
     if (!acre_ledger_find_node(acre_desk_ledger(api->desk), name, &node)) {
         char shown[100];
-        acre_fail(&err, ACRE_ENOTFOUND, "there is no node '%s'",
-                  acre_str_show(acre_str_from(name), shown, sizeof(shown)));
+        uint32_t device = 0;
+        bool is_gpu = acre_ledger_find_device(acre_desk_ledger(api->desk), name, &device);
+        acre_fail(&err, ACRE_ENOTFOUND, "there is no node '%s'%s",
+                  acre_str_show(acre_str_from(name), shown, sizeof(shown)),
+                  is_gpu ? "; it is a GPU (--gpu, or /gpus/{id})" : "");
         acre_api_fail(api, call, &err);
         return;
     }

@@ -72,6 +72,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     free(desk->rows.slots);
     free(desk->accounts.slots);
     free(desk->external);
+    free(desk->places);
     free(desk->texts);
     free(desk->holding);
     free(desk);

@@ -5,8 +5,11 @@
  * engine does not know when it is to be ended has ended: the scheduler is told so. */
 #include "api/desk_state.h"
 
+#include "api/symptom.h"
+
 #include "ledger/reservation.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 enum {
     GRACE_MS = 10000, /* between SIGTERM and SIGKILL, unless the job asks otherwise */
     RUN_ARENA_MAX_BYTES = 16 << 20,
+    OVER_TEXT_MAX = 64,
 };
 
 /* --- small tables --------------------------------------------------------------------------- */
@@ -115,12 +119,48 @@ void desk_forget_job(struct acre_desk *desk, uint64_t job) {
 
 /* --- facts ---------------------------------------------------------------------------------- */
 
+/* Its devices are given back at once: note for the record where it was. */
+static void keep_place(struct acre_desk *desk, uint64_t id) {
+    struct acre_job job;
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
+    if (acre_sched_find(desk->sched, id, &job) &&
+        acre_record_write_parts(desk->ledger, &job, &text)) {
+        if (desk->place_count == desk->place_capacity) {
+            desk->place_capacity = ACRE_MAX(2 * desk->place_capacity, 16U);
+            desk->places = acre_realloc(desk->places, desk->place_capacity, sizeof(*desk->places));
+        }
+        const char *kept = acre_arena_strndup(desk->arena, text.data, text.length);
+        desk->places[desk->place_count++] = (struct desk_place){id, {kept, text.length}};
+    }
+    acre_buf_finish(&text);
+}
+
+/* A run is ended with the reservation it drew on; the engine knows only that it was told to. */
+static void name_reservation(const struct acre_desk *desk, uint64_t id, char text[OVER_TEXT_MAX]) {
+    struct acre_job job;
+    struct acre_reservation reservation;
+    if (!acre_sched_find(desk->sched, id, &job) || job.spec.request.reservation == 0) {
+        return;
+    }
+    uint64_t drawn_on = job.spec.request.reservation;
+    if (!acre_ledger_find_reservation(desk->ledger, drawn_on, &reservation) ||
+        reservation.state != ACRE_RESERVATION_ACTIVE) {
+        snprintf(text, OVER_TEXT_MAX, "its reservation %llu is over", (unsigned long long)drawn_on);
+    }
+}
+
 static void tell_exit(struct acre_desk *desk, struct acre_run run, struct acre_job_exit *end,
                       const char *text) {
+    keep_place(desk, run.job);
     if (desk->sink.end != NULL) {
         desk->sink.end(desk->sink.context, run, end);
     }
-    desk_set_text(desk, run.job, text);
+    char over[OVER_TEXT_MAX] = "";
+    if (text[0] == '\0' && end->kind == ACRE_EXIT_SIGNAL) {
+        name_reservation(desk, run.job, over);
+    }
+    desk_set_text(desk, run.job, text[0] != '\0' ? text : over);
     desk->touched = true;
     acre_sched_exited(desk->sched, run.job, run.attempt, end, acre_desk_now(desk));
 }
@@ -145,6 +185,19 @@ static void on_started(void *context, struct acre_run run, uint64_t now_ms, int6
     }
 }
 
+/* A run that failed by itself may have said that its GPU was full or taken. */
+static const char *look_closer(struct acre_desk *desk, struct acre_run run,
+                               struct acre_job_exit *end, const char *text) {
+    char path[PATH_MAX];
+    const char *words = "";
+    for (int stream = 2; stream >= 1 && end->kind == ACRE_EXIT_CODE && end->code != 0; stream--) {
+        if (acre_desk_log_path(desk, run, stream, path, sizeof(path), NULL) == 0) {
+            end->kind = acre_symptom_of_file(path, &words);
+        }
+    }
+    return words[0] != '\0' ? words : text;
+}
+
 static void on_exited(void *context, struct acre_run run, const struct acre_run_result *result) {
     static const enum acre_exit_kind kinds[] = {
         [ACRE_RUN_EXITED] = ACRE_EXIT_CODE,
@@ -164,7 +217,7 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
                                 .peak_gpu_mib = ACRE_UNKNOWN,
                                 .cpu_ms = result->cpu_ms,
                                 .gpu_use_milli = UINT32_MAX};
-    tell_exit(desk, run, &end, result->text);
+    tell_exit(desk, run, &end, look_closer(desk, run, &end, result->text));
 }
 
 struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk) {

@@ -48,6 +48,12 @@ struct desk_set {
     uint32_t count, capacity;
 };
 
+/* What a job held when its run ended, in this turn. */
+struct desk_place {
+    uint64_t job;
+    struct acre_str parts; /* in the arena of the turn */
+};
+
 /* What an engine said about the end of a job that is still here. */
 struct desk_text {
     uint64_t job;
@@ -104,6 +110,8 @@ struct acre_desk {
     struct desk_set rows, accounts; /* of this turn */
     uint64_t *external;             /* live jobs that run elsewhere */
     uint32_t external_count, external_capacity;
+    struct desk_place *places; /* of this turn */
+    uint32_t place_count, place_capacity, place_found;
     struct desk_text *texts;
     uint32_t text_count, text_capacity;
     uint64_t *holding; /* jobs that held devices when the store was read */

@@ -80,6 +80,12 @@ void desk_event(void *context, const struct acre_sched_event *event) {
     }
     struct acre_job job = {0};
     acre_sched_find(desk->sched, event->job, &job);
+    if (event->kind == ACRE_SCHED_CANCELED && event->other != 0 && job.attempt == 0) {
+        char text[TEXT_MAX];
+        snprintf(text, sizeof(text), "job %llu, which it waited for, did not complete",
+                 (unsigned long long)event->other);
+        desk_set_text(desk, event->job, text);
+    }
     events->items[events->count++] = (struct desk_event){
         .told = {.event = *event,
                  .state = job.state,
@@ -105,11 +111,23 @@ void desk_action(void *context, const struct acre_sched_action *action) {
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
+/* Rows come in the order of events, and so do the places: the next one is mostly the one. */
+static struct acre_str find_place(struct acre_desk *desk, uint64_t job) {
+    for (uint32_t i = 0; i < desk->place_count; i++) {
+        uint32_t at = (desk->place_found + i) % desk->place_count;
+        if (desk->places[at].job == job) {
+            desk->place_found = at + 1;
+            return desk->places[at].parts;
+        }
+    }
+    return (struct acre_str){0};
+}
+
 static void write_job(struct acre_desk *desk, const struct acre_job *job, bool is_new) {
     const struct acre_names *names = acre_ledger_names(desk->ledger);
     acre_buf_clear(&desk->detail);
     acre_record_write_detail(desk->ledger, job, acre_desk_exit_text(desk, job->spec.id),
-                             &desk->detail);
+                             find_place(desk, job->spec.id), &desk->detail);
     struct acre_store_job row = {
         .id = job->spec.id,
         .user = acre_names_text(names, job->spec.user),
@@ -285,6 +303,14 @@ void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err) {
     }
 }
 
+/* What was kept for this turn is written, or of no use any more. */
+static void reset_arena(struct acre_desk *desk) {
+    desk->place_count = 0;
+    desk->place_found = 0;
+    acre_arena_reset(desk->arena);
+    acre_desk_set_actor(desk, NULL, NULL);
+}
+
 static void drop_turn(struct acre_desk *desk) {
     acre_batch_destroy(desk->batch);
     desk->batch = NULL;
@@ -293,8 +319,7 @@ static void drop_turn(struct acre_desk *desk) {
     desk->dirty = false;
     desk->touched = false;
     desk->seen = desk->committed;
-    acre_arena_reset(desk->arena);
-    acre_desk_set_actor(desk, NULL, NULL);
+    reset_arena(desk);
 }
 
 static void probe(void *context) {
@@ -421,8 +446,7 @@ void desk_commit(struct acre_desk *desk, bool is_probe) {
     desk->batch = NULL;
     desk->in_flight++;
     acre_store_commit(desk->store, batch, committed, turn);
-    acre_arena_reset(desk->arena);
-    acre_desk_set_actor(desk, NULL, NULL);
+    reset_arena(desk);
 }
 
 /* --- time ----------------------------------------------------------------------------------- */

@@ -9,7 +9,11 @@
 
 #include <string.h>
 
-enum { LOOKED_AT_MAX = 20000 };
+enum {
+    LOOKED_AT_MAX = 20000,
+    EXPLAINED_MAX = 200000, /* jobs in a queue whose lists say why and when: a forecast of more
+                               takes too long to make while others wait */
+};
 
 static const char *const states[] = {
 #define X(name, text, live, holds) text,
@@ -64,11 +68,14 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
     struct acre_json *json = acre_reply_begin(&reply);
     const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
     struct wanted wanted = read_wanted(call);
+    struct acre_sched_counts counts;
     struct acre_job job;
     uint64_t cursor = page->after;
     uint32_t shown = 0;
     uint32_t looked_at = 0;
     bool more = true;
+    acre_sched_counts(acre_desk_sched(api->desk), &counts);
+    bool explain = counts.jobs[ACRE_JOB_QUEUED] <= EXPLAINED_MAX;
     acre_json_key(json, "jobs");
     acre_json_array(json);
     while (shown < page->limit && looked_at++ < LOOKED_AT_MAX) {
@@ -77,7 +84,7 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
             break;
         }
         if (is_wanted(&wanted, names, &job)) {
-            acre_jobs_write_live(api, call, &job, false, json);
+            acre_jobs_write_live(api, call, &job, explain, json);
             shown++;
         }
     }

@@ -209,24 +209,26 @@ static void write_dependencies(struct acre_json *json, const struct acre_job_spe
 }
 
 static void write_exit(struct acre_json *json, const struct acre_job *job, const char *text) {
+    bool ran = job->attempt > 0;
     acre_json_key(json, "exit");
     acre_json_object(json);
-    acre_json_put_string(json, "kind", acre_exit_kind_name(job->exit.kind));
+    acre_json_put_string(json, "kind",
+                         acre_exit_kind_name(ran ? job->exit.kind : ACRE_EXIT_NOT_STARTED));
     acre_json_key(json, "code");
     acre_json_i64(json, job->exit.code);
     if (text[0] != '\0') {
         acre_json_put_string(json, "text", text);
     }
-    if (job->exit.peak_ram_mib != ACRE_UNKNOWN) {
+    if (ran && job->exit.peak_ram_mib != ACRE_UNKNOWN) {
         acre_json_put_u64(json, "peak_ram_mib", job->exit.peak_ram_mib);
     }
-    if (job->exit.peak_gpu_mib != ACRE_UNKNOWN) {
+    if (ran && job->exit.peak_gpu_mib != ACRE_UNKNOWN) {
         acre_json_put_u64(json, "peak_gpu_mib", job->exit.peak_gpu_mib);
     }
-    if (job->exit.cpu_ms != ACRE_UNKNOWN) {
+    if (ran && job->exit.cpu_ms != ACRE_UNKNOWN) {
         acre_json_put_u64(json, "cpu_ms", job->exit.cpu_ms);
     }
-    if (job->exit.gpu_use_milli != UINT32_MAX) {
+    if (ran && job->exit.gpu_use_milli != UINT32_MAX) {
         acre_json_put_u64(json, "gpu_use_milli", job->exit.gpu_use_milli);
     }
     acre_json_object_end(json);
@@ -257,27 +259,45 @@ static void write_part(struct acre_json *json, const struct acre_ledger *ledger,
     acre_json_object_end(json);
 }
 
-static void write_parts(struct acre_json *json, const struct acre_ledger *ledger,
-                        const struct acre_job *job) {
+bool acre_record_write_parts(const struct acre_ledger *ledger, const struct acre_job *job,
+                             struct acre_buf *out) {
     struct acre_allocation allocation;
+    struct acre_json json;
     if (job->allocation == 0 || !acre_ledger_find(ledger, job->allocation, &allocation)) {
-        return;
+        return false;
     }
-    acre_json_key(json, "parts");
-    acre_json_array(json);
+    acre_json_begin(&json, out, false);
+    acre_json_array(&json);
     for (uint32_t i = 0; i < allocation.part_count; i++) {
-        write_part(json, ledger, &allocation.parts[i]);
+        write_part(&json, ledger, &allocation.parts[i]);
     }
-    acre_json_array_end(json);
+    acre_json_array_end(&json);
+    return acre_json_end(&json) == 0;
+}
+
+/* What it holds; of one that has ended, what it held. */
+static void write_parts(struct acre_json *json, const struct acre_ledger *ledger,
+                        const struct acre_job *job, struct acre_str parts) {
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
+    if (acre_record_write_parts(ledger, job, &text)) {
+        acre_json_key(json, "parts");
+        acre_json_raw(json, (struct acre_str){text.data, text.length});
+    } else if (parts.length > 0 && !acre_job_state_is_live(job->state)) {
+        acre_json_key(json, "parts");
+        acre_json_raw(json, parts);
+    }
+    acre_buf_finish(&text);
 }
 
 /* Has a run of this job ended? Then `exit` is of it. */
-static bool has_exit(const struct acre_job *job) {
-    return job->ended_ms != 0 && job->attempt > 0;
+/* Of a run; or of a job that ended without any, when there is something to say about that. */
+static bool has_exit(const struct acre_job *job, const char *exit_text) {
+    return job->ended_ms != 0 && (job->attempt > 0 || exit_text[0] != '\0');
 }
 
 int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre_job *job,
-                             const char *exit_text, struct acre_buf *out) {
+                             const char *exit_text, struct acre_str parts, struct acre_buf *out) {
     const struct acre_job *from = job;
     struct acre_json writer;
     struct acre_json *json = &writer;
@@ -290,8 +310,8 @@ int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre
         acre_json_put_u64(json, "gpu_memory_mib", job->spec.request.mib);
     }
     write_dependencies(json, &job->spec);
-    write_parts(json, ledger, job);
-    if (has_exit(job)) {
+    write_parts(json, ledger, job, parts);
+    if (has_exit(job, exit_text)) {
         write_exit(json, job, exit_text);
     }
     acre_json_object_end(json);

@@ -34,9 +34,13 @@ enum {
 /* Append the spec as JSON. The id, user, project and what `detail` holds are not in it. */
 int acre_record_write_spec(const struct acre_names *names, const struct acre_job_spec *spec,
                            const struct acre_launch *launch, struct acre_buf *out);
-/* Append the detail. `exit_text` is what the engine said about the end, "" for nothing. */
+/* Append the detail. `exit_text` is what the engine said about the end, "" for nothing; `parts` is
+ * what a job that has ended held last, as acre_record_write_parts wrote it (empty: unknown). */
 int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre_job *job,
-                             const char *exit_text, struct acre_buf *out);
+                             const char *exit_text, struct acre_str parts, struct acre_buf *out);
+/* Append what the job holds as a JSON array. False: nothing. */
+bool acre_record_write_parts(const struct acre_ledger *ledger, const struct acre_job *job,
+                             struct acre_buf *out);
 
 /* A part as it is recorded: by names. */
 struct acre_recorded_part {

@@ -114,6 +114,10 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
     if (to->start_ms < now_ms) {
         return acre_fail(err, ACRE_EINVALID, "start: it is past; accepted: now or later");
     }
+    if (to->end_ms <= to->start_ms) {
+        return acre_fail(err, ACRE_EINVALID, "%s: it is over when it begins; accepted: %s",
+                         has_end ? "end" : "duration", has_end ? "after the start" : "1ms or more");
+    }
     return 0;
 }
 

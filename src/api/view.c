@@ -11,7 +11,7 @@ enum { COMMAND_SHOWN_MAX = 200 };
 /* Control characters would break lines of tables and logs; they are shown, not sent. */
 static const char *one_line(struct acre_str text, struct acre_arena *arena) {
     char shown[COMMAND_SHOWN_MAX];
-    acre_str_show(text, shown, sizeof(shown));
+    acre_str_show_text(text, shown, sizeof(shown));
     return acre_arena_strndup(arena, shown, strlen(shown));
 }
 

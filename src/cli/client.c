@@ -230,7 +230,7 @@ static int fail_problem(const struct acre_client *client, long status,
     snprintf(fallback, sizeof(fallback), "%.60s answered with status %ld",
              acre_server_name(&client->server), status);
     const char *text = detail != NULL ? detail : title != NULL ? title : fallback;
-    acre_str_show(acre_str_from(text), shown, sizeof(shown));
+    acre_str_show_text(acre_str_from(text), shown, sizeof(shown));
     if (status == 401) {
         acre_fail(err, code,
                   "%.200s; a token is wanted: --token-file, ACRE_TOKEN or ~/.config/acre/token "

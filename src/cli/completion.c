@@ -115,8 +115,8 @@ static void ask_daemon(void *context, const char *kind, struct acre_buf *out) {
                 char id[64], help[128];
                 const char *text = acre_answer_text(item, lists[i].id, NULL);
                 text = text != NULL ? text : acre_answer_count(item, lists[i].id, id, sizeof(id));
-                acre_str_show(acre_str_from(acre_answer_text(item, lists[i].help, "")), help,
-                              sizeof(help));
+                acre_str_show_text(acre_str_from(acre_answer_text(item, lists[i].help, "")), help,
+                                   sizeof(help));
                 acre_buf_printf(out, "%s\t%s\n", text, help);
             }
         }

@@ -2,14 +2,11 @@
  * seed by seed. */
 #include "cli/cli.h"
 
-#include "core/clock.h"
+#include "cli/simulation.h"
 #include "core/json.h"
 #include "sim/faults.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-enum { OUTPUT_MAX_BYTES = 4 << 20, PROGRESS_PERIOD_MS = 200 };
+enum { OUTPUT_MAX_BYTES = 4 << 20 };
 
 struct faults_options {
     uint64_t seeds;
@@ -69,11 +66,9 @@ static void print_counts(const struct faults_options *options,
     acre_buf_putc(out, '\n');
 }
 
-static int run_seeds(const struct faults_options *options, struct acre_faults_counts *counts,
-                     struct acre_buf *story, struct acre_error *err) {
-    struct acre_clock clock = acre_clock_real();
-    bool shown = !options->quiet && isatty(STDERR_FILENO);
-    uint64_t last_ns = 0;
+static int run_seeds(const struct faults_options *options, struct acre_progress *progress,
+                     struct acre_faults_counts *counts, struct acre_buf *story,
+                     struct acre_error *err) {
     int r = 0;
     for (uint64_t i = 0; r == 0 && i < options->seeds; i++) {
         acre_buf_clear(story);
@@ -83,15 +78,8 @@ static int run_seeds(const struct faults_options *options, struct acre_faults_co
             .story = options->story ? story : NULL,
         };
         r = acre_faults_run(&one, counts, err);
-        uint64_t now_ns = acre_clock_monotonic_ns(&clock);
-        if (shown && now_ns - last_ns >= PROGRESS_PERIOD_MS * UINT64_C(1000000)) {
-            last_ns = now_ns;
-            fprintf(stderr, "\r%lu of %lu seeds\x1b[K", (unsigned long)i + 1,
-                    (unsigned long)options->seeds);
-        }
-    }
-    if (shown) {
-        fputs("\r\x1b[K", stderr);
+        acre_progress_show(progress, "%lu of %lu seeds", (unsigned long)i + 1,
+                           (unsigned long)options->seeds);
     }
     return r;
 }
@@ -101,13 +89,13 @@ static int run_faults(int argument_count, char **arguments, void *context) {
     (void)arguments;
     const struct faults_options *options = context;
     struct acre_faults_counts counts = {0};
-    struct acre_clock clock = acre_clock_real();
+    struct acre_progress progress;
     struct acre_error err = {0};
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
-    uint64_t start_ns = acre_clock_monotonic_ns(&clock);
-    int r = run_seeds(options, &counts, &out, &err);
-    double wall_s = (double)(acre_clock_monotonic_ns(&clock) - start_ns) / 1e9;
+    acre_progress_begin(&progress, "faults", options->quiet);
+    int r = run_seeds(options, &progress, &counts, &out, &err);
+    double wall_s = acre_progress_end(&progress);
     if (r == 0) {
         acre_buf_clear(&out);
         print_counts(options, &counts, wall_s, &out);

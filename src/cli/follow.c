@@ -129,7 +129,7 @@ static void show_waiting(struct follow *follow) {
     acre_buf_init(&text, 4096);
     describe(follow, &text);
     char shown[4096];
-    acre_str_show((struct acre_str){text.data, text.length}, shown, sizeof(shown));
+    acre_str_show_text((struct acre_str){text.data, text.length}, shown, sizeof(shown));
     const char *reason = acre_answer_text(follow->job, "why.reason", "");
     if (follow->term.is_terminal) {
         fprintf(stderr, "\r\033[K%.*s", (int)follow->term.width - 1, shown);
@@ -313,7 +313,7 @@ static void tell_end(struct follow *follow) {
     snprintf(text, sizeof(text), "job %" PRIu64 " %s (%s%s%s%s)", follow->id, state,
              own ? "status " : "", strcmp(ended, "-") == 0 ? "before it ran" : ended,
              detail != NULL ? ": " : "", detail != NULL ? detail : "");
-    fprintf(stderr, "acre: %s\n", acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+    fprintf(stderr, "acre: %s\n", acre_str_show_text(acre_str_from(text), shown, sizeof(shown)));
 }
 
 static void follow_on(struct follow *follow) {

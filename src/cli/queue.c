@@ -106,7 +106,8 @@ static void put_remark(struct acre_buf *out, const json_t *job, const char *stat
     if (strcmp(state, "running") == 0) {
         acre_buf_printf(out, " on %s", acre_show_where(job, text, sizeof(text)));
     } else if (strcmp(state, "queued") == 0 && !undecided) {
-        acre_str_show(acre_str_from(acre_answer_text(job, "why.text", "-")), shown, sizeof(shown));
+        acre_str_show_text(acre_str_from(acre_answer_text(job, "why.text", "-")), shown,
+                           sizeof(shown));
         acre_buf_printf(out, ": %s", shown);
     } else if ((strcmp(state, "failed") == 0 || strcmp(state, "completed") == 0) &&
                strcmp(text, "-") != 0) {
@@ -122,7 +123,7 @@ static void add_line(struct watch *watch, const json_t *job, uint64_t at_ms, con
     acre_when_clock(at_ms, acre_clock_wall_ms(&watch->clock), clock, sizeof(clock));
     acre_buf_printf(&watch->lines, "%s  job %-5s %-14s %s", clock,
                     acre_answer_count(job, "id", id, sizeof(id)),
-                    acre_str_show(acre_str_from(called), name, sizeof(name)), what);
+                    acre_str_show_text(acre_str_from(called), name, sizeof(name)), what);
     put_remark(&watch->lines, job, state);
     acre_buf_putc(&watch->lines, '\n');
     watch->drawn++;

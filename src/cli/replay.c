@@ -2,8 +2,7 @@
 #include "cli/cli.h"
 #include "cli/term.h"
 
-#include "core/clock.h"
-#include "core/file.h"
+#include "cli/simulation.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "sim/plot.h"
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POLICIES_MAX = 16, OUTPUT_MAX_BYTES = 1 << 20, PROGRESS_PERIOD_MS = 200 };
+enum { POLICIES_MAX = 16, OUTPUT_MAX_BYTES = 1 << 20 };
 
 struct replay_options {
     const char *trace;
@@ -30,20 +29,20 @@ struct replay_run {
     double wall_s;
 };
 
-struct progress {
-    const char *policy;
-    struct acre_clock clock;
-    uint64_t last_ns;
+/* All runs of one call. */
+struct replay_runs {
+    const struct acre_job_trace *trace;
+    const struct replay_options *given;
+    struct acre_progress progress;
+    struct acre_replay_options options;
+    struct replay_run runs[POLICIES_MAX];
+    size_t count;
 };
 
 static void show_progress(void *context, uint32_t submitted, uint32_t jobs) {
-    struct progress *progress = context;
-    uint64_t now_ns = acre_clock_monotonic_ns(&progress->clock);
-    if (now_ns - progress->last_ns >= PROGRESS_PERIOD_MS * UINT64_C(1000000)) {
-        progress->last_ns = now_ns;
-        fprintf(stderr, "\r%s: %3u %% of %u jobs\x1b[K", progress->policy,
-                (unsigned)((uint64_t)submitted * 100 / jobs), jobs);
-    }
+    struct replay_runs *all = context;
+    acre_progress_show(&all->progress, "%3u %% of %u jobs",
+                       (unsigned)((uint64_t)submitted * 100 / jobs), jobs);
 }
 
 /* "64x8" */
@@ -73,12 +72,12 @@ static int parse_nodes(const char *text, struct acre_replay_options *options,
     return 0;
 }
 
-static int find_policy(struct acre_str name, const struct acre_replay_policy **ret_policy,
+static int find_policy(const char *name, const struct acre_replay_policy **ret_policy,
                        struct acre_error *err) {
     char names[160] = "", shown[64];
     for (size_t i = 0; acre_replay_policy(i) != NULL; i++) {
         const struct acre_replay_policy *policy = acre_replay_policy(i);
-        if (acre_str_is(name, policy->name)) {
+        if (strcmp(name, policy->name) == 0) {
             *ret_policy = policy;
             return 0;
         }
@@ -86,7 +85,7 @@ static int find_policy(struct acre_str name, const struct acre_replay_policy **r
         snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ", policy->name);
     }
     return acre_fail(err, ACRE_EINVALID, "--policy: no policy '%s'; accepted: %s",
-                     acre_str_show(name, shown, sizeof(shown)), names);
+                     acre_str_show(acre_str_from(name), shown, sizeof(shown)), names);
 }
 
 static enum acre_replay_estimates estimates_of(const char *text) {
@@ -102,40 +101,15 @@ static enum acre_replay_estimates estimates_of(const char *text) {
     return (enum acre_replay_estimates)at;
 }
 
-static int run_one(const struct acre_job_trace *trace, const struct acre_replay_options *base,
-                   bool quiet, struct replay_run *ret_run, struct acre_error *err) {
-    struct progress progress = {.policy = base->policy->name, .clock = acre_clock_real()};
-    struct acre_replay_options options = *base;
-    bool shown = !quiet && isatty(STDERR_FILENO);
-    if (shown) {
-        options.progress = show_progress;
-        options.context = &progress;
+static int run_one(void *context, size_t index, const char *name, struct acre_error *err) {
+    struct replay_runs *all = context;
+    int r = find_policy(name, &all->options.policy, err);
+    if (r < 0) {
+        return r;
     }
-    uint64_t start_ns = acre_clock_monotonic_ns(&progress.clock);
-    int r = acre_replay_run(trace, &options, &ret_run->result, err);
-    ret_run->wall_s = (double)(acre_clock_monotonic_ns(&progress.clock) - start_ns) / 1e9;
-    if (shown) {
-        fputs("\r\x1b[K", stderr);
-    }
-    return r;
-}
-
-static int run_all(const struct acre_job_trace *trace, const struct replay_options *given,
-                   struct replay_run *runs, size_t *ret_count, struct acre_error *err) {
-    struct acre_replay_options options = {.estimates = estimates_of(given->estimates)};
-    int r = parse_nodes(given->nodes, &options, err);
-    struct acre_split split = acre_split_begin(acre_str_from(given->policy), ',');
-    struct acre_str part;
-    size_t count = 0;
-    while (r == 0 && acre_split_next(&split, &part)) {
-        if (count == POLICIES_MAX) {
-            return acre_fail(err, ACRE_EINVALID, "--policy: more than %d names", POLICIES_MAX);
-        }
-        r = find_policy(part, &options.policy, err);
-        r = r == 0 ? run_one(trace, &options, given->quiet, &runs[count], err) : r;
-        count++;
-    }
-    *ret_count = count;
+    acre_progress_begin(&all->progress, name, all->given->quiet);
+    r = acre_replay_run(all->trace, &all->options, &all->runs[index].result, err);
+    all->runs[index].wall_s = acre_progress_end(&all->progress);
     return r;
 }
 
@@ -253,8 +227,7 @@ static int write_plot(const char *path, const struct acre_job_trace *trace,
     struct acre_buf svg;
     acre_buf_init(&svg, OUTPUT_MAX_BYTES);
     int r = acre_replay_plot(results, count, ACRE_MAX((double)span_ms / 86400e3, 0.01), &svg);
-    r = r < 0 ? acre_fail(err, r, "--plot: the picture is longer than %zu bytes", svg.max)
-              : acre_file_write(path, svg.data, svg.length, err);
+    r = acre_write_picture(path, &svg, r, err);
     acre_buf_finish(&svg);
     return r;
 }
@@ -268,23 +241,29 @@ static int run_replay(int argument_count, char **arguments, void *context) {
     if (acre_job_trace_load(options->trace, &trace, &err) < 0) {
         return acre_cli_fail(&err);
     }
-    struct replay_run runs[POLICIES_MAX];
-    size_t count = 0;
-    int r = run_all(trace, options, runs, &count, &err);
+    struct replay_runs all = {.trace = trace, .given = options};
+    all.options.estimates = estimates_of(options->estimates);
+    all.options.progress = show_progress;
+    all.options.context = &all;
+    int r = parse_nodes(options->nodes, &all.options, &err);
+    if (r == 0) {
+        r = acre_each_name("policy", options->policy, POLICIES_MAX, run_one, &all, &all.count,
+                           &err);
+    }
     if (r < 0) {
         acre_job_trace_destroy(trace);
         return acre_cli_fail(&err);
     }
     if (options->plot != NULL) {
-        r = write_plot(options->plot, trace, runs, count, &err);
+        r = write_plot(options->plot, trace, all.runs, all.count, &err);
     }
     acre_job_trace_destroy(trace);
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     if (options->json) {
-        print_json(runs, count, &out);
+        print_json(all.runs, all.count, &out);
     } else {
-        print_table(runs, count, &out);
+        print_table(all.runs, all.count, &out);
     }
     int code = acre_cli_write(&out);
     acre_buf_finish(&out);

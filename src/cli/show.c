@@ -20,12 +20,12 @@ void acre_show_fact(const struct acre_show *view, const char *label, const char 
     snprintf(padded, sizeof(padded), "  %-*s", LABEL_COLUMNS - 2, label);
     acre_term_put(&view->term, view->out, ACRE_COLOUR_DIM, padded);
     acre_term_wrap(&view->term, view->out, LABEL_COLUMNS,
-                   acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+                   acre_str_show_text(acre_str_from(text), shown, sizeof(shown)));
 }
 
 void acre_show_cell(struct acre_table *table, const char *text) {
     char shown[ACRE_SHOW_TEXT_MAX];
-    acre_str_show(acre_str_from(text), shown, sizeof(shown));
+    acre_str_show_text(acre_str_from(text), shown, sizeof(shown));
     acre_table_cell(table, strcmp(text, "-") == 0 ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE, shown);
 }
 

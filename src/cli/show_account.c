@@ -196,9 +196,12 @@ void acre_show_audit_verdict(const struct acre_show *view, const json_t *answer)
     bool good = acre_answer_true(answer, "ok");
     acre_term_put(&view->term, view->out, good ? ACRE_COLOUR_GREEN : ACRE_COLOUR_RED,
                   good ? "unchanged" : "CHANGED");
-    acre_buf_printf(view->out, ": %s records checked%s%s\n",
-                    acre_answer_count(answer, "count", count, sizeof(count)), good ? "" : "; ",
-                    acre_answer_text(answer, "text", ""));
+    if (good) {
+        acre_buf_printf(view->out, ": %s records checked\n",
+                        acre_answer_count(answer, "count", count, sizeof(count)));
+    } else {
+        acre_buf_printf(view->out, ": %s\n", acre_answer_text(answer, "text", "-"));
+    }
 }
 
 /* "running 3, queued 5": what is not zero. */

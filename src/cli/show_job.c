@@ -126,10 +126,14 @@ char *acre_show_where(const json_t *job, char *text, size_t size) {
     return text;
 }
 
+static bool is_waiting(const json_t *job) {
+    return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
+}
+
 char *acre_show_start(const struct acre_show *view, const json_t *job, char *text, size_t size) {
     uint64_t then;
     snprintf(text, size, "-");
-    if (acre_answer_time(job, "started", &then)) {
+    if (!is_waiting(job) && acre_answer_time(job, "started", &then)) {
         return acre_when_relative(then, view->now_ms, text, size);
     }
     if (acre_answer_true(job, "when.known") && acre_answer_time(job, "when.start", &then)) {
@@ -140,10 +144,6 @@ char *acre_show_start(const struct acre_show *view, const json_t *job, char *tex
         }
     }
     return text;
-}
-
-static bool is_waiting(const json_t *job) {
-    return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
 }
 
 /* "retried once, preempted twice"; "-" for an ordinary life. */
@@ -426,7 +426,8 @@ void acre_show_job(const struct acre_show *view, const json_t *answer) {
     const char *name = acre_answer_text(job, "name", "");
     char id[32], shown[96];
     snprintf(text, sizeof(text), "job %s  %s%s", acre_answer_count(job, "id", id, sizeof(id)),
-             acre_str_show(acre_str_from(name), shown, sizeof(shown)), name[0] != '\0' ? "  " : "");
+             acre_str_show_text(acre_str_from(name), shown, sizeof(shown)),
+             name[0] != '\0' ? "  " : "");
     acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
     acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
     acre_buf_puts(view->out, "\n");
@@ -491,8 +492,9 @@ void acre_show_why(const struct acre_show *view, const json_t *answer) {
         acre_buf_printf(&line, " does not wait: it is %s%s%s.", state, runs ? " on " : "",
                         runs ? acre_show_where(job, text, sizeof(text)) : "");
     }
-    acre_term_wrap(&view->term, view->out, 0,
-                   acre_str_show((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
+    acre_term_wrap(
+        &view->term, view->out, 0,
+        acre_str_show_text((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);
 }
 

@@ -2,8 +2,7 @@
 #include "cli/cli.h"
 #include "cli/term.h"
 
-#include "core/clock.h"
-#include "core/file.h"
+#include "cli/simulation.h"
 #include "core/json.h"
 #include "sim/packing.h"
 #include "sim/plot.h"
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STRATEGIES_MAX = 16, OUTPUT_MAX_BYTES = 1 << 20, PROGRESS_PERIOD_MS = 200 };
+enum { STRATEGIES_MAX = 16, OUTPUT_MAX_BYTES = 1 << 20 };
 
 struct packing_options {
     const char *nodes;
@@ -30,22 +29,19 @@ struct run {
     double wall_s;
 };
 
-struct progress {
-    const char *strategy;
-    uint32_t seeds;
-    struct acre_clock clock;
-    uint64_t last_ns;
+/* All runs of one call. */
+struct packing_runs {
+    const struct acre_trace *trace;
+    const struct packing_options *options;
+    struct acre_progress progress;
+    struct run runs[STRATEGIES_MAX];
+    size_t count;
 };
 
 static void show_progress(void *context, uint32_t seed, uint32_t arrived, uint32_t tasks) {
-    struct progress *progress = context;
-    uint64_t now_ns = acre_clock_monotonic_ns(&progress->clock);
-    if (now_ns - progress->last_ns < PROGRESS_PERIOD_MS * UINT64_C(1000000)) {
-        return;
-    }
-    progress->last_ns = now_ns;
-    fprintf(stderr, "\r%s: seed %u of %u, %3u %%\x1b[K", progress->strategy, seed + 1,
-            progress->seeds, (unsigned)((uint64_t)arrived * 100 / tasks));
+    struct packing_runs *all = context;
+    acre_progress_show(&all->progress, "seed %u of %u, %3u %%", seed + 1,
+                       (unsigned)all->options->seeds, (unsigned)((uint64_t)arrived * 100 / tasks));
 }
 
 static void put_spread(struct acre_json *json, const char *key,
@@ -131,56 +127,24 @@ static int write_plot(const char *path, const struct run *runs, size_t count,
     struct acre_buf svg;
     acre_buf_init(&svg, OUTPUT_MAX_BYTES);
     int r = acre_packing_plot(results, count, &svg);
-    r = r < 0 ? acre_fail(err, r, "--plot: the picture is longer than %zu bytes", svg.max)
-              : acre_file_write(path, svg.data, svg.length, err);
+    r = acre_write_picture(path, &svg, r, err);
     acre_buf_finish(&svg);
     return r;
 }
 
-static int run_one(const struct acre_trace *trace, const struct packing_options *options,
-                   const char *strategy, struct run *ret_run, struct acre_error *err) {
-    struct progress progress = {
-        .strategy = strategy, .seeds = (uint32_t)options->seeds, .clock = acre_clock_real()};
-    bool shown = !options->quiet && isatty(STDERR_FILENO);
+static int run_one(void *context, size_t index, const char *strategy, struct acre_error *err) {
+    struct packing_runs *all = context;
     struct acre_packing_options packing = {
         .strategy = strategy,
-        .seeds = (uint32_t)options->seeds,
-        .first_seed = options->first_seed,
-        .progress = shown ? show_progress : NULL,
-        .context = &progress,
+        .seeds = (uint32_t)all->options->seeds,
+        .first_seed = all->options->first_seed,
+        .progress = show_progress,
+        .context = all,
     };
-    uint64_t start_ns = acre_clock_monotonic_ns(&progress.clock);
-    int r = acre_packing_run(trace, &packing, &ret_run->result, err);
-    ret_run->wall_s = (double)(acre_clock_monotonic_ns(&progress.clock) - start_ns) / 1e9;
-    if (shown) {
-        fputs("\r\x1b[K", stderr);
-    }
+    acre_progress_begin(&all->progress, strategy, all->options->quiet);
+    int r = acre_packing_run(all->trace, &packing, &all->runs[index].result, err);
+    all->runs[index].wall_s = acre_progress_end(&all->progress);
     return r;
-}
-
-/* Run each of the comma-separated strategies. */
-static int run_all(const struct acre_trace *trace, const struct packing_options *options,
-                   struct run *runs, size_t *ret_count, struct acre_error *err) {
-    struct acre_split split = acre_split_begin(acre_str_from(options->strategy), ',');
-    struct acre_str part;
-    size_t count = 0;
-    while (acre_split_next(&split, &part)) {
-        char name[64];
-        if (count == STRATEGIES_MAX) {
-            return acre_fail(err, ACRE_EINVALID, "--strategy: more than %d names", STRATEGIES_MAX);
-        }
-        if (!acre_str_copy(name, sizeof(name), part)) {
-            return acre_fail(err, ACRE_EINVALID, "--strategy: a name of %zu bytes; accepted: 63",
-                             part.length);
-        }
-        int r = run_one(trace, options, name, &runs[count], err);
-        if (r < 0) {
-            return r;
-        }
-        count++;
-    }
-    *ret_count = count;
-    return 0;
 }
 
 static int run_packing(int argument_count, char **arguments, void *context) {
@@ -192,22 +156,22 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     if (acre_trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
         return acre_cli_fail(&err);
     }
-    struct run runs[STRATEGIES_MAX];
-    size_t count = 0;
-    int r = run_all(trace, options, runs, &count, &err);
+    struct packing_runs all = {.trace = trace, .options = options};
+    int r = acre_each_name("strategy", options->strategy, STRATEGIES_MAX, run_one, &all, &all.count,
+                           &err);
     acre_trace_destroy(trace);
     if (r < 0) {
         return acre_cli_fail(&err);
     }
     if (options->plot != NULL) {
-        r = write_plot(options->plot, runs, count, &err);
+        r = write_plot(options->plot, all.runs, all.count, &err);
     }
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     if (options->json) {
-        print_json(runs, count, &out);
+        print_json(all.runs, all.count, &out);
     } else {
-        print_table(runs, count, &out);
+        print_table(all.runs, all.count, &out);
     }
     int code = acre_cli_write(&out);
     acre_buf_finish(&out);

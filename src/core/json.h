@@ -55,6 +55,7 @@ void acre_json_i64(struct acre_json *json, int64_t value);
 void acre_json_double(struct acre_json *json, double value, int decimals); /* NaN: null */
 void acre_json_bool(struct acre_json *json, bool value);
 void acre_json_null(struct acre_json *json);
+void acre_json_raw(struct acre_json *json, struct acre_str value); /* JSON already */
 
 /* key + value in one call */
 void acre_json_put_string(struct acre_json *json, const char *key, const char *value);

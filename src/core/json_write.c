@@ -199,6 +199,12 @@ void acre_json_null(struct acre_json *json) {
     acre_buf_puts(json->buf, "null");
 }
 
+void acre_json_raw(struct acre_json *json, struct acre_str value) {
+    ACRE_ASSERT(value.length > 0);
+    begin_value(json);
+    acre_buf_append(json->buf, value.data, value.length);
+}
+
 void acre_json_put_string(struct acre_json *json, const char *key, const char *value) {
     acre_json_key(json, key);
     acre_json_string(json, value);

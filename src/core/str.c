@@ -162,7 +162,7 @@ size_t acre_str_show_unit(struct acre_str text, char out[ACRE_SHOW_UNIT_MAX],
     return 4;
 }
 
-char *acre_str_show(struct acre_str text, char *out, size_t size) {
+static char *show(struct acre_str text, bool is_text, char *out, size_t size) {
     ACRE_ASSERT(size > 0);
     static const char mark[] = "...";
     size_t length = 0;
@@ -171,6 +171,9 @@ char *acre_str_show(struct acre_str text, char *out, size_t size) {
         char unit[ACRE_SHOW_UNIT_MAX];
         size_t used;
         size_t shown = acre_str_show_unit(text, unit, &used);
+        if (is_text && text.data[0] == '\\') {
+            shown = 1; /* the first of the two */
+        }
         if (length + sizeof(mark) <= size) {
             cut_at = length;
         }
@@ -186,6 +189,14 @@ char *acre_str_show(struct acre_str text, char *out, size_t size) {
     }
     out[length] = '\0';
     return out;
+}
+
+char *acre_str_show(struct acre_str text, char *out, size_t size) {
+    return show(text, false, out, size);
+}
+
+char *acre_str_show_text(struct acre_str text, char *out, size_t size) {
+    return show(text, true, out, size);
 }
 
 uint64_t acre_hash_bytes(const void *bytes, size_t length) {

@@ -42,6 +42,10 @@ size_t acre_str_utf8(struct acre_str text);
  * (\n, \x1b ...), cut to `size` with "..." : for values shown in error messages. */
 char *acre_str_show(struct acre_str text, char *out, size_t size);
 
+/* The same, but backslashes stay as they are: for whole texts, such as a command, and for those
+ * that were made visible before, such as a daemon's answer, which would be escaped twice over. */
+char *acre_str_show_text(struct acre_str text, char *out, size_t size);
+
 /* The same for the first unit (one character, or one byte that is not text) of a view that is
  * not empty. Returns the length written; `ret_used_bytes` says how much of `text` it stands for. */
 enum { ACRE_SHOW_UNIT_MAX = 8 };

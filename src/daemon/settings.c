@@ -138,8 +138,9 @@ static struct found find(const struct row *row, const void *given, const struct 
         found.text = "true";
         return found;
     }
-    if (row->kind != FLAG && *(char *const *)((const char *)given + row->given) != NULL) {
-        found.text = *(char *const *)((const char *)given + row->given);
+    const void *flag = (const char *)given + row->given;
+    if (row->kind != FLAG && *(char *const *)flag != NULL) {
+        found.text = *(char *const *)flag;
         return found;
     }
     const char *text = from_environment(row->name, variable);

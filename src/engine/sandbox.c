@@ -61,29 +61,86 @@ static int loopback_up(void) {
     return error;
 }
 
-int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *err) {
-    /* One file system for all three: each of its own costs as much as the namespace. */
-    static const char *const same_place[] = {"/var/tmp", "/dev/shm"};
-    if (unshare(CLONE_NEWNS | (no_network ? CLONE_NEWNET : 0)) != 0) {
-        return acre_fail_errno(err, errno, "private %s", no_network ? "/tmp and network" : "/tmp");
+/* One file system for all three: each of its own costs as much as the namespace. */
+static const char *const private_places[] = {"/tmp", "/var/tmp", "/dev/shm"};
+
+/* Below a private place, and spelled so that it cannot be anywhere else. */
+static bool is_hidden(const char *directory) {
+    for (size_t i = 0; i < ACRE_COUNT(private_places); i++) {
+        size_t length = strlen(private_places[i]);
+        if (strncmp(directory, private_places[i], length) == 0 && directory[length] == '/') {
+            return strstr(directory, "/..") == NULL && strlen(directory) < PATH_MAX;
+        }
+    }
+    return false;
+}
+
+/* The directory as the user finds it: a link to what others may not enter leads nowhere. */
+static int open_as_user(const struct acre_sandbox_view *view) {
+    int fd = -1;
+    if (setegid(view->gid) == 0 && seteuid(view->uid) == 0) {
+        fd = open(view->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (seteuid(0) != 0 || setegid(0) != 0) {
+        _exit(127); /* never go on as somebody else */
+    }
+    return fd;
+}
+
+/* Show the directory `fd` at its old path in the new, empty /tmp. */
+static int show_again(const char *directory, int fd) {
+    char path[PATH_MAX], from[32];
+    snprintf(path, sizeof(path), "%s", directory);
+    for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+            return errno;
+        }
+        *at = '/';
+    }
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return errno;
+    }
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+    return mount(from, path, NULL, MS_BIND, NULL) != 0 ? errno : 0;
+}
+
+static int make_private(const struct acre_sandbox_view *view, struct acre_error *err) {
+    char options[64];
+    snprintf(options, sizeof(options),
+             view->tmp_mib > 0 ? "mode=1777,size=%" PRIu64 "m" : "mode=1777", view->tmp_mib);
+    if (mount("acre", private_places[0], "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
+        return acre_fail_errno(err, errno, "private %s", private_places[0]);
+    }
+    for (size_t i = 1; i < ACRE_COUNT(private_places); i++) {
+        if (mount(private_places[0], private_places[i], NULL, MS_BIND, NULL) != 0 &&
+            errno != ENOENT) {
+            return acre_fail_errno(err, errno, "private %s", private_places[i]);
+        }
+    }
+    return 0;
+}
+
+int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err) {
+    if (unshare(CLONE_NEWNS | (view->no_network ? CLONE_NEWNET : 0)) != 0) {
+        return acre_fail_errno(err, errno, "private %s",
+                               view->no_network ? "/tmp and network" : "/tmp");
     }
     /* Mounts made outside are still seen; ours are not seen outside. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) {
         return acre_fail_errno(err, errno, "private mounts");
     }
-    char options[64];
-    snprintf(options, sizeof(options), tmp_mib > 0 ? "mode=1777,size=%" PRIu64 "m" : "mode=1777",
-             tmp_mib);
-    if (mount("acre", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
-        return acre_fail_errno(err, errno, "private /tmp");
+    int kept = is_hidden(view->directory) ? open_as_user(view) : -1;
+    int r = make_private(view, err);
+    if (r == 0 && kept >= 0) {
+        int error = show_again(view->directory, kept);
+        r = error != 0 ? acre_fail_errno(err, error, "working directory %s", view->directory) : 0;
     }
-    for (size_t i = 0; i < ACRE_COUNT(same_place); i++) {
-        if (mount("/tmp", same_place[i], NULL, MS_BIND, NULL) != 0 && errno != ENOENT) {
-            return acre_fail_errno(err, errno, "private %s", same_place[i]);
-        }
+    if (kept >= 0) {
+        close(kept);
     }
-    int error = no_network ? loopback_up() : 0;
-    return error == 0 ? 0 : acre_fail_errno(err, error, "loopback of the private network");
+    int error = r == 0 && view->no_network ? loopback_up() : 0;
+    return error == 0 ? r : acre_fail_errno(err, error, "loopback of the private network");
 }
 
 /* ---- the child ---- */
@@ -281,11 +338,6 @@ static int fail_stage(const struct acre_sandbox *sandbox,
     }
     if (what == sandbox->arguments[0] && failure->error == ENOENT && strchr(what, '/') == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "command %s: not found in PATH", shown);
-    }
-    if (what == sandbox->directory && sandbox->change_user &&
-        (strncmp(what, "/tmp/", 5) == 0 || strncmp(what, "/var/tmp/", 9) == 0)) {
-        return acre_fail(err, ACRE_ENOTFOUND,
-                         "working directory %s: a job's /tmp is its own and empty", shown);
     }
     return acre_fail_errno(err, failure->error, "%s%s%s", failure->stage,
                            what[0] != '\0' ? " " : "", shown);

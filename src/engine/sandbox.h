@@ -11,10 +11,15 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
-/* Private, empty /tmp, also seen as /var/tmp and /dev/shm (memory that vanishes with the run, at
- * most `tmp_mib`, 0: half of the RAM), and, with `no_network`, a network of nothing but loopback:
- * for the calling process and all its children. Needs root. */
-int acre_sandbox_isolate(uint64_t tmp_mib, bool no_network, struct acre_error *err);
+struct acre_sandbox_view {
+    uint64_t tmp_mib;      /* most of the private /tmp; 0: half of the RAM */
+    bool no_network;       /* nothing but loopback */
+    const char *directory; /* stays visible though it is below a private place; "" : none */
+    uint32_t uid, gid;     /* with whose rights it is found */
+};
+/* Private, empty /tmp, also seen as /var/tmp and /dev/shm (memory that vanishes with the run): for
+ * the calling process and all its children. Needs root; one thread. */
+int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err);
 
 struct acre_sandbox {
     const struct acre_cgroup_run *group;

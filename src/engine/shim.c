@@ -397,7 +397,12 @@ static int begin(struct supervisor *self, struct acre_error *err) {
                                         .rule_count = job->rule_count};
     int r = acre_cgroup_make(&self->shim->hello->cgroup, job->run, &limits, &self->group, err);
     if (r == 0 && self->shim->hello->is_root) {
-        r = acre_sandbox_isolate(job->ram_mib, job->no_network, err);
+        struct acre_sandbox_view view = {.tmp_mib = job->ram_mib,
+                                         .no_network = job->no_network,
+                                         .directory = job->directory,
+                                         .uid = job->uid,
+                                         .gid = job->gid};
+        r = acre_sandbox_isolate(&view, err);
     }
     r = r == 0 ? start_members(self, err) : r;
     if (r < 0) {

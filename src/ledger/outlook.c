@@ -256,7 +256,10 @@ bool acre_outlook_give(struct acre_outlook *outlook, uint64_t allocation) {
     struct acre_part one;
     const struct acre_part *parts = hold_parts(ledger, hold, &one);
     for (uint32_t i = 0; i < hold->part_count; i++) {
-        if (ledger->nodes[parts[i].node].drained) {
+        const struct node *host = &ledger->nodes[parts[i].node];
+        uint64_t slots;
+        if (host->drained ||
+            !want_matches(ledger, &outlook->want, ledger->profiles[host->profile], &slots)) {
             continue;
         }
         struct spot *spot = spot_touch(outlook, parts[i].node);

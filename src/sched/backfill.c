@@ -9,7 +9,7 @@
 #include "sched/inner.h"
 
 enum {
-    STEPS_MAX = 2048, /* about 0.3 us each */
+    STEPS_MAX = 1024, /* about 0.5 us each */
     OVERSTAY_MS = 60000,
     REPORT_MS = 10000, /* an exit may be told so late */
 };

@@ -30,15 +30,12 @@ static void list_remove(struct acre_sched *sched, uint32_t index) {
     run->newer = run->older = NONE;
 }
 
-void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation, uint64_t since_ms,
-                uint64_t now_ms) {
+void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation,
+                const struct acre_part *parts, uint32_t count, uint64_t since_ms, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     struct run *run = job_run(sched, job);
-    struct acre_allocation held;
-    bool is_held = acre_ledger_find(sched->ledger, allocation, &held);
-    ACRE_ASSERT(is_held && held.owner == job->id);
     run->allocation = allocation;
-    run->load = acre_load_of_parts(held.parts, held.part_count);
+    run->load = acre_load_of_parts(parts, count);
     job->stand = STAND_HOLDING;
     job->key = (int64_t)ACRE_MIN(since_ms + duration_ms(job), (uint64_t)INT64_MAX);
     if (job->array != NONE) {

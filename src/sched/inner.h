@@ -50,7 +50,9 @@ void act(struct acre_sched *sched, enum acre_sched_action_kind kind, const struc
 extern const struct tree_kind order_by_key;   /* jobs: in_order links, key then id */
 extern const struct tree_kind order_by_id;    /* jobs: in_order links */
 extern const struct tree_kind line_by_key;    /* jobs: in_line links, key then id; duration */
-extern const struct tree_kind lines_by_first; /* lines: in_class links; least duration */
+extern const struct tree_kind lines_by_first; /* lines: in_class links, as filed; least duration */
+bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b);
+bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b); /* jobs in order */
 int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
 /* The ranking of accounts is always in order: an account comes in, holds more or less, time passes.
@@ -58,7 +60,6 @@ struct tree *order_of(struct acre_sched *sched, const struct job *job);
 void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms);
 void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli);
 void order_rank(struct acre_sched *sched, uint64_t now_ms);
-double owner_level(const struct owner *owner);
 
 /* queue.c */
 /* Put a queued job where it must stand now, after job.stand of another place was left. */
@@ -68,6 +69,10 @@ void queue_again(struct acre_sched *sched, uint32_t job, uint64_t now_ms); /* le
 /* Into the order of the policy. */
 void order_enter(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
 void queue_promise(struct acre_sched *sched, uint32_t job); /* STAND_LINE to STAND_PROMISED */
+/* The class's line with the first job; NONE: there is none. */
+uint32_t class_first(struct acre_sched *sched, uint32_t class);
+/* The first as filed with a job that takes at most so long; NONE: there is none. */
+uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t most_s);
 void line_park(struct acre_sched *sched, uint32_t line, uint32_t holder);
 void lines_unpark(struct acre_sched *sched, uint32_t holder);
 uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name);
@@ -84,8 +89,8 @@ void timers_run(struct acre_sched *sched, uint64_t now_ms);
 enum { UNWIND_MS = 10000 }; /* from SIGTERM to exit, for plans */
 
 /* holding.c: a job takes and gives back its devices */
-void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation, uint64_t since_ms,
-                uint64_t now_ms);
+void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation,
+                const struct acre_part *parts, uint32_t count, uint64_t since_ms, uint64_t now_ms);
 void hold_leave(struct acre_sched *sched, uint32_t job, bool failed, uint64_t now_ms);
 void hold_expect(struct acre_sched *sched, uint32_t job, uint64_t end_ms); /* a new expected end */
 void note_freed(struct acre_sched *sched, const struct acre_part *parts, uint32_t count);

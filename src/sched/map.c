@@ -5,6 +5,7 @@
 #include "sched/map.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t home_of(const struct map *map, uint64_t key) {
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & map->mask;
@@ -34,7 +35,8 @@ uint32_t map_get(const struct map *map, uint64_t key) {
 
 static void resize(struct map *map, uint32_t size) {
     struct map old = *map;
-    map->slots = acre_calloc(size, sizeof(*map->slots));
+    map->slots = acre_grow_table(NULL, 0, size, sizeof(*map->slots)); /* read at random */
+    memset(map->slots, 0, size * sizeof(*map->slots));
     map->mask = size - 1;
     for (uint32_t i = 0; old.slots != NULL && i <= old.mask; i++) {
         if (old.slots[i].key != 0) {

@@ -57,22 +57,26 @@ static struct links *line_links(void *context, uint32_t line) {
     return &((struct acre_sched *)context)->lines[line].in_class;
 }
 
-static bool line_is_before(const void *context, uint32_t a, uint32_t b) {
+static bool filed_before(const void *context, uint32_t a, uint32_t b) {
     const struct line *x = &((const struct acre_sched *)context)->lines[a];
     const struct line *y = &((const struct acre_sched *)context)->lines[b];
+    return x->filed_key != y->filed_key ? x->filed_key < y->filed_key : x->filed_id < y->filed_id;
+}
+
+bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
+    const struct line *x = &sched->lines[a];
+    const struct line *y = &sched->lines[b];
     return x->first_key != y->first_key ? x->first_key < y->first_key : x->first_id < y->first_id;
 }
 
-static uint32_t line_duration(const void *context, uint32_t at) {
-    const struct acre_sched *sched = context;
-    const struct line *line = &sched->lines[at];
-    return line->jobs.root == TREE_NONE ? UINT32_MAX : sched->jobs[line->jobs.root].in_line.least;
+static uint32_t line_duration(const void *context, uint32_t line) {
+    return ((const struct acre_sched *)context)->lines[line].filed_s;
 }
 
 const struct tree_kind order_by_key = {job_order_links, key_is_before, NULL};
 const struct tree_kind order_by_id = {job_order_links, id_is_before, NULL};
 const struct tree_kind line_by_key = {job_line_links, key_is_before, job_duration};
-const struct tree_kind lines_by_first = {line_links, line_is_before, line_duration};
+const struct tree_kind lines_by_first = {line_links, filed_before, line_duration};
 
 /* log2 in 1/256, linear between powers of two: the same on every machine. */
 static int64_t log2_256(uint64_t x) {
@@ -110,7 +114,7 @@ struct tree *order_of(struct acre_sched *sched, const struct job *job) {
                                                         : &sched->order;
 }
 
-double owner_level(const struct owner *owner) {
+static double owner_level(const struct owner *owner) {
     return owner->level + (double)owner->held_milli * owner->per_milli;
 }
 
@@ -118,6 +122,14 @@ static bool goes_before(const struct acre_sched *sched, uint32_t a, uint32_t b) 
     double x = owner_level(&sched->owners[a]);
     double y = owner_level(&sched->owners[b]);
     return x != y ? x < y : a < b;
+}
+
+bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
+    const struct job *x = &sched->jobs[a];
+    const struct job *y = &sched->jobs[b];
+    return sched->policy.kind == ACRE_POLICY_FAIR_SHARE && x->account != y->account
+               ? goes_before(sched, x->account, y->account)
+               : key_is_before(sched, a, b);
 }
 
 static void compute_level(struct acre_sched *sched, uint32_t account, uint64_t now_ms) {

@@ -85,7 +85,8 @@ struct acre_request job_request(const struct acre_sched *sched, const struct job
 }
 
 /* The job leaves the queue for this allocation. */
-static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation, uint64_t now_ms) {
+static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
+                  const struct acre_part *parts, uint32_t count, uint64_t now_ms) {
     queue_leave(sched, index);
     if (sched->jobs[index].run == NONE) {
         uint32_t run = run_add(sched);
@@ -97,7 +98,7 @@ static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
     run->scheduled_ms = now_ms;
     run->started_ms = run->ended_ms = 0;
     acre_accounts_unqueue(sched->accounts, job->account);
-    hold_enter(sched, index, allocation, now_ms, now_ms);
+    hold_enter(sched, index, allocation, parts, count, now_ms, now_ms);
     bool moved = job_move(sched, job, MOVE_PLACE);
     ACRE_ASSERT(moved);
     tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
@@ -112,7 +113,7 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
         0) {
         return false;
     }
-    begin(sched, index, allocation, now_ms);
+    begin(sched, index, allocation, parts, count, now_ms);
     return true;
 }
 
@@ -225,7 +226,7 @@ static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) 
         uint64_t bits = row[w] & (open ? pass->open[w] : ~pass->open[w]);
         for (; bits != 0; bits &= bits - 1, count--) {
             uint32_t at = line_find(sched, account, 64 * w + (uint32_t)__builtin_ctzll(bits));
-            best = best == NONE || lines_by_first.is_before(sched, at, best) ? at : best;
+            best = best == NONE || line_is_before(sched, at, best) ? at : best;
         }
     }
     return best;
@@ -301,8 +302,8 @@ static void find_head_by_class(struct pass *pass) {
             if (class->jobs == 0 || class->state == CLASS_OPEN || class->lines.root == TREE_NONE) {
                 continue;
             }
-            uint32_t at = tree_first(&lines_by_first, sched, &class->lines);
-            head = head == NONE || lines_by_first.is_before(sched, at, head) ? at : head;
+            uint32_t at = class_first(sched, i);
+            head = head == NONE || line_is_before(sched, at, head) ? at : head;
         }
     } while (head != NONE &&
              (!may_have_head(pass, head) || open_if_behind(pass, sched->lines[head].class)));
@@ -314,8 +315,7 @@ static void collect_classes(struct pass *pass) {
     for (uint32_t i = 0; i < sched->class_limit; i++) {
         const struct class *class = &sched->classes[i];
         if (class->jobs > 0 && class->state == CLASS_OPEN && class->lines.root != TREE_NONE) {
-            const struct line *line =
-                &sched->lines[tree_first(&lines_by_first, sched, &class->lines)];
+            const struct line *line = &sched->lines[class_first(sched, i)];
             pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
         }
     }
@@ -338,21 +338,6 @@ static void collect(struct pass *pass) {
     collect_classes(pass);
 }
 
-static bool head_is_before(const struct pass *pass, uint32_t index) {
-    const struct acre_sched *sched = pass->sched;
-    if (pass->head == NONE) {
-        return false;
-    }
-    const struct job *head = &sched->jobs[pass->head];
-    const struct job *job = &sched->jobs[index];
-    if (pass->is_fair && head->account != job->account) {
-        double x = owner_level(&sched->owners[head->account]);
-        double y = owner_level(&sched->owners[job->account]);
-        return x != y ? x < y : head->account < job->account;
-    }
-    return order_by_key.is_before(sched, pass->head, index);
-}
-
 /* The next line to try; NONE: there is none. An account that was served moves back in the ranking
  * behind the cursor's account, never before it. */
 static uint32_t next_of_accounts(struct pass *pass) {
@@ -371,8 +356,7 @@ static uint32_t next_of_classes(struct pass *pass) {
     while (pass->heap_count > 0) {
         struct candidate *top = &pass->heap[0];
         const struct class *class = &sched->classes[top->at];
-        uint32_t at =
-            class->state == CLASS_OPEN ? tree_first(&lines_by_first, sched, &class->lines) : NONE;
+        uint32_t at = class->state == CLASS_OPEN ? class_first(sched, top->at) : NONE;
         if (at == NONE) {
             heap_drop_first(pass);
             continue;
@@ -512,7 +496,7 @@ static bool try_line(struct pass *pass, uint32_t at) {
     if (!is_within_quota(pass, at, sched->classes[class].load)) {
         return false;
     }
-    if (pass->mode == MODE_AHEAD && head_is_before(pass, index)) {
+    if (pass->mode == MODE_AHEAD && pass->head != NONE && order_before(sched, pass->head, index)) {
         if (!sched->policy.backfill) {
             pass->is_over = true;
             return false;
@@ -570,8 +554,7 @@ static void run_late(struct pass *pass) {
     for (uint32_t i = 0; i < pass->late_count; i++) {
         struct class *class = &sched->classes[pass->late[i]];
         uint32_t at;
-        while ((at = tree_first_within(&lines_by_first, sched, &class->lines, pass->limit_s)) !=
-               NONE) {
+        while ((at = class_first_within(sched, pass->late[i], pass->limit_s)) != NONE) {
             uint32_t index =
                 tree_first_within(&line_by_key, sched, &sched->lines[at].jobs, pass->limit_s);
             if (is_within_quota(pass, at, class->load) && place(pass, index) == NO_ROOM) {
@@ -754,6 +737,20 @@ static uint32_t pass_over_queue(struct acre_sched *sched, uint64_t now_ms, uint3
     return pass.placed;
 }
 
+/* A reservation that is over has taken back what was drawn on it: such runs must end now. */
+static bool end_if_over(void *visitor, uint32_t index) {
+    struct acre_sched *sched = visitor;
+    const struct job *job = &sched->jobs[index];
+    struct run *run = job_run(sched, job);
+    struct acre_allocation held;
+    if (sched->classes[job->class].request.reservation != 0 && !run->killed &&
+        !acre_ledger_find(sched->ledger, run->allocation, &held)) {
+        run->killed = true;
+        act(sched, ACRE_ACTION_TERMINATE, job);
+    }
+    return true;
+}
+
 /* Actions that were told before a restart, and may not have been carried out. */
 static void repeat_actions(struct acre_sched *sched) {
     for (uint32_t i = 0; i < sched->repeat_count; i++) {
@@ -762,7 +759,7 @@ static void repeat_actions(struct acre_sched *sched) {
             bool must_end = job->canceling || job->state == ACRE_JOB_PREEMPTED;
             if (must_end) {
                 act(sched, ACRE_ACTION_TERMINATE, job);
-            } else if (job->state == ACRE_JOB_SCHEDULED) {
+            } else if (job->state == ACRE_JOB_ALLOCATING) {
                 act(sched, ACRE_ACTION_START, job);
             }
         }
@@ -775,6 +772,9 @@ uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tri
     depend_settle(sched, now_ms);
     timers_run(sched, now_ms);
     arrays_fill(sched, now_ms);
+    if (sched->all_changed) {
+        tree_visit(&order_by_id, sched, &sched->holding, end_if_over, sched);
+    }
     if (sched->paused) {
         return 0;
     }

@@ -65,9 +65,16 @@ static void set_bit(struct acre_sched *sched, const struct line *line, bool open
     *word = open ? *word | bit : *word & ~bit;
 }
 
+static uint32_t line_least(struct acre_sched *sched, const struct line *line) {
+    return tree_least(&line_by_key, sched, &line->jobs);
+}
+
 /* Into and out of the class's tree of lines. */
 static void show_line(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
+    line->filed_key = line->first_key;
+    line->filed_id = line->first_id;
+    line->filed_s = line_least(sched, line);
     tree_insert(&lines_by_first, sched, &sched->classes[line->class].lines, at);
     set_bit(sched, line, true);
 }
@@ -78,8 +85,10 @@ static void hide_line(struct acre_sched *sched, uint32_t at) {
     set_bit(sched, line, false);
 }
 
-static uint32_t line_least(struct acre_sched *sched, const struct line *line) {
-    return tree_least(&line_by_key, sched, &line->jobs);
+static void refile_duration(struct acre_sched *sched, uint32_t at) {
+    struct line *line = &sched->lines[at];
+    line->filed_s = line_least(sched, line);
+    tree_refresh(&lines_by_first, sched, &sched->classes[line->class].lines, at);
 }
 
 static void set_first(struct acre_sched *sched, struct line *line) {
@@ -98,8 +107,10 @@ static void line_enter(struct acre_sched *sched, uint32_t index) {
     bool is_first = is_empty || (job->key != line->first_key ? job->key < line->first_key
                                                              : job->id < line->first_id);
     bool shown = line->holder == NONE;
-    uint32_t least = line_least(sched, line);
-    if (is_first && shown && !is_empty) {
+    bool is_refiled =
+        is_empty || (is_first && (job->key != line->filed_key ? job->key < line->filed_key
+                                                              : job->id < line->filed_id));
+    if (is_refiled && shown && !is_empty) {
         hide_line(sched, at);
     }
     tree_insert(&line_by_key, sched, &line->jobs, index);
@@ -107,11 +118,11 @@ static void line_enter(struct acre_sched *sched, uint32_t index) {
     sched->classes[line->class].waiting++;
     if (is_first) {
         set_first(sched, line);
-        if (shown) {
-            show_line(sched, at);
-        }
-    } else if (shown && line_least(sched, line) != least) {
-        tree_refresh(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+    }
+    if (is_refiled && shown) {
+        show_line(sched, at);
+    } else if (shown && job->duration_s < line->filed_s) {
+        refile_duration(sched, at);
     }
 }
 
@@ -135,8 +146,8 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
     struct line *line = &sched->lines[at];
     bool is_first = line->first == index;
     bool shown = line->holder == NONE;
-    uint32_t least = line_least(sched, line);
-    if (is_first && shown) {
+    bool is_last = tree_size(&line_by_key, sched, &line->jobs) == 1;
+    if (is_last && shown) {
         hide_line(sched, at);
     }
     tree_remove(&line_by_key, sched, &line->jobs, index);
@@ -146,7 +157,7 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
         class->state = CLASS_OPEN; /* nobody looks what is freed for a class without jobs */
         class->is_local = false;
     }
-    if (line->jobs.root == TREE_NONE) {
+    if (is_last) {
         if (!shown) {
             unpark(sched, at);
         }
@@ -155,11 +166,29 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
     }
     if (is_first) {
         set_first(sched, line);
-        if (shown) {
-            show_line(sched, at);
+    }
+}
+
+/* Lines are filed where they once belonged; their first jobs only go later from there. */
+uint32_t class_first(struct acre_sched *sched, uint32_t class) {
+    for (;;) {
+        uint32_t at = tree_first(&lines_by_first, sched, &sched->classes[class].lines);
+        if (at == TREE_NONE || sched->lines[at].filed_id == sched->lines[at].first_id) {
+            return at;
         }
-    } else if (shown && line_least(sched, line) != least) {
-        tree_refresh(&lines_by_first, sched, &sched->classes[line->class].lines, at);
+        hide_line(sched, at);
+        show_line(sched, at);
+    }
+}
+
+uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t most_s) {
+    for (;;) {
+        uint32_t at =
+            tree_first_within(&lines_by_first, sched, &sched->classes[class].lines, most_s);
+        if (at == TREE_NONE || line_least(sched, &sched->lines[at]) <= most_s) {
+            return at;
+        }
+        refile_duration(sched, at);
     }
 }
 
@@ -218,18 +247,13 @@ void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     rank_enter(sched, job->account, now_ms);
 }
 
-/* Does it come before the head that others wait behind? Then what they wait for is no matter. */
-static bool comes_before_head(const struct acre_sched *sched, uint32_t index) {
+/* Would this job be told what its class was told: that it would delay the head? */
+static bool is_behind(const struct acre_sched *sched, uint32_t index) {
     const struct job *job = &sched->jobs[index];
     const struct job *head = job_find(sched, sched->shadow.head);
-    if (head == NULL || head->stand != STAND_LINE) {
-        return true;
-    }
-    if (sched->policy.kind == ACRE_POLICY_FAIR_SHARE && head->account != job->account) {
-        return owner_level(&sched->owners[job->account]) <=
-               owner_level(&sched->owners[head->account]);
-    }
-    return order_by_key.is_before(sched, index, job_index(sched, head));
+    return sched->classes[job->class].state == CLASS_BEHIND && job->duration_s > sched->behind_s &&
+           head != NULL && head->stand == STAND_LINE &&
+           order_before(sched, job_index(sched, head), index);
 }
 
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
@@ -256,9 +280,7 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     }
     order_enter(sched, index, now_ms);
     line_enter(sched, index);
-    const struct class *class = &sched->classes[sched->jobs[index].class];
-    if (class->state != CLASS_BEHIND || sched->jobs[index].duration_s <= sched->behind_s ||
-        comes_before_head(sched, index)) {
+    if (!is_behind(sched, index)) {
         class_open(sched, sched->jobs[index].class);
     }
     sched->is_dirty = true; /* it may be the head */

@@ -11,17 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Room for one more, by a quarter: there may be a million of them, read at random. */
+static void *grow_records(void *records, uint32_t count, uint32_t *capacity, size_t size) {
+    if (count < *capacity) {
+        return records;
+    }
+    uint32_t old = *capacity;
+    *capacity = old + ACRE_MAX(old / 4, 64U);
+    return acre_grow_table(records, old, *capacity, size);
+}
+
 uint32_t job_add(struct acre_sched *sched, uint64_t id) {
     uint32_t at = sched->job_free;
     if (at != NONE) {
         sched->job_free = sched->jobs[at].array;
     } else {
-        if (sched->job_limit == sched->job_capacity) {
-            uint32_t capacity = sched->job_capacity + ACRE_MAX(sched->job_capacity / 4, 64U);
-            sched->jobs =
-                acre_grow_table(sched->jobs, sched->job_capacity, capacity, sizeof(*sched->jobs));
-            sched->job_capacity = capacity;
-        }
+        sched->jobs =
+            grow_records(sched->jobs, sched->job_limit, &sched->job_capacity, sizeof(*sched->jobs));
         at = sched->job_limit++;
     }
     sched->jobs[at] = (struct job){
@@ -55,7 +61,7 @@ uint32_t run_add(struct acre_sched *sched) {
         sched->run_free = sched->runs[at].newer;
     } else {
         sched->runs =
-            acre_grow(sched->runs, sched->run_limit, &sched->run_capacity, sizeof(*sched->runs));
+            grow_records(sched->runs, sched->run_limit, &sched->run_capacity, sizeof(*sched->runs));
         at = sched->run_limit++;
     }
     sched->runs[at] = (struct run){.newer = NONE, .older = NONE};
@@ -114,8 +120,8 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
     if (at != NONE) {
         sched->line_free = sched->lines[at].next;
     } else {
-        sched->lines = acre_grow(sched->lines, sched->line_limit, &sched->line_capacity,
-                                 sizeof(*sched->lines));
+        sched->lines = grow_records(sched->lines, sched->line_limit, &sched->line_capacity,
+                                    sizeof(*sched->lines));
         at = sched->line_limit++;
     }
     owner_at(sched, account);

@@ -41,21 +41,29 @@ enum stand {
     STAND_COUNT,
 };
 
+/* What trees and passes read is in the first cache line; records begin on one (acre_grow_table). */
 struct job {
     uint64_t id; /* 0: this record is free */
     int64_t key; /* smaller first; while holding: when its run is expected to end */
-    uint64_t submitted_ms, eligible_ms, begin_ms, not_before_ms, estimate_ms, limit_ms;
-    uint32_t user, project, name, account;
-    uint32_t class, line; /* line: NONE unless STAND_LINE */
-    uint32_t run;         /* NONE until it was placed */
-    uint32_t array;       /* NONE: of no array */
+    struct links in_order, in_line;
+    uint32_t duration_s; /* limit, else estimate, else the policy's default; for plans */
+    uint32_t class;
+    uint32_t line; /* NONE unless STAND_LINE */
+    uint8_t stand, state, priority;
+    bool held;
+
+    uint32_t account;
+    uint32_t run;   /* NONE until it was placed */
+    uint32_t array; /* NONE: of no array */
     uint32_t array_index;
     uint32_t needs, needed_by; /* first edges: what it waits for, who waits for it */
-    uint32_t duration_s;       /* limit, else estimate, else the policy's default; for plans */
-    struct links in_order, in_line;
-    uint8_t state, stand, priority, max_retries, retries;
-    bool fixed, smaller_on_oom, canceling, held;
+    uint32_t user, project, name;
+    uint8_t max_retries, retries;
+    bool fixed, smaller_on_oom, canceling;
+    uint64_t submitted_ms, eligible_ms, begin_ms, not_before_ms, estimate_ms, limit_ms;
+    uint64_t zero[4]; /* to a multiple of cache lines */
 };
+_Static_assert(offsetof(struct job, account) == 64 && sizeof(struct job) == 192, "cache lines");
 
 /* The runs of a job: the last one, and sums over the earlier ones. */
 struct run {
@@ -111,6 +119,9 @@ struct line {
     uint32_t first; /* of jobs, with its key and id */
     int64_t first_key;
     uint64_t first_id;
+    int64_t filed_key; /* as filed in its class: not after its first job, put right when met */
+    uint64_t filed_id;
+    uint32_t filed_s; /* likewise: not above its shortest job */
     struct links in_class;
     uint32_t next;   /* free record */
     uint32_t holder; /* parked by this holder's quota; NONE: not parked */
@@ -131,16 +142,6 @@ struct promise {
     uint64_t job;
     uint32_t waiting_for;         /* runs that have not ended */
     struct acre_outlook *outlook; /* the place */
-};
-
-/* A job whose dependency failed. */
-struct doomed {
-    uint64_t job, because;
-};
-
-struct timer {
-    uint64_t at_ms;
-    uint64_t job;
 };
 
 #endif

@@ -96,7 +96,7 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
         return 0;
     }
     made->duration_s = plan_duration(sched, made);
-    hold_enter(sched, index, allocation, job->scheduled_ms, now_ms);
+    hold_enter(sched, index, allocation, parts, part_count, job->scheduled_ms, now_ms);
     if (job->started_ms != 0) {
         hold_expect(sched, index, job->started_ms + duration_ms(made));
     }

@@ -17,6 +17,16 @@ struct shadow {
     struct acre_outlook *outlook; /* NULL: none */
 };
 
+/* A job whose dependency failed. */
+struct doomed {
+    uint64_t job, because;
+};
+
+struct timer {
+    uint64_t at_ms;
+    uint64_t job;
+};
+
 /* Who made lines wait: a quota of a user or project, or one of these. */
 enum { HOLDER_PASS, HOLDER_TIME, HOLDER_FIRST_NAMED };
 struct holder {

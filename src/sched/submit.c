@@ -64,6 +64,12 @@ static int check_reservation(const struct acre_sched *sched, const struct acre_j
         return acre_fail(err, ACRE_EINVALID, "reservation: %llu is %s", id,
                          acre_reservation_state_name(reservation.state));
     }
+    uint64_t whole = (uint64_t)spec->request.replicas * spec->request.gpus;
+    if (spec->request.milli == 1000 && whole > reservation.device_count) {
+        return acre_fail(err, ACRE_ENOFIT,
+                         "reservation: %llu holds %u GPUs, and %llu are asked for; ask for fewer",
+                         id, reservation.device_count, (unsigned long long)whole);
+    }
     return 0;
 }
 

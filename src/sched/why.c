@@ -135,40 +135,43 @@ static char *describe(const struct inquiry *inquiry, char text[WHAT_MAX]) {
     return text;
 }
 
-/* The run whose end makes room, when the runs end as expected; 0: none, or not found in time. */
-static uint64_t find_blocker(const struct inquiry *inquiry, uint64_t *ret_end_ms) {
+/* The run whose end makes room, when the runs end as asked; NULL: none, or not found in time. */
+static const struct job *find_blocker(const struct inquiry *inquiry) {
     struct acre_sched *sched = inquiry->sched;
     struct acre_outlook *outlook = acre_outlook_create(sched->ledger, inquiry->request);
-    uint64_t found = 0;
-    for (uint32_t rank = 0; outlook != NULL && found == 0 && rank < GIVES_MAX; rank++) {
+    const struct job *found = NULL;
+    for (uint32_t rank = 0; outlook != NULL && found == NULL && rank < GIVES_MAX; rank++) {
         uint32_t at = tree_at(&line_by_key, sched, &sched->ends, rank);
         if (at == TREE_NONE) {
             break;
         }
         const struct job *job = &sched->jobs[at];
         if (acre_outlook_give(outlook, job_run(sched, job)->allocation)) {
-            found = job->id;
-            *ret_end_ms = (uint64_t)job->key;
+            found = job;
         }
     }
     acre_outlook_destroy(outlook);
     return found;
 }
 
-/* "starts when job 41 ends (expected in 12m)", and what would start sooner. */
+/* "it fits when job 41 ends, in 12m by its estimate", and what would start sooner. What people say
+ * of their jobs is not what is believed of them; that is when.h. */
 static void advise(struct inquiry *inquiry) {
     struct acre_why *why = inquiry->why;
-    uint64_t end_ms = 0;
     char shown[SHOWN_MAX];
-    why->other = find_blocker(inquiry, &end_ms);
-    if (why->other != 0 && end_ms > inquiry->now_ms) {
-        say(why->advice, "it fits when job %" PRIu64 " ends, expected in %s", why->other,
-            show_after(inquiry, end_ms, shown));
-    } else if (why->other != 0) {
+    const struct job *blocker = find_blocker(inquiry);
+    why->other = blocker != NULL ? blocker->id : 0;
+    if (blocker == NULL) {
+        say(why->advice, "it fits when enough of what runs has ended");
+    } else if (blocker->limit_ms == 0 && blocker->estimate_ms == 0) {
+        say(why->advice, "it fits when job %" PRIu64 " ends, which has no estimate", why->other);
+    } else if ((uint64_t)blocker->key > inquiry->now_ms) {
+        say(why->advice, "it fits when job %" PRIu64 " ends, in %s by its %s", why->other,
+            show_after(inquiry, (uint64_t)blocker->key, shown),
+            blocker->limit_ms != 0 ? "time limit" : "estimate");
+    } else {
         say(why->advice, "it fits when job %" PRIu64 " ends, which is past its estimate",
             why->other);
-    } else {
-        say(why->advice, "it fits when enough of what runs has ended");
     }
     const struct acre_request *request = inquiry->request;
     const struct acre_supply *supply = &inquiry->supply;
@@ -508,8 +511,8 @@ static bool preempting(struct inquiry *inquiry) {
     }
     const struct promise *promise = promise_of(inquiry->sched, inquiry->job->id);
     uint32_t waiting_for = promise != NULL ? promise->waiting_for : 0;
-    say(inquiry->why->text, "%u job%s of lower priority make room for it", waiting_for,
-        waiting_for == 1 ? "" : "s");
+    say(inquiry->why->text, "%u %s of lower priority %s room for it", waiting_for,
+        waiting_for == 1 ? "job" : "jobs", waiting_for == 1 ? "makes" : "make");
     say(inquiry->why->advice, "it starts when they have stopped");
     count(inquiry, waiting_for, 0, "jobs");
     return true;

@@ -30,7 +30,7 @@ int acre_packing_plot(const struct acre_packing_result *results, size_t count,
     }
     struct acre_chart_axis x = {"GPU requests arrived, % of capacity", x_from, X_TO, TICK_PCT, 100};
     struct acre_chart_axis y = {"GPU capacity allocated, %", (int)lowest / TICK_PCT * TICK_PCT,
-                                Y_TO, TICK_PCT, NAN};
+                                Y_TO, TICK_PCT, (double)NAN};
     return acre_chart_draw(&x, &y, lines, count, out);
 }
 
@@ -58,8 +58,8 @@ int acre_replay_plot(const struct acre_replay_result *results, size_t count, dou
                                             .x_step = days / ACRE_REPLAY_CURVE};
     }
     double x_tick = tick_for(days), y_tick = tick_for(highest);
-    struct acre_chart_axis x = {"days", 0, ceil(days / x_tick) * x_tick, x_tick, NAN};
+    struct acre_chart_axis x = {"days", 0, ceil(days / x_tick) * x_tick, x_tick, (double)NAN};
     struct acre_chart_axis y = {"GPUs waited for / GPUs there are", 0,
-                                ceil(highest / y_tick) * y_tick, y_tick, NAN};
+                                ceil(highest / y_tick) * y_tick, y_tick, (double)NAN};
     return acre_chart_draw(&x, &y, lines, count, out);
 }

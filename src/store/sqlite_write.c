@@ -297,6 +297,16 @@ static int apply_batch(struct acre_sqlite *self, const struct acre_batch *batch,
     return 0;
 }
 
+/* A file without its name can be written, but nobody will ever open it again. */
+static int check_place(const struct acre_sqlite *self, struct acre_error *err) {
+    int moved = 0;
+    sqlite3_file_control(self->writer, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved == 0 ? 0
+                      : acre_fail(err, ACRE_EIO,
+                                  "%s: was removed or replaced while it was open; put it back",
+                                  self->path);
+}
+
 /* All of these batches or none. `*ret_bad`: the one whose own fault it was, 0: nobody's or the
  * first's. */
 static int apply_all(struct acre_sqlite *self, struct acre_batch *const *batches, size_t count,
@@ -319,6 +329,7 @@ static int apply_all(struct acre_sqlite *self, struct acre_batch *const *batches
     if (r == 0 && self->head.count != before.count) {
         r = put_head(self, err);
     }
+    r = r < 0 ? r : check_place(self, err);
     r = r < 0 ? r : run_or_fail(self, &commit, err);
     if (r < 0) {
         if (!sqlite3_get_autocommit(self->writer)) { /* some errors have rolled back already */

@@ -459,6 +459,25 @@ static void make_pages(struct bed *bed) {
     bed_close(bed);
 }
 
+/* What is written to a file without a name is gone with the daemon. */
+static void a_removed_file_takes_nothing_more(void) {
+    struct bed bed = bed_make(&plain);
+    char aside[sizeof(bed.path) + 8];
+    struct acre_error err = {0};
+    bed_add_jobs(&bed, 1, 3);
+    snprintf(aside, sizeof(aside), "%s.aside", bed.path);
+    REQUIRE_EQ(rename(bed.path, aside), 0);
+    struct acre_batch *batch = acre_batch_create();
+    struct acre_store_audit audit = kit_audit("job submitted", "");
+    acre_batch_audit(batch, &audit);
+    CHECK_EQ(bed_commit(&bed, batch, &err), ACRE_EIO);
+    CHECK_HAS(err.text, "was removed or replaced");
+    REQUIRE_EQ(rename(aside, bed.path), 0);
+    acre_store_resume(bed.store);
+    bed_add_jobs(&bed, 4, 4);
+    bed_remove(&bed);
+}
+
 static void damaged_files_are_refused_with_advice(void) {
     static const struct {
         const char *what;
@@ -756,6 +775,7 @@ static const struct acre_test tests[] = {
     TEST(a_read_only_directory_is_named),
     TEST(a_full_disk_refuses_and_recovers),
     TEST(an_io_error_refuses_and_recovers),
+    TEST(a_removed_file_takes_nothing_more),
     TEST(damaged_files_are_refused_with_advice),
     TEST(a_file_cut_short_is_refused),
     TEST(damage_in_a_large_file_is_found_behind_the_start),

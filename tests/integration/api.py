@@ -162,6 +162,14 @@ class TestCase(daemon.TestCase):
             raise
         cls.admin = cls.daemon.admin
 
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            status = cls.daemon.stop()
+            assert status == 0, f"the daemon ended with {status}: {cls.daemon.said()[-3000:]}"
+        finally:
+            super().tearDownClass()
+
     def assert_problem(self, answer, status, *parts):
         """A problem object (RFC 9457) with this status and these words."""
         self.assertEqual(answer.status, status, answer)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import daemon
@@ -183,6 +184,15 @@ class Run(daemon.TestCase):
         number = re.search(r"canceling job (\d+)", said)[1]
         self.assertEqual(self.daemon.job(number)["state"], "canceled")
 
+    def test_a_job_that_waits_for_its_next_try_is_shown_when_that_starts(self):
+        number = self.daemon.submit("--retries", "1", "--gpus", "0.1", "--name", "again", "--",
+                                    "false")
+        deadline = time.monotonic() + 30
+        while self.daemon.job(number)["retries"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        shown = self.daemon.run("queue").stdout
+        self.assertRegex(shown, rf"(?m)^ *{number} +again .* in \d+s +1 +try 1 of 2 failed")
+
     def test_arrays_are_not_followed(self):
         self.assert_ended(self.daemon.run("run", "--array", "0-1", "--", "true"), 2,
                           "--array: 'run' follows one job")
@@ -209,6 +219,15 @@ class Waiting(daemon.TestCase):
         answer = self.daemon.json("why", self.waits)
         self.assertIn("reason", answer["why"])
         self.assertTrue(answer["when"]["known"])
+
+    def test_what_others_wrote_reaches_the_terminal_as_text(self):
+        number = self.daemon.submit("--hold", "--", "printf", "a\\.b\n\x1b[2J")
+        for command in (("queue",), ("show", number)):
+            shown = self.daemon.run(*command).stdout
+            self.assertIn(r"printf a\.b\n\x1b[2J", shown)
+            self.assertNotIn("\x1b[2J", shown)
+        result = self.daemon.run("submit", "--name", "a\x1bb", "--", "true")
+        self.assertIn(r"'a\x1bb'", result.stderr)
 
     def test_the_queue_is_a_table(self):
         result = self.daemon.run("queue")

@@ -20,6 +20,8 @@ class Jobs(api.TestCase):
         self.assertEqual((job["name"], job["attempt"], job["simulated"]), ("three", 1, True))
         self.assertTrue(job["submitted"] <= job["started"] <= job["ended"])
         self.assertIsNone(job["why"])
+        job = self.admin.job(number)  # from the record: where it was
+        self.assertEqual([part["node"] for part in job["allocation"]], ["gpu-a"])
         logs = self.admin.get(f"/jobs/{number}/logs")
         self.assertEqual((logs.status, logs.body), (200, b"out\n"))
         self.assertEqual((logs.headers["X-Log-Offset"], logs.headers["X-Log-Size"]), ("0", "4"))
@@ -84,6 +86,17 @@ class Jobs(api.TestCase):
         self.assertEqual(self.admin.post(f"/jobs/{held}/release").status, 200)
         self.admin.wait(waits, "completed")
 
+    def test_who_is_canceled_for_a_dependency_is_told(self):
+        held = self.admin.submit(command="false", hold=True)
+        waits = self.admin.submit(command="true", after=[f"ok:{held}"])
+        last = self.admin.submit(command="true", after=[f"ok:{waits}"])
+        self.assertEqual(self.admin.post(f"/jobs/{held}/release").status, 200)
+        for number, other in ((waits, held), (last, waits)):
+            ended = self.admin.wait(number, "canceled")["exit"]
+            self.assertEqual(ended["kind"], "not started")
+            self.assertEqual(ended["text"], f"job {other}, which it waited for, did not complete")
+            self.assertIsNone(ended["peak_ram_mib"])
+
     def test_hold_release_priority_cancel(self):
         number = self.admin.submit(command="true", hold=True, priority=1)
         self.assertEqual(self.admin.job(number)["why"]["reason"], "held")
@@ -121,6 +134,18 @@ class Jobs(api.TestCase):
             number = self.admin.submit(command="test $ACRE_ATTEMPT = 2", max_retries=3)
             job = self.admin.wait(number, "completed")
         self.assertEqual((job["attempt"], job["retries"]), (2, 1))
+
+    def test_a_full_gpu_is_recognised_and_less_is_asked_for(self):
+        self.admin.ask("PUT", "/policy", {"retry_base": "50ms"})
+        number = self.admin.submit(
+            command="echo RuntimeError: CUDA out of memory. >&2; test $ACRE_ATTEMPT = 2",
+            gpus=0.8, max_retries=1, smaller_on_oom=True)
+        job = self.admin.wait(number, "completed")
+        self.assertEqual((job["attempt"], job["request"]["share_milli"]), (2, 400))
+        number = self.admin.submit(command="echo CUDA out of memory; exit 3", gpus=1)
+        end = self.admin.wait(number, "failed")["exit"]
+        self.assertEqual((end["kind"], end["code"], end["text"]),
+                         ("out of memory", 3, "CUDA out of memory"))
 
     def test_a_submission_that_can_never_fit_is_refused(self):
         for body, part in [({"gpus": 9}, "never fits"), ({"model": "Z9"}, "'Z9' is not here"),
@@ -262,6 +287,10 @@ class Cluster(api.TestCase):
         self.assert_problem(self.admin.post("/gpus/none/drain"), 404, "none")
         self.assert_problem(self.admin.post("/nodes/none/drain"), 404, "none")
 
+    def test_a_gpu_is_not_taken_for_a_node(self):
+        self.assert_problem(self.admin.post("/nodes/sim:gpu-b%2F3/drain"), 404,
+                            "there is no node 'sim:gpu-b/3'; it is a GPU")
+
     def test_a_drained_node_says_why(self):
         self.assertEqual(self.admin.post("/nodes/gpu-b/drain", {"reason": "moving"}).status, 200)
         node = [n for n in self.admin.get("/nodes").json["nodes"] if n["name"] == "gpu-b"][0]
@@ -289,6 +318,19 @@ class Cluster(api.TestCase):
             self.assert_problem(self.admin.post("/reservations", body), 400)
         self.assert_problem(self.admin.post("/reservations", {"gpus": 17, "duration": "1h"}), 409,
                             "gpus: 17")
+        self.assert_problem(self.admin.post("/reservations", {"gpus": 1, "duration": "0s"}), 400,
+                            "duration: it is over when it begins")
+
+    def test_jobs_end_with_their_reservation_and_say_so(self):
+        made = self.admin.post("/reservations", {"gpus": 2, "duration": "1h"}).json["reservation"]
+        self.assert_problem(self.admin.post("/jobs", {"command": "true", "gpus": 2, "nodes": 2,
+                                                      "reservation": made["id"]}), 409,
+                            f"reservation: {made['id']} holds 2 GPUs, and 4 are asked for")
+        number = self.admin.submit(command="sleep 600", gpus=2, reservation=made["id"])
+        self.admin.wait(number, "running")
+        self.assertEqual(self.admin.ask("DELETE", f"/reservations/{made['id']}").status, 200)
+        ended = self.admin.wait(number, "failed")["exit"]
+        self.assertEqual(ended["text"], f"its reservation {made['id']} is over")
 
     def test_quotas_hold(self):
         self.assertEqual(self.admin.ask("PUT", "/quotas/user:bob", {"queued": 2}).status, 200)

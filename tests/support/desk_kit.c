@@ -26,25 +26,52 @@ static void plan(void *context, const struct acre_run_spec *spec, struct acre_fa
     to->run_ms = kit->run_ms;
 }
 
-static struct acre_inventory *make_inventory(void) {
+static void on_begin(void *context, struct acre_run run, const struct acre_run_device *devices,
+                     uint32_t count) {
+    struct desk_kit *kit = context;
+    if (kit->begin != NULL) {
+        kit->begin(kit->watcher, run, devices, count);
+    }
+}
+
+static void on_end(void *context, struct acre_run run, struct acre_job_exit *exit) {
+    struct desk_kit *kit = context;
+    if (kit->end != NULL) {
+        kit->end(kit->watcher, run, exit);
+    }
+}
+
+/* The engine's context is its own; the kit that is at work is remembered here. */
+static _Thread_local struct desk_kit *at_work;
+
+static uint32_t tell_pids(void *self, struct acre_run run, int64_t *pids, uint32_t max) {
+    (void)self;
+    bool is_it = at_work->pid_job != 0 && run.job == at_work->pid_job && max > 0;
+    if (is_it) {
+        pids[0] = at_work->pids[0];
+    }
+    return is_it;
+}
+
+static struct acre_inventory *make_inventory(bool simulated) {
     struct acre_inventory *inventory = acre_inventory_create();
     static const char *const names[] = {"gpu-a", "gpu-b"};
     for (size_t n = 0; n < ACRE_COUNT(names); n++) {
         struct acre_inventory_node node = {
-            .name = names[n], .cpu_milli = 64000, .ram_mib = 524288, .simulated = true};
+            .name = names[n], .cpu_milli = 64000, .ram_mib = 524288, .simulated = simulated};
         acre_inventory_add_node(inventory, &node);
         for (int d = 0; d < 2; d++) {
             char id[32];
             snprintf(id, sizeof(id), "sim:%s/%d", names[n], d);
             struct acre_inventory_device device = {
-                .id = id, .model = "H100", .memory_mib = 81920, .simulated = true};
+                .id = id, .model = "H100", .memory_mib = 81920, .simulated = simulated};
             acre_inventory_add_device(inventory, &device);
         }
     }
     return inventory;
 }
 
-void desk_kit_start(struct desk_kit *kit) {
+void desk_kit_prepare(struct desk_kit *kit) {
     struct acre_error err = {0};
     if (kit->loop == NULL) {
         if (kit->on_disk) {
@@ -54,25 +81,36 @@ void desk_kit_start(struct desk_kit *kit) {
             kit->url = kit->file_url;
         }
         kit->clock = acre_clock_virtual(KIT_WALL_MS);
-        kit->inventory = make_inventory();
+        kit->inventory = make_inventory(!kit->real);
         struct acre_fake_world_options world = {.seed = 1, .plan = plan, .context = kit};
         kit->world = acre_fake_world_create(&world);
         REQUIRE_EQ(acre_loop_create(&kit->loop, &err), 0);
     }
-    struct acre_desk_options options = {
-        .loop = kit->loop,
-        .clock = &kit->clock,
-        .store_url = kit->url != NULL ? kit->url : "memory:",
-        .inventory = kit->inventory,
-        .probe_ms = 5,
-        .sink = {.event = on_event, .trouble = on_trouble, .context = kit}};
+}
+
+void desk_kit_start(struct desk_kit *kit) {
+    struct acre_error err = {0};
+    desk_kit_prepare(kit);
+    at_work = kit;
+    kit->driver = acre_engine_fake;
+    kit->driver.pids = tell_pids;
+    struct acre_desk_options options = {.loop = kit->loop,
+                                        .clock = &kit->clock,
+                                        .store_url = kit->url != NULL ? kit->url : "memory:",
+                                        .inventory = kit->inventory,
+                                        .probe_ms = 5,
+                                        .sink = {.event = on_event,
+                                                 .begin = on_begin,
+                                                 .end = on_end,
+                                                 .trouble = on_trouble,
+                                                 .context = kit}};
     int r = acre_desk_create(&options, &kit->desk, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
     struct acre_fake_options fake = {.world = kit->world};
     struct acre_engine_sink sink = acre_desk_engine_sink(kit->desk);
     REQUIRE_EQ(acre_engine_fake.open(&fake, kit->loop, &sink, &kit->engine, &err), 0);
-    acre_desk_start(kit->desk, &acre_engine_fake, kit->engine);
+    acre_desk_start(kit->desk, &kit->driver, kit->engine);
 }
 
 void desk_kit_stop(struct desk_kit *kit) {
@@ -104,7 +142,10 @@ int desk_kit_submit(struct desk_kit *kit, uint32_t gpus, uint32_t count, uint64_
     struct acre_job_spec spec = {
         .user = acre_names_intern(names, ACRE_STR("ada")),
         .project = acre_names_intern(names, ACRE_STR("vision")),
-        .request = {.replicas = 1, .gpus = gpus, .milli = 1000},
+        .request = {.replicas = 1,
+                    .gpus = gpus,
+                    .milli = kit->milli != 0 ? kit->milli : 1000,
+                    .mib = kit->mib},
         .priority = ACRE_PRIORITY_NORMAL,
         .array = count > 1 ? UINT64_MAX : 0,
     };

@@ -15,6 +15,18 @@ struct desk_kit {
     bool on_disk;    /* a SQLite file of its own instead */
     char folder[64], file_url[96];
     uint64_t run_ms; /* of each run, in the loop's time */
+    bool real;       /* the devices pretend to be real ones */
+    uint32_t milli;  /* of each device that jobs ask for; 0: all of it */
+    uint64_t mib;
+    int64_t pids[4]; /* what the engine says are the processes of `pid_job` */
+    uint64_t pid_job;
+    /* Whoever watches runs, as in struct acre_desk_sink. */
+    void *watcher;
+    void (*begin)(void *context, struct acre_run run, const struct acre_run_device *devices,
+                  uint32_t count);
+    void (*end)(void *context, struct acre_run run, struct acre_job_exit *exit);
+
+    struct acre_engine_driver driver; /* the fake one, with pids */
     struct acre_clock clock;
     struct acre_loop *loop;
     struct acre_inventory *inventory;
@@ -26,6 +38,7 @@ struct desk_kit {
     uint32_t troubles, recoveries;
 };
 
+void desk_kit_prepare(struct desk_kit *kit); /* loop, inventory, world; start does it too */
 void desk_kit_start(struct desk_kit *kit);
 /* Close desk and engine; runs go on in the world. */
 void desk_kit_stop(struct desk_kit *kit);

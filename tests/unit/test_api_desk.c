@@ -254,6 +254,51 @@ static void every_step_is_in_the_audit_trail(void) {
     desk_kit_finish(&kit);
 }
 
+struct reserved {
+    uint64_t id;
+    char state[16];
+};
+
+static bool find_reservation(void *context, const struct acre_store_reservation *row) {
+    struct reserved *wanted = context;
+    if (row->id == wanted->id) {
+        snprintf(wanted->state, sizeof(wanted->state), "%s", row->state);
+    }
+    return true;
+}
+
+static const char *stored_reservation(struct desk_kit *kit, struct reserved *wanted) {
+    REQUIRE_EQ(acre_store_reservations(acre_desk_store(kit->desk), find_reservation, wanted, NULL),
+               0);
+    return wanted->state;
+}
+
+/* ALC-8: a reservation begins and ends by itself, and each change is recorded. */
+static void reservations_begin_and_end_by_the_clock(void) {
+    struct desk_kit kit = {0};
+    struct reserved made = {0};
+    const uint32_t device = 2;
+    desk_kit_start(&kit);
+    uint64_t now_ms = acre_desk_now(kit.desk);
+    struct acre_reservation_spec spec = {
+        .user = acre_names_intern(acre_ledger_names(acre_desk_ledger(kit.desk)), ACRE_STR("ada")),
+        .devices = &device,
+        .device_count = 1,
+        .milli = 1000,
+        .start_ms = now_ms + 60000,
+        .end_ms = now_ms + 120000};
+    REQUIRE_EQ(acre_ledger_reserve(acre_desk_ledger(kit.desk), &spec, now_ms, &made.id, NULL), 0);
+    acre_desk_put_reservation(kit.desk, made.id);
+    static const char *const states[] = {"pending", "active", "completed"};
+    for (size_t i = 0; i < ACRE_COUNT(states); i++) {
+        acre_desk_touch(kit.desk);
+        desk_kit_turns(&kit, 10);
+        CHECK_STR(stored_reservation(&kit, &made), states[i]);
+        acre_clock_advance(&kit.clock, 60000);
+    }
+    desk_kit_finish(&kit);
+}
+
 /* A job whose device is gone after the restart waits again; nothing is lost. */
 static void a_job_whose_device_is_gone_waits_again(void) {
     struct desk_kit kit = {.on_disk = true};
@@ -289,6 +334,7 @@ static const struct acre_test tests[] = {
     {"an_end_nobody_saw_is_told_after_the_restart", an_end_nobody_saw_is_told_after_the_restart, 0},
     {"a_clock_that_goes_back_changes_nothing", a_clock_that_goes_back_changes_nothing, 0},
     {"every_step_is_in_the_audit_trail", every_step_is_in_the_audit_trail, 0},
+    {"reservations_begin_and_end_by_the_clock", reservations_begin_and_end_by_the_clock, 0},
     {"a_job_whose_device_is_gone_waits_again", a_job_whose_device_is_gone_waits_again, 0},
 };
 ACRE_TEST_MAIN(tests)

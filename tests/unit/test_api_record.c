@@ -190,7 +190,8 @@ static void every_field_comes_back(void) {
     acre_buf_init(&spec, 1 << 16);
     acre_buf_init(&detail, 1 << 16);
     REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &launch, &spec), 0);
-    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "GPU memory", &detail), 0);
+    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "GPU memory", (struct acre_str){0}, &detail),
+               0);
 
     struct acre_arena *arena = acre_arena_create(1 << 20);
     struct acre_store_job row = row_of(&job, &spec, &detail);
@@ -223,7 +224,7 @@ static void a_plain_job_is_short(void) {
     struct acre_launch launch = {.command = NULL, .directory = "", .script = "#!/bin/sh\n"};
     struct acre_buf text;
     acre_buf_init(&text, 1 << 16);
-    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "", &text), 0);
+    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "", (struct acre_str){0}, &text), 0);
     CHECK_STR(text.data, "{\"eligible_ms\":5}");
     acre_buf_clear(&text);
     REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &launch, &text), 0);
@@ -240,7 +241,7 @@ static void parts_are_found_by_name(void) {
     REQUIRE_EQ(acre_ledger_allocate(ledger, &request, 1, &job.allocation, NULL), 0);
     struct acre_buf detail;
     acre_buf_init(&detail, 1 << 16);
-    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "", &detail), 0);
+    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "", (struct acre_str){0}, &detail), 0);
     struct acre_buf spec = {.data = (char[]){"{}"}, .length = 2};
     struct acre_store_job row = row_of(&job, &spec, &detail);
     struct acre_arena *arena = acre_arena_create(1 << 20);

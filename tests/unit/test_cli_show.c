@@ -283,7 +283,7 @@ static const struct {
     {acre_show_audit_verdict, "{\"ok\":true,\"count\":12,\"text\":\"\"}",
      "unchanged: 12 records checked\n"},
     {acre_show_audit_verdict, "{\"ok\":false,\"count\":12,\"text\":\"record 9\"}",
-     "CHANGED: 12 records checked; record 9\n"},
+     "CHANGED: record 9\n"},
     {acre_show_stats,
      "{\"policy\":\"fcfs\",\"started\":\"2026-11-15T02:00:00.000Z\",\"simulated\":true,"
      "\"jobs\":{\"queued\":0,\"running\":3,\"completed\":9},\"wait_ms\":{\"mean\":1000,"

@@ -502,6 +502,21 @@ static void misuse_of_the_writer_asserts(void) {
     }
 }
 
+static void what_is_json_already_is_written_as_it_is(void) {
+    struct acre_buf buf;
+    struct acre_json json;
+    acre_buf_init(&buf, 256);
+    acre_json_begin(&json, &buf, false);
+    acre_json_object(&json);
+    acre_json_key(&json, "a");
+    acre_json_raw(&json, ACRE_STR("[1,{\"b\":2}]"));
+    acre_json_put_u64(&json, "c", 3);
+    acre_json_object_end(&json);
+    REQUIRE_EQ(acre_json_end(&json), 0);
+    CHECK_STR(buf.data, "{\"a\":[1,{\"b\":2}],\"c\":3}");
+    acre_buf_finish(&buf);
+}
+
 static const struct acre_test tests[] = {
     {"documents_that_are_refused", documents_that_are_refused, 0},
     {"size_is_limited", size_is_limited, 0},
@@ -518,6 +533,7 @@ static const struct acre_test tests[] = {
     {"a_full_buffer_is_told_at_the_end", a_full_buffer_is_told_at_the_end, 0},
     {"what_is_written_reads_back", what_is_written_reads_back, 0},
     {"misuse_of_the_writer_asserts", misuse_of_the_writer_asserts, 0},
+    {"what_is_json_already_is_written_as_it_is", what_is_json_already_is_written_as_it_is, 0},
 };
 
 ACRE_TEST_MAIN(tests)

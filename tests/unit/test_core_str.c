@@ -157,6 +157,24 @@ static void hidden_bytes_are_made_visible(void) {
     }
 }
 
+static void texts_keep_their_backslashes(void) {
+    const struct {
+        struct acre_str text;
+        const char *shown;
+    } cases[] = {
+        {ACRE_STR("grep '\\.c$'"), "grep '\\.c$'"},
+        {ACRE_STR("a\\x1b[2J\\nb"), "a\\x1b[2J\\nb"},
+        {ACRE_STR("\\"), "\\"},
+        {ACRE_STR("\x1b[2J\n"), "\\x1b[2J\\n"}, /* and what was not is, still */
+    };
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        char out[32], again[32];
+        acre_test_context("case %zu", i);
+        CHECK_STR(acre_str_show_text(cases[i].text, out, sizeof(out)), cases[i].shown);
+        CHECK_STR(acre_str_show_text(acre_str_from(out), again, sizeof(again)), out);
+    }
+}
+
 static void long_values_are_cut_between_characters(void) {
     static const struct {
         const char *text;
@@ -233,6 +251,7 @@ static const struct acre_test tests[] = {
     {"names_are_plain_words", names_are_plain_words, 0},
     {"utf8_is_checked_strictly", utf8_is_checked_strictly, 0},
     {"hidden_bytes_are_made_visible", hidden_bytes_are_made_visible, 0},
+    {"texts_keep_their_backslashes", texts_keep_their_backslashes, 0},
     {"long_values_are_cut_between_characters", long_values_are_cut_between_characters, 0},
     {"shown_values_are_always_plain_text", shown_values_are_always_plain_text, 0},
     {"the_hash_never_changes", the_hash_never_changes, 0},

@@ -330,6 +330,57 @@ static void another_jobs_files_are_out_of_reach(void) {
     close_rig(&rig);
 }
 
+/* Whoever submits from below /tmp finds that directory, and nothing else of /tmp; a link is
+ * followed with the user's rights alone. */
+static void the_working_directory_stays_visible(void) {
+    struct rig rig;
+    open_rig(&rig);
+    rig_open(&rig);
+    char base[64], here[96], trap[96], kept[] = "/run/acre-kept-XXXXXX";
+    snprintf(base, sizeof(base), "/tmp/acre-cwd-%d", (int)getpid());
+    snprintf(here, sizeof(here), "%s/a/b", base);
+    snprintf(trap, sizeof(trap), "%s/a/trap", base);
+    REQUIRE(mkdtemp(kept) != NULL); /* mode 0700: root's alone */
+    char inside[96];
+    snprintf(inside, sizeof(inside), "%s/inside", kept);
+    REQUIRE_EQ(mkdir(inside, 0777), 0);
+    mode_t mask = umask(0);
+    REQUIRE_EQ(mkdir(base, 0755), 0);
+    snprintf(here, sizeof(here), "%s/a", base);
+    REQUIRE_EQ(mkdir(here, 0755), 0);
+    snprintf(here, sizeof(here), "%s/a/b", base);
+    REQUIRE_EQ(mkdir(here, 0777), 0);
+    umask(mask);
+    REQUIRE_EQ(symlink(inside, trap), 0);
+
+    struct acre_run_spec spec = rig_spec(&rig, 1, "echo mine > left; pwd; ls /tmp; ls ..");
+    spec.directory = here;
+    rig_start(&rig, &spec);
+    rig_expect(&rig, 1, ACRE_RUN_EXITED, 0);
+    char expect[256];
+    snprintf(expect, sizeof(expect), "%s\n%s\nb\n", here, base + strlen("/tmp/"));
+    CHECK_STR(rig_output(&rig, 1, 1), expect);
+    char left[128];
+    snprintf(left, sizeof(left), "%s/left", here);
+    CHECK_EQ(unlink(left), 0); /* written to the real one */
+
+    spec = rig_spec(&rig, 2, "echo mine > left");
+    spec.directory = trap;
+    rig_start(&rig, &spec);
+    CHECK_EQ(rig_wait_exit(&rig, 2)->result.ending, ACRE_RUN_NOT_STARTED);
+    snprintf(left, sizeof(left), "%s/left", inside);
+    CHECK(access(left, F_OK) != 0);
+
+    unlink(trap);
+    rmdir(here);
+    snprintf(here, sizeof(here), "%s/a", base);
+    rmdir(here);
+    rmdir(base);
+    rmdir(inside);
+    rmdir(kept);
+    close_rig(&rig);
+}
+
 static void another_device_node_is_refused(void) {
     struct rig rig;
     open_rig(&rig);
@@ -412,6 +463,7 @@ static const struct acre_test tests[] = {
     {"a_cpu_hog_gets_its_share", a_cpu_hog_gets_its_share, 0},
     {"the_job_runs_as_its_user_and_gains_nothing", the_job_runs_as_its_user_and_gains_nothing, 0},
     {"another_jobs_files_are_out_of_reach", another_jobs_files_are_out_of_reach, 0},
+    {"the_working_directory_stays_visible", the_working_directory_stays_visible, 0},
     {"another_device_node_is_refused", another_device_node_is_refused, 0},
     {"namespaces_and_mounts_are_refused", namespaces_and_mounts_are_refused, 0},
     {"a_job_can_be_cut_off_the_network", a_job_can_be_cut_off_the_network, 0},

@@ -26,8 +26,8 @@ static const char *const policies[] = {
     "{\"policy\": \"fcfs\", \"backfill\": true, \"preemption\": false}",
     "{\"policy\": \"sjf\", \"idle\": \"always\", \"idle_after\": \"20s\", \"idle_warn\": \"5s\"}",
     "{\"policy\": \"gang\", \"idle_after\": \"20s\", \"idle_warn\": \"5s\"}",
-    "{\"policy\": \"fair-share\", \"preempt_min_run\": \"1s\", \"quotas\": [{\"who\": \"user:*\", "
-    "\"gpus\": 4, \"running\": 5}, {\"who\": \"project:p0\", \"gpus\": 3, \"soft\": true}]}",
+    ("{\"policy\": \"fair-share\", \"preempt_min_run\": \"1s\", \"quotas\": [{\"who\": \"user:*\", "
+     "\"gpus\": 4, \"running\": 5}, {\"who\": \"project:p0\", \"gpus\": 3, \"soft\": true}]}"),
 };
 
 struct play {

@@ -46,7 +46,7 @@ static void busy_tells_from_fragmented_per_node(void) {
               "at most 1 on one node",
               "with --gpus 1");
     char part[64];
-    snprintf(part, sizeof(part), "it fits when job %d ends, expected in 10m", (int)first);
+    snprintf(part, sizeof(part), "it fits when job %d ends, in 10m by its estimate", (int)first);
     CHECK_HAS(answer.advice, part);
     CHECK_U64(answer.other, first);
     CHECK_U64(answer.asked, 2000);
@@ -109,6 +109,30 @@ static void fragmented_is_told_for_gangs(void) {
     sched_kit_finish(&kit);
 }
 
+static void nothing_is_said_of_an_end_nobody_estimated(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0", "{}");
+    submit(&kit, "ada", kit_whole(1), 0);
+    uint64_t job = submit(&kit, "bob", kit_whole(1), HOUR_MS);
+    CHECK_WHY(why(&kit, job), "busy", "it asks for 1 GPU",
+              "it fits when job 1 ends, which has no estimate");
+    sched_kit_finish(&kit);
+}
+
+static void an_end_is_told_by_the_limit(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0", "{}");
+    struct acre_job_spec spec = sched_kit_spec(&kit, "ada", kit_whole(1));
+    spec.estimate_ms = MIN_MS;
+    spec.limit_ms = 5 * MIN_MS;
+    SCHED_KIT_SUBMIT(&kit, &spec);
+    sched_kit_settle(&kit);
+    uint64_t job = submit(&kit, "bob", kit_whole(1), HOUR_MS);
+    CHECK_WHY(why(&kit, job), "busy", "it asks for 1 GPU",
+              "it fits when job 1 ends, in 5m by its time limit");
+    sched_kit_finish(&kit);
+}
+
 static void cpu_beside_a_free_gpu_is_named(void) {
     struct sched_kit kit;
     sched_kit_init(&kit, "0 0@4000", "{}");
@@ -119,7 +143,7 @@ static void cpu_beside_a_free_gpu_is_named(void) {
     CHECK_WHY(
         why(&kit, job), "busy",
         "devices are free, but a has 1000 milli-CPU and 262144 MiB RAM free beside them; 3000",
-        "it fits when job 1 ends, expected in 5m");
+        "it fits when job 1 ends, in 5m by its estimate");
     sched_kit_finish(&kit);
 }
 
@@ -335,7 +359,7 @@ static void preempting_paused_and_evaluating(void) {
     uint64_t urgent = SCHED_KIT_SUBMIT(&kit, &spec);
     sched_kit_settle(&kit);
     CHECK_EQ(sched_kit_state(&kit, low), ACRE_JOB_PREEMPTED);
-    CHECK_WHY(why(&kit, urgent), "preempting", "1 job of lower priority make room for it",
+    CHECK_WHY(why(&kit, urgent), "preempting", "1 job of lower priority makes room for it",
               "when they have stopped");
     sched_kit_finish(&kit);
 }
@@ -397,6 +421,8 @@ static const struct acre_test tests[] = {
     {"busy_tells_from_fragmented_per_node", busy_tells_from_fragmented_per_node, 0},
     {"fragmented_is_told_per_device", fragmented_is_told_per_device, 0},
     {"fragmented_is_told_for_gangs", fragmented_is_told_for_gangs, 0},
+    {"nothing_is_said_of_an_end_nobody_estimated", nothing_is_said_of_an_end_nobody_estimated, 0},
+    {"an_end_is_told_by_the_limit", an_end_is_told_by_the_limit, 0},
     {"cpu_beside_a_free_gpu_is_named", cpu_beside_a_free_gpu_is_named, 0},
     {"requests_are_described", requests_are_described, 0},
     {"held_begin_and_dependency_come_first", held_begin_and_dependency_come_first, 0},
