@@ -173,7 +173,8 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
 uint32_t class_first(struct acre_sched *sched, uint32_t class) {
     for (;;) {
         uint32_t at = tree_first(&lines_by_first, sched, &sched->classes[class].lines);
-        if (at == TREE_NONE || sched->lines[at].filed_id == sched->lines[at].first_id) {
+        if (at == TREE_NONE || (sched->lines[at].filed_id == sched->lines[at].first_id &&
+                                sched->lines[at].filed_key == sched->lines[at].first_key)) {
             return at;
         }
         hide_line(sched, at);
