@@ -21,8 +21,7 @@
 #include <unistd.h>
 
 enum {
-    RANGE_DEFAULT_BYTES = 1 << 20,
-    RANGE_MAX_BYTES = 16 << 20,
+    RANGE_MAX_BYTES = 1 << 20, /* kept for each client until it has taken it: 1 GB for 1,000 */
     CHUNK_BYTES = 64 << 10,
     WAITING_MAX_BYTES = 256 << 10, /* below what http.h cuts a client for */
     PACE_MS = 20,                  /* between looks at a client that is behind */
@@ -120,7 +119,7 @@ static void answer_range(struct acre_api *api, struct acre_call *call, struct ac
     uint64_t before = size_of(older);
     uint64_t size = before + size_of(newest);
     uint64_t offset = begin_at(acre_call_query_i64(call, "offset", 0), size);
-    uint64_t limit = (uint64_t)acre_call_query_i64(call, "limit", RANGE_DEFAULT_BYTES);
+    uint64_t limit = (uint64_t)acre_call_query_i64(call, "limit", RANGE_MAX_BYTES);
     struct acre_buf body;
     acre_buf_init(&body, RANGE_MAX_BYTES + 1);
     offset = ACRE_MIN(offset, size);

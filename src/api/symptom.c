@@ -29,7 +29,7 @@ static const struct {
 /* clang-format on */
 
 enum acre_exit_kind acre_symptom_of(struct acre_str text, const char **ret_words) {
-    for (size_t i = 0; text.length > 0 && i < ACRE_COUNT(symptoms); i++) {
+    for (size_t i = 0; text.data != NULL && i < ACRE_COUNT(symptoms); i++) {
         const char *words = symptoms[i].words;
         if (memmem(text.data, text.length, words, strlen(words)) != NULL) {
             *ret_words = words;

@@ -373,6 +373,20 @@ static void put_allocation(const struct acre_show *view, const json_t *job) {
     }
 }
 
+/* "status 3", "not started: no such directory"; "" when nothing has ended. */
+static char *describe_exit(const json_t *job, char *text, size_t size) {
+    char number[64];
+    const char *kind = acre_answer_text(job, "exit.kind", "");
+    const char *detail = acre_answer_text(job, "exit.text", NULL);
+    text[0] = '\0';
+    if (acre_answer_at(job, "exit") != NULL) {
+        snprintf(text, size, "%s%s%s%s", strcmp(kind, "exited") == 0 ? "status " : "",
+                 acre_show_exit(job, number, sizeof(number)), detail != NULL ? ": " : "",
+                 detail != NULL ? detail : "");
+    }
+    return text;
+}
+
 static void put_exit(const struct acre_show *view, const json_t *job) {
     static const struct {
         const char *label, *path;
@@ -381,12 +395,7 @@ static void put_exit(const struct acre_show *view, const json_t *job) {
     if (acre_answer_at(job, "exit") == NULL) {
         return;
     }
-    const char *kind = acre_answer_text(job, "exit.kind", "");
-    const char *detail = acre_answer_text(job, "exit.text", NULL);
-    snprintf(line, sizeof(line), "%s%s%s%s", strcmp(kind, "exited") == 0 ? "status " : "",
-             acre_show_exit(job, text, sizeof(text)), detail != NULL ? ": " : "",
-             detail != NULL ? detail : "");
-    acre_show_fact(view, "exit", line);
+    acre_show_fact(view, "exit", describe_exit(job, line, sizeof(line)));
     for (size_t i = 0; i < ACRE_COUNT(peaks); i++) {
         acre_show_fact(view, peaks[i].label,
                        acre_answer_mib(job, peaks[i].path, text, sizeof(text)));
@@ -489,8 +498,13 @@ void acre_show_why(const struct acre_show *view, const json_t *answer) {
     } else {
         const char *state = acre_show_state(job);
         bool runs = strcmp(state, "running") == 0;
-        acre_buf_printf(&line, " does not wait: it is %s%s%s.", state, runs ? " on " : "",
+        acre_buf_printf(&line, " does not wait: it is %s%s%s", state, runs ? " on " : "",
                         runs ? acre_show_where(job, text, sizeof(text)) : "");
+        describe_exit(job, text, sizeof(text));
+        if (text[0] != '\0' && !runs) {
+            acre_buf_printf(&line, " (%s)", text);
+        }
+        acre_buf_puts(&line, ".");
     }
     acre_term_wrap(
         &view->term, view->out, 0,

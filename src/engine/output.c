@@ -35,6 +35,8 @@ static void rotate(struct acre_output *stream) {
     renameat(stream->directory, stream->name, stream->directory, older);
     close(stream->file);
     stream->file = -1;
+    stream->gone += stream->older;
+    stream->older = stream->size;
     stream->size = 0;
 }
 

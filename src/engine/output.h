@@ -16,6 +16,8 @@ struct acre_output {
     uint64_t size;    /* of the file */
     uint64_t max;     /* then it becomes <name>.1 and another is begun */
     uint64_t total;   /* bytes read */
+    uint64_t older;   /* size of <name>.1 */
+    uint64_t gone;    /* bytes written and no longer there: of the <name>.1 before */
     uint64_t dropped; /* bytes that could not be written */
 };
 

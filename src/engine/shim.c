@@ -435,6 +435,19 @@ static void measure(struct supervisor *self, struct acre_run_result *result,
     result->log_bytes = self->output[0].total + self->output[1].total;
 }
 
+/* A log that lacks something looks whole: so it is said where people look first. */
+static void tell_lost_output(const struct supervisor *self, struct acre_run_result *result) {
+    uint64_t dropped = self->output[0].dropped + self->output[1].dropped;
+    uint64_t gone = self->output[0].gone + self->output[1].gone;
+    if (dropped > 0) {
+        snprintf(result->text, sizeof(result->text),
+                 "%" PRIu64 " bytes of output could not be written", dropped);
+    } else if (gone > 0) {
+        snprintf(result->text, sizeof(result->text),
+                 "too much output: the first %" PRIu64 " bytes were not kept", gone);
+    }
+}
+
 static void conclude(struct supervisor *self, const struct acre_error *err) {
     struct acre_run_result *result = &self->fact.result;
     struct acre_cgroup_use use = {0};
@@ -447,11 +460,7 @@ static void conclude(struct supervisor *self, const struct acre_error *err) {
     }
     result->started_ms = self->fact.started_ms;
     measure(self, result, &use);
-    uint64_t dropped = self->output[0].dropped + self->output[1].dropped;
-    if (dropped > 0) {
-        snprintf(result->text, sizeof(result->text),
-                 "%" PRIu64 " bytes of output could not be written", dropped);
-    }
+    tell_lost_output(self, result);
     bool signaled = self->failed && WIFSIGNALED(self->status);
     if (self->out_of_time) {
         result->ending = ACRE_RUN_TIME_LIMIT;

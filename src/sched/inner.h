@@ -145,4 +145,6 @@ void promises_unveil(struct acre_sched *sched);
 /* idle.c */
 void idle_reclaim(struct acre_sched *sched, uint64_t now_ms);
 
+void restore_repeat(struct acre_sched *sched); /* what a crash may have left undone */
+
 #endif

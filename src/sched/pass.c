@@ -751,24 +751,8 @@ static bool end_if_over(void *visitor, uint32_t index) {
     return true;
 }
 
-/* Actions that were told before a restart, and may not have been carried out. */
-static void repeat_actions(struct acre_sched *sched) {
-    for (uint32_t i = 0; i < sched->repeat_count; i++) {
-        const struct job *job = job_find(sched, sched->repeat[i]);
-        if (job != NULL && job->stand == STAND_HOLDING) {
-            bool must_end = job->canceling || job->state == ACRE_JOB_PREEMPTED;
-            if (must_end) {
-                act(sched, ACRE_ACTION_TERMINATE, job);
-            } else if (job->state == ACRE_JOB_ALLOCATING) {
-                act(sched, ACRE_ACTION_START, job);
-            }
-        }
-    }
-    sched->repeat_count = 0;
-}
-
 uint32_t acre_sched_pass(struct acre_sched *sched, uint64_t now_ms, uint32_t tries_max) {
-    repeat_actions(sched);
+    restore_repeat(sched);
     depend_settle(sched, now_ms);
     timers_run(sched, now_ms);
     arrays_fill(sched, now_ms);

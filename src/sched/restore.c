@@ -103,3 +103,19 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     repeat(sched, job->spec.id);
     return 0;
 }
+
+/* Actions that were told before a restart, and may not have been carried out. */
+void restore_repeat(struct acre_sched *sched) {
+    for (uint32_t i = 0; i < sched->repeat_count; i++) {
+        const struct job *job = job_find(sched, sched->repeat[i]);
+        if (job != NULL && job->stand == STAND_HOLDING) {
+            bool must_end = job->canceling || job->state == ACRE_JOB_PREEMPTED;
+            if (must_end) {
+                act(sched, ACRE_ACTION_TERMINATE, job);
+            } else if (job->state == ACRE_JOB_ALLOCATING) {
+                act(sched, ACRE_ACTION_START, job);
+            }
+        }
+    }
+    sched->repeat_count = 0;
+}

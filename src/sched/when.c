@@ -47,16 +47,17 @@ static struct acre_when from_plan(struct acre_sched *sched, const struct job *jo
     if (entry == NULL && !extrapolate(sched, plan, job, &start_ms)) {
         return (struct acre_when){.known = false};
     }
-    start_ms = ACRE_MAX(start_ms, now_ms);
-    acre_forecast_estimated(sched->forecast, job->id, now_ms, start_ms);
-    struct acre_forecast_wait wait = acre_forecast_wait(sched->forecast, start_ms - now_ms);
+    /* Until then it is certain that it waits; what experience widens is the rest. */
     uint64_t floor_ms = ACRE_MAX(ACRE_MAX(job->begin_ms, job->not_before_ms), now_ms);
+    start_ms = ACRE_MAX(start_ms, floor_ms);
+    acre_forecast_estimated(sched->forecast, job->id, now_ms, start_ms);
+    struct acre_forecast_wait wait = acre_forecast_wait(sched->forecast, start_ms - floor_ms);
     uint64_t widen = entry == NULL ? 2 : 1;
     return (struct acre_when){
         .known = true,
-        .start_ms = ACRE_MAX(now_ms + wait.middle_ms, floor_ms),
-        .earliest_ms = ACRE_MAX(now_ms + wait.least_ms / widen, floor_ms),
-        .latest_ms = ACRE_MAX(now_ms + wait.most_ms * widen, floor_ms),
+        .start_ms = floor_ms + wait.middle_ms,
+        .earliest_ms = floor_ms + wait.least_ms / widen,
+        .latest_ms = floor_ms + wait.most_ms * widen,
     };
 }
 

@@ -184,6 +184,14 @@ class Run(daemon.TestCase):
         number = re.search(r"canceling job (\d+)", said)[1]
         self.assertEqual(self.daemon.job(number)["state"], "canceled")
 
+    def test_why_a_job_ended(self):
+        for words, told in [(("sh", "-c", "exit 3"), "it is failed (status 3)."),
+                            (("true",), "it is completed (status 0)."),
+                            (("/absent",), "it is failed (not started: command /absent:")]:
+            number = self.daemon.submit("--", *words)
+            self.daemon.wait_for(number, "failed", "completed")
+            self.assertIn(told, self.daemon.run("why", number).stdout)
+
     def test_a_job_that_waits_for_its_next_try_is_shown_when_that_starts(self):
         number = self.daemon.submit("--retries", "1", "--gpus", "0.1", "--name", "again", "--",
                                     "false")

@@ -36,6 +36,13 @@ class Jobs(api.TestCase):
             with self.subTest(query=query):
                 self.assertEqual(self.admin.get(f"/jobs/{number}/logs?{query}").body, expected)
 
+    def test_a_range_is_no_larger_than_what_is_kept_for_a_client(self):
+        number = self.admin.submit(command="head -c 3000000 /dev/zero | tr '\\0' x")
+        self.admin.wait(number, "completed")
+        self.assertEqual(len(self.admin.get(f"/jobs/{number}/logs").body), 1 << 20)
+        self.assert_problem(self.admin.get(f"/jobs/{number}/logs?limit={(1 << 20) + 1}"), 400,
+                            "limit", "1048576")
+
     def test_logs_are_followed_to_the_end(self):
         number = self.admin.submit(command="for i in 1 2 3; do echo $i; sleep 0.1; done")
         answer = self.admin.get(f"/jobs/{number}/logs?follow=1")

@@ -446,6 +446,10 @@ static void logs_are_bounded_and_counted(void) {
     snprintf(path, sizeof(path), "%s/logs/1.1.out.1", rig.state);
     REQUIRE_EQ(stat(path, &older), 0);
     CHECK(newest.st_size <= 100000 + 65536 && older.st_size <= 100000 + 65536);
+    char gone[96];
+    snprintf(gone, sizeof(gone), "too much output: the first %lld bytes were not kept",
+             1000000LL + 5 - newest.st_size - older.st_size);
+    CHECK_STR(rig.seen[1].result.text, gone);
     CHECK_STR(rig_output(&rig, 1, 2), "problem\n");
     rig_run(&rig, 2, "true");
     rig_expect(&rig, 2, ACRE_RUN_EXITED, 0);

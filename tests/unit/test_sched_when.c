@@ -136,6 +136,7 @@ static void who_may_not_start_yet_is_planned_after_that(void) {
     SCHED_KIT_SUBMIT(&kit, &later);
     CHECK_EQ(planned(&kit, later.id), 120);
     CHECK(when(&kit, later.id).earliest_ms >= later.begin_ms);
+    CHECK(when(&kit, later.id).latest_ms <= later.begin_ms + 10 * MIN_MS); /* of that: certain */
 
     struct acre_dependency need = {.job = next, .kind = ACRE_DEPENDENCY_AFTER_OK};
     struct acre_job_spec after = spec(&kit, kit_whole(1), 10);
