@@ -98,6 +98,36 @@ static void check_lines(struct checking *checking) {
     free(waiting);
 }
 
+/* The lines of a class, in the order of their first jobs; all that are not parked. */
+static void check_class(struct checking *checking, uint32_t at) {
+    const struct acre_sched *sched = checking->sched;
+    void *trees = (void *)(uintptr_t)sched; /* only read */
+    const struct tree *tree = &sched->classes[at].lines;
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < sched->line_limit; i++) {
+        const struct line *line = &sched->lines[i];
+        bool is_mine = line->account != NONE && line->class == at && line->holder == NONE;
+        shown += is_mine;
+        if (is_mine && (line->first_key != sched->jobs[line->first].key ||
+                        line->first_id != sched->jobs[line->first].id)) {
+            wrong(checking, line->first_id, "first of a line that says otherwise");
+        }
+    }
+    uint32_t last = TREE_NONE;
+    for (uint32_t rank = 0; rank < shown; rank++) {
+        uint32_t next = tree_at(&lines_by_first, trees, tree, rank);
+        if (next == TREE_NONE ||
+            (last != TREE_NONE && !lines_by_first.is_before(sched, last, next))) {
+            wrong(checking, 0, "a class whose lines are not in order");
+            return;
+        }
+        last = next;
+    }
+    if (tree_size(&lines_by_first, trees, tree) != shown) {
+        wrong(checking, 0, "a class with lines that are not its own");
+    }
+}
+
 static void check_trees(struct checking *checking) {
     const struct acre_sched *sched = checking->sched;
     check_tree(checking, &sched->order, false, false, "the order");
@@ -108,6 +138,11 @@ static void check_trees(struct checking *checking) {
     check_tree(checking, &sched->holding, true, false, "those holding");
     check_tree(checking, &sched->ends, false, true, "the ends");
     check_lines(checking);
+    for (uint32_t i = 0; i < sched->class_limit && checking->r == 0; i++) {
+        if (sched->classes[i].jobs > 0) {
+            check_class(checking, i);
+        }
+    }
     for (uint32_t i = 0; i < sched->array_limit; i++) {
         if (sched->arrays[i].id != 0) {
             check_tree(checking, &sched->arrays[i].waiting, false, true, "an array");

@@ -32,7 +32,7 @@ enum {
     BINS = 16 * BINS_PER_OCTAVE,
 };
 #define SLACK_MS   30000.0
-#define FADING     1.005 /* half of the weight is on the last 140 */
+#define FADING     1.001 /* half of the weight is on the last 700: those of one day err alike */
 #define STEP_MAX   1e12
 #define UNASKED_MS 3600000.0 /* what runs are compared with when nothing was asked */
 
@@ -49,7 +49,7 @@ struct ratio {
 };
 
 struct errors {
-    double bins[BINS]; /* -8 ... +8 octaves */
+    double bins[BINS]; /* -8 ... +8 octaves; what was right is in the middle of one */
     double step;       /* weight of the next one */
 };
 
@@ -74,12 +74,11 @@ static void seed(struct errors *errors) {
     memset(errors, 0, sizeof(*errors));
     errors->step = 1;
     enum { EARLY = 4 * BINS_PER_OCTAVE, LATE = 2 * BINS_PER_OCTAVE };
-    errors->bins[BINS / 2 - 1] = 5;
-    errors->bins[BINS / 2] = 5;
+    errors->bins[BINS / 2] = 10;
     for (int i = 1; i <= EARLY; i++) {
         errors->bins[BINS / 2 - i] += 5.0 / EARLY;
     }
-    for (int i = 0; i < LATE; i++) {
+    for (int i = 1; i <= LATE; i++) {
         errors->bins[BINS / 2 + i] += 5.0 / LATE;
     }
 }
@@ -183,7 +182,7 @@ void acre_forecast_started(struct acre_forecast *forecast, uint64_t job, uint64_
     double planned_ms = after(note->made_ms, note->start_ms);
     double actual_ms = after(note->made_ms, now_ms);
     double octaves = log2((actual_ms + SLACK_MS) / (planned_ms + SLACK_MS));
-    double bin = floor(octaves * BINS_PER_OCTAVE) + (double)BINS / 2;
+    double bin = floor(octaves * BINS_PER_OCTAVE + 0.5) + (double)BINS / 2;
     struct errors *errors = &forecast->errors[span_of(planned_ms)];
     errors->bins[(uint32_t)fmin(fmax(bin, 0), BINS - 1)] += errors->step;
     errors->step *= FADING;
@@ -212,7 +211,7 @@ static double quantile(const struct errors *errors, double part) {
         sum += errors->bins[bin++];
     }
     double within = errors->bins[bin] > 0 ? (part * total - sum) / errors->bins[bin] : 0;
-    return exp2((bin + fmin(within, 1) - (double)BINS / 2) / BINS_PER_OCTAVE);
+    return exp2((bin + fmin(within, 1) - 0.5 - (double)BINS / 2) / BINS_PER_OCTAVE);
 }
 
 static uint64_t scaled(double planned_ms, double factor) {

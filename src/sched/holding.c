@@ -44,6 +44,10 @@ void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation,
     tree_insert(&order_by_id, sched, &sched->holding, index);
     tree_insert(&line_by_key, sched, &sched->ends, index);
     list_push(sched, index);
+    struct acre_quota_hit hit;
+    run->is_extra = sched->policy.quota_count > 0 &&
+                    acre_accounts_may_run(sched->accounts, job->account, run->load, now_ms, &hit) !=
+                        ACRE_QUOTA_WITHIN;
     acre_accounts_hold(sched->accounts, job->account, run->load, since_ms, now_ms);
     rank_hold(sched, job->account, (int64_t)run->load.milli);
 }

@@ -24,7 +24,6 @@ uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit);
 void array_give(struct acre_sched *sched, uint32_t array);
 struct owner *owner_at(struct acre_sched *sched, uint32_t account);
 
-/* What a request takes at least of all its devices together, wherever it is placed. */
 struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request);
 
 /* transition.c */
@@ -87,7 +86,6 @@ void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job);
 void timers_run(struct acre_sched *sched, uint64_t now_ms);
 
 enum { UNWIND_MS = 10000 }; /* from SIGTERM to exit, for plans */
-
 /* holding.c: a job takes and gives back its devices */
 void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation,
                 const struct acre_part *parts, uint32_t count, uint64_t since_ms, uint64_t now_ms);
@@ -133,7 +131,9 @@ void preempt_tell(struct acre_sched *sched, uint32_t job, uint64_t other, bool r
                   uint64_t now_ms);
 void promise_make(struct acre_sched *sched, uint32_t job, struct acre_outlook *outlook,
                   uint32_t waiting_for);
-/* May its owner hold these parts too, within all his quotas? */
+/* Is the quota it would take promised to others of its owner? May he hold these parts, too? */
+bool quota_is_promised(const struct acre_sched *sched, const struct job *job, struct acre_load load,
+                       uint64_t now_ms);
 bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
               uint32_t count, uint64_t now_ms);
 struct promise *promise_of(const struct acre_sched *sched, uint64_t job); /* NULL: none */

@@ -241,7 +241,11 @@ static bool is_within_quota(struct pass *pass, uint32_t at, struct acre_load loa
     enum acre_quota_answer answer =
         acre_accounts_may_run(sched->accounts, line->account, load, pass->now_ms, &hit);
     if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && pass->soft)) {
-        return true;
+        bool is_promised = quota_is_promised(sched, job, load, pass->now_ms);
+        if (is_promised && line->holder == NONE) {
+            line_park(sched, at, HOLDER_PASS); /* until that one has its place */
+        }
+        return !is_promised;
     }
     if (line->holder != NONE) {
         return false; /* parked until the pass is over */

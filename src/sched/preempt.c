@@ -1,13 +1,14 @@
 /* preempt.c - making room for the head at the cost of others (POL-2), as a transaction.
  *
- * Only the head of the queue may ask, only of runs with a lower priority or of owners over a soft
- * quota, only of those that ran long enough and are not fixed; a job goes with all its members. A
- * run that waited for its place as long as the difference of priorities is worth (ageing) yields
- * only when the head has waited so much, too: so every run gets longer turns, and ends.
- * Who must go is decided in an outlook beside the books: the smallest set that makes the head fit
- * (victims.h), or nobody. Then the place is promised: the head leaves its line, the victims get the
- * checkpoint signal and, after the grace, SIGTERM; what they give back is veiled in every pass
- * until the last one is gone and the head takes exactly that place.
+ * Only the head of the queue may ask, only of runs with a lower priority or that passed a soft
+ * quota which their owner still passes (not of those he had within it: they would preempt back),
+ * only of those that ran long enough and are not fixed; a job goes with all its members. A run that
+ * waited for its place as long as the difference of priorities is worth (ageing) yields only when
+ * the head has waited so much, too: so every run gets longer turns, and ends. Who must go is
+ * decided in an outlook beside the books: the smallest set that makes the head fit (victims.h), or
+ * nobody. Then the place is promised: the head leaves its line, the victims get the checkpoint
+ * signal and, after the grace, SIGTERM; what they give back is veiled in every pass until the last
+ * one is gone and the head takes exactly that place.
  *
  * With many candidates those are kept that stand on the place where the head fits first, taking
  * them in the order of who yields first: so the work does not grow with the cluster. */
@@ -75,11 +76,38 @@ void promises_unveil(struct acre_sched *sched) {
     }
 }
 
+/* And what is promised to others of its user or project. */
+static struct acre_load with_promised(const struct acre_sched *sched, const struct job *job,
+                                      struct acre_load load) {
+    for (uint32_t i = 0; i < sched->promise_count && sched->policy.quota_count > 0; i++) {
+        const struct job *other = job_find(sched, sched->promises[i].job);
+        if (other == job || (other->user != job->user && other->project != job->project)) {
+            continue;
+        }
+        uint32_t count;
+        const struct acre_part *parts = acre_outlook_parts(sched->promises[i].outlook, &count);
+        struct acre_load promised = acre_load_of_parts(parts, count);
+        load.milli += promised.milli;
+        load.mib += promised.mib;
+    }
+    return load;
+}
+
+bool quota_is_promised(const struct acre_sched *sched, const struct job *job, struct acre_load load,
+                       uint64_t now_ms) {
+    struct acre_load sum = with_promised(sched, job, load);
+    struct acre_quota_hit hit;
+    return (sum.milli != load.milli || sum.mib != load.mib) &&
+           acre_accounts_may_run(sched->accounts, job->account, sum, now_ms, &hit) ==
+               ACRE_QUOTA_OVER_HARD;
+}
+
 bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
               uint32_t count, uint64_t now_ms) {
     struct acre_quota_hit hit;
-    return acre_accounts_may_run(sched->accounts, job->account, acre_load_of_parts(parts, count),
-                                 now_ms, &hit) == ACRE_QUOTA_WITHIN;
+    struct acre_load load = with_promised(sched, job, acre_load_of_parts(parts, count));
+    return acre_accounts_may_run(sched->accounts, job->account, load, now_ms, &hit) ==
+           ACRE_QUOTA_WITHIN;
 }
 
 uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
@@ -166,7 +194,7 @@ static void collect(struct choice *choice, const struct job *head, uint64_t now_
         for (uint32_t at = sched->newest[p]; at != NONE && left > 0;
              at = job_run(sched, &sched->jobs[at])->older, left--) {
             bool is_over =
-                sched->policy.quota_count > 0 &&
+                job_run(sched, &sched->jobs[at])->is_extra &&
                 acre_accounts_over_soft(sched->accounts, sched->jobs[at].account, now_ms);
             if (is_lower || is_over) {
                 look_at(choice, head, at, is_over, now_ms);

@@ -173,7 +173,8 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
 uint32_t class_first(struct acre_sched *sched, uint32_t class) {
     for (;;) {
         uint32_t at = tree_first(&lines_by_first, sched, &sched->classes[class].lines);
-        if (at == TREE_NONE || sched->lines[at].filed_id == sched->lines[at].first_id) {
+        if (at == TREE_NONE || (sched->lines[at].filed_id == sched->lines[at].first_id &&
+                                sched->lines[at].filed_key == sched->lines[at].first_key)) {
             return at;
         }
         hide_line(sched, at);
@@ -247,12 +248,10 @@ void order_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     rank_enter(sched, job->account, now_ms);
 }
 
-/* Would this job be told what its class was told: that it would delay the head? */
-static bool is_behind(const struct acre_sched *sched, uint32_t index) {
-    const struct job *job = &sched->jobs[index];
+/* Does it come after the head that others wait behind? */
+static bool comes_after_head(const struct acre_sched *sched, uint32_t index) {
     const struct job *head = job_find(sched, sched->shadow.head);
-    return sched->classes[job->class].state == CLASS_BEHIND && job->duration_s > sched->behind_s &&
-           head != NULL && head->stand == STAND_LINE &&
+    return head != NULL && head->stand == STAND_LINE &&
            order_before(sched, job_index(sched, head), index);
 }
 
@@ -280,10 +279,14 @@ void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     }
     order_enter(sched, index, now_ms);
     line_enter(sched, index);
-    if (!is_behind(sched, index)) {
+    bool is_after = comes_after_head(sched, index);
+    bool is_behind = sched->classes[sched->jobs[index].class].state == CLASS_BEHIND &&
+                     sched->jobs[index].duration_s > sched->behind_s && is_after;
+    if (!is_behind) {
         class_open(sched, sched->jobs[index].class);
     }
-    sched->is_dirty = true; /* it may be the head */
+    sched->has_open |= sched->has_behind && !is_after; /* another head: some may pass this one */
+    sched->is_dirty = true;                            /* it may be the head */
     sched->newest_priority = ACRE_MAX(sched->newest_priority, sched->jobs[index].priority);
 }
 

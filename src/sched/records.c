@@ -243,6 +243,7 @@ static void weigh_node(const struct acre_sched *sched, const struct acre_request
     }
 }
 
+/* What a request takes at least of all its devices together, wherever it is placed. */
 struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request) {
     uint64_t devices = (uint64_t)request->replicas * request->gpus;
     struct acre_load least = {UINT64_MAX, UINT64_MAX};

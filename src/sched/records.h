@@ -77,6 +77,7 @@ struct run {
     uint64_t stop_ms;       /* PREEMPTED: when TERMINATE follows; 0: it did */
     uint32_t newer, older;  /* STAND_HOLDING: list of its priority, latest first */
     bool idle_warned, reclaimed, has_exit, killed;
+    bool is_extra; /* over a soft quota when it was placed: others of its owner are within */
 };
 
 /* One dependency that is still open. */

@@ -469,7 +469,9 @@ static bool busy(struct inquiry *inquiry) {
 /* There is room, but it is promised to another (preempt.c). */
 static bool kept_for_another(struct inquiry *inquiry) {
     const struct acre_sched *sched = inquiry->sched;
-    if (sched->classes[inquiry->job->class].state != CLASS_SHUT || sched->promise_count == 0) {
+    bool is_kept = sched->classes[inquiry->job->class].state == CLASS_SHUT ||
+                   quota_is_promised(sched, inquiry->job, inquiry->load, inquiry->now_ms);
+    if (!is_kept || sched->promise_count == 0) {
         return false;
     }
     inquiry->why->other = sched->promises[0].job;

@@ -378,7 +378,8 @@ static void check_soft(struct play *play, const struct view *view) {
         for (uint32_t later = k + 1; later < play->placed_count; later++) {
             is_last &= play->jobs[play->placed[later]].spec.project != placed.spec.project;
         }
-        if (is_last && fits_without(play, &head->spec.request, &play->placed[k], 1) &&
+        bool is_older = head->eligible_ms < play->now_ms; /* it waited when that was decided */
+        if (is_older && is_last && fits_without(play, &head->spec.request, &play->placed[k], 1) &&
             may_run(play, &head->spec) == WITHIN) {
             oracle_blame(play, "over its soft quota in the place of one within", placed.spec.id,
                          head->spec.id);

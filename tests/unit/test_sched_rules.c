@@ -66,6 +66,23 @@ static const struct {
      "{\"who\": \"user:bob\", \"gpus\": 0.5}]}",
      "refuse DENIED memory job 1 ada 2; refuse DENIED GPUs job 1 bob 60000m; job 1 ada 1;"
      "job 2 bob 30000m; go; run 1 2"},
+    {"POL-2: a job whose priority was lowered goes back behind those who come first", "0 0",
+     "{\"policy\": \"priority\"}",
+     "job 1 ada 2; go; job 2 bob 2 prio=3; job 3 cid 2 prio=2; go; wait 2 3; prio 2 1; go;"
+     "wait 3 2; exit 1 0; go; run 3"},
+    {"POL-6: another head: who ends before it begins may pass, though not before the last", "0 0 0",
+     "{\"policy\": \"priority\", \"backfill\": true}",
+     "job 1 ada 1 est=20; job 2 ada 1 est=100; go; job 3 bob 2 prio=2; job 4 bob 3 prio=1;"
+     "job 5 cid 1 prio=1 est=50; go; run 1 2; at 1; job 6 dan 3 prio=4; go; run 1 2 5"},
+    {"POL-7: what is promised counts against the quota: nobody yields in vain", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1}]}",
+     "job 1 ada 1 prio=1; job 2 ada 1 prio=1; go; at 100; job 3 bob 1 prio=3; go; job 4 bob 1 "
+     "prio=3;"
+     "go; at 102; go; state 1 running; state 2 preempted"},
+    {"POL-7: of an owner over a soft quota only those yield that passed it", "0 0",
+     "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1, \"soft\": true}]}",
+     "job 1 bob 1 prio=2; go; job 2 bob 1 prio=4; go; run 1 2; at 100; job 3 ada 1 prio=1; go;"
+     "state 1 running; state 2 preempted"},
 };
 
 static void every_rule_holds(void) {
