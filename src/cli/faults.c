@@ -155,7 +155,7 @@ const struct acre_command acre_command_simulate_faults = {
                "that fails is printed.\n"
                "\n"
                "Examples:\n"
-               "  acre simulate faults --seeds 1000\n"
+               "  acre simulate faults --seeds 50\n"
                "  acre simulate faults --first-seed 4711 --seeds 1 --story\n",
     .options = fault_rows,
     .option_count = ACRE_COUNT(fault_rows),
