@@ -324,7 +324,7 @@ class Daemon:
         self.state = tempfile.mkdtemp(prefix="state-", dir=trial.root)
         self.socket = os.path.join(trial.root, "acre.sock")  # the state is the daemon's alone
         self.variables = {"LD_LIBRARY_PATH": trial.environment["LD_LIBRARY_PATH"]}
-        self.log = open(os.path.join(self.state, "log"), "w+")
+        self.log = open(os.path.join(self.state, "log"), "a+")
         self.child = subprocess.Popen(
             [trial.program("acre"), "serve", "--state", self.state, "--socket", self.socket],
             env=trial.environment, stdout=self.log, stderr=self.log)

@@ -26,7 +26,8 @@ class Daemon:
             self.options += ["--listen", "none"]
         if os.getuid() == 0:
             self.options += ["--allow-root"]  # or nothing would start
-        self.log = open(os.path.join(self.folder, "serve.log"), "w+", encoding="utf-8")
+        # appending: reading here moves the place in the file that the daemon writes at
+        self.log = open(os.path.join(self.folder, "serve.log"), "a+", encoding="utf-8")
         self.child = None
 
     def start(self):
