@@ -757,9 +757,10 @@ static void history_does_not_slow_the_start(void) {
     uint8_t head[32];
     CHECK_EQ(acre_store_verify_audit(bed.store, &count, head, NULL), 0);
     CHECK_U64(count, HISTORY);
-    fprintf(stderr, "audit verified in %.1f ms\n", ms_since(&clock, start_ns));
-    CHECK(UNDER_SANITIZER || start < 200);
-    CHECK(UNDER_SANITIZER || statistics < 50);
+    double verify = ms_since(&clock, start_ns);
+    fprintf(stderr, "audit verified in %.1f ms\n", verify);
+    CHECK(start < verify); /* reading the whole past, on this machine now */
+    CHECK(statistics < verify);
     bed_remove(&bed);
 }
 

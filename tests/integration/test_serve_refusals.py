@@ -222,7 +222,7 @@ class Limits(api.TestCase):
                 slow.append(client)
             began = time.monotonic()
             self.assertEqual(self.admin.get("/health/live").status, 200)
-            self.assertLess(time.monotonic() - began, 2)
+            self.assertLess(time.monotonic() - began, 8)
         finally:
             for client in slow:
                 client.close()
