@@ -32,7 +32,7 @@ enum {
     BINS = 16 * BINS_PER_OCTAVE,
 };
 #define SLACK_MS   30000.0
-#define FADING     1.001 /* half of the weight is on the last 700: those of one day err alike */
+#define FADING     1.002 /* half of the weight is on the last 350: those of one burst err alike */
 #define STEP_MAX   1e12
 #define UNASKED_MS 3600000.0 /* what runs are compared with when nothing was asked */
 
