@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASKED_EVERY = 40 };
+enum { ASKED_EVERY = 64 };
 
 static const struct acre_replay_policy policies[] = {
     {"fcfs", "first come, first served, nobody passes", ACRE_POLICY_FCFS, false, false},

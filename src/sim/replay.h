@@ -58,7 +58,7 @@ struct acre_replay_result {
     char longest_wait[65]; /* cluster of the job that waited longest */
     double jain;          /* over clusters: what it got of what max-min fairness would have given */
     double jain_slowdown; /* over clusters: mean of (wait + run) / max(run, 1 min) */
-    /* The estimate that every fortieth job got when it was submitted and could not start at once.
+    /* The estimate that every 64th job got when it was submitted and could not start at once.
      */
     uint32_t estimates;
     double eta_median_abs_s, eta_p90_abs_s, eta_mean_s; /* actual minus estimated start */

@@ -223,7 +223,7 @@ static double key_of(const struct play *play, const struct acre_job *job) {
     case ACRE_POLICY_COUNT:
         break;
     }
-    return eligible - age * job->spec.priority;
+    return eligible - age * (double)(int)job->spec.priority;
 }
 
 /* Certainly before: not within what rounding may do. */
@@ -438,8 +438,10 @@ static void check_answers(struct play *play, const struct view *view) {
 static bool may_yield(const struct play *play, const struct acre_job *job,
                       const struct acre_job *head) {
     double age = (double)play->policy.priority_age_ms;
-    double earned = age * job->spec.priority + (double)(job->scheduled_ms - job->eligible_ms);
-    double asked = age * head->spec.priority + (double)(play->now_ms - head->eligible_ms);
+    double earned =
+        age * (double)(int)job->spec.priority + (double)(job->scheduled_ms - job->eligible_ms);
+    double asked =
+        age * (double)(int)head->spec.priority + (double)(play->now_ms - head->eligible_ms);
     return job->spec.priority < head->spec.priority && !job->spec.fixed && earned <= asked &&
            play->now_ms - job->started_ms >= play->policy.preempt_min_run_ms;
 }
