@@ -350,6 +350,20 @@ void acre_http_drain(struct acre_http *http, uint64_t timeout_ms, acre_loop_func
     wake(http); /* there may be nobody to wait for */
 }
 
+int acre_http_renew_tls(struct acre_http *http, const char *certificate_pem, const char *key_pem,
+                        struct acre_error *err) {
+    if (http->tls == NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "TLS: the server was started without a certificate");
+    }
+    struct ssl_ctx_st *setup;
+    int r = acre_tls_setup(certificate_pem, key_pem, &setup, err);
+    if (r == 0) {
+        acre_tls_setup_free(http->tls); /* connections hold it until they end */
+        http->tls = setup;
+    }
+    return r;
+}
+
 void acre_http_stop(struct acre_http *http) {
     if (http == NULL) {
         return;

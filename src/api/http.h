@@ -61,6 +61,10 @@ struct acre_http_options {
 
 int acre_http_start(const struct acre_http_options *options, struct acre_http **ret_http,
                     struct acre_error *err);
+/* Another certificate for connections from now on; the old one stays when this one is refused, or
+ * when the start was without. */
+int acre_http_renew_tls(struct acre_http *http, const char *certificate_pem, const char *key_pem,
+                        struct acre_error *err);
 uint16_t acre_http_port(const struct acre_http *http); /* 0: no TCP */
 /* Accept no more; answers under way go out, streams are ended. `done` when the last is gone, or
  * after `timeout_ms`. */

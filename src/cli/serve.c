@@ -40,8 +40,8 @@ const struct acre_command acre_command_serve = {
         "Every option is also a variable (ACRE_LOG_LEVEL) and a line of the file given with "
         "--config (log-level = debug); a flag wins over a variable, a variable over the "
         "file. SIGHUP reads them again: policy, names of admins and operators, project, "
-        "rate, failures and log-level change at once, the rest with the next start. SIGTERM "
-        "stops the daemon; jobs run on.",
+        "rate, failures, log-level and a renewed certificate count at once, the rest with the "
+        "next start. SIGTERM stops the daemon; jobs run on.",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .run = run,

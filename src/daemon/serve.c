@@ -315,12 +315,18 @@ static int read_pem(const char *path, struct acre_buf *text, struct acre_error *
     return path != NULL ? acre_file_read(path, PEM_MAX_BYTES, text, err) : 0;
 }
 
+/* Both texts are to be finished, whatever the answer. */
+static int read_tls(const struct acre_settings *settings, struct acre_buf *certificate,
+                    struct acre_buf *key, struct acre_error *err) {
+    int r = read_pem(settings->tls_cert, certificate, err);
+    int k = read_pem(settings->tls_key, key, r == 0 ? err : NULL);
+    return r == 0 ? k : r;
+}
+
 static int listen_on(struct serve *serve, const char *address, struct acre_error *err) {
     struct acre_buf certificate;
     struct acre_buf key;
-    int r = read_pem(serve->settings.tls_cert, &certificate, err);
-    int k = read_pem(serve->settings.tls_key, &key, r == 0 ? err : NULL);
-    r = r == 0 ? k : r;
+    int r = read_tls(&serve->settings, &certificate, &key, err);
     bool tls = serve->settings.tls_cert != NULL;
     struct acre_http_options options = {.loop = serve->loop,
                                         .unix_path = serve->socket,
@@ -434,6 +440,24 @@ static void on_stop(void *context) {
 }
 
 /* What can change without a restart; the rest waits for one. */
+static void renew_tls(struct serve *serve) {
+    if (serve->settings.tls_cert == NULL) {
+        return;
+    }
+    struct acre_buf certificate;
+    struct acre_buf key;
+    struct acre_error err = {0};
+    int r = read_tls(&serve->settings, &certificate, &key, &err);
+    if (r == 0) {
+        r = acre_http_renew_tls(serve->http, certificate.data, key.data, &err);
+    }
+    if (r < 0) {
+        log_error("the certificate stays as it was", &err);
+    }
+    acre_buf_finish(&certificate);
+    acre_buf_finish(&key);
+}
+
 static void on_reload(void *context) {
     struct serve *serve = context;
     struct acre_settings settings;
@@ -451,6 +475,7 @@ static void on_reload(void *context) {
     struct acre_limit_options guesses = guess_limit(&settings);
     acre_api_set_limits(serve->api, &requests, &guesses);
     acre_auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
+    renew_tls(serve);
     if (settings.policy != NULL && acre_desk_writable(serve->desk, &err) == 0) {
         if (read_policy(serve, &err) < 0) {
             log_error("the policy stays as it was", &err);

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import ssl
@@ -386,15 +387,48 @@ class FullDisk(unittest.TestCase):
 
 
 class Tls(unittest.TestCase):
+    def make_certificate(self, folder):
+        """Answers the paths of a new key and its certificate, over those there were."""
+        key, certificate = os.path.join(folder, "key"), os.path.join(folder, "cert")
+        made = subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+             certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=IP:127.0.0.1"], capture_output=True, check=False)
+        if made.returncode != 0:
+            self.skipTest("no openssl to make a certificate with")
+        return key, certificate
+
+    def test_a_renewed_certificate_is_used_after_sighup(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = self.make_certificate(folder)
+            with api.Daemon("--tls-cert", certificate, "--tls-key", key) as one:
+                def reload(said):
+                    one.child.send_signal(signal.SIGHUP)
+                    deadline = time.monotonic() + 10
+                    while one.said().count("settings read again") < said:
+                        self.assertLess(time.monotonic(), deadline)
+                        time.sleep(0.02)
+
+                def served():
+                    return ssl.get_server_certificate(("127.0.0.1", one.port))
+
+                first = served()
+                self.make_certificate(folder)
+                self.assertEqual(served(), first)
+                reload(1)
+                second = served()
+                self.assertNotEqual(second, first)
+                with open(certificate, encoding="utf-8") as file:
+                    self.assertEqual(second.split(), file.read().split())
+                with open(certificate, "w", encoding="utf-8") as file:
+                    file.write("no certificate")
+                reload(2)
+                self.assertIn("the certificate stays as it was", one.said())
+                self.assertEqual(served(), second)
+
     def test_tcp_speaks_tls_only(self):
         with tempfile.TemporaryDirectory() as folder:
-            key, certificate = os.path.join(folder, "key"), os.path.join(folder, "cert")
-            made = subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
-                 certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
-                 "subjectAltName=IP:127.0.0.1"], capture_output=True, check=False)
-            if made.returncode != 0:
-                self.skipTest("no openssl to make a certificate with")
+            key, certificate = self.make_certificate(folder)
             with api.Daemon("--tls-cert", certificate, "--tls-key", key) as one:
                 token, port = one.admin_token, one.port
                 context = ssl.create_default_context(cafile=certificate)
