@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "core/str.h"
+#include "engine/sandbox.h"
 #include "engine/syscalls.h"
 #include "engine/tree.h"
 
@@ -396,9 +397,13 @@ static void local_describe(void *engine, struct acre_buf *out) {
     struct acre_local *self = engine;
     acre_cgroup_describe(&self->cgroup, out);
     if (self->is_root) {
-        acre_buf_puts(out, "accounts: jobs run as their users\n"
-                           "files: /tmp, /var/tmp and /dev/shm are each run's own\n"
-                           "network: can be cut off\n");
+        acre_buf_printf(out,
+                        "accounts: jobs run as their users\n"
+                        "files: %s\n"
+                        "network: can be cut off\n",
+                        acre_sandbox_can_mount()
+                            ? "/tmp, /var/tmp and /dev/shm are each run's own"
+                            : "/tmp is NOT private: the root directory is no mount (a chroot)");
     } else {
         acre_buf_puts(out, "accounts: jobs of this user only; they could reach the daemon itself\n"
                            "files: /tmp is NOT private\n"

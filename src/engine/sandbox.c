@@ -121,10 +121,16 @@ static int make_private(const struct acre_sandbox_view *view, struct acre_error 
     return 0;
 }
 
-int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err) {
-    if (unshare(CLONE_NEWNS | (view->no_network ? CLONE_NEWNET : 0)) != 0) {
-        return acre_fail_errno(err, errno, "private %s",
-                               view->no_network ? "/tmp and network" : "/tmp");
+bool acre_sandbox_can_mount(void) {
+    struct statx root;
+    return statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &root) != 0 ||
+           (root.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 ||
+           (root.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+static int hide_files(const struct acre_sandbox_view *view, struct acre_error *err) {
+    if (unshare(CLONE_NEWNS) != 0) {
+        return acre_fail_errno(err, errno, "private /tmp");
     }
     /* Mounts made outside are still seen; ours are not seen outside. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) {
@@ -139,8 +145,19 @@ int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error
     if (kept >= 0) {
         close(kept);
     }
-    int error = r == 0 && view->no_network ? loopback_up() : 0;
-    return error == 0 ? r : acre_fail_errno(err, error, "loopback of the private network");
+    return r;
+}
+
+int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err) {
+    int r = acre_sandbox_can_mount() ? hide_files(view, err) : 0;
+    if (r < 0 || !view->no_network) {
+        return r;
+    }
+    if (unshare(CLONE_NEWNET) != 0) {
+        return acre_fail_errno(err, errno, "private network");
+    }
+    int error = loopback_up();
+    return error == 0 ? 0 : acre_fail_errno(err, error, "loopback of the private network");
 }
 
 /* ---- the child ---- */

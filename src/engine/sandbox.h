@@ -17,8 +17,10 @@ struct acre_sandbox_view {
     const char *directory; /* stays visible though it is below a private place; "" : none */
     uint32_t uid, gid;     /* with whose rights it is found */
 };
-/* Private, empty /tmp, also seen as /var/tmp and /dev/shm (memory that vanishes with the run): for
- * the calling process and all its children. Needs root; one thread. */
+/* Whether mounts can be made that nobody else sees: not in a chroot, whose root is no mount. */
+bool acre_sandbox_can_mount(void);
+/* Private, empty /tmp where mounts can be made, also seen as /var/tmp and /dev/shm (memory that
+ * vanishes with the run): for the calling process and all its children. Needs root; one thread. */
 int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err);
 
 struct acre_sandbox {

@@ -4,6 +4,7 @@
  * show. */
 #include "core/file.h"
 #include "core/str.h"
+#include "engine/sandbox.h"
 #include "support/engine_rig.h"
 #include "support/test.h"
 
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Outside /tmp, which jobs see their own of: so that what is refused is refused by rights. */
@@ -308,7 +310,31 @@ static void the_job_runs_as_its_user_and_gains_nothing(void) {
     close_rig(&rig);
 }
 
+static void need_private_files(void) {
+    if (!acre_sandbox_can_mount()) {
+        acre_test_skip("no private /tmp in a chroot");
+    }
+}
+
+/* A root that is no mount point (a chroot) cannot hide /tmp; jobs run all the same. */
+static void a_chroot_is_told_from_a_machine(void) {
+    struct rig rig;
+    open_rig(&rig);
+    pid_t child = fork();
+    if (child == 0) {
+        struct acre_sandbox_view view = {.directory = ""};
+        bool ok = chroot(directory) == 0 && chdir("/") == 0 && !acre_sandbox_can_mount() &&
+                  acre_sandbox_isolate(&view, NULL) == 0;
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    REQUIRE_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    close_rig(&rig);
+}
+
 static void another_jobs_files_are_out_of_reach(void) {
+    need_private_files();
     struct rig rig;
     open_rig(&rig);
     rig_open(&rig);
@@ -333,6 +359,7 @@ static void another_jobs_files_are_out_of_reach(void) {
 /* Whoever submits from below /tmp finds that directory, and nothing else of /tmp; a link is
  * followed with the user's rights alone. */
 static void the_working_directory_stays_visible(void) {
+    need_private_files();
     struct rig rig;
     open_rig(&rig);
     rig_open(&rig);
@@ -462,6 +489,7 @@ static const struct acre_test tests[] = {
     {"a_memory_hog_is_ended_alone", a_memory_hog_is_ended_alone, 0},
     {"a_cpu_hog_gets_its_share", a_cpu_hog_gets_its_share, 0},
     {"the_job_runs_as_its_user_and_gains_nothing", the_job_runs_as_its_user_and_gains_nothing, 0},
+    {"a_chroot_is_told_from_a_machine", a_chroot_is_told_from_a_machine, 0},
     {"another_jobs_files_are_out_of_reach", another_jobs_files_are_out_of_reach, 0},
     {"the_working_directory_stays_visible", the_working_directory_stays_visible, 0},
     {"another_device_node_is_refused", another_device_node_is_refused, 0},
