@@ -104,6 +104,34 @@ static void fill_cluster(const struct bench_daemon *daemon) {
     }
 }
 
+static bool is_ended(const struct bench_daemon *daemon) {
+    int status = 0;
+    char *text = bench_ask(daemon, "GET", "/jobs/1", "", &status);
+    bool ended = strstr(text, "\"canceled\"") != NULL;
+    free(text);
+    return ended;
+}
+
+/* Jobs outlive their daemon: the one that holds the GPU is ended, and no other may follow it. */
+static void empty_cluster(const struct bench_daemon *daemon) {
+    int drained = 0;
+    int canceled = 0;
+    free(bench_ask(daemon, "POST", "/nodes/bench/drain", "{}", &drained));
+    free(bench_ask(daemon, "DELETE", "/jobs/1", "", &canceled));
+    if (drained != 200 || canceled != 202) {
+        fprintf(stderr, "bench: draining was answered %d, canceling %d\n", drained, canceled);
+        exit(EXIT_FAILURE);
+    }
+    double began_ns = bench_now_ns();
+    while (!is_ended(daemon)) {
+        if (bench_now_ns() - began_ns > 30e9) {
+            fprintf(stderr, "bench: job 1 does not end\n");
+            exit(EXIT_FAILURE);
+        }
+        bench_wait_ms(20);
+    }
+}
+
 static double percentile_ms(struct bench_times *times, double part) {
     size_t at = (size_t)((double)times->count * part);
     return times->count > 0 ? times->ns[ACRE_MIN(at, times->count - 1)] / 1e6 : 0;
@@ -148,6 +176,7 @@ static void run(const void *target, struct acre_json *json) {
     acre_json_put_string(json, "transport", options->over_unix ? "unix" : "tcp with a token");
     acre_json_put_double(json, "daemon_cpu_us_each", cpu_s * 1e6 / (double)count, 1);
     acre_json_put_u64(json, "daemon_resident_kib", bench_daemon_resident_kib(&daemon));
+    empty_cluster(&daemon);
     bench_daemon_stop(&daemon);
     free(times.ns);
 }
