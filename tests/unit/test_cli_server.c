@@ -2,12 +2,11 @@
 #include "cli/server.h"
 
 #include "support/test.h"
+#include "support/tree.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -85,23 +84,22 @@ static void put_file(const char *path, const char *text) {
 }
 
 static void the_usual_sockets_come_before_the_port(void) {
-    char folder[] = "/tmp/acre-server-XXXXXX", path[200];
-    struct acre_server server;
-    struct acre_error err = {0};
-    REQUIRE(mkdtemp(folder) != NULL);
-    clean();
-    setenv("HOME", folder, 1);
     if (access("/run/acre/acre.sock", F_OK) == 0) {
         acre_test_skip("a daemon of root's is running here");
     }
+    struct tree tree = tree_create(NULL);
+    const char *folder = tree.root;
+    char path[200];
+    struct acre_server server;
+    struct acre_error err = {0};
+    clean();
+    setenv("HOME", folder, 1);
     REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
     CHECK_STR(acre_server_name(&server), "http://127.0.0.1:10000");
     CHECK(!server.found);
-    static const char *const folders[] = {"/.local", "/.local/state", "/.local/state/acre",
-                                          "/acre",   "/.config",      "/.config/acre"};
+    static const char *const folders[] = {".local/state/acre", "acre", ".config/acre"};
     for (size_t i = 0; i < ACRE_COUNT(folders); i++) {
-        snprintf(path, sizeof(path), "%s%s", folder, folders[i]);
-        REQUIRE(mkdir(path, 0700) == 0 || errno == EEXIST);
+        tree_make_directory(&tree, folders[i]);
     }
     snprintf(path, sizeof(path), "%s/.local/state/acre/acre.sock", folder);
     put_file(path, "a file is no socket");
@@ -132,6 +130,7 @@ static void the_usual_sockets_come_before_the_port(void) {
     CHECK_EQ(acre_server_find(NULL, path, &server, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "is no token");
     CHECK_EQ(acre_server_find(NULL, "/nonexistent", &server, &err), ACRE_ENOTFOUND);
+    tree_remove(&tree);
 }
 
 static const struct acre_test tests[] = {
