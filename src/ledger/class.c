@@ -228,20 +228,22 @@ void classes_forget_dead(struct acre_ledger *ledger) {
     }
 }
 
-/* A quick look: most shapes that cannot serve a want lack something plain. */
-static bool may_serve(const struct want *want, const struct shape *shape) {
-    return shape->cpu_free_milli >= want->cpu_milli && shape->ram_free_mib >= want->ram_mib &&
-           (want->whole ? shape->idle_count >= want->gpus * ACRE_MAX(want->replicas, (uint16_t)1)
-                        : shape->largest_milli >= (want->gpus > 0 ? ACRE_MAX(want->milli, 1U) : 0));
+/* A quick look: most shapes that cannot serve a want lack something plain, or live no more. */
+static inline bool may_serve(const struct class *class, const struct glance *shape, uint32_t id) {
+    const struct want *want = &class->want;
+    return shape->is_live && shape->cpu_free_milli >= want->cpu_milli &&
+           shape->ram_free_mib >= want->ram_mib &&
+           (want->whole
+                ? shape->idle_count >= want->gpus * ACRE_MAX(want->replicas, (uint16_t)1)
+                : shape->largest_milli >= (want->gpus > 0 ? ACRE_MAX(want->milli, 1U) : 0)) &&
+           (class->known[id / 64] >> id % 64 & 1) == 0;
 }
 
 /* Judge one shape; a want for 0 replicas asks how many members would fit (gang.c). */
 static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) {
     const struct shape *shape = shapes_get(ledger->shapes, id);
     uint64_t slots;
-    if (shape == NULL || shape->node_count == 0 || !may_serve(&class->want, shape) ||
-        (class->known[id / 64] >> id % 64 & 1) != 0 ||
-        !class_matches(ledger, class, shape->profile, &slots)) {
+    if (!class_matches(ledger, class, shape->profile, &slots)) {
         return;
     }
     struct candidate new = {.shape = id};
@@ -271,8 +273,11 @@ static void start_afresh(struct acre_ledger *ledger, struct class *class) {
     class->is_judged = true;
     class->epoch = mix_epoch(ledger->mix);
     class->log_seen = shapes_log_end(ledger->shapes);
+    const struct glance *glances = shapes_glances(ledger->shapes);
     for (uint32_t id = 0; id < shapes_limit(ledger->shapes); id++) {
-        judge(ledger, class, id);
+        if (may_serve(class, &glances[id], id)) {
+            judge(ledger, class, id);
+        }
     }
 }
 
@@ -291,8 +296,15 @@ static void catch_up(struct acre_ledger *ledger, struct class *class) {
         start_afresh(ledger, class);
         return;
     }
-    while (class->log_seen < shapes_log_end(shapes)) {
-        judge(ledger, class, shapes_log_at(shapes, class->log_seen++));
+    const struct glance *glances = shapes_glances(shapes);
+    uint32_t ids[64];
+    for (uint32_t count; (count = shapes_log_read(shapes, class->log_seen, ids, 64)) > 0;) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (may_serve(class, &glances[ids[i]], ids[i])) {
+                judge(ledger, class, ids[i]);
+            }
+        }
+        class->log_seen += count;
     }
 }
 

@@ -28,6 +28,7 @@ enum {
 
 struct shapes {
     struct shape **by_id;
+    struct glance *glances; /* by id */
     uint32_t *free_ids;
     uint32_t limit, capacity, free_count;
     uint32_t *table; /* open addressing, id + 1; 0 empty */
@@ -64,6 +65,7 @@ void shapes_destroy(struct shapes *shapes) {
         }
     }
     free(shapes->by_id);
+    free(shapes->glances);
     free(shapes->free_ids);
     free(shapes->table);
     free(shapes);
@@ -77,6 +79,10 @@ const struct shape *shapes_get(const struct shapes *shapes, uint32_t id) {
     return shapes->by_id[id];
 }
 
+const struct glance *shapes_glances(const struct shapes *shapes) {
+    return shapes->glances;
+}
+
 uint64_t shapes_log_end(const struct shapes *shapes) {
     return shapes->log_end;
 }
@@ -85,9 +91,14 @@ uint64_t shapes_log_begin(const struct shapes *shapes) {
     return shapes->log_begin;
 }
 
-uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position) {
-    ACRE_ASSERT(position >= shapes->log_begin && position < shapes->log_end);
-    return shapes->log[position & (LOG_LENGTH - 1)];
+uint32_t shapes_log_read(const struct shapes *shapes, uint64_t position, uint32_t *ids,
+                         uint32_t max) {
+    ACRE_ASSERT(position >= shapes->log_begin && position <= shapes->log_end);
+    uint32_t count = (uint32_t)ACRE_MIN(shapes->log_end - position, (uint64_t)max);
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = shapes->log[(position + i) & (LOG_LENGTH - 1)];
+    }
+    return count;
 }
 
 uint64_t shapes_free_milli(const struct shapes *shapes) {
@@ -96,7 +107,8 @@ uint64_t shapes_free_milli(const struct shapes *shapes) {
 
 size_t shapes_bytes(const struct shapes *shapes) {
     return sizeof(*shapes) + shapes->bytes +
-           shapes->capacity * (sizeof(*shapes->by_id) + sizeof(*shapes->free_ids)) +
+           shapes->capacity *
+               (sizeof(*shapes->by_id) + sizeof(*shapes->glances) + sizeof(*shapes->free_ids)) +
            (shapes->table_mask + 1) * sizeof(*shapes->table);
 }
 
@@ -185,6 +197,7 @@ static uint32_t take_id(struct shapes *shapes) {
     if (shapes->limit == shapes->capacity) {
         shapes->capacity = ACRE_MAX(2 * shapes->capacity, 256U);
         shapes->by_id = acre_realloc(shapes->by_id, shapes->capacity, sizeof(*shapes->by_id));
+        shapes->glances = acre_realloc(shapes->glances, shapes->capacity, sizeof(*shapes->glances));
         shapes->free_ids =
             acre_realloc(shapes->free_ids, shapes->capacity, sizeof(*shapes->free_ids));
     }
@@ -212,6 +225,10 @@ static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct nod
     }
     uint32_t id = take_id(shapes);
     shapes->by_id[id] = shape;
+    shapes->glances[id] = (struct glance){.cpu_free_milli = shape->cpu_free_milli,
+                                          .ram_free_mib = shape->ram_free_mib,
+                                          .largest_milli = shape->largest_milli,
+                                          .idle_count = shape->idle_count};
     shapes->count++;
     shapes->bytes += sizeof(*shape) + words_size;
     table_put(shapes, id);
@@ -282,6 +299,7 @@ static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
     }
     if (shape->node_count == 0) {
         ledger->shapes->live--;
+        ledger->shapes->glances[id].is_live = false;
     }
     ledger->nodes[node].shape = SHAPE_NONE;
 }
@@ -297,6 +315,7 @@ static void enter_shape(struct acre_ledger *ledger, uint32_t node, uint32_t id) 
     }
     if (shape->node_count == 0) {
         shapes->live++;
+        shapes->glances[id].is_live = true;
         shapes->log[shapes->log_end++ & (LOG_LENGTH - 1)] = id;
         if (shapes->log_end - shapes->log_begin > LOG_LENGTH) {
             shapes->log_begin = shapes->log_end - LOG_LENGTH;

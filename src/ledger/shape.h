@@ -25,6 +25,16 @@ struct shape {
     uint64_t words[]; /* by slot, descending within a group */
 };
 
+/* What rules most shapes out, side by side in memory: whole shapes are scattered, and reading one
+ * that is not in the cache costs more than all the rest of the look. */
+struct glance {
+    uint32_t cpu_free_milli;
+    uint32_t ram_free_mib;
+    uint16_t largest_milli;
+    uint8_t idle_count;
+    bool is_live; /* has nodes */
+};
+
 struct shapes *shapes_create(void);
 void shapes_destroy(struct shapes *shapes);
 
@@ -37,10 +47,14 @@ void shapes_refile_device(struct acre_ledger *ledger, uint32_t node, uint32_t de
 uint32_t shapes_limit(const struct shapes *shapes);                       /* ids are below this */
 const struct shape *shapes_get(const struct shapes *shapes, uint32_t id); /* NULL: unused id */
 
+const struct glance *shapes_glances(const struct shapes *shapes); /* by id */
+
 /* The log of shapes that came to life: positions only grow. */
 uint64_t shapes_log_end(const struct shapes *shapes);
 uint64_t shapes_log_begin(const struct shapes *shapes); /* older entries are gone */
-uint32_t shapes_log_at(const struct shapes *shapes, uint64_t position);
+/* Up to `max` entries from `position` on; how many. */
+uint32_t shapes_log_read(const struct shapes *shapes, uint64_t position, uint32_t *ids,
+                         uint32_t max);
 
 /* Emptier later: by free milli, CPU, RAM, words, profile. <0, 0 (same shape), >0. */
 int shape_compare(const struct shape *a, const struct shape *b);

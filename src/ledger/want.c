@@ -3,15 +3,15 @@
  * Normalising: sharing off, a share of 1000, or isolation by MIG is "whole": the device (or the
  * MIG slice, which is a device of its own) alone, all of its memory. Models and labels are sorted,
  * so that their order does not make another class. The constraint sets seen so far are kept in a
- * list and found by linear search over their hashes: a cluster has a handful (one per kind of job),
- * and the search is only reached by requests that have constraints at all. */
+ * list and found by linear search: a cluster has a handful (one per kind of job), and the search
+ * is only reached by requests that have constraints at all. */
 #include "ledger/want.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* No padding: compared as bytes. */
 struct constraint {
-    uint64_t hash;
     uint32_t vendor;
     uint32_t models[ACRE_REQUEST_MODELS_MAX];
     uint32_t labels[ACRE_REQUEST_LABELS_MAX];
@@ -44,21 +44,20 @@ uint64_t want_hash(const struct want *want) {
     return hash;
 }
 
-/* Copy up to the first 0, sorted, without repeats. */
+/* Put up to the first 0 into `to` (all 0), sorted, without repeats: a few at most. */
 static void copy_sorted(uint32_t *to, const uint32_t *from, size_t max) {
     size_t count = 0;
-    while (count < max && from[count] != 0) {
-        to[count] = from[count];
-        count++;
-    }
-    qsort(to, count, sizeof(*to), acre_names_compare_ids);
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (kept == 0 || to[kept - 1] != to[i]) {
-            to[kept++] = to[i];
+    for (size_t i = 0; i < max && from[i] != 0; i++) {
+        size_t at = count;
+        while (at > 0 && to[at - 1] > from[i]) {
+            at--;
+        }
+        if (at == 0 || to[at - 1] != from[i]) {
+            memmove(to + at + 1, to + at, (count - at) * sizeof(*to));
+            to[at] = from[i];
+            count++;
         }
     }
-    memset(to + kept, 0, (max - kept) * sizeof(*to));
 }
 
 static uint32_t intern_constraint(struct constraints *constraints,
@@ -69,7 +68,6 @@ static uint32_t intern_constraint(struct constraints *constraints,
     struct constraint set = {.vendor = request->vendor};
     copy_sorted(set.models, request->models, ACRE_REQUEST_MODELS_MAX);
     copy_sorted(set.labels, request->labels, ACRE_REQUEST_LABELS_MAX);
-    set.hash = acre_hash_bytes(&set, sizeof(set));
     for (uint32_t i = 0; i < constraints->count; i++) {
         if (memcmp(&constraints->sets[i], &set, sizeof(set)) == 0) {
             return i + 1;
