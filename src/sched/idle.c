@@ -46,9 +46,12 @@ void acre_sched_sampled(struct acre_sched *sched, uint64_t id, uint32_t attempt,
     }
     run->idle_warned = true;
     run->reclaim_ms = now_ms + policy->idle_warn_ms;
-    sched->idle =
-        acre_grow(sched->idle, sched->idle_count, &sched->idle_capacity, sizeof(*sched->idle));
-    sched->idle[sched->idle_count++] = id;
+    if (!run->is_listed) { /* it may have been warned before, and worked since */
+        run->is_listed = true;
+        sched->idle =
+            acre_grow(sched->idle, sched->idle_count, &sched->idle_capacity, sizeof(*sched->idle));
+        sched->idle[sched->idle_count++] = id;
+    }
     timer_set(sched, run->reclaim_ms, id);
     tell(sched, ACRE_SCHED_IDLE, now_ms, id, 0);
 }
@@ -73,11 +76,14 @@ static struct ripe *collect(struct acre_sched *sched, uint64_t now_ms, uint32_t 
     uint32_t kept = 0;
     for (uint32_t i = 0; i < sched->idle_count; i++) {
         const struct job *job = job_find(sched, sched->idle[i]);
-        if (job == NULL || !is_idle(sched, job)) {
+        struct run *run = job != NULL ? job_run(sched, job) : NULL;
+        if (run == NULL || !is_idle(sched, job)) {
+            if (run != NULL) {
+                run->is_listed = false;
+            }
             continue;
         }
         sched->idle[kept++] = job->id;
-        const struct run *run = job_run(sched, job);
         if (run->reclaim_ms <= now_ms) {
             ripe[count++] = (struct ripe){run->idle_since_ms, job->id, run->allocation};
         }

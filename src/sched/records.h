@@ -76,8 +76,9 @@ struct run {
     uint64_t reclaim_ms;    /* warned: when it may be told to yield */
     uint64_t stop_ms;       /* PREEMPTED: when TERMINATE follows; 0: it did */
     uint32_t newer, older;  /* STAND_HOLDING: list of its priority, latest first */
-    bool idle_warned, reclaimed, has_exit, killed;
-    bool is_extra; /* over a soft quota when it was placed: others of its owner are within */
+    bool idle_warned, reclaimed, killed;
+    bool is_listed; /* its job is in sched.idle */
+    bool is_extra;  /* over a soft quota when it was placed: others of its owner are within */
 };
 
 /* One dependency that is still open. */

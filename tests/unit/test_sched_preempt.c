@@ -196,6 +196,16 @@ static void idle_modes_differ(void) {
                  "go; state 1 running");
 }
 
+/* Warned, at work, and warned again before anybody looked: it yields once. */
+static void a_run_that_was_warned_twice_yields_once(void) {
+    static const char script[] =
+        "job 1 ada 1; go; pause; use 1 0; at 480; use 1 0; at 490; use 1 900; at 500; use 1 0; "
+        "at 980; use 1 0; log submitted 1, scheduled 1, start 1, launched 1, started 1, idle 1, "
+        "idle 1; resume; at 1200; job 2 bob 1; go; state 1 preempted; run 1; wait 2; exit 1 0; go";
+    CHECK_SCRIPT("0", IDLE("always"), script);
+    CHECK_SCRIPT("0", IDLE("on-pressure"), script);
+}
+
 static const struct acre_test tests[] = {
     {"a_victim_is_warned_and_goes_back_with_its_age", a_victim_is_warned_and_goes_back_with_its_age,
      0},
@@ -214,6 +224,7 @@ static const struct acre_test tests[] = {
     {"a_run_that_wakes_up_is_spared", a_run_that_wakes_up_is_spared, 0},
     {"idle_runs_yield_only_if_that_is_enough", idle_runs_yield_only_if_that_is_enough, 0},
     {"idle_modes_differ", idle_modes_differ, 0},
+    {"a_run_that_was_warned_twice_yields_once", a_run_that_was_warned_twice_yields_once, 0},
 };
 
 ACRE_TEST_MAIN(tests)
