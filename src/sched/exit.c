@@ -105,7 +105,6 @@ void job_requeue(struct acre_sched *sched, uint32_t index, uint64_t not_before_m
     job->not_before_ms = not_before_ms;
     uint64_t other = run->preempted_for;
     run->preempted_for = 0;
-    run->reclaimed = false;
     acre_accounts_queue(sched->accounts, job->account);
     queue_enter(sched, index, now_ms);
     tell(sched, ACRE_SCHED_REQUEUED, now_ms, sched->jobs[index].id, other);

@@ -97,6 +97,7 @@ static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
     run->attempt++;
     run->scheduled_ms = now_ms;
     run->started_ms = run->ended_ms = 0;
+    run->reclaimed = false;
     acre_accounts_unqueue(sched->accounts, job->account);
     hold_enter(sched, index, allocation, parts, count, now_ms, now_ms);
     bool moved = job_move(sched, job, MOVE_PLACE);

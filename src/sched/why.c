@@ -155,7 +155,7 @@ static const struct job *find_blocker(const struct inquiry *inquiry) {
 }
 
 /* "it fits when job 41 ends, in 12m by its estimate", and what would start sooner. What people say
- * of their jobs is not what is believed of them; that is when.h. */
+ * of their jobs is not what is believed of them; that is when.c. */
 static void advise(struct inquiry *inquiry) {
     struct acre_why *why = inquiry->why;
     char shown[SHOWN_MAX];
@@ -263,9 +263,17 @@ static bool begins_later(struct inquiry *inquiry) {
         return true;
     }
     if (job->stand == STAND_RETRY) {
-        say(inquiry->why->text, "try %u of %u failed; the next one is in %s", job->retries,
-            job->max_retries + 1U, show_after(inquiry, job->not_before_ms, shown));
-        say(inquiry->why->advice, "acre logs %" PRIu64 " shows what failed", job->id);
+        const struct run *run = job_run(inquiry->sched, job);
+        if (run != NULL && run->exit.kind == ACRE_EXIT_LOST) {
+            say(inquiry->why->text, "its last run was lost");
+        } else if (job->retries == 0 || (run != NULL && run->reclaimed)) {
+            say(inquiry->why->text, "its last run was stopped because its GPUs were idle");
+        } else {
+            say(inquiry->why->text, "try %u of %u failed", job->retries, job->max_retries + 1U);
+        }
+        add(inquiry->why->text, "; the next one is in %s",
+            show_after(inquiry, job->not_before_ms, shown));
+        say(inquiry->why->advice, "acre logs %" PRIu64 " shows what it said", job->id);
         count(inquiry,
               job->not_before_ms > inquiry->now_ms ? job->not_before_ms - inquiry->now_ms : 0, 0,
               "ms");

@@ -202,18 +202,41 @@ static void held_begin_and_dependency_come_first(void) {
     sched_kit_finish(&kit);
 }
 
-static void a_failed_try_says_when_the_next_one_is(void) {
-    struct sched_kit kit;
-    sched_kit_init(&kit, "0", "{\"retry_base\":\"40s\"}");
-    struct acre_job_spec spec = sched_kit_spec(&kit, "ada", kit_whole(1));
-    spec.max_retries = 2;
-    uint64_t job = SCHED_KIT_SUBMIT(&kit, &spec);
-    sched_kit_settle(&kit);
-    struct acre_job_exit exit = {.kind = ACRE_EXIT_CODE, .code = 1};
-    acre_sched_exited(kit.sched, job, 1, &exit, kit.now_ms);
-    CHECK_WHY(why(&kit, job), "begins-later", "try 1 of 3 failed; the next one is in 40s",
-              "acre logs 1");
-    sched_kit_finish(&kit);
+static void a_back_off_says_why_and_when_the_next_run_is(void) {
+    static const struct {
+        struct acre_job_exit exit;
+        uint32_t retries;
+        bool reclaimed; /* idle before it ended */
+        const char *says;
+    } rows[] = {
+        {{.kind = ACRE_EXIT_CODE, .code = 1},
+         2,
+         false,
+         "try 1 of 3 failed; the next one is in 40s"},
+        {{.kind = ACRE_EXIT_LOST}, 0, false, "its last run was lost; the next one is in 40s"},
+        {{.kind = ACRE_EXIT_CODE},
+         0,
+         true,
+         "its last run was stopped because its GPUs were idle; the next one is in 40s"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct sched_kit kit;
+        sched_kit_init(&kit, "0",
+                       "{\"retry_base\":\"40s\",\"idle\":\"always\",\"idle_after\":\"1s\","
+                       "\"idle_warn\":\"1s\"}");
+        struct acre_job_spec spec = sched_kit_spec(&kit, "ada", kit_whole(1));
+        spec.max_retries = rows[i].retries;
+        uint64_t job = SCHED_KIT_SUBMIT(&kit, &spec);
+        sched_kit_settle(&kit);
+        if (rows[i].reclaimed) {
+            acre_sched_sampled(kit.sched, job, 1, 0, kit.now_ms);
+            kit.now_ms += 1000;
+            sched_kit_settle(&kit);
+        }
+        acre_sched_exited(kit.sched, job, 1, &rows[i].exit, kit.now_ms);
+        CHECK_WHY(why(&kit, job), "begins-later", rows[i].says, "acre logs 1");
+        sched_kit_finish(&kit);
+    }
 }
 
 /* POL-7 */
@@ -426,7 +449,8 @@ static const struct acre_test tests[] = {
     {"cpu_beside_a_free_gpu_is_named", cpu_beside_a_free_gpu_is_named, 0},
     {"requests_are_described", requests_are_described, 0},
     {"held_begin_and_dependency_come_first", held_begin_and_dependency_come_first, 0},
-    {"a_failed_try_says_when_the_next_one_is", a_failed_try_says_when_the_next_one_is, 0},
+    {"a_back_off_says_why_and_when_the_next_run_is", a_back_off_says_why_and_when_the_next_run_is,
+     0},
     {"quotas_are_told_with_their_numbers", quotas_are_told_with_their_numbers, 0},
     {"an_array_waits_for_its_own_members", an_array_waits_for_its_own_members, 0},
     {"what_could_never_run_is_told", what_could_never_run_is_told, 0},
