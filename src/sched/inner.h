@@ -103,7 +103,9 @@ void depend_ended(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
 /* Cancel those whose dependency failed, and theirs. */
 void depend_settle(struct acre_sched *sched, uint64_t now_ms);
 
-/* submit.c: the record of a job, standing nowhere yet */
+/* submit.c: every number of a spec within its range; the record of a job, standing nowhere yet */
+int spec_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
+               uint64_t begin_max_ms, struct acre_error *err);
 uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec);
 
 /* exit.c */

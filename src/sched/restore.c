@@ -14,15 +14,16 @@ static int check(const struct acre_sched *sched, const struct acre_job *job, uin
     if (job->state >= ACRE_JOB_STATE_COUNT || !acre_job_state_is_live(job->state)) {
         return acre_fail(err, ACRE_EINVALID, "state: job %llu has ended", id);
     }
-    if (id <= sched->last_id || id > (uint64_t)INT64_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "id: job %llu; accepted: larger than %llu", id,
-                         (unsigned long long)sched->last_id);
+    int r = spec_check(sched, &job->spec, UINT64_MAX, err); /* the clock may have gone back */
+    if (r < 0) {
+        return acre_fail_in(err, r, "job %llu", id);
     }
-    if (job->spec.priority < ACRE_PRIORITY_LOW || job->spec.priority > ACRE_PRIORITY_CRITICAL ||
-        job->spec.max_retries > ACRE_JOB_RETRIES_MAX || job->retries > ACRE_JOB_RETRIES_MAX ||
-        job->spec.dependency_count > ACRE_JOB_DEPENDENCIES_MAX || job->spec.user == 0 ||
-        job->spec.project == 0) {
-        return acre_fail(err, ACRE_EINVALID, "job %llu: a field of it is out of range", id);
+    if (job->retries > ACRE_JOB_RETRIES_MAX ||
+        job->spec.dependency_count > ACRE_JOB_DEPENDENCIES_MAX) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "job %llu: retries: %u, dependencies: %u; accepted: at most %d and %d", id,
+                         job->retries, job->spec.dependency_count, ACRE_JOB_RETRIES_MAX,
+                         ACRE_JOB_DEPENDENCIES_MAX);
     }
     bool holds = acre_job_state_holds(job->state);
     if (holds != (part_count > 0) || (holds && job->attempt == 0)) {

@@ -5,14 +5,11 @@
  * is asked once per class: hardware that was there does not go away, it is only drained. */
 #include "sched/inner.h"
 
+#include "core/units.h"
 #include "ledger/reservation.h"
 
-/* Far enough that sums of a few never overflow: a hundred years. */
-#define SPAN_MAX_MS (UINT64_C(100) * 366 * 24 * 3600 * 1000)
-
-static int check_ranges(const struct acre_sched *sched, const struct acre_job_spec *spec,
-                        uint64_t now_ms, struct acre_error *err) {
-    uint64_t latest = now_ms + ACRE_MIN(SPAN_MAX_MS, UINT64_MAX - now_ms);
+int spec_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
+               uint64_t begin_max_ms, struct acre_error *err) {
     uint64_t id_max = (uint64_t)INT64_MAX; /* allocations in the ledger end there too */
     const struct {
         const char *field;
@@ -23,9 +20,9 @@ static int check_ranges(const struct acre_sched *sched, const struct acre_job_sp
         {"project", spec->project, 1, UINT32_MAX},
         {"priority", spec->priority, ACRE_PRIORITY_LOW, ACRE_PRIORITY_CRITICAL},
         {"max_retries", spec->max_retries, 0, ACRE_JOB_RETRIES_MAX},
-        {"estimate_ms", spec->estimate_ms, 0, SPAN_MAX_MS},
-        {"limit_ms", spec->limit_ms, 0, SPAN_MAX_MS},
-        {"begin_ms", spec->begin_ms, 0, latest},
+        {"estimate_ms", spec->estimate_ms, 0, ACRE_DURATION_MAX_MS},
+        {"limit_ms", spec->limit_ms, 0, ACRE_DURATION_MAX_MS},
+        {"begin_ms", spec->begin_ms, 0, begin_max_ms},
         {"array", spec->array, 0, spec->id},
         {"array_index", spec->array_index, 0, spec->array != 0 ? UINT32_MAX : 0},
         {"array_limit", spec->array_limit, 0, spec->array != 0 ? ACRE_JOB_ARRAY_MAX : 0},
@@ -37,6 +34,11 @@ static int check_ranges(const struct acre_sched *sched, const struct acre_job_sp
                              (unsigned long long)ranges[i].min, (unsigned long long)ranges[i].max);
         }
     }
+    return 0;
+}
+
+static int check_array(const struct acre_sched *sched, const struct acre_job_spec *spec,
+                       struct acre_error *err) {
     uint32_t array = map_get(&sched->array_of_id, spec->array);
     if (array != MAP_NONE && sched->arrays[array].members >= ACRE_JOB_ARRAY_MAX) {
         return acre_fail(err, ACRE_EINVALID, "array: %llu has %u members; accepted: at most %d",
@@ -78,11 +80,10 @@ static int over_quota(const struct acre_quota_hit *hit, struct acre_error *err) 
     return acre_fail(err, ACRE_EDENIED, "%s", acre_quota_hit_show(hit, text, sizeof(text)));
 }
 
-static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *spec,
+static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *spec, uint32_t class,
                         struct acre_error *err) {
     uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
     struct acre_quota_hit hit;
-    uint32_t class = class_find(sched, &spec->request);
     struct acre_load load =
         class != MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
     if (!acre_accounts_may_ever(sched->accounts, account, load, &hit) ||
@@ -94,17 +95,22 @@ static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *sp
 
 static int check(struct acre_sched *sched, const struct acre_job_spec *spec, uint64_t now_ms,
                  struct acre_error *err) {
-    int r = check_ranges(sched, spec, now_ms, err);
+    uint32_t class = class_find(sched, &spec->request);
+    int r =
+        spec_check(sched, spec, now_ms + ACRE_MIN(ACRE_DURATION_MAX_MS, UINT64_MAX - now_ms), err);
+    if (r == 0) {
+        r = check_array(sched, spec, err);
+    }
     if (r == 0) {
         r = depend_check(sched, spec, err);
     }
     if (r == 0) {
         r = check_reservation(sched, spec, err);
     }
-    if (r == 0 && class_find(sched, &spec->request) == MAP_NONE) {
+    if (r == 0 && class == MAP_NONE) {
         r = acre_ledger_could_fit(sched->ledger, &spec->request, err);
     }
-    return r == 0 ? check_quotas(sched, spec, err) : r;
+    return r == 0 ? check_quotas(sched, spec, class, err) : r;
 }
 
 /* The record of a job, as submitted; it stands nowhere yet. */

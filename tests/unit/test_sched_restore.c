@@ -121,15 +121,17 @@ static const struct {
     enum acre_job_state state;
     uint32_t parts, attempt, priority, device;
     int code;
+    const char *says;
 } refused[] = {
-    {"ended", 5, ACRE_JOB_COMPLETED, 0, 0, 2, 0, ACRE_EINVALID},
-    {"not larger than the last id", 1, ACRE_JOB_QUEUED, 0, 0, 2, 0, ACRE_EINVALID},
-    {"a priority out of range", 5, ACRE_JOB_QUEUED, 0, 0, 9, 0, ACRE_EINVALID},
-    {"running without parts", 5, ACRE_JOB_RUNNING, 0, 3, 2, 0, ACRE_EINVALID},
-    {"queued with parts", 5, ACRE_JOB_QUEUED, 1, 0, 2, 0, ACRE_EINVALID},
-    {"running without an attempt", 5, ACRE_JOB_RUNNING, 1, 0, 2, 0, ACRE_EINVALID},
-    {"on a device that is taken", 5, ACRE_JOB_RUNNING, 1, 3, 2, 0, ACRE_ECONFLICT},
-    {"on a device that is not there", 5, ACRE_JOB_RUNNING, 1, 3, 2, 9, ACRE_ENOTFOUND},
+    {"ended", 5, ACRE_JOB_COMPLETED, 0, 0, 2, 0, ACRE_EINVALID, "state: job 5"},
+    {"not larger than the last id", 1, ACRE_JOB_QUEUED, 0, 0, 2, 0, ACRE_EINVALID, "id: 1 is out"},
+    {"a priority out of range", 5, ACRE_JOB_QUEUED, 0, 0, 9, 0, ACRE_EINVALID,
+     "job 5: priority: 9 is out of range; accepted: 1 to 4"},
+    {"running without parts", 5, ACRE_JOB_RUNNING, 0, 3, 2, 0, ACRE_EINVALID, "with 0 parts"},
+    {"queued with parts", 5, ACRE_JOB_QUEUED, 1, 0, 2, 0, ACRE_EINVALID, "with 1 parts"},
+    {"running without an attempt", 5, ACRE_JOB_RUNNING, 1, 0, 2, 0, ACRE_EINVALID, "0 attempts"},
+    {"on a device that is taken", 5, ACRE_JOB_RUNNING, 1, 3, 2, 0, ACRE_ECONFLICT, "job 5"},
+    {"on a device that is not there", 5, ACRE_JOB_RUNNING, 1, 3, 2, 9, ACRE_ENOTFOUND, "job 5"},
 };
 
 static void what_cannot_be_put_back_is_refused(void) {
@@ -147,7 +149,7 @@ static void what_cannot_be_put_back_is_refused(void) {
         part = part_on(refused[i].device);
         CHECK_EQ(acre_sched_restore(play.sched, &job, &part, refused[i].parts, 1000, &err),
                  refused[i].code);
-        CHECK(err.text[0] != 0);
+        CHECK_HAS(err.text, refused[i].says);
     }
     struct acre_job bad = job_of(&play, 6, ACRE_JOB_QUEUED);
     bad.spec.request.replicas = 0;
