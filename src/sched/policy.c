@@ -293,8 +293,9 @@ static int read_list(const struct row *row, const json_t *value, const struct ro
                      struct acre_error *err) {
     size_t count = json_array_size(value);
     if (!json_is_array(value) || count > row->max) {
-        return acre_fail(err, ACRE_EINVALID, "%s: accepted: a list of at most %" PRIu64 " objects",
-                         row->key, row->max);
+        char accepted[64];
+        snprintf(accepted, sizeof(accepted), "a list of at most %" PRIu64 " objects", row->max);
+        return refuse(row, value, accepted, err);
     }
     char *list = (char *)policy + row->offset;
     memset(list, 0, row->max * size);

@@ -114,7 +114,7 @@ static const struct {
     {"{\"retry_base\":\"1h\",\"retry_max\":\"30m\"}",
      "retry_base: 1h; accepted: at most retry_max, 30m"},
     {"{\"idle_warn\":\"11m\"}", "idle_warn: 11m; accepted: at most idle_after, 10m"},
-    {"{\"quotas\":{}}", "quotas: accepted: a list of at most 256 objects"},
+    {"{\"quotas\":{}}", "quotas: '{}'; accepted: a list of at most 256 objects"},
     {"{\"quotas\":[7]}", "quotas[0]: accepted: an object"},
     {"{\"quotas\":[{}]}", "quotas[0]: who: is missing"},
     {"{\"quotas\":[{\"who\":\"user:a\"},{\"who\":\"user:b\",\"gpus\":0}]}",
