@@ -36,9 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MILLI_MS_PER_HOUR (1000.0 * 3600.0 * 1000.0)
-#define LN2               0.693147180559945309417
-#define QUOTA_NONE        UINT32_MAX
+#define LN2        0.693147180559945309417
+#define QUOTA_NONE UINT32_MAX
 
 struct sums {
     double stored, live; /* milli-GPU ms, right at at_ms */
@@ -407,14 +406,6 @@ static void judge(const struct acre_accounts *accounts, const struct account *ro
     }
 }
 
-double acre_accounts_level(const struct acre_accounts *accounts, uint32_t account,
-                           uint64_t now_ms) {
-    ACRE_ASSERT(account < accounts->account_count);
-    struct acre_account out;
-    judge(accounts, &accounts->accounts[account], now_ms, &out);
-    return out.level;
-}
-
 void acre_accounts_get(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms,
                        struct acre_account *ret_account) {
     ACRE_ASSERT(account < accounts->account_count);
@@ -448,7 +439,7 @@ static struct acre_quota_hit numbers(const struct acre_accounts *accounts,
                                      const struct acre_quota *quota, const struct sums *sums,
                                      enum acre_quota_limit limit, const struct question *ask) {
     static const char *const units[] = {
-#define X(name, unit, text) unit,
+#define X(name, unit) unit,
         ACRE_QUOTA_LIMITS(X)
 #undef X
     };
@@ -472,7 +463,7 @@ static struct acre_quota_hit numbers(const struct acre_accounts *accounts,
         hit.allowed = quota->gpu_hours;
         hit.held = hit.allowed == 0
                        ? 0
-                       : (uint64_t)(use_of(accounts, sums, ask->now_ms) / MILLI_MS_PER_HOUR);
+                       : (uint64_t)(use_of(accounts, sums, ask->now_ms) / ACRE_MILLI_MS_PER_HOUR);
         break;
     }
     hit.held = ask->alone ? 0 : hit.held;
@@ -511,6 +502,7 @@ static bool find_hit(const struct acre_accounts *accounts, uint32_t account, uin
             if (hit.soft != soft || !is_over(&hit, ask)) {
                 continue;
             }
+            hit.of_project = !party->is_user;
             snprintf(hit.who, sizeof(hit.who), "%s:%s", party->is_user ? "user" : "project",
                      acre_names_text(accounts->names, party->name));
             *ret_hit = hit;
@@ -531,9 +523,9 @@ bool acre_accounts_may_ever(const struct acre_accounts *accounts, uint32_t accou
     return !find_hit(accounts, account, HELD_LIMITS, false, &ask, ret_hit);
 }
 
-bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account, uint32_t count,
+bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account,
                              struct acre_quota_hit *ret_hit) {
-    struct question ask = {.jobs = count};
+    struct question ask = {.jobs = 1};
     return !find_hit(accounts, account, 1 << ACRE_QUOTA_QUEUED, false, &ask, ret_hit);
 }
 
@@ -567,7 +559,7 @@ const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *ac
         return NULL;
     }
     const struct acre_quota *quota = &accounts->policy.quotas[party->quota];
-    double hours = use_of(accounts, &party->sums, now_ms) / MILLI_MS_PER_HOUR;
+    double hours = use_of(accounts, &party->sums, now_ms) / ACRE_MILLI_MS_PER_HOUR;
     double over = quota->gpu_hours > 0 ? hours / (double)quota->gpu_hours : 0;
     double wait_ms = over > 1 ? log2(over) * (double)accounts->policy.half_life_ms : 0;
     *ret_party = at;

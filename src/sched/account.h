@@ -12,6 +12,8 @@
 
 struct acre_accounts;
 
+#define ACRE_MILLI_MS_PER_HOUR 3.6e9 /* milli-GPU ms of a GPU-hour */
+
 /* `names` turns the ids of projects and users into the names of the policy; borrowed. */
 struct acre_accounts *acre_accounts_create(struct acre_names *names,
                                            const struct acre_policy *policy);
@@ -48,16 +50,14 @@ void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct
 void acre_accounts_release(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
                            uint64_t since_ms, uint64_t now_ms);
 
-/* How much of its share an account has used, 0 for nothing, 1 for exactly its share: the lower,
- * the sooner it is served. The factor of POL-1 is 2^-level, but that becomes 0 for heavy users
- * and then orders nothing, so sort by the level. The formula stands in account.c. */
-double acre_accounts_level(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms);
-
 struct acre_account {
     uint32_t project, user;
     double use_milli_ms; /* decayed, running jobs included */
     double share;        /* of the whole, 0 ... 1, among those with live jobs and this one */
     double used;         /* part of all use, 0 ... 1 */
+    /* How much of its share it has used, 0 for nothing, 1 for exactly its share: the lower, the
+     * sooner it is served. The factor of POL-1 is 2^-level, but that becomes 0 for heavy users and
+     * then orders nothing, so sort by the level. The formula stands in account.c. */
     double level;
     uint64_t held_milli, held_mib;
     uint32_t running, queued;
@@ -72,16 +72,16 @@ void acre_accounts_restore(struct acre_accounts *accounts, uint32_t account,
 
 /* Quotas. */
 /* clang-format off */
-#define ACRE_QUOTA_LIMITS(X)                      \
-    /* name       unit          of what        */ \
-    X(GPUS,       "milli-GPU",  "GPUs")           \
-    X(MEMORY,     "MiB",        "GPU memory")     \
-    X(RUNNING,    "jobs",       "running jobs")   \
-    X(QUEUED,     "jobs",       "queued jobs")    \
-    X(GPU_HOURS,  "GPU-hours",  "GPU-hours")
+#define ACRE_QUOTA_LIMITS(X)      \
+    /* name       unit         */ \
+    X(GPUS,       "milli-GPU")    \
+    X(MEMORY,     "MiB")          \
+    X(RUNNING,    "jobs")         \
+    X(QUEUED,     "jobs")         \
+    X(GPU_HOURS,  "GPU-hours")
 /* clang-format on */
 enum acre_quota_limit {
-#define X(name, unit, text) ACRE_QUOTA_##name,
+#define X(name, unit) ACRE_QUOTA_##name,
     ACRE_QUOTA_LIMITS(X)
 #undef X
 };
@@ -90,6 +90,7 @@ enum acre_quota_limit {
 struct acre_quota_hit {
     char who[ACRE_POLICY_NAME_MAX + 16]; /* "user:ada", also when the quota is for "user:*" */
     enum acre_quota_limit limit;
+    bool of_project; /* else of a user */
     bool soft;
     uint64_t asked, held, allowed; /* in `unit` */
     const char *unit;
@@ -98,8 +99,8 @@ struct acre_quota_hit {
 /* Could this load ever be held, with nothing else held? Hard quotas only. False: `ret_hit`. */
 bool acre_accounts_may_ever(const struct acre_accounts *accounts, uint32_t account,
                             struct acre_load load, struct acre_quota_hit *ret_hit);
-/* May `count` more jobs wait? `queued` is hard in a soft quota too. False: refuse, ret_hit. */
-bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account, uint32_t count,
+/* May one more job wait? `queued` is hard in a soft quota too. False: refuse, ret_hit. */
+bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account,
                              struct acre_quota_hit *ret_hit);
 
 enum acre_quota_answer {

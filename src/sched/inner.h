@@ -39,7 +39,6 @@ enum transition {
     MOVE_COUNT,
 };
 /* False, and nothing changed: not from this state. */
-bool job_may(const struct job *job, enum transition event);
 bool job_move(struct acre_sched *sched, struct job *job, enum transition event);
 void tell(struct acre_sched *sched, enum acre_sched_event_kind kind, uint64_t now_ms, uint64_t job,
           uint64_t other);

@@ -16,7 +16,6 @@
 #include "sched/inner.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     WAKE_EVERY_MS = 60000, /* looking again where only time changes things */
@@ -258,10 +257,10 @@ static bool is_within_quota(struct pass *pass, uint32_t at, struct acre_load loa
         pass->deferred[pass->deferred_count++] = at;
         return false;
     }
-    bool of_project = strncmp(hit.who, "project:", 8) == 0;
-    uint32_t holder = hit.limit == ACRE_QUOTA_GPU_HOURS
-                          ? HOLDER_TIME
-                          : holder_of(sched, of_project, of_project ? job->project : job->user);
+    uint32_t holder =
+        hit.limit == ACRE_QUOTA_GPU_HOURS
+            ? HOLDER_TIME
+            : holder_of(sched, hit.of_project, hit.of_project ? job->project : job->user);
     line_park(sched, at, holder);
     return false;
 }

@@ -87,7 +87,7 @@ static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *sp
     struct acre_load load =
         class != MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
     if (!acre_accounts_may_ever(sched->accounts, account, load, &hit) ||
-        !acre_accounts_may_queue(sched->accounts, account, 1, &hit)) {
+        !acre_accounts_may_queue(sched->accounts, account, &hit)) {
         return over_quota(&hit, err);
     }
     return 0;

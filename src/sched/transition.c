@@ -42,12 +42,8 @@ static const uint8_t table[ACRE_JOB_STATE_COUNT][MOVE_COUNT] = {
 #undef X
 };
 
-bool job_may(const struct job *job, enum transition event) {
-    return table[job->state][event] != 0;
-}
-
 bool job_move(struct acre_sched *sched, struct job *job, enum transition event) {
-    if (!job_may(job, event)) {
+    if (table[job->state][event] == 0) {
         return false;
     }
     enum acre_job_state to = (enum acre_job_state)(table[job->state][event] - 1);

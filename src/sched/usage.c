@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#define MILLI_MS_PER_HOUR 3.6e9
-
 static void show(const struct acre_sched *sched, uint32_t account, uint64_t now_ms,
                  struct acre_usage *ret_usage) {
     struct acre_account row;
@@ -13,7 +11,7 @@ static void show(const struct acre_sched *sched, uint32_t account, uint64_t now_
     *ret_usage = (struct acre_usage){
         .project = row.project,
         .user = row.user,
-        .gpu_hours = row.use_milli_ms / MILLI_MS_PER_HOUR,
+        .gpu_hours = row.use_milli_ms / ACRE_MILLI_MS_PER_HOUR,
         .share = row.share,
         .used = row.used,
         .factor = exp2(-row.level),
