@@ -63,14 +63,18 @@ int depend_check(const struct acre_sched *sched, const struct acre_job_spec *spe
     return 0;
 }
 
+static void doom(struct acre_sched *sched, uint64_t job, uint64_t because) {
+    sched->doomed = acre_grow(sched->doomed, sched->doomed_count, &sched->doomed_capacity,
+                              sizeof(*sched->doomed));
+    sched->doomed[sched->doomed_count++] = (struct doomed){job, because};
+}
+
 void depend_add(struct acre_sched *sched, uint32_t index, const struct acre_job_spec *spec) {
     for (uint32_t i = spec->dependency_count; i-- > 0;) {
         const struct acre_dependency *dependency = &spec->dependencies[i];
         enum verdict verdict = judge_given(sched, dependency);
         if (verdict == FAILED) {
-            sched->doomed = acre_grow(sched->doomed, sched->doomed_count, &sched->doomed_capacity,
-                                      sizeof(*sched->doomed));
-            sched->doomed[sched->doomed_count++] = (struct doomed){spec->id, dependency->job};
+            doom(sched, spec->id, dependency->job);
         }
         struct job *target = verdict == OPEN ? job_find(sched, dependency->job) : NULL;
         if (target == NULL) {
@@ -127,7 +131,7 @@ static void remove_need(struct acre_sched *sched, uint32_t at) {
 }
 
 /* The target is in this state now: settle the edges for which that is enough. */
-static void settle(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
+void depend_moved(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     uint32_t next;
     for (uint32_t at = sched->jobs[index].needed_by; at != NONE; at = next) {
         struct edge edge = sched->edges[at];
@@ -140,9 +144,7 @@ static void settle(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
         }
         remove_need(sched, at);
         if (verdict == FAILED) {
-            sched->doomed = acre_grow(sched->doomed, sched->doomed_count, &sched->doomed_capacity,
-                                      sizeof(*sched->doomed));
-            sched->doomed[sched->doomed_count++] = (struct doomed){waiter, sched->jobs[index].id};
+            doom(sched, waiter, sched->jobs[index].id);
             continue;
         }
         if (sched->jobs[edge.waiter].needs == NONE) {
@@ -150,15 +152,7 @@ static void settle(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
         }
         tell(sched, ACRE_SCHED_CHANGED, now_ms, waiter, sched->jobs[index].id);
     }
-}
-
-void depend_started(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
-    settle(sched, index, now_ms);
-}
-
-void depend_ended(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
-    settle(sched, index, now_ms);
-    ACRE_ASSERT(sched->jobs[index].needed_by == NONE);
+    ACRE_ASSERT(sched->jobs[index].stand != STAND_ENDED || sched->jobs[index].needed_by == NONE);
 }
 
 void depend_settle(struct acre_sched *sched, uint64_t now_ms) {

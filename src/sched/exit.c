@@ -46,7 +46,7 @@ void acre_sched_started(struct acre_sched *sched, uint64_t id, uint32_t attempt,
     }
     acre_forecast_started(sched->forecast, id, now_ms);
     tell(sched, ACRE_SCHED_STARTED, now_ms, id, 0);
-    depend_started(sched, index, now_ms);
+    depend_moved(sched, index, now_ms);
 }
 
 /* Leave wherever it stands; it is in no tree afterwards. */
@@ -88,7 +88,7 @@ void job_end(struct acre_sched *sched, uint32_t index, enum transition event, ui
     if (held) {
         act(sched, ACRE_ACTION_FORGET, job);
     }
-    depend_ended(sched, index, now_ms);
+    depend_moved(sched, index, now_ms);
 }
 
 void job_requeue(struct acre_sched *sched, uint32_t index, uint64_t not_before_ms,

@@ -1,7 +1,7 @@
 /* forecast.h - what the scheduler has learnt: how long jobs really run, and how wrong the estimates
  * of their starts really are.
  *
- * Owned by the scheduler, which tells it what happens (each call is O(1)); when.c keeps its plan in
+ * Owned by the scheduler, which tells it what happens (each call is O(1)); plan.c keeps its plan in
  * it. Bounded: old habits are overwritten, old errors fade. Pure; core thread only. It decides
  * nothing: no order, no placement. */
 #ifndef ACRE_SCHED_FORECAST_H
@@ -48,7 +48,7 @@ struct acre_forecast_wait acre_forecast_wait(const struct acre_forecast *forecas
 /* How many starts were compared, for reports. */
 uint64_t acre_forecast_compared(const struct acre_forecast *forecast);
 
-/* The plan of when.c. */
+/* The plan of plan.c. */
 struct acre_plan;
 struct acre_plan *acre_forecast_plan(struct acre_forecast *forecast);
 

@@ -98,8 +98,7 @@ void hold_leave(struct acre_sched *sched, uint32_t index, bool failed, uint64_t 
     }
     acre_accounts_release(sched->accounts, job->account, run->load, run->scheduled_ms, now_ms);
     rank_hold(sched, job->account, -(int64_t)run->load.milli);
-    lines_unpark(sched, map_get(&sched->holder_of_name, UINT64_C(1) << 32 | job->user));
-    lines_unpark(sched, map_get(&sched->holder_of_name, UINT64_C(2) << 32 | job->project));
+    lines_unpark_owner(sched, job);
     run->idle_since_ms = 0;
     run->idle_warned = false;
     run->stop_ms = 0;

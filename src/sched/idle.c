@@ -133,7 +133,6 @@ static void reclaim_on_pressure(struct acre_sched *sched, const struct ripe *rip
     uint32_t seen_count = 0;
     uint64_t cursor = 0;
     promises_veil(sched);
-    uint32_t had = sched->promise_count;
     for (uint32_t i = 0; i < ORDER_MAX && seen_count < CLASSES_MAX; i++) {
         const struct job *job = order_walk(sched, &cursor);
         if (job == NULL) {
@@ -151,9 +150,7 @@ static void reclaim_on_pressure(struct acre_sched *sched, const struct ripe *rip
             break;
         }
     }
-    for (uint32_t i = 0; i < had; i++) {
-        acre_outlook_unveil(sched->promises[i].outlook);
-    }
+    promises_unveil(sched);
 }
 
 void idle_reclaim(struct acre_sched *sched, uint64_t now_ms) {

@@ -53,8 +53,7 @@ bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b);
 bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b); /* jobs in order */
 int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
-/* The ranking of accounts is always in order: an account comes in, holds more or less, time passes.
- */
+/* The ranking of accounts is always in order: one comes in, holds more or less, time passes. */
 void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms);
 void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli);
 void order_rank(struct acre_sched *sched, uint64_t now_ms);
@@ -73,6 +72,7 @@ uint32_t class_first(struct acre_sched *sched, uint32_t class);
 uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t most_s);
 void line_park(struct acre_sched *sched, uint32_t line, uint32_t holder);
 void lines_unpark(struct acre_sched *sched, uint32_t holder);
+void lines_unpark_owner(struct acre_sched *sched, const struct job *job); /* user and project */
 uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name);
 void array_leave(struct acre_sched *sched, uint32_t array); /* one less is open */
 void arrays_fill(struct acre_sched *sched, uint64_t now_ms);
@@ -97,8 +97,7 @@ int depend_check(const struct acre_sched *sched, const struct acre_job_spec *spe
                  struct acre_error *err);
 void depend_add(struct acre_sched *sched, uint32_t job, const struct acre_job_spec *spec);
 void depend_drop(struct acre_sched *sched, uint32_t job); /* it no longer waits for anybody */
-void depend_started(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
-void depend_ended(struct acre_sched *sched, uint32_t job, uint64_t now_ms);
+void depend_moved(struct acre_sched *sched, uint32_t job, uint64_t now_ms); /* started, ended */
 /* Cancel those whose dependency failed, and theirs. */
 void depend_settle(struct acre_sched *sched, uint64_t now_ms);
 
@@ -141,7 +140,7 @@ struct promise *promise_of(const struct acre_sched *sched, uint64_t job); /* NUL
 void promise_drop(struct acre_sched *sched, uint64_t job);
 uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms); /* returns how many placed */
 void promises_veil(struct acre_sched *sched);
-void promises_unveil(struct acre_sched *sched);
+void promises_unveil(struct acre_sched *sched); /* one made since was never veiled: fine */
 
 /* idle.c */
 void idle_reclaim(struct acre_sched *sched, uint64_t now_ms);

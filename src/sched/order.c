@@ -41,7 +41,7 @@ static struct links *job_line_links(void *context, uint32_t job) {
 static bool key_is_before(const void *context, uint32_t a, uint32_t b) {
     const struct job *x = &((const struct acre_sched *)context)->jobs[a];
     const struct job *y = &((const struct acre_sched *)context)->jobs[b];
-    return x->key != y->key ? x->key < y->key : x->id < y->id;
+    return key_precedes(x->key, x->id, y->key, y->id);
 }
 
 static bool id_is_before(const void *context, uint32_t a, uint32_t b) {
@@ -60,13 +60,13 @@ static struct links *line_links(void *context, uint32_t line) {
 static bool filed_before(const void *context, uint32_t a, uint32_t b) {
     const struct line *x = &((const struct acre_sched *)context)->lines[a];
     const struct line *y = &((const struct acre_sched *)context)->lines[b];
-    return x->filed_key != y->filed_key ? x->filed_key < y->filed_key : x->filed_id < y->filed_id;
+    return key_precedes(x->filed_key, x->filed_id, y->filed_key, y->filed_id);
 }
 
 bool line_is_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
     const struct line *x = &sched->lines[a];
     const struct line *y = &sched->lines[b];
-    return x->first_key != y->first_key ? x->first_key < y->first_key : x->first_id < y->first_id;
+    return key_precedes(x->first_key, x->first_id, y->first_key, y->first_id);
 }
 
 static uint32_t line_duration(const void *context, uint32_t line) {
@@ -92,13 +92,8 @@ int64_t order_key(const struct acre_sched *sched, const struct job *job) {
     switch (sched->policy.kind) {
     case ACRE_POLICY_FCFS:
         return eligible;
-    case ACRE_POLICY_SJF: {
-        struct acre_job_spec spec;
-        job_show_spec(sched, job, &spec);
-        uint64_t run_ms =
-            acre_forecast_run_ms(sched->forecast, &spec, sched->policy.default_estimate_ms);
-        return eligible + age * log2_256(run_ms) / 256;
-    }
+    case ACRE_POLICY_SJF:
+        return eligible + age * log2_256(job_predicted_ms(sched, job)) / 256;
     case ACRE_POLICY_GANG:
         return eligible - age * log2_256(sched->classes[job->class].load.milli + 1) / 256;
     case ACRE_POLICY_FAIR_SHARE:
@@ -219,6 +214,10 @@ static void *changeable(const struct acre_sched *sched) {
 
 static uint32_t size_of(const struct acre_sched *sched, const struct tree *tree) {
     return tree_size(&order_by_key, changeable(sched), tree);
+}
+
+bool order_has(const struct job *job) {
+    return job->stand == STAND_LINE || job->stand == STAND_PROMISED;
 }
 
 uint32_t order_ahead(const struct acre_sched *sched, const struct job *job) {

@@ -118,7 +118,7 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
 }
 
 static bool comes_before(const struct candidate *a, const struct candidate *b) {
-    return a->key != b->key ? a->key < b->key : a->id < b->id;
+    return key_precedes(a->key, a->id, b->key, b->id);
 }
 
 static void heap_sink(struct pass *pass, uint32_t at) {

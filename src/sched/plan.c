@@ -76,12 +76,6 @@ static void add_entry(struct acre_plan *plan, uint64_t job, uint64_t start_ms, u
     map_put(&plan->entry_of_job, job, plan->entry_count++);
 }
 
-static uint64_t predicted_ms(const struct acre_sched *sched, const struct job *job) {
-    struct acre_job_spec spec;
-    job_show_spec(sched, job, &spec);
-    return acre_forecast_run_ms(sched->forecast, &spec, sched->policy.default_estimate_ms);
-}
-
 /* When a job that holds GPUs is expected to give them back. */
 static uint64_t expected_end_ms(const struct acre_sched *sched, const struct job *job,
                                 uint64_t now_ms) {
@@ -93,7 +87,7 @@ static uint64_t expected_end_ms(const struct acre_sched *sched, const struct job
     uint64_t begun_ms =
         run->started_ms > 0 && job->state == ACRE_JOB_RUNNING ? run->started_ms : run->scheduled_ms;
     uint64_t elapsed_ms = now_ms > begun_ms ? now_ms - begun_ms : 0;
-    uint64_t run_ms = predicted_ms(sched, job);
+    uint64_t run_ms = job_predicted_ms(sched, job);
     if (run_ms <= elapsed_ms) {
         run_ms = elapsed_ms + elapsed_ms / 2 + GRACE_MS;
         run_ms = job->limit_ms > 0 ? ACRE_MIN(run_ms, job->limit_ms) : run_ms;
@@ -363,7 +357,7 @@ static bool start_in_reservation(const struct maker *maker, uint64_t id, uint64_
 
 static bool plan_job(struct maker *maker, const struct job *job, uint64_t not_before_ms) {
     const struct acre_request *request = &maker->sched->classes[job->class].request;
-    uint64_t start_ms, run_ms = predicted_ms(maker->sched, job);
+    uint64_t start_ms, run_ms = job_predicted_ms(maker->sched, job);
     not_before_ms = within_quotas(maker, job, run_ms, not_before_ms);
     if (not_before_ms == ACRE_TIMELINE_NEVER) {
         return false;

@@ -313,16 +313,13 @@ void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     choice.victims = acre_calloc(LOOK_MAX, sizeof(*choice.victims));
     collect(&choice, job, now_ms);
     promises_veil(sched); /* those places are not to be had */
-    uint32_t had = sched->promise_count;
     choice.outlook = choice.count > 0
                          ? acre_outlook_create(sched->ledger, &sched->classes[job->class].request)
                          : NULL;
     if (choice.outlook != NULL && !decide(&choice, head, now_ms)) {
         acre_outlook_destroy(choice.outlook);
     }
-    for (uint32_t i = 0; i < had; i++) { /* a new one was never veiled */
-        acre_outlook_unveil(sched->promises[i].outlook);
-    }
+    promises_unveil(sched);
     free(choice.victims);
     if (choice.young_ms != UINT64_MAX) {
         sched->wake_ms = ACRE_MIN(sched->wake_ms, ACRE_MAX(choice.young_ms, now_ms + AGAIN_MS));

@@ -104,12 +104,10 @@ static void line_enter(struct acre_sched *sched, uint32_t index) {
     struct job *job = &sched->jobs[index];
     struct line *line = &sched->lines[at];
     bool is_empty = line->jobs.root == TREE_NONE;
-    bool is_first = is_empty || (job->key != line->first_key ? job->key < line->first_key
-                                                             : job->id < line->first_id);
+    bool is_first = is_empty || key_precedes(job->key, job->id, line->first_key, line->first_id);
     bool shown = line->holder == NONE;
     bool is_refiled =
-        is_empty || (is_first && (job->key != line->filed_key ? job->key < line->filed_key
-                                                              : job->id < line->filed_id));
+        is_empty || (is_first && key_precedes(job->key, job->id, line->filed_key, line->filed_id));
     if (is_refiled && shown && !is_empty) {
         hide_line(sched, at);
     }
@@ -216,8 +214,17 @@ void lines_unpark(struct acre_sched *sched, uint32_t holder) {
     }
 }
 
+static uint64_t holder_key(bool project, uint32_t name) {
+    return (project ? UINT64_C(2) : UINT64_C(1)) << 32 | name;
+}
+
+void lines_unpark_owner(struct acre_sched *sched, const struct job *job) {
+    lines_unpark(sched, map_get(&sched->holder_of_name, holder_key(false, job->user)));
+    lines_unpark(sched, map_get(&sched->holder_of_name, holder_key(true, job->project)));
+}
+
 uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
-    uint64_t key = (project ? UINT64_C(2) : UINT64_C(1)) << 32 | name;
+    uint64_t key = holder_key(project, name);
     uint32_t at = map_get(&sched->holder_of_name, key);
     if (at == MAP_NONE) {
         sched->holders = acre_grow(sched->holders, sched->holder_count, &sched->holder_capacity,

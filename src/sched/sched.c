@@ -4,7 +4,6 @@
 #include "ledger/supply.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct acre_sched *acre_sched_create(const struct acre_sched_options *options) {
     ACRE_ASSERT(options->ledger != NULL);
@@ -107,7 +106,7 @@ static uint32_t *leave_order(struct acre_sched *sched, uint32_t *ret_count) {
     uint32_t *again = acre_calloc(ACRE_MAX(sched->job_limit, 1U), sizeof(*again));
     for (uint32_t i = 0; i < sched->job_limit; i++) {
         const struct job *job = &sched->jobs[i];
-        if (job->id == 0 || (job->stand != STAND_LINE && job->stand != STAND_PROMISED)) {
+        if (job->id == 0 || !order_has(job)) {
             continue;
         }
         again[count++] = i;

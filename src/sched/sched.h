@@ -127,7 +127,8 @@ bool acre_sched_find(const struct acre_sched *sched, uint64_t job, struct acre_j
 /* Let go of an ended job (its row is committed). */
 void acre_sched_drop(struct acre_sched *sched, uint64_t job);
 /* Live jobs in the order they would be considered: running ones first, by id, then the queue in
- * policy order. Start with *cursor 0; false at the end. The cursor is good until a change. */
+ * policy order, then those who may not start yet, by id. Start with *cursor 0; false at the end.
+ * The cursor is good until a change. */
 bool acre_sched_walk(const struct acre_sched *sched, uint64_t *cursor, struct acre_job *ret_job);
 
 struct acre_sched_counts {

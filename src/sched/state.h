@@ -129,6 +129,8 @@ void job_show(const struct acre_sched *sched, const struct job *job, struct acre
 /* The spec as it is now, without dependencies. */
 void job_show_spec(const struct acre_sched *sched, const struct job *job,
                    struct acre_job_spec *ret_spec);
+/* How long a run of it is expected to take (forecast.h). */
+uint64_t job_predicted_ms(const struct acre_sched *sched, const struct job *job);
 static inline uint32_t job_index(const struct acre_sched *sched, const struct job *job) {
     return (uint32_t)(job - sched->jobs);
 }
@@ -136,8 +138,9 @@ static inline struct run *job_run(const struct acre_sched *sched, const struct j
     return job->run != NONE ? &sched->runs[job->run] : NULL;
 }
 
-/* order.c: how many jobs stand before this one in the order (STAND_LINE, STAND_PROMISED). With
- * fair share the ranking of the last pass counts. */
+/* order.c: STAND_LINE and STAND_PROMISED are in the order; how many stand before this one there.
+ * With fair share the ranking of the last pass counts. */
+bool order_has(const struct job *job);
 uint32_t order_ahead(const struct acre_sched *sched, const struct job *job);
 /* The next job in order; *cursor starts at 0; NULL at the end. Good until a change. */
 const struct job *order_walk(const struct acre_sched *sched, uint64_t *cursor);

@@ -27,6 +27,11 @@ struct tree_kind {
     uint32_t (*value)(const void *context, uint32_t member);        /* NULL: 0 */
 };
 
+/* The order of most sets: by key, then by id. */
+static inline bool key_precedes(int64_t key, uint64_t id, int64_t other_key, uint64_t other_id) {
+    return key != other_key ? key < other_key : id < other_id;
+}
+
 void tree_insert(const struct tree_kind *kind, void *context, struct tree *tree, uint32_t member);
 void tree_remove(const struct tree_kind *kind, void *context, struct tree *tree, uint32_t member);
 /* The value of a member changed: bring the sums above it up to date. */

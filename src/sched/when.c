@@ -29,9 +29,8 @@ static void refresh(struct acre_sched *sched, uint64_t now_ms) {
 /* Behind what is planned one by one: at the pace of the queue before it. */
 static bool extrapolate(const struct acre_sched *sched, const struct acre_plan *plan,
                         const struct job *job, uint64_t *ret_start_ms) {
-    bool in_order = job->stand == STAND_LINE || job->stand == STAND_PROMISED;
-    uint32_t ahead = in_order ? order_ahead(sched, job) : 0;
-    if (!in_order || plan->queued_count == 0 || ahead < plan->queued_count) {
+    uint32_t ahead = order_has(job) ? order_ahead(sched, job) : 0;
+    if (!order_has(job) || plan->queued_count == 0 || ahead < plan->queued_count) {
         return false;
     }
     double pace_ms = (double)(plan->last_start_ms - plan->built_ms) / plan->queued_count;

@@ -582,9 +582,8 @@ int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struc
                          acre_job_state_name((enum acre_job_state)job->state));
     }
     struct acre_why why = {.unit = ""};
-    bool in_order = job->stand == STAND_LINE || job->stand == STAND_PROMISED;
-    why.ahead = in_order ? order_ahead(sched, job) : 0;
-    why.position = in_order ? why.ahead + 1 : 0;
+    why.ahead = order_has(job) ? order_ahead(sched, job) : 0;
+    why.position = order_has(job) ? why.ahead + 1 : 0;
     struct acre_request request = job_request(sched, job, now_ms);
     struct inquiry inquiry = {
         .sched = sched,
