@@ -3,6 +3,7 @@
 
 #include "core/csv.h"
 #include "core/file.h"
+#include "core/units.h"
 
 #include <stdlib.h>
 
@@ -13,8 +14,7 @@ enum {
     YEAR_MIN = 1970,
     YEAR_MAX = 2199,
 };
-/* A century of seconds: times plus durations stay far from 64 bits of ms. */
-static const uint64_t duration_max_s = UINT64_C(100) * 366 * 24 * 3600;
+static const uint64_t duration_max_s = ACRE_DURATION_MAX_MS / 1000;
 
 enum { TIMESTAMP, DURATION, GPUS, CLUSTER, COLUMNS };
 static const char *const columns[COLUMNS] = {"timestamp", "duration", "num_gpus", "cluster"};
@@ -44,6 +44,12 @@ static uint64_t days_since_1970(uint32_t year, uint32_t month, uint32_t day) {
     return (uint64_t)era * 146097 + day_of_era - 719468;
 }
 
+static uint64_t days_of(uint32_t year, uint32_t month) {
+    uint64_t next =
+        month == 12 ? days_since_1970(year + 1, 1, 1) : days_since_1970(year, month + 1, 1);
+    return next - days_since_1970(year, month, 1);
+}
+
 static int read_time(const struct acre_csv *csv, uint64_t *ret_ms, struct acre_error *err) {
     struct acre_str text = acre_csv_field(csv, TIMESTAMP);
     uint32_t year, month, day, hour, minute, second;
@@ -53,6 +59,7 @@ static int read_time(const struct acre_csv *csv, uint64_t *ret_ms, struct acre_e
               read_digits(text, 5, 2, 1, 12, &month) && read_digits(text, 8, 2, 1, 31, &day) &&
               read_digits(text, 11, 2, 0, 23, &hour) && read_digits(text, 14, 2, 0, 59, &minute) &&
               read_digits(text, 17, 2, 0, 60, &second);
+    ok = ok && day <= days_of(year, month);
     if (!ok) {
         char shown[64];
         return acre_csv_fail(csv, TIMESTAMP, err,
@@ -102,7 +109,8 @@ static int read_job(struct acre_job_trace *trace, const struct acre_csv *csv,
         return r;
     }
     if (!acre_str_is_name(cluster, CLUSTER_NAME_MAX)) {
-        return acre_csv_fail(csv, CLUSTER, err, "'%s' is not a name; accepted: 1 to %d characters",
+        return acre_csv_fail(csv, CLUSTER, err,
+                             "'%s' is not a name; accepted: 1 to %d letters, digits and -_./:@+",
                              acre_str_show(cluster, shown, sizeof(shown)), CLUSTER_NAME_MAX);
     }
     if (trace->count > 0 && job->submit_ms < trace->jobs[trace->count - 1].submit_ms) {
@@ -122,10 +130,7 @@ static int read_jobs(struct acre_job_trace *trace, struct acre_csv *csv, struct 
         if (trace->count == ROWS_MAX) {
             return acre_fail(err, ACRE_ELIMIT, "%s: more than %d jobs", csv->name, ROWS_MAX);
         }
-        if (trace->count == capacity) {
-            capacity = ACRE_MAX(capacity * 2, 1024U);
-            trace->jobs = acre_realloc(trace->jobs, capacity, sizeof(*trace->jobs));
-        }
+        trace->jobs = acre_grow(trace->jobs, trace->count, &capacity, sizeof(*trace->jobs));
         r = read_job(trace, csv, &trace->jobs[trace->count], err);
         if (r < 0) {
             return r;
