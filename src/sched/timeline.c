@@ -160,10 +160,7 @@ static uint32_t split(struct node *node, uint64_t at_ms) {
     if (segment_at(node, index)->start_ms >= at_ms) {
         return index;
     }
-    if (node->count == node->capacity) {
-        node->capacity *= 2;
-        node->segments = acre_realloc(node->segments, node->capacity, node->stride);
-    }
+    node->segments = acre_grow(node->segments, node->count, &node->capacity, node->stride);
     memmove(segment_at(node, index + 1), segment_at(node, index),
             (size_t)(node->count - index) * node->stride);
     node->count++;

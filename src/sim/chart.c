@@ -50,7 +50,7 @@ static void put_curve(const struct acre_chart_axis *x, const struct acre_chart_a
     acre_buf_printf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
                     colour);
     for (size_t i = 0; i < line->count; i++) {
-        double value_x = line->x_from + (double)i * line->x_step;
+        double value_x = (double)i * line->x_step;
         if (value_x >= x->from && value_x <= x->to) {
             acre_buf_printf(out, "%.1f,%.1f ", x_of(x, value_x), y_of(y, line->values[i]));
         }

@@ -12,9 +12,9 @@ struct acre_chart_axis {
 
 struct acre_chart_line {
     const char *label;
-    const double *values; /* at x_from, x_from + x_step, ... */
+    const double *values; /* at 0, x_step, ... */
     size_t count;
-    double x_from, x_step;
+    double x_step;
 };
 
 /* At most 8 colours, then they repeat. ACRE_ELIMIT: the buffer was too small. */

@@ -93,10 +93,8 @@ static int add_clones(const struct acre_trace *trace, struct acre_rand *rand,
                              "cluster's GPUs",
                              ARRIVALS_MAX, INFLATION_PCT);
         }
-        if (arrivals->count == capacity) {
-            capacity *= 2;
-            arrivals->tasks = acre_realloc(arrivals->tasks, capacity, sizeof(*arrivals->tasks));
-        }
+        arrivals->tasks =
+            acre_grow(arrivals->tasks, arrivals->count, &capacity, sizeof(*arrivals->tasks));
         uint32_t clone = (uint32_t)acre_rand_below(rand, trace->task_count);
         arrivals->tasks[arrivals->count++] = clone;
         sum += task_milli(&trace->tasks[clone]);

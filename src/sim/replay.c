@@ -63,6 +63,8 @@ struct replay {
     uint32_t curve_at;
     uint32_t *ended; /* to be dropped after the call that ended them */
     uint32_t ended_count, ended_capacity;
+    struct acre_sched_action *actions; /* told, to be carried out */
+    uint32_t action_count, action_capacity;
 };
 
 static bool is_before(const struct end *a, const struct end *b) {
@@ -70,10 +72,8 @@ static bool is_before(const struct end *a, const struct end *b) {
 }
 
 static void push_end(struct replay *replay, struct end end) {
-    if (replay->end_count == replay->end_capacity) {
-        replay->end_capacity = ACRE_MAX(replay->end_capacity * 2, 1024U);
-        replay->ends = acre_realloc(replay->ends, replay->end_capacity, sizeof(*replay->ends));
-    }
+    replay->ends =
+        acre_grow(replay->ends, replay->end_count, &replay->end_capacity, sizeof(*replay->ends));
     uint32_t at = replay->end_count++;
     while (at > 0 && is_before(&end, &replay->ends[(at - 1) / 2])) {
         replay->ends[at] = replay->ends[(at - 1) / 2];
@@ -126,10 +126,8 @@ static void note_wait(struct replay *replay, uint32_t job, bool begins) {
 }
 
 static void note_ended(struct replay *replay, uint32_t job) {
-    if (replay->ended_count == replay->ended_capacity) {
-        replay->ended_capacity = ACRE_MAX(replay->ended_capacity * 2, 64U);
-        replay->ended = acre_realloc(replay->ended, replay->ended_capacity, sizeof(*replay->ended));
-    }
+    replay->ended = acre_grow(replay->ended, replay->ended_count, &replay->ended_capacity,
+                              sizeof(*replay->ended));
     replay->ended[replay->ended_count++] = job;
 }
 
@@ -148,27 +146,11 @@ static void on_event(void *context, const struct acre_sched_event *event) {
 }
 
 /* The scheduler may not be called from its own callbacks: actions wait until it has returned. */
-struct action_list {
-    struct acre_sched_action *items;
-    uint32_t count, capacity;
-};
-
-struct driver {
-    struct replay replay;
-    struct action_list actions;
-};
-
 static void on_action(void *context, const struct acre_sched_action *action) {
-    struct action_list *list = &((struct driver *)context)->actions;
-    if (list->count == list->capacity) {
-        list->capacity = ACRE_MAX(list->capacity * 2, 64U);
-        list->items = acre_realloc(list->items, list->capacity, sizeof(*list->items));
-    }
-    list->items[list->count++] = *action;
-}
-
-static void on_driver_event(void *context, const struct acre_sched_event *event) {
-    on_event(&((struct driver *)context)->replay, event);
+    struct replay *replay = context;
+    replay->actions = acre_grow(replay->actions, replay->action_count, &replay->action_capacity,
+                                sizeof(*replay->actions));
+    replay->actions[replay->action_count++] = *action;
 }
 
 static void start_run(struct replay *replay, uint32_t job, uint32_t attempt) {
@@ -199,11 +181,10 @@ static void end_run(struct replay *replay, uint32_t job, enum acre_exit_kind kin
 }
 
 /* Carry out what the scheduler wants; false when that was nothing. */
-static bool act(struct driver *driver) {
-    struct replay *replay = &driver->replay;
-    bool any = driver->actions.count > 0;
-    for (uint32_t i = 0; i < driver->actions.count; i++) { /* grows while it is walked */
-        struct acre_sched_action action = driver->actions.items[i];
+static bool act(struct replay *replay) {
+    bool any = replay->action_count > 0;
+    for (uint32_t i = 0; i < replay->action_count; i++) { /* grows while it is walked */
+        struct acre_sched_action action = replay->actions[i];
         uint32_t job = (uint32_t)(action.job - 1);
         switch (action.kind) {
         case ACRE_ACTION_START:
@@ -220,7 +201,7 @@ static bool act(struct driver *driver) {
             break;
         }
     }
-    driver->actions.count = 0;
+    replay->action_count = 0;
     for (uint32_t i = 0; i < replay->ended_count; i++) {
         acre_sched_drop(replay->sched, (uint64_t)replay->ended[i] + 1);
     }
@@ -328,8 +309,7 @@ static uint64_t next_moment(struct replay *replay) {
     return at_ms;
 }
 
-static void run_moment(struct driver *driver) {
-    struct replay *replay = &driver->replay;
+static void run_moment(struct replay *replay) {
     while (replay->end_count > 0 && replay->ends[0].at_ms <= replay->now_ms) {
         struct end end = pop_end(replay);
         if (!is_stale(replay, &end)) {
@@ -344,18 +324,17 @@ static void run_moment(struct driver *driver) {
     do { /* what was stopped to make room lets others in at the same moment */
         acre_sched_pass(replay->sched, replay->now_ms, 0);
         replay->result->passes++;
-    } while (act(driver));
+    } while (act(replay));
     for (uint32_t job = first; job < replay->next_submit; job++) {
         ask_when(replay, job);
     }
 }
 
-static void run_all(struct driver *driver) {
-    struct replay *replay = &driver->replay;
+static void run_all(struct replay *replay) {
     uint64_t at_ms;
     while ((at_ms = next_moment(replay)) != UINT64_MAX) {
         move_to(replay, ACRE_MAX(at_ms, replay->now_ms));
-        run_moment(driver);
+        run_moment(replay);
         if (replay->options->progress != NULL) {
             replay->options->progress(replay->options->context, replay->next_submit,
                                       replay->trace->count);
@@ -504,10 +483,10 @@ static void add_nodes(struct acre_ledger *ledger, const struct acre_replay_optio
     }
 }
 
-static void set_up(struct driver *driver, const struct acre_job_trace *trace,
+static void set_up(struct replay *replay, const struct acre_job_trace *trace,
                    const struct acre_replay_options *options, struct acre_replay_result *result) {
     uint32_t clusters = acre_names_count(trace->names);
-    driver->replay = (struct replay){
+    *replay = (struct replay){
         .trace = trace,
         .options = options,
         .result = result,
@@ -518,7 +497,6 @@ static void set_up(struct driver *driver, const struct acre_job_trace *trace,
             acre_fairness_create(clusters, (uint64_t)options->nodes * options->gpus_per_node),
         .now_ms = trace->jobs[0].submit_ms,
     };
-    struct replay *replay = &driver->replay;
     add_nodes(replay->ledger, options);
     for (uint32_t i = 1; i <= clusters; i++) {
         replay->clusters[i] = acre_names_intern(acre_ledger_names(replay->ledger),
@@ -535,14 +513,13 @@ static void set_up(struct driver *driver, const struct acre_job_trace *trace,
     replay->sched = acre_sched_create(&(struct acre_sched_options){
         .ledger = replay->ledger,
         .policy = &policy,
-        .event = on_driver_event,
+        .event = on_event,
         .action = on_action,
-        .context = driver,
+        .context = replay,
     });
 }
 
-static void tear_down(struct driver *driver) {
-    struct replay *replay = &driver->replay;
+static void tear_down(struct replay *replay) {
     acre_sched_destroy(replay->sched);
     acre_ledger_destroy(replay->ledger);
     acre_fairness_destroy(replay->fairness);
@@ -550,8 +527,8 @@ static void tear_down(struct driver *driver) {
     free(replay->passages);
     free(replay->ends);
     free(replay->ended);
-    free(driver->actions.items);
-    free(driver);
+    free(replay->actions);
+    free(replay);
 }
 
 int acre_replay_run(const struct acre_job_trace *trace, const struct acre_replay_options *options,
@@ -563,11 +540,11 @@ int acre_replay_run(const struct acre_job_trace *trace, const struct acre_replay
                          options->nodes, options->gpus_per_node);
     }
     struct acre_replay_result result = {.policy = options->policy->name};
-    struct driver *driver = acre_calloc(1, sizeof(*driver));
-    set_up(driver, trace, options, &result);
-    run_all(driver);
-    measure(&driver->replay);
-    tear_down(driver);
+    struct replay *replay = acre_calloc(1, sizeof(*replay));
+    set_up(replay, trace, options, &result);
+    run_all(replay);
+    measure(replay);
+    tear_down(replay);
     *ret_result = result;
     return 0;
 }

@@ -144,13 +144,10 @@ static int parse_nodes(struct acre_trace *trace, const char *name, struct acre_s
     uint32_t capacity = 0;
     int r = acre_csv_begin(&csv, name, text, node_columns, NODE_COLUMNS, err);
     while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
-        if (trace->node_count == capacity) {
-            capacity = 2 * capacity + 256;
-            trace->nodes = acre_realloc(trace->nodes, capacity, sizeof(*trace->nodes));
-        }
         if (trace->node_count == ROWS_MAX) {
             return acre_fail(err, ACRE_ELIMIT, "%s: more than %d nodes", name, ROWS_MAX);
         }
+        trace->nodes = acre_grow(trace->nodes, trace->node_count, &capacity, sizeof(*trace->nodes));
         r = parse_node(trace, &csv, &trace->nodes[trace->node_count], err);
         if (r == 0) {
             trace->gpu_milli += 1000 * (uint64_t)trace->nodes[trace->node_count++].gpus;
@@ -182,13 +179,10 @@ static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_s
     bool any_gpu = false;
     int r = begin_tasks(&csv, name, text, err);
     while (r >= 0 && (r = acre_csv_next(&csv, err)) > 0) {
-        if (trace->task_count == capacity) {
-            capacity = 2 * capacity + 1024;
-            trace->tasks = acre_realloc(trace->tasks, capacity, sizeof(*trace->tasks));
-        }
         if (trace->task_count == ROWS_MAX) {
             return acre_fail(err, ACRE_ELIMIT, "%s: more than %d tasks", name, ROWS_MAX);
         }
+        trace->tasks = acre_grow(trace->tasks, trace->task_count, &capacity, sizeof(*trace->tasks));
         r = parse_task(trace, &csv, &trace->tasks[trace->task_count], err);
         if (r == 0) {
             any_gpu |= trace->tasks[trace->task_count++].gpus > 0;

@@ -19,11 +19,8 @@ struct acre_world_run *acre_world_find(struct acre_world *world, uint64_t job, u
 }
 
 void acre_world_tell(struct acre_world *world, const struct acre_world_message *message) {
-    if (world->message_count == world->message_capacity) {
-        world->message_capacity = ACRE_MAX(world->message_capacity * 2, 64U);
-        world->messages =
-            acre_realloc(world->messages, world->message_capacity, sizeof(*world->messages));
-    }
+    world->messages = acre_grow(world->messages, world->message_count, &world->message_capacity,
+                                sizeof(*world->messages));
     world->messages[world->message_count++] = *message;
 }
 
@@ -39,10 +36,8 @@ void acre_world_start(struct acre_world *world, const struct acre_world_run *run
         acre_world_ask(world, run->job, run->attempt);
         return;
     }
-    if (world->run_count == world->run_capacity) {
-        world->run_capacity = ACRE_MAX(world->run_capacity * 2, 64U);
-        world->runs = acre_realloc(world->runs, world->run_capacity, sizeof(*world->runs));
-    }
+    world->runs =
+        acre_grow(world->runs, world->run_count, &world->run_capacity, sizeof(*world->runs));
     world->runs[world->run_count] = *run;
     world->runs[world->run_count].alive = true;
     tell_of(world, &world->runs[world->run_count++], false);

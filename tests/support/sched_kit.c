@@ -5,17 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void note_event(void *context, const struct acre_sched_event *event) {
-    (void)context;
-    (void)event;
-}
-
 static void note_action(void *context, const struct acre_sched_action *action) {
     struct sched_kit *kit = context;
-    if (kit->action_count == kit->action_capacity) {
-        kit->action_capacity = ACRE_MAX(kit->action_capacity * 2, 16U);
-        kit->actions = acre_realloc(kit->actions, kit->action_capacity, sizeof(*kit->actions));
-    }
+    kit->actions =
+        acre_grow(kit->actions, kit->action_count, &kit->action_capacity, sizeof(*kit->actions));
     kit->actions[kit->action_count++] = *action;
 }
 
@@ -26,11 +19,8 @@ static void start(struct sched_kit *kit, struct acre_ledger *ledger, const char 
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
     *kit = (struct sched_kit){.ledger = ledger, .now_ms = SCHED_KIT_START_MS};
-    struct acre_sched_options options = {.ledger = ledger,
-                                         .policy = policy,
-                                         .event = note_event,
-                                         .action = note_action,
-                                         .context = kit};
+    struct acre_sched_options options = {
+        .ledger = ledger, .policy = policy, .action = note_action, .context = kit};
     kit->sched = acre_sched_create(&options);
     free(policy);
 }
