@@ -6,13 +6,17 @@
  *
  *   at S                      time is S
  *   job ID USER WHAT [k=v]    submit. WHAT: 2 whole GPUs, 0.5 of one, 4x8 (members x GPUs), 100m
- * MiB, 2c CPUs. k: prio limit est begin retries project after (ok:1+any:2+3) array max (of the
- * array at once) held fixed oom name refuse CODE TEXT job ...  the same, but it must be refused
- * with this code and TEXT in the reason pass [N]                  one pass (of N tries) go passes
- * until nothing happens; what is placed is launched and starts launched ID, started ID, exit ID
- * CODE, die ID KIND (signal oom lost busy time nostart) late ID CODE              an exit of the
- * attempt before use ID MILLI              a sample of utilisation cancel ID, hold ID, release ID,
- * prio ID N, drop ID, pause, resume, policy JSON bad CODE STEP             the step must fail so
+ *                             MiB, 2c CPUs. k: prio limit est begin retries project name array
+ *                             index max (of the array at once) held fixed oom exclusive
+ *                             after (ok:1+any:2+3)
+ *   refuse CODE TEXT job ...  the same, but it must be refused with this code, TEXT in the reason
+ *   bad CODE STEP             the step must fail so
+ *   pass [N]                  one pass (of N tries)
+ *   go                        passes until nothing happens; what is placed is launched and starts
+ *   launched ID, started ID, exit ID CODE, die ID KIND (signal oom lost busy time nostart)
+ *   late ID CODE              an exit of the attempt before
+ *   use ID MILLI              a sample of utilisation
+ *   cancel ID, hold ID, release ID, prio ID N, drop ID, pause, resume, policy JSON
  *
  * What must be true:
  *

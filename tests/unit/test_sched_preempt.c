@@ -65,6 +65,7 @@ static const struct {
 
 static void some_are_spared(void) {
     for (size_t i = 0; i < ACRE_COUNT(spared); i++) {
+        acre_test_context("%s", spared[i].what);
         CHECK_SCRIPT("0", PRIORITY, spared[i].script);
     }
 }
