@@ -1,4 +1,5 @@
-/* The packing curves as SVG: well-formed, one line a result, every value where the axes say. */
+/* The curves of packing and replay as SVG: well-formed, one line a result, every value where the
+ * axes say. */
 #include "sim/plot.h"
 
 #include "support/test.h"
@@ -176,6 +177,34 @@ static void every_value_is_drawn_where_it_is(void) {
     }
 }
 
+/* What waits, from minutes to years and from next to nothing to many times the cluster. */
+static void a_replay_is_drawn_at_any_scale(void) {
+    static const double days[] = {0.01, 1, 60, 1000};
+    static const double waiting[] = {0, 0.03, 1, 7.5, 400};
+    for (size_t i = 0; i < ACRE_COUNT(days) * ACRE_COUNT(waiting); i++) {
+        double span = days[i / ACRE_COUNT(waiting)], most = waiting[i % ACRE_COUNT(waiting)];
+        struct acre_replay_result results[2] = {{.policy = "fcfs", .wait.mean_s = 90},
+                                                {.policy = "easy", .wait.mean_s = 600}};
+        for (int p = 0; p < ACRE_REPLAY_CURVE; p++) { /* one falls, one rises */
+            results[0].waiting_curve[p] = most * (ACRE_REPLAY_CURVE - 1 - p) / ACRE_REPLAY_CURVE;
+            results[1].waiting_curve[p] = most * (p + 1) / ACRE_REPLAY_CURVE;
+        }
+        struct acre_buf svg;
+        acre_buf_init(&svg, SVG_MAX_BYTES);
+        acre_test_context("%g days, %g times the cluster", span, most);
+        REQUIRE_EQ(acre_replay_plot(results, 2, span, &svg), 0);
+        check_well_formed(svg.data);
+        CHECK_U64(count_of(svg.data, "<polyline "), 2);
+        CHECK_U64(count_of(svg.data, ">fcfs, mean wait 2 min<"), 1);
+        CHECK_U64(count_of(svg.data, ">easy, mean wait 10 min<"), 1);
+        struct scale across = read_scale(svg.data, "middle", 'x', 0);
+        struct scale up = read_scale(svg.data, "end", 'y', 4);
+        CHECK(across.first == 0 && across.last >= span && across.last <= 1.3 * span);
+        CHECK(up.first == 0 && up.last >= most && up.last <= ACRE_MAX(1.3 * most, 0.1));
+        acre_buf_finish(&svg);
+    }
+}
+
 static void a_full_buffer_is_told(void) {
     struct acre_packing_result result = straight("s", 100);
     struct acre_buf svg;
@@ -189,6 +218,7 @@ static void a_full_buffer_is_told(void) {
 static const struct acre_test tests[] = {
     TEST(one_line_and_one_name_a_result),
     TEST(every_value_is_drawn_where_it_is),
+    TEST(a_replay_is_drawn_at_any_scale),
     TEST(a_full_buffer_is_told),
 };
 
