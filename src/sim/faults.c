@@ -84,7 +84,7 @@ static uint32_t draw_dependencies(struct faults *faults, struct acre_dependency 
 static int submit(struct faults *faults, struct acre_error *err) {
     (void)err;
     struct acre_shell *shell = &faults->shell;
-    if (faults->calm || shell->last_job == ACRE_SHELL_JOBS_MAX) {
+    if (shell->last_job == ACRE_SHELL_JOBS_MAX) {
         return 0;
     }
     struct acre_dependency dependencies[2];
