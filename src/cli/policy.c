@@ -7,8 +7,6 @@
 #include "cli/show.h"
 #include "core/file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { POLICY_MAX_BYTES = 256 << 10 };
@@ -26,19 +24,34 @@ static int run_show(int argument_count, char **arguments, void *target) {
 
 static int read_file(const char *path, json_t **ret_body, struct acre_error *err) {
     struct acre_buf text;
+    json_t *root = NULL;
     acre_buf_init(&text, POLICY_MAX_BYTES);
     int r = acre_file_read(path, POLICY_MAX_BYTES, &text, err);
     if (r == 0) {
         r = acre_json_parse(path, (struct acre_str){text.data, text.length}, POLICY_MAX_BYTES,
-                            ret_body, err);
+                            &root, err);
     }
-    if (r == 0 && !json_is_object(*ret_body)) {
-        json_decref(*ret_body);
+    acre_buf_finish(&text);
+    if (r == 0 && !json_is_object(root)) {
+        json_decref(root);
         r = acre_fail(err, ACRE_EINVALID, "%s: is not an object; accepted: {\"policy\": ...}",
                       path);
     }
-    acre_buf_finish(&text);
+    if (r == 0) {
+        *ret_body = root;
+    }
     return r;
+}
+
+static int add_value(json_t *body, const char *key, const char *text, struct acre_error *err) {
+    json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    value = value != NULL ? value : json_string(text);
+    if (value == NULL || json_object_set_new(body, key, value) < 0) {
+        char shown[64];
+        return acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text",
+                         acre_str_show(acre_str_from(key), shown, sizeof(shown)));
+    }
+    return 0;
 }
 
 /* "KEY=VALUE" into the body. */
@@ -50,14 +63,7 @@ static int add_pair(json_t *body, const char *pair, struct acre_error *err) {
         return acre_fail(err, ACRE_EINVALID, "'%s' is no setting; accepted: KEY=VALUE",
                          acre_str_show(acre_str_from(pair), shown, sizeof(shown)));
     }
-    const char *text = pair + length + 1;
-    json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    value = value != NULL ? value : json_string(text);
-    if (value == NULL || json_object_set_new(body, key, value) < 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text",
-                         acre_str_show(acre_str_from(pair), shown, sizeof(shown)));
-    }
-    return 0;
+    return add_value(body, key, pair + length + 1, err);
 }
 
 static int run_set(int argument_count, char **arguments, void *target) {
@@ -111,7 +117,7 @@ static int run_quota_set(int argument_count, char **arguments, void *target) {
                   {"queued", options->queued},
                   {"gpu_hours", options->hours}};
     struct acre_error err = {0};
-    char path[ACRE_PATH_MAX], pair[128];
+    char path[ACRE_PATH_MAX];
     if (acre_cli_path(path, "/quotas/", arguments[0], "", &err) < 0) {
         return acre_cli_fail(&err);
     }
@@ -119,8 +125,7 @@ static int run_quota_set(int argument_count, char **arguments, void *target) {
     int r = 0;
     for (size_t i = 0; i < ACRE_COUNT(values) && r == 0; i++) {
         if (values[i].text != NULL) {
-            snprintf(pair, sizeof(pair), "%s=%.80s", values[i].key, values[i].text);
-            r = add_pair(body, pair, &err);
+            r = add_value(body, values[i].key, values[i].text, &err);
         }
     }
     if (r == 0 && json_object_size(body) == 0) {

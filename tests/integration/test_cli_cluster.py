@@ -96,6 +96,12 @@ class Rules(daemon.TestCase):
             file.write("}")
             file.flush()
             self.assert_ended(self.daemon.run("policy", "set", "--file", file.name), 2, file.name)
+            file.truncate(0)
+            file.seek(0)
+            file.write("[1]")
+            file.flush()
+            self.assert_ended(self.daemon.run("policy", "set", "--file", file.name), 2,
+                              "is not an object; accepted: {")
         self.assert_ended(self.daemon.run("policy", "set", "--file", "/nonexistent"), 4,
                           "/nonexistent")
 
