@@ -4,10 +4,6 @@
 #include "cli/show.h"
 #include "core/units.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 static int run_usage(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
@@ -62,25 +58,9 @@ static void show_revoked(const struct acre_show *view, const json_t *answer) {
 }
 
 static int run_token_revoke(int argument_count, char **arguments, void *target) {
-    struct acre_session session;
-    if (!acre_session_open(&session, target)) {
-        return session.result;
-    }
-    for (int i = 0; i < argument_count; i++) {
-        struct acre_error err = {0};
-        char path[ACRE_PATH_MAX];
-        if (acre_cli_path(path, "/tokens/", arguments[i], "", &err) < 0) {
-            acre_session_fail(&session, &err);
-            continue;
-        }
-        json_t *answer = acre_session_call(&session, "DELETE", path, NULL);
-        if (answer != NULL) {
-            acre_session_show(&session, answer, show_revoked, NULL);
-        }
-        json_decref(answer);
-    }
-    acre_session_close(&session);
-    return session.result;
+    static const struct acre_question question = {
+        .method = "DELETE", .before = "/tokens/", .after = "", .view = show_revoked};
+    return acre_cli_ask_each(target, &question, argument_count, arguments);
 }
 
 struct audit_options {

@@ -4,9 +4,7 @@
 #include "cli/cli.h"
 #include "cli/common.h"
 #include "cli/show.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "core/str.h"
 
 struct options {
     struct acre_common common;
@@ -26,41 +24,43 @@ static int run_nodes(int argument_count, char **arguments, void *target) {
                         acre_show_node_names);
 }
 
+static void say(const struct acre_show *view, const json_t *answer, const char *what) {
+    char shown[ACRE_SHOW_TEXT_MAX];
+    const char *name =
+        acre_answer_text(answer, "node.name", acre_answer_text(answer, "gpu.id", "-"));
+    acre_buf_printf(view->out, "%s %s\n",
+                    acre_str_show_text(acre_str_from(name), shown, sizeof(shown)), what);
+}
+
+static void show_drained(const struct acre_show *view, const json_t *answer) {
+    say(view, answer, "drained: what runs goes on, nothing new begins");
+}
+
+static void show_undrained(const struct acre_show *view, const json_t *answer) {
+    say(view, answer, "takes jobs again");
+}
+
 /* Each argument is a node, or a GPU with --gpu. */
 static int change(int count, char **names, const struct options *options, const char *verb,
-                  const char *done) {
-    struct acre_session session;
-    if (!acre_session_open(&session, &options->common)) {
-        return session.result;
+                  acre_show_function *view) {
+    struct acre_question question = {.method = "POST",
+                                     .before = options->gpu ? "/gpus/" : "/nodes/",
+                                     .after = verb,
+                                     .view = view};
+    if (options->reason != NULL) {
+        question.body = json_pack("{s:s}", "reason", options->reason);
     }
-    for (int i = 0; i < count; i++) {
-        struct acre_error err = {0};
-        char path[ACRE_PATH_MAX];
-        if (acre_cli_path(path, options->gpu ? "/gpus/" : "/nodes/", names[i], verb, &err) < 0) {
-            acre_session_fail(&session, &err);
-            continue;
-        }
-        json_t *body =
-            options->reason != NULL ? json_pack("{s:s}", "reason", options->reason) : NULL;
-        json_t *answer = acre_session_call(&session, "POST", path, body);
-        if (answer != NULL && options->common.json) {
-            acre_session_show(&session, answer, NULL, NULL);
-        } else if (answer != NULL && !options->common.quiet) {
-            printf("%s %s\n", names[i], done);
-        }
-        json_decref(answer);
-    }
-    fflush(stdout);
-    acre_session_close(&session);
-    return session.result;
+    int status = acre_cli_ask_each(&options->common, &question, count, names);
+    json_decref(question.body);
+    return status;
 }
 
 static int run_drain(int count, char **names, void *target) {
-    return change(count, names, target, "/drain", "drained: what runs goes on, nothing new begins");
+    return change(count, names, target, "/drain", show_drained);
 }
 
 static int run_undrain(int count, char **names, void *target) {
-    return change(count, names, target, "/undrain", "takes jobs again");
+    return change(count, names, target, "/undrain", show_undrained);
 }
 
 #define AT(field) offsetof(struct options, field)

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "core/clock.h"
+#include "core/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,6 +130,41 @@ int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part
     return bad ? acre_fail(err, ACRE_EINVALID, "'%s' is no name",
                            acre_str_show(acre_str_from(part), shown, sizeof(shown)))
                : 0;
+}
+
+static int path_of(char path[ACRE_PATH_MAX], const struct acre_question *question, const char *name,
+                   struct acre_error *err) {
+    uint64_t number;
+    if (question->number == NULL) {
+        return acre_cli_path(path, question->before, name, question->after, err);
+    }
+    int r = acre_parse_count(question->number, name, 1, INT64_MAX, &number, err);
+    if (r == 0) {
+        snprintf(path, ACRE_PATH_MAX, "%s%" PRIu64 "%s", question->before, number, question->after);
+    }
+    return r;
+}
+
+int acre_cli_ask_each(const struct acre_common *common, const struct acre_question *question,
+                      int count, char **names) {
+    struct acre_session session;
+    bool open = acre_session_open(&session, common);
+    for (int i = 0; i < count && open; i++) {
+        struct acre_error err = {0};
+        char path[ACRE_PATH_MAX];
+        if (path_of(path, question, names[i], &err) < 0) {
+            acre_session_fail(&session, &err);
+            continue;
+        }
+        json_t *answer =
+            acre_session_call(&session, question->method, path, json_incref(question->body));
+        if (answer != NULL) {
+            acre_session_show(&session, answer, question->view, question->brief);
+        }
+        json_decref(answer);
+    }
+    acre_session_close(&session);
+    return session.result;
 }
 
 /* One page into `all`; returns the cursor of the next one (owned by `page`), NULL at the end. */

@@ -54,6 +54,16 @@ void acre_session_show(struct acre_session *session, const json_t *answer, acre_
 int acre_cli_ask(const struct acre_common *common, const char *method, const char *path,
                  json_t *body, acre_show_function *view, acre_show_function *brief);
 
+/* The same question about each of some things, all that can be asked. */
+struct acre_question {
+    const char *method, *before, *after; /* "POST" "/jobs/" NAME "/hold" */
+    const char *number;                  /* the names are numbers of these ("job"); NULL: any */
+    json_t *body;                        /* borrowed, may be NULL */
+    acre_show_function *view, *brief;
+};
+int acre_cli_ask_each(const struct acre_common *common, const struct acre_question *question,
+                      int count, char **names);
+
 /* "/jobs/42/hold" from its parts, escaped where they came from outside. */
 enum { ACRE_PATH_MAX = 1024 };
 int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,

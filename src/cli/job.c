@@ -6,64 +6,40 @@
 #include "cli/show.h"
 #include "core/units.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-struct options {
-    struct acre_common common;
-};
-
-static void ask_job(struct acre_session *session, const char *id, const char *method,
+static int ask_jobs(int count, char **ids, const struct acre_common *common, const char *method,
                     const char *after, json_t *body, acre_show_function *view) {
-    struct acre_error err = {0};
-    uint64_t number;
-    char path[64];
-    if (acre_parse_count("job", id, 1, INT64_MAX, &number, &err) < 0) {
-        acre_session_fail(session, &err);
-        json_decref(body);
-        return;
-    }
-    snprintf(path, sizeof(path), "/jobs/%" PRIu64 "%s", number, after);
-    json_t *answer = acre_session_call(session, method, path, body);
-    if (answer != NULL) {
-        acre_session_show(session, answer, view, acre_show_job_ids);
-        json_decref(answer);
-    }
-}
-
-static int ask_jobs(int count, char **ids, const struct options *options, const char *method,
-                    const char *after, acre_show_function *view) {
-    struct acre_session session;
-    if (acre_session_open(&session, &options->common)) {
-        for (int i = 0; i < count; i++) {
-            ask_job(&session, ids[i], method, after, NULL, view);
-        }
-    }
-    acre_session_close(&session);
-    return session.result;
+    struct acre_question question = {.method = method,
+                                     .before = "/jobs/",
+                                     .after = after,
+                                     .number = "job",
+                                     .body = body,
+                                     .view = view,
+                                     .brief = acre_show_job_ids};
+    return acre_cli_ask_each(common, &question, count, ids);
 }
 
 static int run_show(int count, char **ids, void *target) {
-    return ask_jobs(count, ids, target, "GET", "", acre_show_job);
+    return ask_jobs(count, ids, target, "GET", "", NULL, acre_show_job);
 }
 
 /* People get the sentence also for a job that does not wait; programs the daemon's own object. */
 static int run_why(int count, char **ids, void *target) {
-    const struct options *options = target;
-    return ask_jobs(count, ids, options, "GET", options->common.json ? "/why" : "", acre_show_why);
+    const struct acre_common *common = target;
+    return ask_jobs(count, ids, common, "GET", common->json ? "/why" : "", NULL, acre_show_why);
 }
 
 static int run_cancel(int count, char **ids, void *target) {
-    return ask_jobs(count, ids, target, "DELETE", "", acre_show_job_line);
+    return ask_jobs(count, ids, target, "DELETE", "", NULL, acre_show_job_line);
 }
 
 static int run_hold(int count, char **ids, void *target) {
-    return ask_jobs(count, ids, target, "POST", "/hold", acre_show_job_line);
+    return ask_jobs(count, ids, target, "POST", "/hold", NULL, acre_show_job_line);
 }
 
 static int run_release(int count, char **ids, void *target) {
-    return ask_jobs(count, ids, target, "POST", "/release", acre_show_job_line);
+    return ask_jobs(count, ids, target, "POST", "/release", NULL, acre_show_job_line);
 }
 
 static void view_priority(const struct acre_show *view, const json_t *answer) {
@@ -75,7 +51,6 @@ static void view_priority(const struct acre_show *view, const json_t *answer) {
 
 static int run_priority(int count, char **arguments, void *target) {
     static const char *const levels[] = {"low", "normal", "high", "critical"};
-    const struct options *options = target;
     const char *word = arguments[count - 1];
     uint64_t level = 0;
     struct acre_error err = {0};
@@ -89,21 +64,16 @@ static int run_priority(int count, char **arguments, void *target) {
                   acre_str_show(acre_str_from(word), shown, sizeof(shown)));
         return acre_cli_fail(&err);
     }
-    struct acre_session session;
-    if (acre_session_open(&session, &options->common)) {
-        for (int i = 0; i < count - 1; i++) {
-            json_t *body = json_pack("{s:I}", "priority", (json_int_t)level);
-            ask_job(&session, arguments[i], "PATCH", "/priority", body, view_priority);
-        }
-    }
-    acre_session_close(&session);
-    return session.result;
+    json_t *body = json_pack("{s:I}", "priority", (json_int_t)level);
+    int status = ask_jobs(count - 1, arguments, target, "PATCH", "/priority", body, view_priority);
+    json_decref(body);
+    return status;
 }
 
 #define JOBS_COMMAND(command_name, least, command_run)                                             \
     .name = command_name, .shared = acre_common_rows, .shared_count = ACRE_COMMON_ROWS,            \
     .min_arguments = least, .max_arguments = UINT32_MAX, .takes = "jobs", .run = command_run,      \
-    .options_size = sizeof(struct options)
+    .options_size = sizeof(struct acre_common)
 
 const struct acre_command acre_command_show = {
     JOBS_COMMAND("show", 1, run_show),

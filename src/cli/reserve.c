@@ -6,10 +6,6 @@
 #include "core/clock.h"
 #include "core/units.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 struct options {
     struct acre_common common;
     uint64_t gpus;
@@ -107,8 +103,7 @@ static void show_ids(const struct acre_show *view, const json_t *answer) {
 static int run_list(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
-    const struct acre_common *common = target;
-    return acre_cli_ask(common, "GET", "/reservations", NULL, acre_show_reservations, show_ids);
+    return acre_cli_ask(target, "GET", "/reservations", NULL, acre_show_reservations, show_ids);
 }
 
 static void show_gone(const struct acre_show *view, const json_t *answer) {
@@ -117,28 +112,12 @@ static void show_gone(const struct acre_show *view, const json_t *answer) {
 }
 
 static int run_cancel(int argument_count, char **arguments, void *target) {
-    const struct acre_common *common = target;
-    struct acre_session session;
-    if (!acre_session_open(&session, common)) {
-        return session.result;
-    }
-    for (int i = 0; i < argument_count; i++) {
-        struct acre_error err = {0};
-        uint64_t id;
-        char path[64];
-        if (acre_parse_count("reservation", arguments[i], 1, INT64_MAX, &id, &err) < 0) {
-            acre_session_fail(&session, &err);
-            continue;
-        }
-        snprintf(path, sizeof(path), "/reservations/%" PRIu64, id);
-        json_t *answer = acre_session_call(&session, "DELETE", path, NULL);
-        if (answer != NULL) {
-            acre_session_show(&session, answer, show_gone, NULL);
-        }
-        json_decref(answer);
-    }
-    acre_session_close(&session);
-    return session.result;
+    static const struct acre_question question = {.method = "DELETE",
+                                                  .before = "/reservations/",
+                                                  .after = "",
+                                                  .number = "reservation",
+                                                  .view = show_gone};
+    return acre_cli_ask_each(target, &question, argument_count, arguments);
 }
 
 #define AT(field) offsetof(struct options, field)

@@ -46,6 +46,14 @@ class Cluster(daemon.TestCase):
                          rf"{re.escape(gpu)} .*drained .*hot")
         self.assert_ended(self.daemon.run("undrain", "--gpu", gpu))
 
+    def test_what_cannot_be_written_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            child = subprocess.run([program.ACRE, "undrain", "gpu-b"], text=True, stdout=full,
+                                   stderr=subprocess.PIPE, timeout=program.TIMEOUT_S,
+                                   env=program.environment(ACRE_SERVER=self.daemon.socket))
+        self.assertNotEqual(child.returncode, 0)
+        self.assertIn("standard output", child.stderr)
+
     def test_unknown_names(self):
         self.assert_ended(self.daemon.run("drain", "nowhere"), 4, "nowhere")
         self.assert_ended(self.daemon.run("drain", ".."), 2, "'..' is no name")
