@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/common.h"
 #include "cli/show.h"
-#include "core/units.h"
+#include "cli/when.h"
 
 static int run_usage(int argument_count, char **arguments, void *target) {
     (void)argument_count;
@@ -126,11 +126,6 @@ static int run_audit(int argument_count, char **arguments, void *target) {
     return session.result;
 }
 
-static int check_span(const char *field, const char *value, struct acre_error *err) {
-    uint64_t ms;
-    return acre_parse_duration(field, value, &ms, err);
-}
-
 /* clang-format off */
 #define AT(field) offsetof(struct token_options, field)
 static const struct acre_opt token_rows[] = {
@@ -144,7 +139,7 @@ static const struct acre_opt token_rows[] = {
      .help = "what it is for"},
     {.name = "expires", .letter = 'e', .kind = ACRE_OPT_STRING, .offset = AT(expires),
      .value = "TIME", .help = "good for so long, like 90d (until it is revoked)",
-     .check = check_span},
+     .check = acre_when_check_span},
 };
 #undef AT
 #define AT(field) offsetof(struct audit_options, field)

@@ -14,23 +14,6 @@ struct options {
     const char *start, *end, *duration, *isolation;
 };
 
-static int check_time(const char *field, const char *value, struct acre_error *err) {
-    uint64_t ms;
-    if (acre_parse_duration(field, value, &ms, NULL) == 0 || acre_when_parse(value, &ms)) {
-        return 0;
-    }
-    char shown[64];
-    return acre_fail(err, ACRE_EINVALID,
-                     "%s: '%s' is no time; accepted: from now on, like 2h, or a time like "
-                     "2026-11-15T20:00:00Z",
-                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
-}
-
-static int check_span(const char *field, const char *value, struct acre_error *err) {
-    uint64_t ms;
-    return acre_parse_duration(field, value, &ms, err);
-}
-
 /* A duration from now on becomes a time: the daemon is asked for both ends of the window. */
 static json_t *time_of(const char *text) {
     uint64_t ms;
@@ -130,11 +113,11 @@ static const struct acre_opt rows[] = {
     {.name = "share", .kind = ACRE_OPT_MILLI, .offset = AT(share_milli), .value = "0.X",
      .help = "only this part of each (1.0)", .min = 100, .max = 1000},
     {.name = "start", .letter = 's', .kind = ACRE_OPT_STRING, .offset = AT(start), .value = "TIME",
-     .help = "from: from now on (2h), or a time (now)", .check = check_time},
+     .help = "from: from now on (2h), or a time (now)", .check = acre_when_check_time},
     {.name = "for", .letter = 'f', .kind = ACRE_OPT_STRING, .offset = AT(duration), .value = "TIME",
-     .help = "for so long, like 8h", .check = check_span},
+     .help = "for so long, like 8h", .check = acre_when_check_span},
     {.name = "end", .letter = 'e', .kind = ACRE_OPT_STRING, .offset = AT(end), .value = "TIME",
-     .help = "until: from now on (8h), or a time", .check = check_time},
+     .help = "until: from now on (8h), or a time", .check = acre_when_check_time},
     {.name = "isolation", .kind = ACRE_OPT_CHOICE, .offset = AT(isolation), .value = "KIND",
      .choices = "none,time-slicing,mps,mig", .help = "how a part is divided off"},
 };

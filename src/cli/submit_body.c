@@ -45,11 +45,6 @@ static int check_size(const char *field, const char *value, struct acre_error *e
     return acre_parse_mib(field, value, &mib, err);
 }
 
-static int check_span(const char *field, const char *value, struct acre_error *err) {
-    uint64_t ms;
-    return acre_parse_duration(field, value, &ms, err);
-}
-
 static int check_nodes(const char *field, const char *value, struct acre_error *err) {
     uint64_t count;
     return acre_parse_count(field, value, 1, NODES_MAX, &count, err);
@@ -63,18 +58,6 @@ static int check_count(const char *field, const char *value, struct acre_error *
 static int check_cpus(const char *field, const char *value, struct acre_error *err) {
     uint32_t milli;
     return acre_parse_milli(field, value, 1, 10000000, &milli, err);
-}
-
-static int check_begin(const char *field, const char *value, struct acre_error *err) {
-    uint64_t ms;
-    if (acre_parse_duration(field, value, &ms, NULL) == 0 || acre_when_parse(value, &ms)) {
-        return 0;
-    }
-    char shown[64];
-    return acre_fail(err, ACRE_EINVALID,
-                     "%s: '%s' is no time; accepted: from now on, like 2h30m, or a time like "
-                     "2026-11-15T20:00:00Z",
-                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
 }
 
 static int check_env(const char *field, const char *value, struct acre_error *err) {
@@ -126,15 +109,17 @@ const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
     {.name = "priority", .letter = 'p', .kind = ACRE_OPT_CHOICE, .offset = AT(priority),
      .value = "LEVEL", .choices = "low,normal,high,critical,1,2,3,4",
      .help = "how urgent (normal)"},
-    TEXT("time", 't', time, "TIME", check_span, "end it after this long, like 2h30m (no limit)"),
-    TEXT("estimate", 'e', estimate, "TIME", check_span,
+    TEXT("time", 't', time, "TIME", acre_when_check_span,
+         "end it after this long, like 2h30m (no limit)"),
+    TEXT("estimate", 'e', estimate, "TIME", acre_when_check_span,
          "how long it will take, you think; better estimates start sooner"),
     TEXT("retries", 'r', retries, "N", check_count, "start again up to N times when it fails (0)"),
     {.name = "isolation", .kind = ACRE_OPT_CHOICE, .offset = AT(isolation), .value = "KIND",
      .choices = "none,time-slicing,mps,mig", .help = "how a shared GPU is divided"},
     FLAG("exclusive", exclusive, "share no GPU with anybody"),
     FLAG("hold", hold, "wait until 'acre release'"),
-    TEXT("begin", 'b', begin, "TIME", check_begin, "not before: from now on (2h), or a time"),
+    TEXT("begin", 'b', begin, "TIME", acre_when_check_time,
+         "not before: from now on (2h), or a time"),
     LIST("after", 0, after, "[ok:|any:]JOB", NULL,
          "wait for a job to start; ok: to succeed; any: to end; repeatable"),
     TEXT("array", 'a', array, "FIRST-LAST[%MOST]", NULL,
@@ -148,9 +133,10 @@ const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
     FLAG("export", export_all, "pass on all your variables"),
     FLAG("no-network", no_network, "without any network"),
     TEXT("reservation", 'R', reservation, "ID", check_count, "run inside this reservation"),
-    TEXT("warn", 0, warn, "TIME", check_span, "signal it this long before its time is over"),
+    TEXT("warn", 0, warn, "TIME", acre_when_check_span,
+         "signal it this long before its time is over"),
     TEXT("warn-signal", 0, warn_signal, "NAME", NULL, "which signal that is, like TERM (USR1)"),
-    TEXT("grace", 0, grace, "TIME", check_span, "between SIGTERM and SIGKILL"),
+    TEXT("grace", 0, grace, "TIME", acre_when_check_span, "between SIGTERM and SIGKILL"),
     FLAG("smaller-on-oom", smaller_on_oom, "ask for half the share after running out of memory"),
     FLAG("no-preempt", no_preempt, "never make room for others (an interactive job)"),
     FLAG("wait", wait, "wait until it has ended, and exit with its status"),

@@ -4,6 +4,9 @@
  * timegm, so that a wrong date is refused and not rolled over. */
 #include "cli/when.h"
 
+#include "core/str.h"
+#include "core/units.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +84,23 @@ bool acre_when_parse(const char *text, uint64_t *ret_ms) {
     }
     *ret_ms = (uint64_t)seconds * 1000 + (uint64_t)milli;
     return true;
+}
+
+int acre_when_check_span(const char *field, const char *value, struct acre_error *err) {
+    uint64_t ms;
+    return acre_parse_duration(field, value, &ms, err);
+}
+
+int acre_when_check_time(const char *field, const char *value, struct acre_error *err) {
+    uint64_t ms;
+    if (acre_parse_duration(field, value, &ms, NULL) == 0 || acre_when_parse(value, &ms)) {
+        return 0;
+    }
+    char shown[64];
+    return acre_fail(err, ACRE_EINVALID,
+                     "%s: '%s' is no time; accepted: from now on, like 2h30m, or a time like "
+                     "2026-11-15T20:00:00Z",
+                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
 }
 
 char *acre_when_span(uint64_t ms, char *text, size_t size) {

@@ -4,12 +4,16 @@
 #ifndef ACRE_CLI_WHEN_H
 #define ACRE_CLI_WHEN_H
 
-#include "core/base.h"
+#include "core/error.h"
 
 enum { ACRE_WHEN_MAX = 48 }; /* any of the texts below fits */
 
 /* "2026-11-15T02:30:00.123Z", or with an offset instead of Z; the fraction may be missing. */
 bool acre_when_parse(const char *text, uint64_t *ret_ms);
+
+/* For rows of options (opt.h): a duration; a duration from now on, or a time. */
+int acre_when_check_span(const char *field, const char *value, struct acre_error *err);
+int acre_when_check_time(const char *field, const char *value, struct acre_error *err);
 
 /* The two largest units: "45s", "3m20s", "1h05m", "2d3h"; under a second "0s". */
 char *acre_when_span(uint64_t ms, char *text, size_t size);
