@@ -44,8 +44,10 @@ static int run_token_create(int argument_count, char **arguments, void *target) 
                   {"expires", options->expires}};
     json_t *body = json_object();
     for (size_t i = 0; i < ACRE_COUNT(values); i++) {
-        if (values[i].text != NULL) {
-            json_object_set_new(body, values[i].key, json_string(values[i].text));
+        struct acre_error err = {0};
+        if (acre_body_put_text(body, values[i].key, values[i].text, &err) < 0) {
+            json_decref(body);
+            return acre_cli_fail(&err);
         }
     }
     return acre_cli_ask(&options->common, "POST", "/tokens", body, acre_show_token,

@@ -46,11 +46,12 @@ static int change(int count, char **names, const struct options *options, const 
     struct acre_question question = {.method = "POST",
                                      .before = options->gpu ? "/gpus/" : "/nodes/",
                                      .after = verb,
+                                     .body = json_object(),
                                      .view = view};
-    if (options->reason != NULL) {
-        question.body = json_pack("{s:s}", "reason", options->reason);
-    }
-    int status = acre_cli_ask_each(&options->common, &question, count, names);
+    struct acre_error err = {0};
+    int r = acre_body_put_text(question.body, "reason", options->reason, &err);
+    int status =
+        r < 0 ? acre_cli_fail(&err) : acre_cli_ask_each(&options->common, &question, count, names);
     json_decref(question.body);
     return status;
 }

@@ -132,6 +132,32 @@ int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part
                : 0;
 }
 
+static int refuse_text(const char *key, const char *text, struct acre_error *err) {
+    char shown[64];
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is no text; accepted: UTF-8", key,
+                     acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+}
+
+int acre_body_put_text(json_t *body, const char *key, const char *text, struct acre_error *err) {
+    bool good = text == NULL || json_object_set_new(body, key, json_string(text)) == 0;
+    return good ? 0 : refuse_text(key, text, err);
+}
+
+int acre_body_put_list(json_t *body, const char *key, const struct acre_opt_list *list,
+                       struct acre_error *err) {
+    if (list->count == 0) {
+        return 0;
+    }
+    json_t *items = json_array();
+    json_object_set_new(body, key, items);
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (json_array_append_new(items, json_string(list->items[i])) < 0) {
+            return refuse_text(key, list->items[i], err);
+        }
+    }
+    return 0;
+}
+
 static int path_of(char path[ACRE_PATH_MAX], const struct acre_question *question, const char *name,
                    struct acre_error *err) {
     uint64_t number;

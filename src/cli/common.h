@@ -68,6 +68,11 @@ int acre_cli_ask_each(const struct acre_common *common, const struct acre_questi
 enum { ACRE_PATH_MAX = 1024 };
 int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,
                   struct acre_error *err);
+/* Words of the command line as members of a request; none (NULL, or a list of none) is left out.
+ * ACRE_EINVALID: not UTF-8, which is all that JSON can carry. */
+int acre_body_put_text(json_t *body, const char *key, const char *text, struct acre_error *err);
+int acre_body_put_list(json_t *body, const char *key, const struct acre_opt_list *list,
+                       struct acre_error *err);
 /* A list with all its pages, up to `limit` items (0: all); `path` may have a query. */
 json_t *acre_session_list(struct acre_session *session, const char *path, const char *key,
                           uint64_t limit);

@@ -35,14 +35,12 @@ static json_t *make_body(const struct options *options, struct acre_error *err) 
         return NULL;
     }
     json_t *body = json_object();
+    if (acre_body_put_list(body, "devices", &options->devices, err) < 0) {
+        json_decref(body);
+        return NULL;
+    }
     if (options->gpus > 0) {
         json_object_set_new(body, "gpus", json_integer((json_int_t)options->gpus));
-    } else {
-        json_t *devices = json_array();
-        for (uint32_t i = 0; i < options->devices.count; i++) {
-            json_array_append_new(devices, json_string(options->devices.items[i]));
-        }
-        json_object_set_new(body, "devices", devices);
     }
     if (options->share_milli < 1000) {
         json_object_set_new(body, "share", json_real(options->share_milli / 1000.0));

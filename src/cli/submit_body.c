@@ -142,7 +142,7 @@ const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
     FLAG("wait", wait, "wait until it has ended, and exit with its status"),
 };
 
-/* How a member of the request is made of an option's text. */
+/* How a member of the request is made of an option. */
 enum form { FORM_TEXT, FORM_NUMBER, FORM_NAMES, FORM_LIST, FORM_TRUE, FORM_FALSE };
 static const struct { const char *key; enum form form; size_t offset; } members[] = {
     {"gpus", FORM_NUMBER, AT(gpus)},
@@ -183,7 +183,11 @@ static json_t *number_or_text(const char *text) {
                                      : json_integer(strtoll(text, NULL, 10));
 }
 
-static json_t *names_of(const char *text) {
+static int add_names(json_t *body, const char *key, const char *text, struct acre_error *err) {
+    int r = acre_body_put_text(body, key, text, err); /* good as a whole is good in parts */
+    if (r < 0 || text == NULL) {
+        return r;
+    }
     struct acre_split split = acre_split_begin(acre_str_from(text), ',');
     struct acre_str name;
     json_t *names = json_array();
@@ -191,86 +195,68 @@ static json_t *names_of(const char *text) {
         name = acre_str_trim(name);
         json_array_append_new(names, json_stringn(name.data, name.length));
     }
-    return names;
-}
-
-static json_t *list_of(const struct acre_opt_list *list) {
-    json_t *items = list->count > 0 ? json_array() : NULL;
-    for (uint32_t i = 0; i < list->count; i++) {
-        json_array_append_new(items, json_string(list->items[i]));
-    }
-    return items;
-}
-
-static json_t *make_member(enum form form, const void *at) {
-    const char *text = form == FORM_TEXT || form == FORM_NUMBER || form == FORM_NAMES
-                           ? *(const char *const *)at
-                           : NULL;
-    switch (form) {
-    case FORM_TEXT:
-        return text != NULL ? json_string(text) : NULL;
-    case FORM_NUMBER:
-        return text != NULL ? number_or_text(text) : NULL;
-    case FORM_NAMES:
-        return text != NULL ? names_of(text) : NULL;
-    case FORM_LIST:
-        return list_of(at);
-    case FORM_TRUE:
-        return *(const bool *)at ? json_true() : NULL;
-    case FORM_FALSE:
-        return *(const bool *)at ? json_false() : NULL;
-    }
-    return NULL;
-}
-
-static int add_members(json_t *body, const struct acre_submit *options, struct acre_error *err) {
-    for (size_t i = 0; i < ACRE_COUNT(members); i++) {
-        const void *at = (const char *)options + members[i].offset;
-        json_t *value = make_member(members[i].form, at);
-        bool given = members[i].form == FORM_LIST ? ((const struct acre_opt_list *)at)->count > 0
-                     : members[i].form == FORM_TRUE || members[i].form == FORM_FALSE
-                         ? *(const bool *)at
-                         : *(const char *const *)at != NULL;
-        if (given && value == NULL) {
-            return acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text", members[i].key);
-        }
-        if (value != NULL) {
-            json_object_set_new(body, members[i].key, value);
-        }
-    }
+    json_object_set_new(body, key, names);
     return 0;
 }
 
-static void set_variable(json_t *object, const char *assignment) {
-    size_t length = strcspn(assignment, "=");
-    char name[256];
-    if (length == 0 || length >= sizeof(name) || assignment[length] != '=') {
-        return;
+static int add_member(json_t *body, const char *key, enum form form, const void *at,
+                      struct acre_error *err) {
+    if (form == FORM_LIST) {
+        return acre_body_put_list(body, key, at, err);
     }
-    memcpy(name, assignment, length);
-    name[length] = '\0';
-    json_object_set_new(object, name, json_string(assignment + length + 1));
+    if (form == FORM_TRUE || form == FORM_FALSE) {
+        if (*(const bool *)at) {
+            json_object_set_new(body, key, json_boolean(form == FORM_TRUE));
+        }
+        return 0;
+    }
+    const char *text = *(const char *const *)at;
+    if (form == FORM_NUMBER && text != NULL) {
+        json_object_set_new(body, key, number_or_text(text));
+        return 0;
+    }
+    return form == FORM_NAMES ? add_names(body, key, text, err)
+                              : acre_body_put_text(body, key, text, err);
 }
 
-static void add_environment(json_t *body, const struct acre_submit *options) {
+static int add_members(json_t *body, const struct acre_submit *options, struct acre_error *err) {
+    int r = 0;
+    for (size_t i = 0; i < ACRE_COUNT(members) && r == 0; i++) {
+        const void *at = (const char *)options + members[i].offset;
+        r = add_member(body, members[i].key, members[i].form, at, err);
+    }
+    return r;
+}
+
+static int set_variable(json_t *object, const char *assignment, struct acre_error *err) {
+    size_t length = strcspn(assignment, "=");
+    char name[256];
+    if (!acre_str_copy(name, sizeof(name), (struct acre_str){assignment, length})) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "--env: the name of a variable has at most %zu bytes; this one has %zu",
+                         sizeof(name) - 1, length);
+    }
+    const char *value = assignment[length] == '=' ? assignment + length + 1 : getenv(name);
+    return acre_body_put_text(object, name, value, err);
+}
+
+static int add_environment(json_t *body, const struct acre_submit *options,
+                           struct acre_error *err) {
     if (!options->export_all && options->env.count == 0) {
-        return;
+        return 0;
     }
     json_t *object = json_object();
+    json_object_set_new(body, "environment", object);
     for (char **at = environ; options->export_all && *at != NULL; at++) {
         if (check_env("", *at, NULL) == 0) { /* bash exports functions under odd names */
-            set_variable(object, *at);
+            set_variable(object, *at, NULL); /* nobody named it: what cannot go stays here */
         }
     }
-    for (uint32_t i = 0; i < options->env.count; i++) {
-        const char *item = options->env.items[i];
-        if (strchr(item, '=') != NULL) {
-            set_variable(object, item);
-        } else {
-            json_object_set_new(object, item, json_string(getenv(item)));
-        }
+    int r = 0;
+    for (uint32_t i = 0; i < options->env.count && r == 0; i++) {
+        r = set_variable(object, options->env.items[i], err);
     }
-    json_object_set_new(body, "environment", object);
+    return r;
 }
 
 /* Here, unless the daemon may be on another machine; a relative one begins here. */
@@ -279,8 +265,7 @@ static int add_directory(json_t *body, const struct acre_submit *options, struct
     const char *named = options->directory;
     char here[PATH_MAX], whole[2 * PATH_MAX];
     if (named != NULL && named[0] == '/') {
-        json_object_set_new(body, "directory", json_string(named));
-        return 0;
+        return acre_body_put_text(body, "directory", named, err);
     }
     int r = acre_server_find(options->common.server, options->common.token_file, &server, err);
     if (r < 0 || (named == NULL && server.socket[0] == '\0')) {
@@ -291,8 +276,7 @@ static int add_directory(json_t *body, const struct acre_submit *options, struct
     }
     snprintf(whole, sizeof(whole), "%s%s%s", here, named != NULL ? "/" : "",
              named != NULL ? named : "");
-    json_object_set_new(body, "directory", json_string(whole));
-    return 0;
+    return acre_body_put_text(body, "directory", whole, err);
 }
 
 static int add_command(json_t *body, int count, char **words, struct acre_error *err) {
@@ -364,7 +348,9 @@ json_t *acre_submit_body(const struct acre_command *command, struct acre_submit 
         r = add_directory(body, options, err);
     }
     if (r == 0) {
-        add_environment(body, options);
+        r = add_environment(body, options, err);
+    }
+    if (r == 0) {
         r = add_members(body, options, err);
     }
     if (r < 0) {

@@ -46,6 +46,12 @@ class Cluster(daemon.TestCase):
                          rf"{re.escape(gpu)} .*drained .*hot")
         self.assert_ended(self.daemon.run("undrain", "--gpu", gpu))
 
+    def test_what_is_no_text_is_refused(self):
+        for words in [("drain", "--reason", "\udcff", "gpu-b"), ("token", "create", "-u", "\udcff"),
+                      ("reserve", "--device", "\udcff", "--for", "1h")]:
+            with self.subTest(words=words):
+                self.assert_ended(self.daemon.run(*words), 2, r"'\xff' is no text")
+
     def test_what_cannot_be_written_is_told(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             child = subprocess.run([program.ACRE, "undrain", "gpu-b"], text=True, stdout=full,

@@ -88,6 +88,13 @@ class Submit(daemon.TestCase):
                 ("--env ACRE_UNSET_HERE -- true", "ACRE_UNSET_HERE is not set here"),
                 ("--begin noon -- true", "--begin: 'noon' is no time"),
                 ("--gpsu 1 -- true", "did you mean --gpus?"),
+                # "\udcff" is how Python says the byte 0xff, which is no UTF-8
+                ("--env A=\udcff -- true", r"A: '\xff' is no text; accepted: UTF-8"),
+                (f"--env {'A' * 256}=1 -- true", "at most 255 bytes; this one has 256"),
+                ("--label a=\udcff -- true", r"labels: 'a=\xff' is no text"),
+                ("--model H100,\udcff -- true", r"model: 'H100,\xff' is no text"),
+                ("--name \udcff -- true", r"name: '\xff' is no text"),
+                ("--directory /\udcff -- true", r"directory: '/\xff' is no text"),
                 ("--", "no command after --"),
                 ("", "0 arguments; accepted: 1 or more"),
                 ("nothing-here.sh", "no such script; to run a command write: acre submit"),
