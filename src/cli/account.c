@@ -93,38 +93,25 @@ static int run_audit(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
     const struct audit_options *options = target;
-    const struct {
-        const char *key, *text;
-    } filters[] = {
+    const struct acre_filter filters[] = {
         {"actor", options->actor}, {"action", options->action}, {"target", options->target}};
     if (options->verify) {
         return verify(options);
     }
-    struct acre_buf path;
-    char mark = '?';
-    acre_buf_init(&path, ACRE_PATH_MAX / 2);
-    acre_buf_puts(&path, "/audit");
-    for (size_t i = 0; i < ACRE_COUNT(filters); i++) {
-        if (filters[i].text != NULL) {
-            acre_buf_printf(&path, "%c%s=", mark, filters[i].key);
-            acre_client_escape(&path, filters[i].text);
-            mark = '&';
-        }
-    }
+    struct acre_session session;
     struct acre_error err = {0};
-    struct acre_session session = {0};
-    if (acre_buf_failed(&path)) {
-        acre_fail(&err, ACRE_ELIMIT, "the filters are too long");
-        session.result = acre_cli_fail(&err);
-    } else if (acre_session_open(&session, &options->common)) {
-        json_t *answer = acre_session_list(&session, path.data, "audit", options->limit);
+    char path[ACRE_PATH_MAX];
+    if (acre_cli_query(path, "/audit", filters, ACRE_COUNT(filters), &err) < 0) {
+        return acre_cli_fail(&err);
+    }
+    if (acre_session_open(&session, &options->common)) {
+        json_t *answer = acre_session_list(&session, path, "audit", options->limit);
         if (answer != NULL) {
             acre_session_show(&session, answer, acre_show_audit, NULL);
         }
         json_decref(answer);
     }
     acre_session_close(&session);
-    acre_buf_finish(&path);
     return session.result;
 }
 

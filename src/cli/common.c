@@ -132,6 +132,27 @@ int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part
                : 0;
 }
 
+int acre_cli_query(char path[ACRE_PATH_MAX], const char *list, const struct acre_filter *filters,
+                   size_t count, struct acre_error *err) {
+    struct acre_buf out;
+    char mark = '?';
+    acre_buf_init(&out, ACRE_PATH_MAX / 2); /* the rest is for limit and cursor */
+    acre_buf_puts(&out, list);
+    for (size_t i = 0; i < count; i++) {
+        if (filters[i].value != NULL) {
+            acre_buf_printf(&out, "%c%s=", mark, filters[i].key);
+            acre_client_escape(&out, filters[i].value);
+            mark = '&';
+        }
+    }
+    bool failed = acre_buf_failed(&out);
+    if (!failed) {
+        memcpy(path, out.data, out.length + 1);
+    }
+    acre_buf_finish(&out);
+    return failed ? acre_fail(err, ACRE_ELIMIT, "the filters are too long") : 0;
+}
+
 static int refuse_text(const char *key, const char *text, struct acre_error *err) {
     char shown[64];
     return acre_fail(err, ACRE_EINVALID, "%s: '%s' is no text; accepted: UTF-8", key,

@@ -68,6 +68,12 @@ int acre_cli_ask_each(const struct acre_common *common, const struct acre_questi
 enum { ACRE_PATH_MAX = 1024 };
 int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,
                   struct acre_error *err);
+/* "/jobs?user=ada&name=x": those that have a value. ACRE_ELIMIT when that is too long. */
+struct acre_filter {
+    const char *key, *value; /* NULL: not asked for */
+};
+int acre_cli_query(char path[ACRE_PATH_MAX], const char *list, const struct acre_filter *filters,
+                   size_t count, struct acre_error *err);
 /* Words of the command line as members of a request; none (NULL, or a list of none) is left out.
  * ACRE_EINVALID: not UTF-8, which is all that JSON can carry. */
 int acre_body_put_text(json_t *body, const char *key, const char *text, struct acre_error *err);

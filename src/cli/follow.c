@@ -96,7 +96,7 @@ static void say(struct follow *follow, const char *text) {
     }
 }
 
-static bool is_live(const json_t *job) {
+bool acre_follow_is_live(const json_t *job) {
     static const char *const ended[] = {"completed", "failed", "canceled"};
     const char *state = acre_answer_text(job, "state", "");
     for (size_t i = 0; i < ACRE_COUNT(ended); i++) {
@@ -122,7 +122,7 @@ static void describe(const struct follow *follow, struct acre_buf *out) {
 static void show_waiting(struct follow *follow) {
     struct acre_buf text;
     bool waiting = strcmp(acre_answer_text(follow->job, "state", ""), "queued") == 0;
-    if (!waiting || follow->session->common->quiet || !is_live(follow->job)) {
+    if (!waiting || follow->session->common->quiet || !acre_follow_is_live(follow->job)) {
         erase_line(follow);
         return;
     }
@@ -288,7 +288,7 @@ static bool is_done(struct follow *follow) {
     if (follow->left) {
         return true;
     }
-    if (follow->job == NULL || is_live(follow->job)) {
+    if (follow->job == NULL || acre_follow_is_live(follow->job)) {
         return false;
     }
     uint64_t now = now_ms(follow);
@@ -356,7 +356,7 @@ int acre_follow(struct acre_session *session, uint64_t id, bool logs) {
     int status = session->result;
     if (follow->left) {
         status = STATUS_CANCELED;
-    } else if (follow->job != NULL && !is_live(follow->job)) {
+    } else if (follow->job != NULL && !acre_follow_is_live(follow->job)) {
         tell_end(follow);
         status = acre_follow_status(follow->job);
     }

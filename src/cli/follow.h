@@ -14,6 +14,9 @@ int acre_follow(struct acre_session *session, uint64_t id, bool logs);
 /* The status a shell would give for how the job ended. */
 int acre_follow_status(const json_t *job);
 
+/* Whether the job has not come to its end. */
+bool acre_follow_is_live(const json_t *job);
+
 /* A descriptor that can be read when SIGINT or SIGTERM has come (they are blocked from then on). */
 int acre_follow_signals(void);
 

@@ -153,9 +153,6 @@ static int run(const struct acre_command *command, int argc, char **argv) {
     struct acre_error err = {0};
     int count = 0;
     void *options = acre_calloc(1, ACRE_MAX(command->options_size, (size_t)1));
-    if (command->defaults != NULL) {
-        memcpy(options, command->defaults, command->options_size);
-    }
     int r = acre_opt_parse(command, argc, argv, options, &count, &err);
     if (r == ACRE_ENOTFOUND) {
         r = print_help(command);

@@ -45,37 +45,6 @@ struct watch {
     struct acre_buf lines;   /* to be written */
 };
 
-static int make_path(const struct options *options, char path[ACRE_PATH_MAX],
-                     struct acre_error *err) {
-    const struct {
-        const char *key, *value;
-    } filters[] = {{"state", options->state},
-                   {"user", options->user},
-                   {"project", options->project},
-                   {"name", options->name}};
-    struct acre_buf out;
-    char mark = '?';
-    acre_buf_init(&out, ACRE_PATH_MAX / 2);
-    acre_buf_puts(&out, "/jobs");
-    if (options->all) {
-        acre_buf_printf(&out, "%call=1", mark);
-        mark = '&';
-    }
-    for (size_t i = 0; i < ACRE_COUNT(filters); i++) {
-        if (filters[i].value != NULL) {
-            acre_buf_printf(&out, "%c%s=", mark, filters[i].key);
-            acre_client_escape(&out, filters[i].value);
-            mark = '&';
-        }
-    }
-    bool failed = acre_buf_failed(&out);
-    if (!failed) {
-        memcpy(path, out.data, out.length + 1);
-    }
-    acre_buf_finish(&out);
-    return failed ? acre_fail(err, ACRE_ELIMIT, "the filters are too long") : 0;
-}
-
 /* Ask why the first waiting jobs wait: the list itself does not say, since it may be long. */
 static void add_reasons(struct acre_session *session, const json_t *answer) {
     json_t *job;
@@ -189,9 +158,7 @@ static void count_live(struct watch *watch, const json_t *answer) {
     size_t i;
     watch->live = 0;
     json_array_foreach(acre_answer_at(answer, "jobs"), i, job) {
-        const char *state = acre_answer_text(job, "state", "");
-        watch->live += strcmp(state, "completed") != 0 && strcmp(state, "failed") != 0 &&
-                       strcmp(state, "canceled") != 0;
+        watch->live += acre_follow_is_live(job);
     }
 }
 
@@ -314,7 +281,12 @@ static int run(int argument_count, char **arguments, void *target) {
     struct acre_session session;
     struct acre_error err = {0};
     char path[ACRE_PATH_MAX];
-    if (make_path(options, path, &err) < 0) {
+    const struct acre_filter filters[] = {{"all", options->all ? "1" : NULL},
+                                          {"state", options->state},
+                                          {"user", options->user},
+                                          {"project", options->project},
+                                          {"name", options->name}};
+    if (acre_cli_query(path, "/jobs", filters, ACRE_COUNT(filters), &err) < 0) {
         return acre_cli_fail(&err);
     }
     if (!acre_session_open(&session, &options->common)) {
