@@ -168,11 +168,7 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     }
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
-    if (options->json) {
-        print_json(all.runs, all.count, &out);
-    } else {
-        print_table(all.runs, all.count, &out);
-    }
+    (options->json ? print_json : print_table)(all.runs, all.count, &out);
     int code = acre_cli_write(&out);
     acre_buf_finish(&out);
     return r < 0 ? acre_cli_fail(&err) : code; /* minutes of work are shown, picture or not */
