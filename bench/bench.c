@@ -3,10 +3,21 @@
 
 #include "core/clock.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { OUTPUT_MAX_BYTES = 1 << 20 };
+
+void bench_fail(const char *format, ...) {
+    va_list arguments;
+    fputs("bench: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(EXIT_FAILURE);
+}
 
 double bench_now_ns(void) {
     struct acre_clock clock = acre_clock_real();
@@ -29,6 +40,10 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void bench_sort(double *values, size_t count) {
+    qsort(values, count, sizeof(*values), compare_doubles);
+}
+
 void bench_put_times(struct acre_json *json, const char *key, struct bench_times *times,
                      double unit_ns) {
     ACRE_ASSERT(times->count > 0);
@@ -38,7 +53,7 @@ void bench_put_times(struct acre_json *json, const char *key, struct bench_times
         times->ns[i] = ACRE_MAX(times->ns[i] - clock_ns, 0.0) / unit_ns;
         sum += times->ns[i];
     }
-    qsort(times->ns, times->count, sizeof(*times->ns), compare_doubles);
+    bench_sort(times->ns, times->count);
     acre_json_key(json, key);
     acre_json_object(json);
     acre_json_put_double(json, "mean", sum / (double)times->count, 1);
@@ -49,20 +64,26 @@ void bench_put_times(struct acre_json *json, const char *key, struct bench_times
     acre_json_object_end(json);
 }
 
-int bench_main(const struct acre_command *command, size_t json_flag_offset, int argc, char **argv,
-               void *options, void (*run)(const void *options, struct acre_json *json)) {
+int bench_main(const struct acre_command *command, int argc, char **argv,
+               void (*run)(const void *options, struct acre_json *json)) {
+    static const struct acre_opt json_row = {
+        .name = "json", .kind = ACRE_OPT_FLAG, .help = "one line of JSON"};
+    struct acre_command whole = *command;
+    whole.shared = &json_row;
+    whole.shared_count = 1;
+    bool *options = acre_calloc(1, command->options_size);
     struct acre_error err = {0};
     struct acre_buf out;
     int arguments;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
-    int r = acre_opt_parse(command, argc - 1, argv + 1, options, &arguments, &err);
+    int r = acre_opt_parse(&whole, argc - 1, argv + 1, options, &arguments, &err);
     if (r == ACRE_ENOTFOUND) {
-        acre_opt_help(command, &out);
+        acre_opt_help(&whole, &out);
     } else if (r < 0) {
         fprintf(stderr, "%s: %s\n", command->name, err.text);
     } else {
         struct acre_json json;
-        acre_json_begin(&json, &out, !*(const bool *)((const char *)options + json_flag_offset));
+        acre_json_begin(&json, &out, !*options);
         acre_json_object(&json);
         acre_json_put_string(&json, "bench", command->name);
         run(options, &json);
@@ -72,5 +93,6 @@ int bench_main(const struct acre_command *command, size_t json_flag_offset, int 
     }
     fputs(out.data, stdout);
     acre_buf_finish(&out);
+    free(options);
     return r == ACRE_ENOTFOUND ? 0 : acre_error_exit(r);
 }

@@ -12,17 +12,23 @@ struct bench_times {
     size_t count;
 };
 
+/* "bench: <text>" to standard error, and the end of the program. */
+_Noreturn void bench_fail(const char *format, ...) ACRE_PRINTF(1, 2);
+
 double bench_now_ns(void);
 /* What one pair of clock readings costs: taken off every sample. */
 double bench_clock_ns(void);
+
+void bench_sort(double *values, size_t count);
 
 /* "key": {"mean", "p50", "p99", "p999", "max"}, each divided by `unit_ns`. Sorts the samples. */
 void bench_put_times(struct acre_json *json, const char *key, struct bench_times *times,
                      double unit_ns);
 
 /* Parse, run, and print: `run` writes one JSON object's members. Every program takes --json (one
- * line; indented without). Returns the exit code. */
-int bench_main(const struct acre_command *command, size_t json_flag_offset, int argc, char **argv,
-               void *options, void (*run)(const void *options, struct acre_json *json));
+ * line; indented without): its options begin with that bool, its table leaves it out. Returns the
+ * exit code. */
+int bench_main(const struct acre_command *command, int argc, char **argv,
+               void (*run)(const void *options, struct acre_json *json));
 
 #endif

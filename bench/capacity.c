@@ -11,10 +11,10 @@
 #include <stdlib.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t nodes;
     uint64_t operations;
     uint64_t seed;
-    bool json;
 };
 
 static const struct acre_opt rows[] = {
@@ -39,10 +39,6 @@ static const struct acre_opt rows[] = {
      .help = "seed of the random load",
      .min = 0,
      .max = UINT64_MAX},
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line of JSON"},
 };
 
 static const struct options defaults = {.nodes = 12500, .operations = 1000000, .seed = 1};
@@ -153,6 +149,5 @@ static void run(const void *context, struct acre_json *json) {
 }
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

@@ -16,13 +16,13 @@
 #include <stdlib.h>
 
 struct options {
+    bool json; /* bench_main's */
     const char *nodes;
     const char *tasks;
     const char *strategy;
     uint64_t load_pct;
     uint64_t arrivals;
     uint64_t seed;
-    bool json;
 };
 
 /* A task that runs; the heap is ordered by when it leaves. */
@@ -152,8 +152,7 @@ static void run(const void *context, struct acre_json *json) {
     enum acre_strategy strategy;
     if (acre_strategy_parse("--strategy", options->strategy, &strategy, &err) < 0 ||
         acre_trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
-        fprintf(stderr, "churn: %s\n", err.text);
-        exit(acre_error_exit(err.code));
+        bench_fail("%s", err.text);
     }
     struct churn churn = {.trace = trace};
     churn.ledger = acre_cluster_create(trace, strategy, &churn.names);
@@ -178,7 +177,6 @@ static const struct acre_opt rows[] = {
      NULL},
     {"seed", 0, ACRE_OPT_COUNT, AT(seed), "N", "of arrivals and stays", 0, UINT64_MAX, NULL, false,
      NULL},
-    {"json", 0, ACRE_OPT_FLAG, AT(json), NULL, "one line of JSON", 0, 0, NULL, false, NULL},
 };
 
 static const struct options defaults = {
@@ -195,6 +193,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, AT(json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

@@ -24,11 +24,6 @@
 
 enum { START_TRIES = 500, TRY_MS = 10, ANSWER_MAX = 1 << 20, REQUEST_MAX = 1 << 16 };
 
-_Noreturn static void die(const char *what) {
-    fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
-    exit(EXIT_FAILURE);
-}
-
 /* --- the daemon ----------------------------------------------------------------------------- */
 
 static void read_log(struct bench_daemon *daemon) {
@@ -38,13 +33,12 @@ static void read_log(struct bench_daemon *daemon) {
     snprintf(path, sizeof(path), "%s/log", daemon->folder);
     acre_buf_init(&text, ANSWER_MAX);
     if (acre_file_read(path, ANSWER_MAX, &text, &err) < 0) {
-        die(err.text);
+        bench_fail("%s", err.text);
     }
     const char *token = strstr(text.data, "\nacre_");
     const char *tcp = strstr(text.data, "tcp=127.0.0.1:");
     if (token == NULL || tcp == NULL) {
-        fprintf(stderr, "bench: the daemon said: %s\n", text.data);
-        exit(EXIT_FAILURE);
+        bench_fail("the daemon said: %s", text.data);
     }
     sscanf(token + 1, "%127s", daemon->token);
     daemon->port = (uint16_t)strtoul(tcp + strlen("tcp=127.0.0.1:"), NULL, 10);
@@ -69,7 +63,7 @@ static int connect_tcp(const struct bench_daemon *daemon) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-        die("connect");
+        bench_fail("connect: %s", strerror(errno));
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
@@ -86,7 +80,7 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
     char log[320];
     snprintf(daemon->folder, sizeof(daemon->folder), "%s/acre-bench-XXXXXX", parent);
     if (mkdtemp(daemon->folder) == NULL) {
-        die(daemon->folder);
+        bench_fail("%s: %s", daemon->folder, strerror(errno));
     }
     snprintf(daemon->socket, sizeof(daemon->socket), "%s/sock", daemon->folder);
     snprintf(daemon->state, sizeof(daemon->state), "%s/state", daemon->folder);
@@ -108,7 +102,7 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
         }
     }
     if (fd < 0) {
-        die("the daemon does not answer");
+        bench_fail("the daemon does not answer: %s", strerror(errno));
     }
     close(fd);
     bench_wait_ms(200); /* its first token is being committed */
@@ -128,8 +122,7 @@ void bench_daemon_stop(struct bench_daemon *daemon) {
     waitpid(daemon->pid, &status, 0);
     nftw(daemon->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fprintf(stderr, "bench: the daemon ended with status %d\n", status);
-        exit(EXIT_FAILURE);
+        bench_fail("the daemon ended with status %d", status);
     }
 }
 
@@ -214,7 +207,7 @@ static void send_all(int fd, const char *text, size_t length) {
     while (length > 0) {
         ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR) {
-            die("send");
+            bench_fail("send: %s", strerror(errno));
         }
         text += sent > 0 ? sent : 0;
         length -= sent > 0 ? (size_t)sent : 0;
@@ -225,7 +218,7 @@ static void read_some(struct client *client) {
     ssize_t got =
         recv(client->fd, client->answer + client->length, ANSWER_MAX - 1 - client->length, 0);
     if (got <= 0) {
-        die("the daemon closed a connection");
+        bench_fail("the daemon closed a connection");
     }
     client->length += (size_t)got;
 }
@@ -247,11 +240,6 @@ char *bench_ask(const struct bench_daemon *daemon, const char *method, const cha
     return client.answer;
 }
 
-static void fail_status(const struct client *client, int status) {
-    fprintf(stderr, "bench: answered %d: %s\n", status, client->answer);
-    exit(EXIT_FAILURE);
-}
-
 uint64_t bench_load_run(const struct bench_load *load, struct bench_times *times,
                         size_t times_max) {
     char *request = acre_calloc(REQUEST_MAX, 1);
@@ -268,7 +256,7 @@ uint64_t bench_load_run(const struct bench_load *load, struct bench_times *times
         client->answer = acre_calloc(ANSWER_MAX, 1);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
         if (client->fd < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, client->fd, &event) != 0) {
-            die("client");
+            bench_fail("client: %s", strerror(errno));
         }
         if (load->most == 0 || sent < load->most) {
             client->sent_ns = bench_now_ns();
@@ -280,7 +268,7 @@ uint64_t bench_load_run(const struct bench_load *load, struct bench_times *times
         struct epoll_event events[64];
         int count = epoll_wait(poll, events, (int)ACRE_COUNT(events), 30000);
         if (count <= 0) {
-            die("no answer for 30 s");
+            bench_fail("no answer for 30 s");
         }
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
@@ -292,7 +280,7 @@ uint64_t bench_load_run(const struct bench_load *load, struct bench_times *times
                 continue;
             }
             if (status != load->status) {
-                fail_status(client, status);
+                bench_fail("answered %d: %s", status, client->answer);
             }
             double now_ns = bench_now_ns();
             if (times->count < times_max) {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t samples;
-    bool json;
 };
 
 #define US_NS 1000.0
@@ -120,10 +120,6 @@ static const struct acre_opt rows[] = {
      .help = "readings to time (200)",
      .min = 1,
      .max = 1000000},
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line of JSON"},
 };
 
 static const struct options defaults = {.samples = 200};
@@ -139,6 +135,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t connections, seconds;
     bool unix_socket;
-    bool json;
 };
 
 enum { SAMPLES_MAX = 4 * 1000 * 1000, EVENTS = 256, MESSAGE_BYTES = 4096 };
@@ -73,8 +73,7 @@ static void start(struct server *server, const char *path) {
     int r = acre_loop_create(&server->loop, &err);
     options.loop = server->loop;
     if (r < 0 || acre_http_start(&options, &server->http, &err) < 0) {
-        fprintf(stderr, "http: %s\n", err.text);
-        exit(1);
+        bench_fail("%s", err.text);
     }
     r = pthread_create(&server->thread, NULL, serve, server);
     ACRE_ASSERT(r == 0);
@@ -198,10 +197,6 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, unix_socket),
      .help = "over a unix socket instead of TCP"},
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line of JSON"},
 };
 
 static const struct options defaults = {.connections = 64, .seconds = 3};
@@ -217,6 +212,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

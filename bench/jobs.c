@@ -6,8 +6,8 @@
  * in its cgroup, every change of state on disk before the next step, until the last exit is
  * recorded. "ratio_tsp": the same number of jobs through task-spooler (`tsp`, not durable) in the
  * same run, with as many slots, until its list has no job that is not finished. "ratio_slurm": an
- * array of as many jobs through a Slurm started for it (bench/slurm, from Debian's packages).
- * Figures of a queue that is not here are null. */
+ * array of as many jobs through a Slurm started for it (bench/slurm, from Debian's packages), one
+ * of as many CPUs. Figures of a queue that is not here are null. */
 #include "daemon.h"
 
 #include <errno.h>
@@ -20,18 +20,14 @@
 #include <unistd.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t jobs, slots;
     const char *directory;
-    bool json;
 };
 
 static const struct options defaults = {.jobs = 2000, .slots = 8, .directory = "."};
 
 static const struct acre_opt table[] = {
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line"},
     {.name = "jobs",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, jobs),
@@ -53,11 +49,6 @@ static const struct acre_opt table[] = {
      .help = "whose disk is used (default .)"},
 };
 
-_Noreturn static void die(const char *what) {
-    fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
-    exit(EXIT_FAILURE);
-}
-
 static uint64_t number_after(const char *text, const char *key) {
     const char *at = strstr(text, key);
     return at != NULL ? strtoull(at + strlen(key), NULL, 10) : 0;
@@ -78,8 +69,7 @@ static uint64_t count_completed(const struct bench_daemon *daemon) {
     char *text = bench_ask(daemon, "GET", "/queue/statistics", "", &status);
     uint64_t completed = number_after(text, "\"totalCompleted\":");
     if (number_after(text, "\"totalFailed\":") > 0) {
-        fprintf(stderr, "bench: jobs failed: %s\n", text);
-        exit(EXIT_FAILURE);
+        bench_fail("jobs failed: %s", text);
     }
     free(text);
     return completed;
@@ -95,7 +85,7 @@ static double run_acre(const struct options *options, struct acre_json *json) {
                           "memory 80GiB vendor NVIDIA\n",
                           (unsigned long long)options->slots);
     if (fd < 0 || write(fd, node, (size_t)length) != length) {
-        die(sim);
+        bench_fail("%s: %s", sim, strerror(errno));
     }
     close(fd);
     bench_daemon_start(&daemon, options->directory, sim);
@@ -120,8 +110,7 @@ static double run_acre(const struct options *options, struct acre_json *json) {
     double took_s = (bench_now_ns() - began_ns) / 1e9;
     cpu_s = bench_daemon_cpu_s(&daemon) - cpu_s;
     if (count_completed(&daemon) != options->jobs) {
-        fprintf(stderr, "bench: not all jobs completed\n");
-        exit(EXIT_FAILURE);
+        bench_fail("not all jobs completed");
     }
     acre_json_put_double(json, "jobs_per_s", (double)options->jobs / took_s, 1);
     acre_json_put_double(json, "submit_s", (submitted_ns - began_ns) / 1e9, 3);
@@ -141,7 +130,7 @@ static int run_command(const char *const *argv, char *const *env, char *text, si
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        die("pipe");
+        bench_fail("pipe: %s", strerror(errno));
     }
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     int r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, env);
@@ -169,12 +158,12 @@ static int run_command(const char *const *argv, char *const *env, char *text, si
 static double run_tsp(const struct options *options) {
     char folder[] = "/tmp/acre-bench-tsp-XXXXXX";
     if (mkdtemp(folder) == NULL) {
-        die(folder);
+        bench_fail("%s: %s", folder, strerror(errno));
     }
-    char socket[64], temporary[64], finished[64], slots[16];
+    char socket[64], temporary[64], slots[16];
+    char finished[] = "TS_MAXFINISHED=10";
     snprintf(socket, sizeof(socket), "TS_SOCKET=%s/sock", folder);
     snprintf(temporary, sizeof(temporary), "TMPDIR=%s", folder);
-    snprintf(finished, sizeof(finished), "TS_MAXFINISHED=10");
     snprintf(slots, sizeof(slots), "%llu", (unsigned long long)options->slots);
     char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
     char *const env[] = {socket, temporary, finished, path, NULL};
@@ -200,10 +189,11 @@ static double run_tsp(const struct options *options) {
 
 /* Jobs per second; 0: there is no Slurm, and it has said why. */
 static double run_slurm(const struct options *options) {
-    char jobs[32], said[4096];
+    char jobs[32], slots[32], said[4096];
     snprintf(jobs, sizeof(jobs), "%llu", (unsigned long long)options->jobs);
-    run_command((const char *const[]){ACRE_SLURM, "--jobs", jobs, NULL}, environ, said,
-                sizeof(said));
+    snprintf(slots, sizeof(slots), "%llu", (unsigned long long)options->slots);
+    run_command((const char *const[]){ACRE_SLURM, "--jobs", jobs, "--slots", slots, NULL}, environ,
+                said, sizeof(said));
     const char *key = "\"jobs_per_s\": ";
     const char *at = strstr(said, key);
     if (at == NULL) {
@@ -244,6 +234,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options = defaults;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

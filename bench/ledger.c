@@ -22,11 +22,11 @@
 enum { DEVICES_PER_NODE = 8, GANGS = 200, MEMORY_MIB = 81559 };
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t devices;
     uint64_t operations;
     uint64_t seed;
     bool varied_cpu;
-    bool json;
 };
 
 static void add_nodes(struct acre_ledger *ledger, uint64_t devices) {
@@ -48,8 +48,7 @@ static void add_nodes(struct acre_ledger *ledger, uint64_t devices) {
         uint32_t node;
         struct acre_error err = {0};
         if (acre_ledger_add_node(ledger, &spec, &node, &err) < 0) {
-            fprintf(stderr, "%s\n", err.text);
-            exit(1);
+            bench_fail("%s", err.text);
         }
     }
 }
@@ -244,10 +243,6 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, varied_cpu),
      .help = "CPU and RAM drawn at random instead of in proportion"},
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line of JSON"},
 };
 
 static const struct options defaults = {.devices = 100000, .operations = 200000, .seed = 1};
@@ -263,6 +258,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

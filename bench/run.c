@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t jobs, at_once, ram_mib, cpu_milli;
     const char *command, *user, *program;
-    bool json;
 };
 
 static const struct options defaults = {
@@ -48,15 +48,15 @@ static const struct acre_opt table[] = {
      "as whom (default: nobody, or who you are)", 0, 0, NULL, false, NULL},
     {"program", 0, ACRE_OPT_STRING, offsetof(struct options, program), "PATH",
      "supervisor (default: the one beside this build)", 0, 0, NULL, false, NULL},
-    {"json", 0, ACRE_OPT_FLAG, offsetof(struct options, json), NULL, "one line of JSON", 0, 0, NULL,
-     false, NULL},
 };
 
 static const struct acre_command command = {.name = "run",
                                             .summary = "cost of running jobs",
                                             .usage = "run [options]",
                                             .options = table,
-                                            .option_count = ACRE_COUNT(table)};
+                                            .option_count = ACRE_COUNT(table),
+                                            .options_size = sizeof(struct options),
+                                            .defaults = &defaults};
 
 struct state {
     const struct options *options;
@@ -117,8 +117,7 @@ static double bench_engine(struct state *state, const struct acre_local_options 
     struct acre_engine_sink sink = {.exited = on_exited, .context = state};
     if (acre_loop_create(&state->loop, &err) < 0 ||
         acre_engine_local.open(options, state->loop, &sink, &state->engine, &err) < 0) {
-        fprintf(stderr, "run: %s\n", err.text);
-        exit(acre_error_exit(err.code));
+        bench_fail("%s", err.text);
     }
     acre_engine_local.describe(state->engine, contained);
     double begin_ns = bench_now_ns();
@@ -165,8 +164,7 @@ static void run(const void *opaque, struct acre_json *json) {
     const struct options *options = opaque;
     char directory[] = "/tmp/acre-bench-XXXXXX", name[32];
     if (mkdtemp(directory) == NULL) {
-        fprintf(stderr, "run: %s: %s\n", directory, strerror(errno));
-        exit(acre_error_exit(ACRE_EIO));
+        bench_fail("%s: %s", directory, strerror(errno));
     }
     snprintf(name, sizeof(name), "acre-bench-%d", (int)getpid());
     struct acre_local_options local = {.state_directory = directory,
@@ -211,6 +209,5 @@ static void run(const void *opaque, struct acre_json *json) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = defaults;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }

@@ -14,10 +14,11 @@ struct bench_place {
 struct bench_place bench_place_make(const char *parent);
 void bench_place_remove(const struct bench_place *place);
 
-/* Insert `rows` rows of `row_bytes`, each in a transaction of its own (WAL, synchronous=FULL, one
- * prepared statement, nothing else: as fast as SQLite commits here). Returns rows a second; the
- * times go to `times`, which has room for them (NULL: not wanted). */
-double bench_single_commits(const struct bench_place *place, uint64_t rows, size_t row_bytes,
+/* Insert rows of `row_bytes` in `folder`, each in a transaction of its own (WAL, synchronous=FULL,
+ * one prepared statement, nothing else: as fast as SQLite commits here), until there are `rows` or
+ * `seconds` are over. Returns rows a second; the times go to `times`, which has room for them
+ * (NULL: not wanted). */
+double bench_single_commits(const char *folder, uint64_t rows, double seconds, size_t row_bytes,
                             struct bench_times *times);
 
 #endif

@@ -14,15 +14,16 @@
 
 #include "store/store.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t rows;
     uint64_t spec;
     const char *directory;
-    bool json;
 };
 
 enum { CLIENTS_MAX = 128, CHANGES = 3, ROUNDS = 5 };
@@ -47,22 +48,17 @@ struct client {
     unsigned changes;
 };
 
-static _Noreturn void give_up(const struct acre_error *err) {
-    fprintf(stderr, "store: %s\n", err->text);
-    exit(1);
-}
-
 static void open_store(struct run *run, bool with_loop) {
     char url[sizeof(run->place.path) + 32];
     struct acre_error err = {0};
     run->place = bench_place_make(run->options->directory);
     snprintf(url, sizeof(url), "sqlite:%s/acre.db", run->place.path);
     if (with_loop && acre_loop_create(&run->loop, &err) < 0) {
-        give_up(&err);
+        bench_fail("%s", err.text);
     }
     struct acre_store_options options = {.url = url, .loop = run->loop};
     if (acre_store_open(&options, &run->store, &err) < 0) {
-        give_up(&err);
+        bench_fail("%s", err.text);
     }
 }
 
@@ -109,7 +105,7 @@ static void put_submission(struct acre_batch *batch, const struct run *run, uint
 static void expect_committed(void *context, int code, const struct acre_error *err) {
     (void)context;
     if (code < 0) {
-        give_up(err);
+        bench_fail("%s", err->text);
     }
 }
 
@@ -223,15 +219,10 @@ static void bench_clients(struct acre_json *json, struct run *run, unsigned coun
 static double run_single(struct run *run, uint64_t submissions) {
     run->times->count = 0;
     run->place = bench_place_make(run->options->directory);
-    double per_s = bench_single_commits(&run->place, submissions, run->options->spec, run->times);
+    double per_s = bench_single_commits(run->place.path, submissions, HUGE_VAL, run->options->spec,
+                                        run->times);
     bench_place_remove(&run->place);
     return per_s;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static double median_ratio(struct run *run) {
@@ -241,7 +232,7 @@ static double median_ratio(struct run *run) {
         double single = run_single(run, submissions);
         ratios[i] = run_clients(run, CLIENTS_MAX, submissions) / single;
     }
-    qsort(ratios, ROUNDS, sizeof(ratios[0]), compare_doubles);
+    bench_sort(ratios, ROUNDS);
     return ratios[ROUNDS / 2];
 }
 
@@ -296,10 +287,6 @@ static const struct acre_opt rows[] = {
      .offset = offsetof(struct options, directory),
      .value = "DIR",
      .help = "on which disk (the current directory)"},
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line of JSON"},
 };
 
 static const struct options defaults = {.rows = 20000, .spec = 500};
@@ -315,6 +302,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run_all);
+    return bench_main(&command, argc, argv, run_all);
 }

@@ -8,26 +8,22 @@
  * (write-ahead log, full sync), "single_commits_per_s"; "ratio_single_commit" is what gathering
  * commits buys. Clients and daemon share the machine. */
 #include "daemon.h"
+#include "single.h"
 
-#include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct options {
+    bool json; /* bench_main's */
     uint64_t seconds, connections;
     const char *directory;
-    bool json, over_unix;
+    bool over_unix;
 };
 
 static const struct options defaults = {.seconds = 5, .connections = 64, .directory = "."};
 
 static const struct acre_opt table[] = {
-    {.name = "json",
-     .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
-     .help = "one line"},
     {.name = "seconds",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, seconds),
@@ -58,49 +54,12 @@ static const char body[] =
     "\"name\": \"train\", \"gpus\": 1, \"cpus\": 4, \"memory\": \"16GiB\", "
     "\"environment\": {\"OMP_NUM_THREADS\": \"4\"}, \"estimate\": \"30m\", \"time_limit\": \"2h\"}";
 
-static void check(int r, sqlite3 *database) {
-    if (r != SQLITE_OK && r != SQLITE_DONE && r != SQLITE_ROW) {
-        fprintf(stderr, "bench: sqlite: %s\n", sqlite3_errmsg(database));
-        exit(EXIT_FAILURE);
-    }
-}
-
-/* The same row, alone in its transaction, as often as two seconds allow. */
-static double single_commits(const char *folder) {
-    char path[320];
-    sqlite3 *database = NULL;
-    sqlite3_stmt *insert = NULL;
-    snprintf(path, sizeof(path), "%s/single.db", folder);
-    check(sqlite3_open(path, &database), database);
-    check(sqlite3_exec(database,
-                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                       "CREATE TABLE jobs(id INTEGER PRIMARY KEY, spec TEXT NOT NULL);",
-                       NULL, NULL, NULL),
-          database);
-    check(sqlite3_prepare_v2(database, "INSERT INTO jobs(spec) VALUES(?1)", -1, &insert, NULL),
-          database);
-    double began_ns = bench_now_ns();
-    double took_ns = 0;
-    uint64_t count = 0;
-    do {
-        sqlite3_bind_text(insert, 1, body, -1, SQLITE_STATIC);
-        check(sqlite3_step(insert), database);
-        sqlite3_reset(insert);
-        count++;
-        took_ns = bench_now_ns() - began_ns;
-    } while (took_ns < 2e9);
-    sqlite3_finalize(insert);
-    sqlite3_close(database);
-    return (double)count / took_ns * 1e9;
-}
-
 /* Something must hold the only GPU, so that the jobs wait. */
 static void fill_cluster(const struct bench_daemon *daemon) {
     int status = 0;
     free(bench_ask(daemon, "POST", "/jobs", "{\"command\": \"sleep 3600\", \"gpus\": 1}", &status));
     if (status != 201) {
-        fprintf(stderr, "bench: the first job was answered %d\n", status);
-        exit(EXIT_FAILURE);
+        bench_fail("the first job was answered %d", status);
     }
 }
 
@@ -119,14 +78,12 @@ static void empty_cluster(const struct bench_daemon *daemon) {
     free(bench_ask(daemon, "POST", "/nodes/bench/drain", "{}", &drained));
     free(bench_ask(daemon, "DELETE", "/jobs/1", "", &canceled));
     if (drained != 200 || canceled != 202) {
-        fprintf(stderr, "bench: draining was answered %d, canceling %d\n", drained, canceled);
-        exit(EXIT_FAILURE);
+        bench_fail("draining was answered %d, canceling %d", drained, canceled);
     }
     double began_ns = bench_now_ns();
     while (!is_ended(daemon)) {
         if (bench_now_ns() - began_ns > 30e9) {
-            fprintf(stderr, "bench: job 1 does not end\n");
-            exit(EXIT_FAILURE);
+            bench_fail("job 1 does not end");
         }
         bench_wait_ms(20);
     }
@@ -137,12 +94,6 @@ static double percentile_ms(struct bench_times *times, double part) {
     return times->count > 0 ? times->ns[ACRE_MIN(at, times->count - 1)] / 1e6 : 0;
 }
 
-static int compare(const void *a, const void *b) {
-    double left = *(const double *)a;
-    double right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static void run(const void *target, struct acre_json *json) {
     const struct options *options = target;
     struct bench_daemon daemon;
@@ -150,7 +101,7 @@ static void run(const void *target, struct acre_json *json) {
     struct bench_times times = {.ns = acre_calloc(most, sizeof(double))};
     bench_daemon_start(&daemon, options->directory, ACRE_ONE_GPU);
     fill_cluster(&daemon);
-    double single = single_commits(daemon.folder);
+    double single = bench_single_commits(daemon.folder, UINT64_MAX, 2, strlen(body), NULL);
     struct bench_load load = {.daemon = &daemon,
                               .connections = (uint32_t)options->connections,
                               .over_tcp = !options->over_unix,
@@ -164,7 +115,7 @@ static void run(const void *target, struct acre_json *json) {
     uint64_t count = bench_load_run(&load, &times, most);
     double took_s = (bench_now_ns() - began_ns) / 1e9;
     cpu_s = bench_daemon_cpu_s(&daemon) - cpu_s;
-    qsort(times.ns, times.count, sizeof(*times.ns), compare);
+    bench_sort(times.ns, times.count);
     acre_json_put_double(json, "submits_per_s", (double)count / took_s, 0);
     acre_json_put_double(json, "p50_ms", percentile_ms(&times, 0.5), 3);
     acre_json_put_double(json, "p99_ms", percentile_ms(&times, 0.99), 3);
@@ -192,6 +143,5 @@ static const struct acre_command command = {
 };
 
 int main(int argc, char **argv) {
-    struct options options = defaults;
-    return bench_main(&command, offsetof(struct options, json), argc, argv, &options, run);
+    return bench_main(&command, argc, argv, run);
 }
