@@ -20,6 +20,17 @@ static void erase_line(struct acre_tail *tail) {
     }
 }
 
+/* A reader that went away is no error; a disk that is full is one. */
+static void stop_copying(struct acre_tail *tail, int number) {
+    struct acre_error err = {0};
+    tail->broken = true;
+    if (number != EPIPE) {
+        acre_fail_errno(&err, number, "standard %s",
+                        tail->fd == STDERR_FILENO ? "error" : "output");
+        acre_session_fail(tail->session, &err);
+    }
+}
+
 static void copy(void *context, struct acre_str bytes) {
     struct acre_tail *tail = context;
     size_t done = 0;
@@ -33,7 +44,7 @@ static void copy(void *context, struct acre_str bytes) {
         } else if (errno == EAGAIN) { /* somebody else's terminal or pipe is not blocking */
             poll(&(struct pollfd){.fd = tail->fd, .events = POLLOUT}, 1, -1);
         } else if (errno != EINTR) {
-            tail->broken = true;
+            stop_copying(tail, errno);
         }
     }
 }

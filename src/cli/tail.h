@@ -14,7 +14,7 @@ struct acre_tail {
     bool follow;
     int64_t offset; /* of the next byte; negative: so many before the end */
     uint64_t got;   /* bytes of the stream under way */
-    bool broken;    /* the reader has gone */
+    bool broken;    /* the reader has gone, or the disk is full: nothing more can be written */
     bool *erase;    /* a line that waits to be erased before anything is written; NULL: none */
     struct acre_stream *stream;
 };

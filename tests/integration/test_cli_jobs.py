@@ -334,6 +334,15 @@ class Logs(daemon.TestCase):
         self.assertIn("2 begun; retries 1 of 1", page)
         self.assertIn("status 1", page)
 
+    def test_what_cannot_be_written_is_told(self):
+        number = self.daemon.submit("--wait", "--", "echo", "x")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            child = subprocess.run([program.ACRE, "logs", number], text=True, stdout=full,
+                                   stderr=subprocess.PIPE, timeout=program.TIMEOUT_S,
+                                   env=program.environment(ACRE_SERVER=self.daemon.socket))
+        self.assertNotEqual(child.returncode, 0)
+        self.assertIn("standard output", child.stderr)
+
     def test_a_reader_that_left_is_no_error(self):
         number = self.daemon.submit("--wait", "--", "seq", "100000")
         child = subprocess.Popen([program.ACRE, "logs", number], stdout=subprocess.PIPE,
