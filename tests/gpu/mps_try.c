@@ -1,7 +1,7 @@
 /* mps_try.c - shares of a real GPU without the daemon: mps.c, visible.c and bpf.c put together.
  *
- *   mps_try --directory DIR --gpu UUID --pci ID [--program PATH] [--cgroup DIR] [--alone 1]
- *           --share MILLI:MIB:UID ... -- COMMAND ...
+ *   mps_try --directory DIR --gpu UUID --pci ID [--cgroup DIR] --share MILLI:MIB:UID ...
+ *           -- COMMAND ...
  *
  * Runs the command once for each share, all at the same time, each as its user, with the
  * environment of a run that holds the share; with --cgroup (a v2 directory) each in a cgroup of its
@@ -39,7 +39,7 @@ struct share {
 };
 
 struct try {
-    const char *directory, *gpu, *pci, *program, *cgroup, *alone;
+    const char *directory, *gpu, *pci, *cgroup;
     char **command;
     struct share shares[SHARES_MAX];
     uint32_t share_count, running;
@@ -220,9 +220,10 @@ static bool parse(struct try *try, int argc, char **argv) {
     const struct {
         const char *name;
         const char **value;
-    } options[] = {
-        {"--directory", &try->directory}, {"--gpu", &try->gpu},       {"--pci", &try->pci},
-        {"--program", &try->program},     {"--cgroup", &try->cgroup}, {"--alone", &try->alone}};
+    } options[] = {{"--directory", &try->directory},
+                   {"--gpu", &try->gpu},
+                   {"--pci", &try->pci},
+                   {"--cgroup", &try->cgroup}};
     int i = 1;
     for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
         bool known = strcmp(argv[i], "--share") == 0 && parse_share(try, argv[i + 1]);
@@ -247,14 +248,12 @@ int main(int argc, char **argv) {
     struct acre_error err = {0};
     try.began_ms = acre_clock_wall_ms(&clock);
     if (!parse(&try, argc, argv)) {
-        fprintf(stderr, "usage: mps_try --directory DIR --gpu UUID --pci ID [--program PATH] "
-                        "[--cgroup DIR] [--alone 1] --share MILLI:MIB:UID ... -- COMMAND ...\n");
+        fprintf(stderr, "usage: mps_try --directory DIR --gpu UUID --pci ID [--cgroup DIR] "
+                        "--share MILLI:MIB:UID ... -- COMMAND ...\n");
         return 2;
     }
-    struct acre_mps_options options = {.directory = try.directory,
-                                       .program = try.program,
-                                       .sink = {on_lost, &try},
-                                       .multiuser = try.alone == NULL};
+    struct acre_mps_options options = {
+        .directory = try.directory, .sink = {on_lost, &try}, .multiuser = true};
     if (acre_loop_create(&try.loop, &err) < 0 ||
         acre_mps_create(&options, try.loop, &try.mps, &err) < 0) {
         fprintf(stderr, "mps_try: %s\n", err.text);
