@@ -73,6 +73,22 @@ static void begin(struct bench *bench, struct acre_run run, const char *device, 
     acre_watchdog_begin(bench->watchdog, run, &given, 1);
 }
 
+/* An idle device with 600 MiB in use. */
+static void setup_idle(struct bench *bench) {
+    setup(bench);
+    level(bench, "g", 600, 0);
+    step(bench, 1000);
+}
+
+/* Job 1 on it has one process, 11, with 900 MiB. */
+static void run_job1(struct bench *bench) {
+    begin(bench, job1, "g", LIMIT);
+    level(bench, "g", 1500, 0);
+    process(bench, 11, "g", 900);
+    owner(bench, 11, job1);
+    step(bench, 2000);
+}
+
 /* One device, one run with two processes; what is told as its sum moves. */
 static void over_the_limit_means_warn_terminate_kill(void) {
     static const struct {
@@ -200,14 +216,8 @@ static void memory_must_come_back(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct bench bench;
-        setup(&bench);
-        level(&bench, "g", 600, 0);
-        step(&bench, 1000);
-        begin(&bench, job1, "g", LIMIT);
-        level(&bench, "g", 1500, 0);
-        process(&bench, 11, "g", 900);
-        owner(&bench, 11, job1);
-        step(&bench, 2000);
+        setup_idle(&bench);
+        run_job1(&bench);
         CHECK(!acre_watchdog_waits(bench.watchdog));
         acre_watchdog_end(bench.watchdog, job1, 10000, NULL);
         CHECK(acre_watchdog_waits(bench.watchdog));
@@ -228,14 +238,8 @@ static void memory_must_come_back(void) {
 
 static void the_reason_has_the_numbers(void) {
     struct bench bench;
-    setup(&bench);
-    level(&bench, "g", 600, 0);
-    step(&bench, 1000);
-    begin(&bench, job1, "g", LIMIT);
-    level(&bench, "g", 1500, 0);
-    process(&bench, 11, "g", 900);
-    owner(&bench, 11, job1);
-    step(&bench, 2000);
+    setup_idle(&bench);
+    run_job1(&bench);
     acre_watchdog_end(bench.watchdog, job1, 3000, NULL);
     level(&bench, "g", 1400, 0);
     process(&bench, 11, "g", 200);
@@ -249,10 +253,8 @@ static void the_reason_has_the_numbers(void) {
 static void a_leak_is_found_while_others_run(void) {
     for (uint64_t leak = 0; leak <= 200; leak += 200) {
         struct bench bench;
-        setup(&bench);
+        setup_idle(&bench);
         acre_test_context("leak %" PRIu64, leak);
-        level(&bench, "g", 600, 0);
-        step(&bench, 1000);
         begin(&bench, job1, "g", LIMIT);
         begin(&bench, job2, "g", LIMIT);
         level(&bench, "g", 600 + 900 + 800 + 300, 0);
@@ -278,9 +280,7 @@ static void a_leak_is_found_while_others_run(void) {
 /* Where the driver names no processes, a device is judged when nobody is on it. */
 static void without_process_lists_only_idle_devices_are_judged(void) {
     struct bench bench;
-    setup(&bench);
-    level(&bench, "g", 600, 0);
-    step(&bench, 1000);
+    setup_idle(&bench);
     begin(&bench, job1, "g", LIMIT);
     begin(&bench, job2, "g", LIMIT);
     acre_watchdog_end(bench.watchdog, job1, 2000, NULL);
@@ -297,9 +297,7 @@ static void without_process_lists_only_idle_devices_are_judged(void) {
 /* Short runs that follow each other must not hide a leak for ever. */
 static void churn_does_not_hide_a_leak(void) {
     struct bench bench;
-    setup(&bench);
-    level(&bench, "g", 600, 0);
-    step(&bench, 1000);
+    setup_idle(&bench);
     uint64_t found_ms = 0;
     for (uint64_t i = 1; i < 30 && found_ms == 0; i++) {
         struct acre_run run = {i, 1};
@@ -321,11 +319,7 @@ static void without_a_baseline_only_processes_are_judged(void) {
         struct bench bench;
         setup(&bench);
         acre_test_context("left %" PRIu64, left);
-        begin(&bench, job1, "g", LIMIT); /* adopted: it ran before we looked */
-        level(&bench, "g", 1500, 0);
-        process(&bench, 11, "g", 900);
-        owner(&bench, 11, job1);
-        step(&bench, 2000);
+        run_job1(&bench); /* adopted: it ran before we looked */
         acre_watchdog_end(bench.watchdog, job1, 3000, NULL);
         level(&bench, "g", 1500, 0);
         if (left > 0) {
