@@ -46,7 +46,8 @@ struct acre_fake_world {
     struct fake_run **buckets;
     size_t bucket_count, run_count;
     struct event *heap;
-    size_t event_count, event_capacity;
+    size_t event_count;
+    uint32_t event_capacity;
     struct fake *engine; /* NULL: none open */
 };
 
@@ -64,10 +65,8 @@ static bool is_before(const struct event *a, const struct event *b) {
 }
 
 static uint64_t push(struct acre_fake_world *world, struct event event) {
-    if (world->event_count == world->event_capacity) {
-        world->event_capacity = ACRE_MAX(world->event_capacity * 2, (size_t)64);
-        world->heap = acre_realloc(world->heap, world->event_capacity, sizeof(*world->heap));
-    }
+    world->heap =
+        acre_grow(world->heap, world->event_count, &world->event_capacity, sizeof(*world->heap));
     event.number = ++world->numbers;
     size_t at = world->event_count++;
     while (at > 0 && is_before(&event, &world->heap[(at - 1) / 2])) {

@@ -598,11 +598,8 @@ static void add_holder(struct control *control, const struct holder *holder) {
         *known = *holder;
         return;
     }
-    if (control->holder_count == control->holder_capacity) {
-        control->holder_capacity = control->holder_capacity > 0 ? control->holder_capacity * 2 : 4;
-        control->holders =
-            acre_realloc(control->holders, control->holder_capacity, sizeof(control->holders[0]));
-    }
+    control->holders = acre_grow(control->holders, control->holder_count, &control->holder_capacity,
+                                 sizeof(control->holders[0]));
     control->holders[control->holder_count++] = *holder;
 }
 

@@ -22,7 +22,7 @@ struct process {
 
 struct snapshot {
     struct process *processes;
-    size_t count, capacity;
+    uint32_t count, capacity;
 };
 
 /* "123 (any) name) S 1 ...": the parent is the second field after the last ')'. 0: gone. */
@@ -50,11 +50,8 @@ static struct snapshot take_snapshot(void) {
         if (parent <= 0) {
             continue;
         }
-        if (taken.count == taken.capacity) {
-            taken.capacity = ACRE_MAX(taken.capacity * 2, (size_t)256);
-            taken.processes =
-                acre_realloc(taken.processes, taken.capacity, sizeof(*taken.processes));
-        }
+        taken.processes =
+            acre_grow(taken.processes, taken.count, &taken.capacity, sizeof(*taken.processes));
         taken.processes[taken.count++] = (struct process){.pid = pid, .parent = parent};
     }
     if (proc != NULL) {

@@ -41,10 +41,7 @@ static void append(struct acre_visible_nodes *nodes, const struct acre_visible_n
             return;
         }
     }
-    if (nodes->count == nodes->capacity) {
-        nodes->capacity = nodes->capacity > 0 ? nodes->capacity * 2 : 8;
-        nodes->items = acre_realloc(nodes->items, nodes->capacity, sizeof(nodes->items[0]));
-    }
+    nodes->items = acre_grow(nodes->items, nodes->count, &nodes->capacity, sizeof(nodes->items[0]));
     nodes->items[nodes->count++] = *node;
 }
 

@@ -107,10 +107,7 @@ static void add_pid(struct pid_list *list, int64_t pid) {
     if (list->count >= PIDS_MAX || has_pid(list, pid)) {
         return;
     }
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity > 0 ? list->capacity * 2 : 8;
-        list->items = acre_realloc(list->items, list->capacity, sizeof(list->items[0]));
-    }
+    list->items = acre_grow(list->items, list->count, &list->capacity, sizeof(list->items[0]));
     list->items[list->count++] = pid;
 }
 
@@ -200,11 +197,8 @@ void acre_watchdog_begin(struct acre_watchdog *watchdog, struct acre_run name,
         finish_run(&run);
         return;
     }
-    if (watchdog->run_count == watchdog->run_capacity) {
-        watchdog->run_capacity = watchdog->run_capacity > 0 ? watchdog->run_capacity * 2 : 16;
-        watchdog->runs =
-            acre_realloc(watchdog->runs, watchdog->run_capacity, sizeof(watchdog->runs[0]));
-    }
+    watchdog->runs = acre_grow(watchdog->runs, watchdog->run_count, &watchdog->run_capacity,
+                               sizeof(watchdog->runs[0]));
     watchdog->runs[watchdog->run_count++] = run;
 }
 

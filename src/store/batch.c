@@ -16,7 +16,7 @@
 /* An array of 100,000 jobs with 5 KiB of script and environment each still fits. */
 #define BATCH_MAX_BYTES ((size_t)512 << 20)
 
-enum { STRINGS_MAX = 6, VIEWS_MAX = 2, FIRST_CAPACITY = 4 };
+enum { STRINGS_MAX = 6, VIEWS_MAX = 2 };
 
 /* Where a kind's strings are: `const char *` members, and struct acre_str members. */
 struct layout {
@@ -161,10 +161,7 @@ static void append(struct acre_batch *batch, enum acre_op_kind kind, const void 
     if (op == NULL) {
         return;
     }
-    if (batch->count == batch->capacity) {
-        batch->capacity = ACRE_MAX(batch->capacity * 2, (uint32_t)FIRST_CAPACITY);
-        batch->ops = acre_realloc(batch->ops, batch->capacity, sizeof(struct acre_op *));
-    }
+    batch->ops = acre_grow(batch->ops, batch->count, &batch->capacity, sizeof(struct acre_op *));
     batch->ops[batch->count++] = op;
 }
 

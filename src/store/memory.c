@@ -29,7 +29,8 @@ enum shelf_name { JOBS, ACCOUNTS, SETTINGS, TOKENS, RESERVATIONS, DRAINS, SHELF_
 /* Rows sorted by key. */
 struct shelf {
     struct acre_op **rows;
-    size_t count, capacity;
+    size_t count;
+    uint32_t capacity;
 };
 
 struct memory {
@@ -119,10 +120,7 @@ static struct acre_op *copy_row(enum acre_op_kind kind, const void *record) {
 }
 
 static void insert_row(struct shelf *shelf, size_t at, struct acre_op *row) {
-    if (shelf->count == shelf->capacity) {
-        shelf->capacity = ACRE_MAX(shelf->capacity * 2, (size_t)16);
-        shelf->rows = acre_realloc(shelf->rows, shelf->capacity, sizeof(struct acre_op *));
-    }
+    shelf->rows = acre_grow(shelf->rows, shelf->count, &shelf->capacity, sizeof(struct acre_op *));
     memmove(&shelf->rows[at + 1], &shelf->rows[at], (shelf->count - at) * sizeof(struct acre_op *));
     shelf->rows[at] = row;
     shelf->count++;

@@ -50,7 +50,7 @@ struct acre_store {
     uint64_t failed_generation; /* all up to this are refused; 0: none */
     struct acre_error failure;
     struct acre_batch **group;
-    size_t group_capacity;
+    uint32_t group_capacity;
 
     pthread_t writer;
     pthread_mutex_t lock; /* the rest */
@@ -78,10 +78,8 @@ static size_t gather(struct acre_store *store, struct acre_batch *first) {
             refuse(batch, &store->failure);
             continue;
         }
-        if (count == store->group_capacity) {
-            store->group_capacity = ACRE_MAX(store->group_capacity * 2, (size_t)64);
-            store->group = acre_realloc(store->group, store->group_capacity, sizeof(*store->group));
-        }
+        store->group =
+            acre_grow(store->group, count, &store->group_capacity, sizeof(struct acre_batch *));
         store->group[count++] = batch;
     }
     return count;

@@ -13,10 +13,8 @@ void acre_tally_add(struct acre_tally *tally, const char *state, uint64_t submit
     if (started_ms == 0) {
         return;
     }
-    if (tally->wait_count == tally->capacity) {
-        tally->capacity = ACRE_MAX(tally->capacity * 2, (size_t)1024);
-        tally->waits_ms = acre_realloc(tally->waits_ms, tally->capacity, sizeof(uint64_t));
-    }
+    tally->waits_ms =
+        acre_grow(tally->waits_ms, tally->wait_count, &tally->capacity, sizeof(uint64_t));
     uint64_t wait_ms = started_ms > submitted_ms ? started_ms - submitted_ms : 0;
     tally->waits_ms[tally->wait_count++] = wait_ms;
     tally->wait_sum_ms += (double)wait_ms;

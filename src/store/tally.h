@@ -10,7 +10,8 @@
 struct acre_tally {
     struct acre_job_statistics counts;
     uint64_t *waits_ms;
-    size_t wait_count, capacity;
+    size_t wait_count;
+    uint32_t capacity;
     double wait_sum_ms, run_sum_ms;
 };
 
