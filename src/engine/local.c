@@ -346,9 +346,7 @@ static uint32_t local_reap(void *engine) {
         }
     }
     acre_cgroup_each(&self->cgroup, end_stray, &stray);
-    if (self->mps != NULL) {
-        acre_mps_reap(self->mps);
-    }
+    acre_local_reap_mps(self);
     return stray.count;
 }
 

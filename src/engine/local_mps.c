@@ -2,11 +2,13 @@
  *
  * A run waits until all daemons it needs answer. Which ones it holds is also in a small file
  * beside its record (its user, then one device a line), so that after a restart the shares of runs
- * that still live are taken again before unused daemons are told to quit. */
+ * that still live are taken again, and then the daemons of those that ended meanwhile are told to
+ * quit. Only those on our own lists: another acre may use the same directory. */
 #include "engine/local_state.h"
 
 #include "core/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,11 +16,40 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LIST_MAX_BYTES = 65536 };
+enum { LIST_MAX_BYTES = 65536, DEVICE_MAX = 128 };
+#define LIST_SUFFIX ".mps"
 
 static void list_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX + 4]) {
     char run_name[ACRE_RUN_NAME_MAX];
-    snprintf(name, ACRE_RUN_NAME_MAX + 4, "%s.mps", acre_run_name(run, run_name));
+    snprintf(name, ACRE_RUN_NAME_MAX + 4, "%s" LIST_SUFFIX, acre_run_name(run, run_name));
+}
+
+/* The text of a list, to be freed; NULL: there is none. */
+static char *read_list(const struct acre_local *self, const char *name) {
+    int fd = openat(self->runs, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    char *text = acre_calloc(LIST_MAX_BYTES, 1);
+    ssize_t got = read(fd, text, LIST_MAX_BYTES - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* The devices behind the first line, which is the user. */
+static const char *devices_of(const char *text) {
+    const char *end = strchr(text, '\n');
+    return end != NULL ? end + 1 : "";
+}
+
+static bool next_device(struct acre_split *lines, char device[DEVICE_MAX]) {
+    for (struct acre_str line; acre_split_next(lines, &line);) {
+        if (line.length > 0 && acre_str_copy(device, DEVICE_MAX, line)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint64_t holder_of(struct acre_run run) {
@@ -68,11 +99,7 @@ static void on_ready(void *context, int result, const struct acre_error *err) {
 static int take_all(struct acre_local *self, struct acre_local_run *run, uid_t user,
                     acre_mps_ready *ready, struct acre_error *err) {
     struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
-    for (struct acre_str line; acre_split_next(&lines, &line);) {
-        char device[128];
-        if (line.length == 0 || !acre_str_copy(device, sizeof(device), line)) {
-            continue;
-        }
+    for (char device[DEVICE_MAX]; next_device(&lines, device);) {
         int r = acre_mps_take(self->mps, device, holder_of(run->run), user, ready, run, err);
         if (r < 0) {
             return r;
@@ -101,19 +128,11 @@ int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid
 void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) {
     char name[ACRE_RUN_NAME_MAX + 4];
     list_name(run->run, name);
-    int fd = openat(self->runs, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || run->mps_devices != NULL) {
-        if (fd >= 0) {
-            close(fd);
-        }
+    char *text = run->mps_devices == NULL ? read_list(self, name) : NULL;
+    if (text == NULL) {
         return; /* most have none */
     }
-    char *text = acre_calloc(LIST_MAX_BYTES, 1);
-    ssize_t got = read(fd, text, LIST_MAX_BYTES - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    char *devices = strchr(text, '\n');
-    run->mps_devices = acre_strdup(devices != NULL ? devices + 1 : "");
+    run->mps_devices = acre_strdup(devices_of(text));
     if (create(self, NULL) == 0) { /* its clients run: there is nothing to tell */
         take_all(self, run, (uid_t)strtoul(text, NULL, 10), NULL, NULL);
     }
@@ -125,11 +144,8 @@ void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {
         return;
     }
     struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
-    for (struct acre_str line; self->mps != NULL && acre_split_next(&lines, &line);) {
-        char device[128];
-        if (line.length > 0 && acre_str_copy(device, sizeof(device), line)) {
-            acre_mps_give(self->mps, device, holder_of(run->run));
-        }
+    for (char device[DEVICE_MAX]; self->mps != NULL && next_device(&lines, device);) {
+        acre_mps_give(self->mps, device, holder_of(run->run));
     }
     char name[ACRE_RUN_NAME_MAX + 4];
     list_name(run->run, name);
@@ -137,4 +153,40 @@ void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {
     free(run->mps_devices);
     run->mps_devices = NULL;
     run->mps_waiting = 0; /* answers still to come are not called any more */
+}
+
+/* What the run of this list held goes, unless it holds it still. */
+static void reap_list(struct acre_local *self, const char *file) {
+    const char *suffix = strrchr(file, '.');
+    char name[ACRE_RUN_NAME_MAX];
+    struct acre_run token;
+    if (suffix == NULL || strcmp(suffix, LIST_SUFFIX) != 0 ||
+        !acre_str_copy(name, sizeof(name), (struct acre_str){file, (size_t)(suffix - file)}) ||
+        !acre_run_parse(name, &token)) {
+        return;
+    }
+    const struct acre_local_run *run = acre_local_find(self, token);
+    char *text = run == NULL || run->mps_devices == NULL ? read_list(self, file) : NULL;
+    if (text != NULL && create(self, NULL) == 0) {
+        struct acre_split lines = acre_split_begin(acre_str_from(devices_of(text)), '\n');
+        for (char device[DEVICE_MAX]; next_device(&lines, device);) {
+            acre_mps_reap(self->mps, device);
+        }
+        unlinkat(self->runs, file, 0);
+    }
+    free(text);
+}
+
+void acre_local_reap_mps(struct acre_local *self) {
+    int fd = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        reap_list(self, entry->d_name);
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    } else if (fd >= 0) {
+        close(fd);
+    }
 }

@@ -122,6 +122,7 @@ int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid
                         struct acre_error *err);
 void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run);
 void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run);
+void acre_local_reap_mps(struct acre_local *self); /* after all retakes: what ended runs held */
 
 /* local_facts.c: what is told, and finding out what is true. */
 void acre_local_read_facts(struct acre_local *self);

@@ -17,7 +17,6 @@
 #include "engine/ask.h"
 #include "engine/mps_place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -658,8 +657,7 @@ void acre_mps_paths(const struct acre_mps *mps, const char *device, char ret_pip
     snprintf(ret_log, 120, "%s", place.log);
 }
 
-/* An earlier process's daemon that nobody holds: follow it and make it quit. */
-static bool reap_one(struct acre_mps *mps, const char *device) {
+bool acre_mps_reap(struct acre_mps *mps, const char *device) {
     struct acre_mps_place place;
     struct control *control = find_control(mps, device);
     bool busy = control != NULL && (control->state != DOWN || control->holder_count > 0);
@@ -672,20 +670,6 @@ static bool reap_one(struct acre_mps *mps, const char *device) {
     }
     quit(control);
     return true;
-}
-
-uint32_t acre_mps_reap(struct acre_mps *mps) {
-    DIR *directory = opendir(mps->directory);
-    if (directory == NULL) {
-        return 0;
-    }
-    uint32_t count = 0;
-    const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
-        count += reap_one(mps, entry->d_name);
-    }
-    closedir(directory);
-    return count;
 }
 
 uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t max) {

@@ -56,9 +56,9 @@ void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder);
 void acre_mps_paths(const struct acre_mps *mps, const char *device, char ret_pipe[108],
                     char ret_log[120]);
 
-/* After a restart, when all shares that still live were taken again: tell daemons that an earlier
- * process left and nobody holds to quit. Returns how many. */
-uint32_t acre_mps_reap(struct acre_mps *mps);
+/* After a restart, when all shares that still live were taken again: tell the daemon of `device`
+ * that an earlier process left to quit. False: there is none, or somebody holds it. */
+bool acre_mps_reap(struct acre_mps *mps, const char *device);
 
 /* The servers' pids (their memory is no run's), as last told. Returns how many there are. */
 uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t max);

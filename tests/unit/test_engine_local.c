@@ -8,11 +8,13 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -508,6 +510,13 @@ static bool has_mps_daemon(const struct tree *tree) {
     return acre_mps_place_daemon(&place) != 0;
 }
 
+static void wait_without_mps_daemon(struct rig *rig, const struct tree *tree) {
+    for (int i = 0; i < 2000 && has_mps_daemon(tree); i++) {
+        rig_turn(rig, 5);
+    }
+    CHECK(!has_mps_daemon(tree));
+}
+
 static void a_share_holds_its_mps_daemon_also_over_a_restart(void) {
     struct rig rig;
     struct tree tree;
@@ -526,10 +535,36 @@ static void a_share_holds_its_mps_daemon_also_over_a_restart(void) {
     CHECK(has_mps_daemon(&tree)); /* it is in use still */
     rig_signal(&rig, 1, ACRE_RUN_KILL);
     rig_expect(&rig, 1, ACRE_RUN_SIGNALED, SIGKILL);
-    for (int i = 0; i < 2000 && has_mps_daemon(&tree); i++) {
-        rig_turn(&rig, 5);
-    }
-    CHECK(!has_mps_daemon(&tree));
+    wait_without_mps_daemon(&rig, &tree);
+    rig_finish(&rig);
+    tree_remove(&tree);
+}
+
+/* The last share ended while no daemon of ours was there to see it. */
+static void an_mps_daemon_without_shares_does_not_outlive_a_restart(void) {
+    struct rig rig;
+    struct tree tree;
+    struct acre_visible_roots roots;
+    open_mps_rig(&rig, &tree, &roots);
+    char list[128];
+    snprintf(list, sizeof(list), "%s/runs/1.1.mps", rig.state);
+    start_share(&rig, 1, "exec sleep 1000");
+    int64_t pid = rig_wait_start(&rig, 1)->pid;
+    struct pollfd supervisor = {.fd = (int)syscall(SYS_pidfd_open, parent_of(pid), 0),
+                                .events = POLLIN};
+    REQUIRE(supervisor.fd >= 0);
+    rig_close(&rig);
+    CHECK_EQ(kill((pid_t)pid, SIGKILL), 0);
+    CHECK_EQ(poll(&supervisor, 1, 20000), 1);
+    close(supervisor.fd);
+    CHECK(has_mps_daemon(&tree));
+    CHECK_EQ(access(list, F_OK), 0);
+    rig_open(&rig);
+    rig.driver->adopt(rig.engine, (struct acre_run){1, 1});
+    CHECK_EQ(rig.driver->reap(rig.engine), 0);
+    rig_expect(&rig, 1, ACRE_RUN_SIGNALED, SIGKILL);
+    wait_without_mps_daemon(&rig, &tree);
+    CHECK(access(list, F_OK) != 0);
     rig_finish(&rig);
     tree_remove(&tree);
 }
@@ -586,6 +621,8 @@ static const struct acre_test tests[] = {
     {"logs_are_bounded_and_counted", logs_are_bounded_and_counted, 0},
     {"a_share_holds_its_mps_daemon_also_over_a_restart",
      a_share_holds_its_mps_daemon_also_over_a_restart, 0},
+    {"an_mps_daemon_without_shares_does_not_outlive_a_restart",
+     an_mps_daemon_without_shares_does_not_outlive_a_restart, 0},
     {"a_share_without_mps_is_not_started", a_share_without_mps_is_not_started, 0},
     {"a_forgotten_run_leaves_only_logs", a_forgotten_run_leaves_only_logs, 0},
 };

@@ -287,7 +287,7 @@ static void a_later_process_adopts_it(void) {
     take(&bench, 1, geteuid());
     run_until(&bench, two_ready, "adopted");
     CHECK_EQ(acre_mps_place_daemon(&bench.place), pid);
-    CHECK_U64(acre_mps_reap(bench.mps), 0); /* held */
+    CHECK(!acre_mps_reap(bench.mps, GPU)); /* held */
     acre_mps_give(bench.mps, GPU, 1);
     run_until(&bench, is_down, "down");
     CHECK_EQ(acre_mps_place_daemon(&bench.place), 0);
@@ -302,10 +302,10 @@ static void a_daemon_that_nobody_holds_is_reaped(void) {
     bench.pid = acre_mps_place_daemon(&bench.place);
     acre_mps_destroy(bench.mps);
     open_mps(&bench, 1000, 5000);
-    CHECK_U64(acre_mps_reap(bench.mps), 1);
+    CHECK(acre_mps_reap(bench.mps, GPU));
     run_until(&bench, is_down, "down");
     CHECK(is_gone(&bench));
-    CHECK_U64(acre_mps_reap(bench.mps), 0);
+    CHECK(!acre_mps_reap(bench.mps, GPU));
     teardown(&bench);
 }
 
@@ -323,7 +323,7 @@ static void a_stale_pid_file_harms_nobody(void) {
     snprintf(text, sizeof(text), "%d\n", (int)other);
     tree_put(&bench.tree, "mps/" GPU "/nvidia-cuda-mps-control.pid", text);
     CHECK_EQ(acre_mps_place_daemon(&bench.place), 0);
-    CHECK_U64(acre_mps_reap(bench.mps), 0);
+    CHECK(!acre_mps_reap(bench.mps, GPU));
     take(&bench, 1, geteuid());
     run_until(&bench, one_ready, "ready");
     CHECK(acre_mps_place_daemon(&bench.place) != other);
