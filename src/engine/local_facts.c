@@ -84,8 +84,8 @@ static void keep_result(struct acre_local_run *run, const struct acre_run_result
     }
 }
 
-void acre_local_ended(struct acre_local *self, struct acre_local_run *run,
-                      const struct acre_run_result *result) {
+static void end(struct acre_local *self, struct acre_local_run *run,
+                const struct acre_run_result *result) {
     keep_result(run, result);
     acre_local_give_mps(self, run);
     acre_local_tell(self, run->run, false, true);
@@ -99,7 +99,7 @@ static void end_without(struct acre_local *self, struct acre_local_run *run,
                                      .ended_ms = acre_clock_wall_ms(&clock),
                                      .peak_ram_mib = UINT64_MAX};
     snprintf(result.text, sizeof(result.text), "%s", text);
-    acre_local_ended(self, run, &result);
+    end(self, run, &result);
 }
 
 void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text) {
@@ -211,7 +211,7 @@ void acre_local_check(struct acre_local *self, struct acre_local_run *run) {
     switch (acre_local_look(self, run->run, &fact)) {
     case ACRE_LOCAL_OVER:
         acre_local_learn(run, &fact);
-        acre_local_ended(self, run, &fact.result);
+        end(self, run, &fact.result);
         break;
     case ACRE_LOCAL_LIVE:
         if (fact.kind == ACRE_FACT_STARTED) {

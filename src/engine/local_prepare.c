@@ -33,7 +33,8 @@ static int find_account(struct acre_local *self, const char *user,
         return 0;
     }
     if (strlen(user) >= sizeof(self->accounts[0].user)) {
-        return acre_fail(err, ACRE_EINVALID, "user: a name of %zu bytes is too long", strlen(user));
+        return acre_fail(err, ACRE_EINVALID, "user: a name of %zu bytes is too long; at most %zu",
+                         strlen(user), sizeof(self->accounts[0].user) - 1);
     }
     struct acre_account account;
     int r = acre_account_find(user, self->run_as, self->allow_root, geteuid(), &account, err);
@@ -73,8 +74,7 @@ static void put_number(struct acre_buf *out, const char *name, uint64_t value) {
     put(out, name, text);
 }
 
-static void put_base(struct acre_buf *out, size_t from, size_t until,
-                     const struct acre_account *account) {
+static void put_base(struct acre_buf *out, const struct acre_account *account) {
     const char *const base[][2] = {
         {"PATH", "/usr/local/bin:/usr/bin:/bin"},
         {"HOME", account->home},
@@ -86,7 +86,7 @@ static void put_base(struct acre_buf *out, size_t from, size_t until,
     for (size_t i = 0; i < ACRE_COUNT(base); i++) {
         char name[16];
         snprintf(name, sizeof(name), "%s=", base[i][0]);
-        if (!has_name(out->data + from, until - from, name)) {
+        if (!has_name(out->data, out->length, name)) {
             put(out, base[i][0], base[i][1]);
         }
     }
@@ -120,7 +120,7 @@ static int put_environment(struct acre_local *self, const struct acre_run_spec *
             acre_buf_append(out, spec->env[i], strlen(spec->env[i]) + 1);
         }
     }
-    put_base(out, 0, out->length, account);
+    put_base(out, account);
     return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
                                 : 0;
 }

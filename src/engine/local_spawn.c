@@ -127,22 +127,12 @@ void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run) {
     flush(self);
 }
 
-void acre_local_unqueue(struct acre_local *self, struct acre_local_run *run) {
-    struct acre_local_queue rest = {0};
-    for (struct acre_local_run *at; (at = pop(&self->queued)) != NULL;) {
-        if (at != run) {
-            push(&rest, at);
-        }
-    }
-    self->queued = rest;
-}
-
 /* ---- the process ---- */
 
-static int find_program(const struct acre_local *self, char path[PATH_MAX]) {
+static void find_program(const struct acre_local *self, char path[PATH_MAX]) {
     if (self->program != NULL) {
         snprintf(path, PATH_MAX, "%s", self->program);
-        return 0;
+        return;
     }
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     path[length > 0 ? length : 0] = '\0';
@@ -150,11 +140,10 @@ static int find_program(const struct acre_local *self, char path[PATH_MAX]) {
     if (name != NULL && (size_t)(name - path) + sizeof("/acre-shim") <= PATH_MAX) {
         memcpy(name, "/acre-shim", sizeof("/acre-shim"));
         if (access(path, X_OK) == 0) {
-            return 0;
+            return;
         }
     }
     snprintf(path, PATH_MAX, "/proc/self/exe");
-    return 0;
 }
 
 /* Our descriptors to their fixed numbers: from copies above all of those, so that none is

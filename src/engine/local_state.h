@@ -108,7 +108,6 @@ enum acre_local_found acre_local_look(const struct acre_local *self, struct acre
 int acre_local_open_spawner(struct acre_local *self, struct acre_error *err);
 void acre_local_close_spawner(struct acre_local *self);
 void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run);
-void acre_local_unqueue(struct acre_local *self, struct acre_local_run *run);
 
 /* local_prepare.c: from a spec to the message for the spawner. */
 int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
@@ -129,8 +128,6 @@ void acre_local_read_facts(struct acre_local *self);
 void acre_local_learn(struct acre_local_run *run, const struct acre_fact *fact);
 /* What the engine knows of the run, to the sink, in the next turn. */
 void acre_local_tell(struct acre_local *self, struct acre_run run, bool started, bool exited);
-void acre_local_ended(struct acre_local *self, struct acre_local_run *run,
-                      const struct acre_run_result *result);
 void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text);
 /* Look at its record: ended, lost, or (then it is watched) alive. */
 void acre_local_check(struct acre_local *self, struct acre_local_run *run);

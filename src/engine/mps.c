@@ -244,7 +244,7 @@ static void start_again(struct control *control) {
 
 /* --- questions --- */
 
-/* Run the program for this GPU: with `argument` the daemon, without it the client. */
+/* Run the program for this GPU: with `arguments` the daemon, without any the client. */
 static int run_program(struct control *control, const char *const *arguments, const char *input,
                        acre_ask_done *done, struct acre_error *err) {
     const struct acre_mps *mps = control->mps;
@@ -523,8 +523,9 @@ int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *lo
         return r;
     }
     if (options->directory[0] != '/') {
+        char shown[ACRE_MPS_PATH];
         return acre_fail(err, ACRE_EINVALID, "MPS directory '%s'; accepted: an absolute path",
-                         options->directory);
+                         acre_str_show(acre_str_from(options->directory), shown, sizeof(shown)));
     }
     if (mkdir(options->directory, 0711) == 0) {
         chmod(options->directory, 0711); /* whatever the umask says */

@@ -41,11 +41,11 @@
 enum { STACK_BYTES = 64 * 1024, OPEN_FILES_MAX = 65536, SHOWN = 100 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SHARES_MEMORY false
+#define SHARES_MEMORY 0
 #elif defined(__x86_64__) || defined(__aarch64__)
-#define SHARES_MEMORY true
+#define SHARES_MEMORY 1
 #else
-#define SHARES_MEMORY false
+#define SHARES_MEMORY 0
 #endif
 
 /* ---- the view ---- */
@@ -162,9 +162,15 @@ int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error
 
 /* ---- the child ---- */
 
+/* What went wrong on the way, written by the child to memory shared with the supervisor. */
+struct failure {
+    const char *stage; /* NULL: nothing; a literal */
+    int error;
+};
+
 struct child {
     const struct acre_sandbox *sandbox;
-    struct acre_sandbox_failure *failure;
+    struct failure *failure;
     pid_t parent;
 };
 
@@ -289,7 +295,7 @@ static _Noreturn void run_child(const struct child *child) {
     give_up(child, "command", execute(sandbox));
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if SHARES_MEMORY && defined(__x86_64__)
 /* The child comes back on its new stack, where nothing of ours is: it is given what it needs in
  * registers that the call keeps, and never returns. */
 static long clone_onto(struct clone_args *args, void (*function)(const struct child *),
@@ -311,7 +317,7 @@ static long clone_onto(struct clone_args *args, void (*function)(const struct ch
                      : "rcx", "r11", "memory");
     return result;
 }
-#elif defined(__aarch64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#elif SHARES_MEMORY
 static long clone_onto(struct clone_args *args, void (*function)(const struct child *),
                        const struct child *child) {
     register long x8 __asm__("x8") = SYS_clone3;
@@ -342,8 +348,8 @@ static long clone_onto(struct clone_args *args, void (*function)(const struct ch
 }
 #endif
 
-static int fail_stage(const struct acre_sandbox *sandbox,
-                      const struct acre_sandbox_failure *failure, struct acre_error *err) {
+static int fail_stage(const struct acre_sandbox *sandbox, const struct failure *failure,
+                      struct acre_error *err) {
     char shown[SHOWN];
     const char *what = strcmp(failure->stage, "command") == 0             ? sandbox->arguments[0]
                        : strcmp(failure->stage, "working directory") == 0 ? sandbox->directory
@@ -367,7 +373,7 @@ int acre_sandbox_start(const struct acre_sandbox *sandbox, pid_t *ret_pid, struc
     if (memory == MAP_FAILED) {
         return acre_fail_errno(err, errno, "stack of the child");
     }
-    struct acre_sandbox_failure *failure = (void *)memory;
+    struct failure *failure = (void *)memory;
     struct child child = {.sandbox = sandbox, .failure = failure, .parent = getpid()};
     size_t reserved = 4096; /* a page for `failure`: the stack grows down towards it */
     struct clone_args args = {

@@ -40,12 +40,6 @@ struct acre_sandbox {
     char *const *environment;
 };
 
-/* What went wrong on the way, written by the child to memory shared with the supervisor. */
-struct acre_sandbox_failure {
-    const char *stage; /* NULL: nothing; a literal */
-    int error;
-};
-
 /* Start the command. 0: it runs (its pid in ret_pid); the text says at which stage it failed. */
 int acre_sandbox_start(const struct acre_sandbox *sandbox, pid_t *ret_pid, struct acre_error *err);
 

@@ -22,8 +22,8 @@ int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint
                      const struct acre_run_device **ret_device, struct acre_error *err);
 
 /* Append "NAME=value" strings, each with its NUL, for the devices of `member` (the others are
- * passed over). They must come after the job's own environment and win. A member without GPUs is
- * told so, and sees none. `pipe_directory` and `log_directory` are those of the daemon that
+ * passed over). They must win over the job's own of the same name. A member without GPUs is told
+ * so, and sees none. `pipe_directory` and `log_directory` are those of the daemon that
  * acre_visible_mps asks for, NULL otherwise. ACRE_EUNAVAILABLE: they are missing;
  * ACRE_ENOTFOUND: a device that must be named by its number was not found under `roots`. On failure
  * `env` is as it was. */

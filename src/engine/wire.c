@@ -22,8 +22,7 @@ static uint32_t count_strings(const char *text, const char *end) {
 
 int acre_wire_encode(const struct acre_wire_job *job, const struct acre_buf *environment,
                      struct acre_buf *out, struct acre_error *err) {
-    struct acre_wire_job head = *job;
-    acre_buf_append(out, &head, sizeof(head));
+    acre_buf_append(out, job, sizeof(*job));
     acre_buf_append(out, job->groups, job->group_count * sizeof(*job->groups));
     acre_buf_append(out, job->rules, job->rule_count * sizeof(*job->rules));
     for (uint32_t i = 0; i < job->member_count; i++) {

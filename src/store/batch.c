@@ -134,10 +134,6 @@ void acre_batch_destroy(struct acre_batch *batch) {
     free(batch);
 }
 
-bool acre_batch_is_empty(const struct acre_batch *batch) {
-    return batch->count == 0 && !batch->too_large;
-}
-
 size_t acre_batch_bytes(const struct acre_batch *batch) {
     const size_t block_bytes = 8192; /* what the arena takes at least */
     return sizeof(*batch) + ACRE_MAX(acre_arena_used(batch->arena), block_bytes) +

@@ -40,7 +40,6 @@ void acre_store_close(struct acre_store *store);
 
 struct acre_batch *acre_batch_create(void);
 void acre_batch_destroy(struct acre_batch *batch); /* NULL is fine; not after commit */
-bool acre_batch_is_empty(const struct acre_batch *batch);
 
 void acre_batch_add_job(struct acre_batch *batch, const struct acre_store_job *job);
 /* state, live, priority, attempt, times and detail of a job that is there */
