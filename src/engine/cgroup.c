@@ -477,19 +477,20 @@ int acre_cgroup_join(const struct acre_cgroup_run *group) {
     return 0;
 }
 
-/* The directory whose cgroup.procs lists the run's processes. */
-static bool procs_path(const struct acre_cgroup_run *group, char *path, size_t size) {
-    if (group->cgroup->unified[0] != '\0') {
-        unified_path(group, path, size);
-        return true;
-    }
-    return controller_path(group, ACRE_CGROUP_PIDS, path, size);
+/* Those of the other v1 controllers are made for runs with a limit only. */
+bool acre_cgroup_lists(const struct acre_cgroup *cgroup) {
+    return cgroup->unified[0] != '\0' || cgroup->v1[ACRE_CGROUP_PIDS][0] != '\0';
 }
 
 uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, uint32_t max) {
     char path[RUN_PATH_MAX], file[RUN_PATH_MAX + 16];
-    if (!procs_path(group, path, sizeof(path))) {
+    if (!acre_cgroup_lists(group->cgroup)) {
         return 0;
+    }
+    if (group->cgroup->unified[0] != '\0') {
+        unified_path(group, path, sizeof(path));
+    } else {
+        v1_path(group, ACRE_CGROUP_PIDS, path, sizeof(path));
     }
     snprintf(file, sizeof(file), "%s/cgroup.procs", path);
     FILE *from = fopen(file, "re");

@@ -3,8 +3,10 @@
  *   v2      one hierarchy with cpu, memory and pids; killed as a whole; devices filtered by eBPF
  *   hybrid  limits by v1 controllers; v2 (without controllers) to kill, to start in, to filter
  *   v1      limits by v1 controllers; killed one by one with forking forbidden first
- *   none    nothing may be made here: limits are lacking (describe says so), runs are tracked as
- *           descendants of their supervisor (tree.h)
+ *   none    nothing may be made here: limits are lacking (describe says so)
+ *
+ * Where no group lists the processes of a run (none; v1 without pids), they are tracked as
+ * descendants of their supervisor (tree.h).
  *
  * Plain data and files: any thread, daemon, spawner and shim alike. It starts nothing and waits
  * for nothing but acre_cgroup_end. */
@@ -84,6 +86,8 @@ int acre_cgroup_make(const struct acre_cgroup *cgroup, struct acre_run run,
                      struct acre_error *err);
 /* In the child, before it gives up root: join the v1 groups. 0 or errno. Async-signal-safe. */
 int acre_cgroup_join(const struct acre_cgroup_run *group);
+/* Is there a group for every run that lists its processes? Otherwise the next two do nothing. */
+bool acre_cgroup_lists(const struct acre_cgroup *cgroup);
 /* SIGKILL to everything in it, now. Without cgroup.kill: one pass; repeat while it is not empty. */
 void acre_cgroup_kill(const struct acre_cgroup_run *group);
 /* Its processes: how many there are; fills up to max. */

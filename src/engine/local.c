@@ -381,7 +381,7 @@ static uint32_t local_pids(void *engine, struct acre_run token, int64_t *pids, u
     if (token.job == 0) {
         return self->mps != NULL ? acre_mps_servers(self->mps, pids, max) : 0;
     }
-    if (acre_cgroup_find(&self->cgroup, token, &group)) {
+    if (acre_cgroup_lists(&self->cgroup) && acre_cgroup_find(&self->cgroup, token, &group)) {
         uint32_t count = acre_cgroup_pids(&group, pids, max);
         acre_cgroup_shut(&group);
         return count;

@@ -109,7 +109,7 @@ static void tell_started(struct supervisor *self) {
 /* ---- ending ---- */
 
 static uint32_t list_pids(struct supervisor *self, int64_t *pids) {
-    uint32_t count = self->shim->hello->cgroup.layout != ACRE_CGROUP_NONE
+    uint32_t count = acre_cgroup_lists(&self->shim->hello->cgroup)
                          ? acre_cgroup_pids(&self->group, pids, PIDS_MAX)
                          : acre_tree_pids(getpid(), pids, PIDS_MAX);
     return ACRE_MIN(count, (uint32_t)PIDS_MAX);
@@ -148,7 +148,7 @@ static void signal_all(struct supervisor *self, int number, bool only_expected) 
 static void kill_all(struct supervisor *self) {
     self->killing = true;
     self->kill_at_ms = NEVER;
-    if (self->shim->hello->cgroup.layout != ACRE_CGROUP_NONE) {
+    if (acre_cgroup_lists(&self->shim->hello->cgroup)) {
         acre_cgroup_kill(&self->group);
     } else {
         acre_tree_kill(getpid());
