@@ -72,6 +72,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     free(desk->rows.slots);
     free(desk->accounts.slots);
     free(desk->external);
+    free(desk->submissions);
     free(desk->places);
     free(desk->texts);
     free(desk->holding);
@@ -204,6 +205,16 @@ static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, ui
     desk->actions.count = actions; /* the ids are used up: the scheduler takes none twice */
 }
 
+static void keep_submission(struct acre_desk *desk, uint64_t first, uint32_t count,
+                            struct acre_str text) {
+    desk->submissions = acre_grow(desk->submissions, desk->submission_count,
+                                  &desk->submission_capacity, sizeof(*desk->submissions));
+    struct desk_submission *to = &desk->submissions[desk->submission_count++];
+    *to = (struct desk_submission){.first = first, .count = count, .length = text.length};
+    to->text = acre_calloc(text.length + 1, 1);
+    memcpy(to->text, text.data, text.length);
+}
+
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
                      struct acre_str text, bool external, uint64_t *ret_first_id,
                      struct acre_error *err) {
@@ -219,20 +230,20 @@ int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_
         spec->id = desk->next_job;
         spec->array = is_array ? first : 0;
         spec->array_index = first_index + i;
-        acre_specs_put(desk->specs, spec->id, text); /* before its event is told */
         r = acre_sched_submit(desk->sched, spec, now_ms, err);
         if (r == 0) {
+            acre_specs_put(desk->specs, spec->id, text);
             desk->next_job++;
         }
     }
     if (r < 0) {
-        acre_specs_remove(desk->specs, desk->next_job);
         undo_submit(desk, first, desk->next_job, events, actions);
         return r;
     }
     if (external) {
         desk_add_external(desk, first);
     }
+    keep_submission(desk, first, count, text);
     desk_changed(desk);
     *ret_first_id = first;
     return 0;

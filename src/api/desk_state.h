@@ -48,6 +48,15 @@ struct desk_set {
     uint32_t count, capacity;
 };
 
+/* The spec of jobs submitted in this turn: consecutive ids, one text. Until their rows are written
+ * it is nowhere else: `specs` forgets what is too much for it. */
+struct desk_submission {
+    uint64_t first;
+    uint32_t count;
+    char *text;
+    size_t length;
+};
+
 /* What a job held when its run ended, in this turn. */
 struct desk_place {
     uint64_t job;
@@ -110,6 +119,8 @@ struct acre_desk {
     struct desk_set rows, accounts; /* of this turn */
     uint64_t *external;             /* live jobs that run elsewhere */
     uint32_t external_count, external_capacity;
+    struct desk_submission *submissions; /* of this turn */
+    uint32_t submission_count, submission_capacity, submission_found;
     struct desk_place *places; /* of this turn */
     uint32_t place_count, place_capacity, place_found;
     struct desk_text *texts;

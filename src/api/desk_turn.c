@@ -123,6 +123,17 @@ static struct acre_str find_place(struct acre_desk *desk, uint64_t job) {
     return (struct acre_str){0};
 }
 
+/* Ids only grow, and so do those of rows that are new. */
+static struct acre_str find_submitted(struct acre_desk *desk, uint64_t job) {
+    const struct desk_submission *found = &desk->submissions[desk->submission_found];
+    while (desk->submission_found < desk->submission_count && job >= found->first + found->count) {
+        desk->submission_found++;
+        found++;
+    }
+    ACRE_ASSERT(desk->submission_found < desk->submission_count && job >= found->first);
+    return (struct acre_str){found->text, found->length};
+}
+
 static void write_job(struct acre_desk *desk, const struct acre_job *job, bool is_new) {
     const struct acre_names *names = acre_ledger_names(desk->ledger);
     acre_buf_clear(&desk->detail);
@@ -144,7 +155,7 @@ static void write_job(struct acre_desk *desk, const struct acre_job *job, bool i
         .detail = {desk->detail.data, desk->detail.length},
     };
     if (is_new) {
-        acre_specs_find(desk->specs, row.id, &row.spec);
+        row.spec = find_submitted(desk, row.id);
         acre_batch_add_job(desk->batch, &row);
     } else {
         acre_batch_update_job(desk->batch, &row);
@@ -307,6 +318,10 @@ void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err) {
 static void reset_arena(struct acre_desk *desk) {
     desk->place_count = 0;
     desk->place_found = 0;
+    while (desk->submission_count > 0) {
+        free(desk->submissions[--desk->submission_count].text);
+    }
+    desk->submission_found = 0;
     acre_arena_reset(desk->arena);
     acre_desk_set_actor(desk, NULL, NULL);
 }

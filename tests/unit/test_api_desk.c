@@ -2,6 +2,7 @@
  * JOB-2). The store is in memory and fails when it is told to; runs are pretended. */
 #include "support/desk_kit.h"
 
+#include "api/record.h"
 #include "ledger/reservation.h"
 #include "support/test.h"
 
@@ -61,6 +62,44 @@ static void many_jobs_run_once_each(void) {
     struct acre_error err = {0};
     CHECK_EQ(acre_ledger_check(acre_desk_ledger(kit.desk), &err), 0);
     CHECK_EQ(acre_sched_check(acre_desk_sched(kit.desk), &err), 0);
+    desk_kit_finish(&kit);
+}
+
+static bool four_submitted(struct desk_kit *kit) {
+    return desk_kit_told(kit, ACRE_SCHED_SUBMITTED, 0) >= 4;
+}
+
+/* What one turn submits may be more than the memory of specs holds: it is stored all the same. */
+static void every_member_of_a_large_array_has_its_spec(void) {
+    struct desk_kit kit = {0};
+    struct acre_buf text;
+    struct acre_error err = {0};
+    uint64_t first = 0;
+    desk_kit_start(&kit);
+    acre_desk_pause(kit.desk, true);
+    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
+    acre_buf_puts(&text, "{\"script\":\"");
+    for (int i = 0; i < 1500000; i++) {
+        acre_buf_putc(&text, 'x');
+    }
+    acre_buf_puts(&text, "\"}");
+    struct acre_names *names = acre_ledger_names(acre_desk_ledger(kit.desk));
+    struct acre_job_spec spec = {.user = acre_names_intern(names, ACRE_STR("ada")),
+                                 .project = acre_names_intern(names, ACRE_STR("lab")),
+                                 .array = UINT64_MAX,
+                                 .priority = ACRE_PRIORITY_NORMAL,
+                                 .request = {.replicas = 1, .gpus = 1, .milli = 1000}};
+    REQUIRE_EQ(acre_desk_submit(kit.desk, &spec, 4, (struct acre_str){text.data, text.length},
+                                false, &first, &err),
+               0);
+    desk_kit_until(&kit, four_submitted);
+    for (uint64_t id = first; id < first + 4; id++) {
+        struct acre_str stored = {0};
+        acre_test_context("job %u", (unsigned)id);
+        CHECK_EQ(acre_desk_spec(kit.desk, id, &stored, &err), 0);
+        CHECK(acre_str_equal(stored, (struct acre_str){text.data, text.length}));
+    }
+    acre_buf_finish(&text);
     desk_kit_finish(&kit);
 }
 
@@ -328,6 +367,7 @@ static void a_job_whose_device_is_gone_waits_again(void) {
 static const struct acre_test tests[] = {
     {"a_job_goes_its_way_and_every_step_is_stored", a_job_goes_its_way_and_every_step_is_stored, 0},
     {"many_jobs_run_once_each", many_jobs_run_once_each, 0},
+    {"every_member_of_a_large_array_has_its_spec", every_member_of_a_large_array_has_its_spec, 0},
     {"an_array_over_quota_changes_nothing", an_array_over_quota_changes_nothing, 0},
     {"a_failed_commit_takes_back_and_goes_on", a_failed_commit_takes_back_and_goes_on, 0},
     {"everything_comes_back_after_a_restart", everything_comes_back_after_a_restart, 0},
