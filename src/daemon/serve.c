@@ -44,7 +44,7 @@ struct serve {
     struct acre_inventory *inventory;
     struct acre_devices *devices; /* until the sampler has it */
     uint32_t *device_map;
-    struct acre_policy *policy; /* of the file; NULL: none */
+    struct acre_policy policy; /* of the file, if there is one; the desk borrows it */
     struct acre_desk *desk;
     struct acre_auth *auth;
     struct acre_sse *sse;
@@ -56,7 +56,6 @@ struct serve {
     char state[PATH_MAX], socket[PATH_MAX], logs[PATH_MAX + 8], url[PATH_MAX + 32];
     char token[ACRE_TOKEN_TEXT_MAX]; /* the first one, until it is shown */
     bool stopping;
-    int result;
 };
 
 static void log_plain(enum acre_log_level level, const char *message) {
@@ -127,21 +126,14 @@ static int read_policy(struct serve *serve, struct acre_error *err) {
         return 0;
     }
     struct acre_buf text;
-    struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
     acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
     int r = acre_file_read(serve->settings.policy, ACRE_POLICY_BYTES_MAX, &text, err);
     if (r == 0) {
         r = acre_policy_load(serve->settings.policy, (struct acre_str){text.data, text.length},
-                             acre_policy_default(), policy, err);
+                             acre_policy_default(), &serve->policy, err);
     }
     acre_buf_finish(&text);
-    if (r < 0) {
-        free(policy);
-        return r;
-    }
-    free(serve->policy);
-    serve->policy = policy;
-    return 0;
+    return r;
 }
 
 static int find_nodes(struct serve *serve, struct acre_error *err) {
@@ -193,7 +185,7 @@ static int open_desk(struct serve *serve, struct acre_error *err) {
         .clock = &serve->clock,
         .store_url = serve->url,
         .inventory = serve->inventory,
-        .policy = serve->policy,
+        .policy = serve->settings.policy != NULL ? &serve->policy : NULL,
         .sink = {.event = on_event,
                  .begin = on_begin,
                  .end = on_end,
@@ -476,11 +468,11 @@ static void on_reload(void *context) {
     acre_api_set_limits(serve->api, &requests, &guesses);
     acre_auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
     renew_tls(serve);
-    if (settings.policy != NULL && acre_desk_writable(serve->desk, &err) == 0) {
-        if (read_policy(serve, &err) < 0) {
+    if (settings.policy != NULL) {
+        if (acre_desk_writable(serve->desk, &err) < 0 || read_policy(serve, &err) < 0) {
             log_error("the policy stays as it was", &err);
         } else {
-            acre_desk_set_policy(serve->desk, serve->policy);
+            acre_desk_set_policy(serve->desk, &serve->policy);
             acre_desk_audit(serve->desk, "policy changed", "policy", "ok", settings.policy);
         }
     }
@@ -544,7 +536,6 @@ static void finish(struct serve *serve) {
     acre_inventory_destroy(serve->inventory);
     acre_loop_destroy(serve->loop);
     acre_settings_finish(&serve->settings);
-    free(serve->policy);
 }
 
 int acre_serve(const struct acre_settings_given *given) {
