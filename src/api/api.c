@@ -35,7 +35,6 @@ static void audit_refusal(struct acre_api *api, const struct acre_http_request *
     snprintf(action, sizeof(action), "%s request", request->method);
     acre_desk_set_actor(api->desk, user != NULL ? actor : "nobody", request->peer->address);
     acre_desk_audit(api->desk, action, shown, acre_error_name(err->code), err->text);
-    acre_desk_set_actor(api->desk, NULL, NULL);
 }
 
 /* Requests turned away before their handler. Those over a limit are not recorded: a flood of them
@@ -103,6 +102,8 @@ void acre_api_handle(void *context, struct acre_exchange *exchange,
                      const struct acre_http_request *request) {
     struct acre_api *api = context;
     acre_router_handle(api->router, exchange, request);
+    acre_desk_set_actor(api->desk, NULL,
+                        NULL); /* runs that end in this turn are not the caller's */
 }
 
 void acre_api_event(void *context, const struct acre_desk_event *event) {

@@ -466,3 +466,25 @@ class Load(api.TestCase):
             thread.join()
         self.assertEqual(len(set(numbers)), 400)
         self.assertEqual(self.admin.get("/stats").json["jobs"]["queued"], 400)
+
+    def test_what_runs_do_is_nobody_elses_doing(self):
+        """Starts and ends come in between requests that change something (SEC-3)."""
+        over = threading.Event()
+
+        def change():
+            while not over.is_set():
+                self.admin.ask("PUT", "/policy", {"backfill": True})
+
+        threads = [threading.Thread(target=change) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in [self.admin.submit(command="true", gpus=0.1) for _ in range(100)]:
+                self.admin.wait(number, "completed")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        for action in ("job started", "job completed"):
+            rows = self.admin.get(f"/audit?limit=1000&action={action.replace(' ', '%20')}")
+            self.assertEqual({row["actor"] for row in rows.json["audit"]}, {"acre"}, action)
