@@ -252,6 +252,18 @@ static bool admit(struct acre_router *router, struct acre_call *call) {
     return true;
 }
 
+/* Null counts as absent (field.h), and no handler has to think of it. */
+static void drop_nulls(json_t *body) {
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(body, next, key, value) {
+        if (json_is_null(value)) {
+            json_object_del(body, key);
+        }
+    }
+}
+
 /* Role, query and body. */
 static int check(struct acre_call *call, struct acre_error *err) {
     const struct acre_route *route = call->route;
@@ -266,6 +278,9 @@ static int check(struct acre_call *call, struct acre_error *err) {
     }
     if (r == 0) {
         r = acre_fields_check_body(route->body, call->body, err);
+    }
+    if (r == 0) {
+        drop_nulls(call->body);
     }
     return r;
 }

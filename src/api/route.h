@@ -38,7 +38,7 @@ struct acre_call {
     const struct acre_route *route;
     struct acre_api_user user;
     const char *parameters[ACRE_ROUTE_PARAMETERS_MAX]; /* in the order of the path */
-    json_t *body; /* an object, checked; NULL: none came. json_incref() it to keep it. */
+    json_t *body; /* checked, without nulls; NULL: none came. json_incref() it to keep it. */
     struct acre_arena *arena;
 };
 

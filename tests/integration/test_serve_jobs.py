@@ -237,7 +237,8 @@ class Seeds(api.TestCase):
     def test_complete(self):
         answer = self.admin.post("/cluster/gpu-allocate", {"job_id": 12, "gpu_count": 1})
         number = answer.json["id"]
-        answer = self.admin.post(f"/jobs/{number}/complete", {"status": "failed"})
+        answer = self.admin.post(f"/jobs/{number}/complete",
+                                 {"status": "failed", "exit_code": None})
         self.assertEqual(answer.status, 200, answer)
         job = self.admin.job(number)
         self.assertEqual((job["state"], job["exit"]["code"], job["name"]), ("failed", 1, "12"))

@@ -196,6 +196,8 @@ static const struct {
     {"PUT /a/1/b/2", "user", "", 403, "accepted: operator or higher"},
     {"GET /tokens", "operator", "", 403, "accepted: admin or higher"},
 
+    {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":null}", 200,
+     "POST /jobs user p user - - 1"}, /* null is absent */
     {"POST /jobs", "user", "{nonsense", 400, "body:1:"},
     {"POST /jobs", "user", "", 400, "\"field\":\"command\""},
     {"POST /jobs", "user", "[]", 400, "body: is not an object"},
