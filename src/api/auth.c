@@ -109,10 +109,7 @@ static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
 
 static struct token *add_token(struct acre_auth *auth, const struct acre_token *from,
                                const uint8_t hash[HASH_BYTES]) {
-    if (auth->count == auth->capacity) {
-        auth->capacity = ACRE_MAX(2 * auth->capacity, 16U);
-        auth->tokens = acre_realloc(auth->tokens, auth->capacity, sizeof(*auth->tokens));
-    }
+    auth->tokens = acre_grow(auth->tokens, auth->count, &auth->capacity, sizeof(*auth->tokens));
     struct token *to = &auth->tokens[auth->count++]; /* ids only grow: it stays sorted */
     to->shown = *from;
     to->shown.user = acre_strdup(from->user);

@@ -43,10 +43,8 @@ void desk_unload(struct acre_desk *desk) {
 }
 
 static void add_holding(struct acre_desk *desk, uint64_t job) {
-    if (desk->holding_count == desk->holding_capacity) {
-        desk->holding_capacity = ACRE_MAX(2 * desk->holding_capacity, 16U);
-        desk->holding = acre_realloc(desk->holding, desk->holding_capacity, sizeof(*desk->holding));
-    }
+    desk->holding = acre_grow(desk->holding, desk->holding_count, &desk->holding_capacity,
+                              sizeof(*desk->holding));
     desk->holding[desk->holding_count++] = job;
 }
 

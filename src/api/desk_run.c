@@ -61,11 +61,8 @@ void desk_add_external(struct acre_desk *desk, uint64_t job) {
     if (at < desk->external_count && desk->external[at] == job) {
         return;
     }
-    if (desk->external_count == desk->external_capacity) {
-        desk->external_capacity = ACRE_MAX(2 * desk->external_capacity, 16U);
-        desk->external =
-            acre_realloc(desk->external, desk->external_capacity, sizeof(*desk->external));
-    }
+    desk->external = acre_grow(desk->external, desk->external_count, &desk->external_capacity,
+                               sizeof(*desk->external));
     memmove(&desk->external[at + 1], &desk->external[at],
             (desk->external_count - at) * sizeof(*desk->external));
     desk->external[at] = job;
@@ -95,10 +92,8 @@ void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text) {
         return;
     }
     if (found == NULL) {
-        if (desk->text_count == desk->text_capacity) {
-            desk->text_capacity = ACRE_MAX(2 * desk->text_capacity, 16U);
-            desk->texts = acre_realloc(desk->texts, desk->text_capacity, sizeof(*desk->texts));
-        }
+        desk->texts =
+            acre_grow(desk->texts, desk->text_count, &desk->text_capacity, sizeof(*desk->texts));
         found = &desk->texts[desk->text_count++];
         found->job = job;
     }
@@ -126,10 +121,8 @@ static void keep_place(struct acre_desk *desk, uint64_t id) {
     acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
     if (acre_sched_find(desk->sched, id, &job) &&
         acre_record_write_parts(desk->ledger, &job, &text)) {
-        if (desk->place_count == desk->place_capacity) {
-            desk->place_capacity = ACRE_MAX(2 * desk->place_capacity, 16U);
-            desk->places = acre_realloc(desk->places, desk->place_capacity, sizeof(*desk->places));
-        }
+        desk->places = acre_grow(desk->places, desk->place_count, &desk->place_capacity,
+                                 sizeof(*desk->places));
         const char *kept = acre_arena_strndup(desk->arena, text.data, text.length);
         desk->places[desk->place_count++] = (struct desk_place){id, {kept, text.length}};
     }
@@ -165,9 +158,11 @@ static void tell_exit(struct acre_desk *desk, struct acre_run run, struct acre_j
     acre_sched_exited(desk->sched, run.job, run.attempt, end, acre_desk_now(desk));
 }
 
-static void tell_unstarted(struct acre_desk *desk, struct acre_run run, enum acre_exit_kind kind,
-                           const char *text) {
+/* The end of a run that nobody measured. */
+static void tell_unmeasured(struct acre_desk *desk, struct acre_run run, enum acre_exit_kind kind,
+                            int code, const char *text) {
     struct acre_job_exit end = {.kind = kind,
+                                .code = code,
                                 .peak_ram_mib = ACRE_UNKNOWN,
                                 .peak_gpu_mib = ACRE_UNKNOWN,
                                 .cpu_ms = ACRE_UNKNOWN,
@@ -229,13 +224,7 @@ void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code) {
     if (!acre_desk_is_external(desk, job) || !acre_sched_find(desk->sched, job, &found)) {
         return;
     }
-    struct acre_job_exit end = {.kind = ACRE_EXIT_CODE,
-                                .code = code,
-                                .peak_ram_mib = ACRE_UNKNOWN,
-                                .peak_gpu_mib = ACRE_UNKNOWN,
-                                .cpu_ms = ACRE_UNKNOWN,
-                                .gpu_use_milli = UINT32_MAX};
-    tell_exit(desk, (struct acre_run){job, found.attempt}, &end, "");
+    tell_unmeasured(desk, (struct acre_run){job, found.attempt}, ACRE_EXIT_CODE, code, "");
 }
 
 /* --- starting ------------------------------------------------------------------------------- */
@@ -427,7 +416,7 @@ static void start(struct acre_desk *desk, struct acre_run run) {
     struct acre_error err = {0};
     struct acre_arena *arena = acre_arena_create(RUN_ARENA_MAX_BYTES);
     if (start_run(desk, &job, run, arena, &err) < 0) {
-        tell_unstarted(desk, run, ACRE_EXIT_NOT_STARTED, err.text);
+        tell_unmeasured(desk, run, ACRE_EXIT_NOT_STARTED, 0, err.text);
     }
     acre_arena_destroy(arena);
 }
@@ -437,20 +426,14 @@ static void start(struct acre_desk *desk, struct acre_run run) {
 static void end_run(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal) {
     if (acre_desk_is_external(desk, run.job)) {
         if (signal != ACRE_RUN_CHECKPOINT) { /* nobody to wait for: its devices come back at once */
-            struct acre_job_exit end = {.kind = ACRE_EXIT_SIGNAL,
-                                        .code = SIGTERM,
-                                        .peak_ram_mib = ACRE_UNKNOWN,
-                                        .peak_gpu_mib = ACRE_UNKNOWN,
-                                        .cpu_ms = ACRE_UNKNOWN,
-                                        .gpu_use_milli = UINT32_MAX};
-            tell_exit(desk, run, &end, "");
+            tell_unmeasured(desk, run, ACRE_EXIT_SIGNAL, SIGTERM, "");
         }
         return;
     }
     struct acre_error err = {0};
     int r = desk->engine->signal(desk->engine_self, run, signal, &err);
     if (r == ACRE_ENOTFOUND && signal != ACRE_RUN_CHECKPOINT) {
-        tell_unstarted(desk, run, ACRE_EXIT_LOST, "the engine does not know this run");
+        tell_unmeasured(desk, run, ACRE_EXIT_LOST, 0, "the engine does not know this run");
     } else if (r < 0 && r != ACRE_ENOTFOUND && desk->sink.trouble != NULL) {
         desk->sink.trouble(desk->sink.context, "a run could not be signalled", &err);
     }

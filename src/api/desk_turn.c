@@ -74,10 +74,8 @@ void desk_changed(struct acre_desk *desk) {
 void desk_event(void *context, const struct acre_sched_event *event) {
     struct acre_desk *desk = context;
     struct desk_events *events = &desk->events;
-    if (events->count == events->capacity) {
-        events->capacity = ACRE_MAX(2 * events->capacity, 16U);
-        events->items = acre_realloc(events->items, events->capacity, sizeof(*events->items));
-    }
+    events->items =
+        acre_grow(events->items, events->count, &events->capacity, sizeof(*events->items));
     struct acre_job job = {0};
     acre_sched_find(desk->sched, event->job, &job);
     if (event->kind == ACRE_SCHED_CANCELED && event->other != 0 && job.attempt == 0) {
@@ -101,10 +99,8 @@ void desk_event(void *context, const struct acre_sched_event *event) {
 void desk_action(void *context, const struct acre_sched_action *action) {
     struct acre_desk *desk = context;
     struct desk_actions *actions = &desk->actions;
-    if (actions->count == actions->capacity) {
-        actions->capacity = ACRE_MAX(2 * actions->capacity, 16U);
-        actions->items = acre_realloc(actions->items, actions->capacity, sizeof(*actions->items));
-    }
+    actions->items =
+        acre_grow(actions->items, actions->count, &actions->capacity, sizeof(*actions->items));
     actions->items[actions->count++] = *action;
     desk_changed(desk); /* it must follow a commit */
 }

@@ -37,11 +37,8 @@ static const char *copy(struct acre_inventory *inventory, const char *text) {
 
 void acre_inventory_add_node(struct acre_inventory *inventory,
                              const struct acre_inventory_node *node) {
-    if (inventory->node_count == inventory->node_capacity) {
-        inventory->node_capacity = ACRE_MAX(2 * inventory->node_capacity, 4U);
-        inventory->nodes =
-            acre_realloc(inventory->nodes, inventory->node_capacity, sizeof(*inventory->nodes));
-    }
+    inventory->nodes = acre_grow(inventory->nodes, inventory->node_count, &inventory->node_capacity,
+                                 sizeof(*inventory->nodes));
     const char **labels =
         acre_arena_alloc(inventory->strings, (node->label_count + 1U) * sizeof(*labels));
     for (uint32_t i = 0; i < node->label_count; i++) {
@@ -59,11 +56,8 @@ void acre_inventory_add_node(struct acre_inventory *inventory,
 void acre_inventory_add_device(struct acre_inventory *inventory,
                                const struct acre_inventory_device *device) {
     ACRE_ASSERT(inventory->node_count > 0);
-    if (inventory->device_count == inventory->device_capacity) {
-        inventory->device_capacity = ACRE_MAX(2 * inventory->device_capacity, 8U);
-        inventory->devices = acre_realloc(inventory->devices, inventory->device_capacity,
-                                          sizeof(*inventory->devices));
-    }
+    inventory->devices = acre_grow(inventory->devices, inventory->device_count,
+                                   &inventory->device_capacity, sizeof(*inventory->devices));
     struct acre_inventory_device *to = &inventory->devices[inventory->device_count++];
     *to = *device;
     to->id = copy(inventory, device->id);

@@ -99,10 +99,8 @@ void acre_guard_begin(void *context, struct acre_run run, const struct acre_run_
     if (!real || find_run(guard, run) != NULL) {
         return;
     }
-    if (guard->run_count == guard->run_capacity) {
-        guard->run_capacity = ACRE_MAX(2 * guard->run_capacity, 16U);
-        guard->runs = acre_realloc(guard->runs, guard->run_capacity, sizeof(*guard->runs));
-    }
+    guard->runs =
+        acre_grow(guard->runs, guard->run_count, &guard->run_capacity, sizeof(*guard->runs));
     guard->runs[guard->run_count++] = (struct watched){.run = run};
     acre_watchdog_begin(guard->watchdog, run, devices, count);
     acre_sampler_set_busy(guard->sampler, true);
@@ -138,11 +136,9 @@ static void collect_pids(struct acre_guard *guard) {
         struct acre_run run = i < guard->run_count ? guard->runs[i].run : (struct acre_run){0};
         uint32_t count =
             ACRE_MIN(engine->pids(self, run, pids, RUN_PIDS_MAX), (uint32_t)RUN_PIDS_MAX);
-        if (guard->pid_count + count > guard->pid_capacity) {
-            guard->pid_capacity = guard->pid_count + count + 64;
-            guard->pids = acre_realloc(guard->pids, guard->pid_capacity, sizeof(*guard->pids));
-        }
         for (uint32_t p = 0; p < count; p++) {
+            guard->pids = acre_grow(guard->pids, guard->pid_count, &guard->pid_capacity,
+                                    sizeof(*guard->pids));
             guard->pids[guard->pid_count++] = (struct acre_watchdog_pid){pids[p], run};
         }
     }
