@@ -123,8 +123,8 @@ static uint64_t free_mib(const struct acre_ledger_device *device, uint32_t index
     return device->memory_mib > held_mib ? device->memory_mib - held_mib : 0;
 }
 
-void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
-                            const struct acre_holders *holders, struct acre_json *json) {
+static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_holders *holders,
+                      struct acre_json *json) {
     struct acre_ledger_device device;
     struct acre_ledger_node node;
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
@@ -241,8 +241,7 @@ void acre_handle_nodes(void *context, struct acre_call *call) {
 
 void acre_handle_gpus(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    list(api, call, "gpus", acre_ledger_device_count(acre_desk_ledger(api->desk)),
-         acre_cluster_write_gpu);
+    list(api, call, "gpus", acre_ledger_device_count(acre_desk_ledger(api->desk)), write_gpu);
 }
 
 /* --- draining ------------------------------------------------------------------------------- */
@@ -298,7 +297,7 @@ static void change_gpu(struct acre_api *api, struct acre_call *call, bool draine
     struct acre_json *json = acre_reply_begin(&reply);
     struct acre_holders holders = acre_cluster_holders(api, call->arena);
     acre_json_key(json, "gpu");
-    acre_cluster_write_gpu(api, device, &holders, json);
+    write_gpu(api, device, &holders, json);
     acre_reply_send(api, call, &reply, 200);
 }
 

@@ -1,5 +1,5 @@
-/* cluster.h - one GPU shown, drained and returned: for routes and for the sampler. Loop thread
- * only. */
+/* cluster.h - who holds which GPU, for routes; GPUs drained and returned, for the guard. Loop
+ * thread only. */
 #ifndef ACRE_API_CLUSTER_H
 #define ACRE_API_CLUSTER_H
 
@@ -18,8 +18,6 @@ struct acre_holders {
 };
 struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena *arena);
 
-void acre_cluster_write_gpu(struct acre_api *api, uint32_t index,
-                            const struct acre_holders *holders, struct acre_json *json);
 /* Drain a device or return it to service, durably, with an audit row by the actor. The desk must be
  * writable. */
 void acre_cluster_drain(struct acre_api *api, uint32_t device, bool drained, const char *reason);

@@ -32,7 +32,7 @@ enum {
     CONNECTIONS_MAX = 1000,
 };
 
-uint64_t acre_http_now_ms(const struct acre_http *http) {
+static uint64_t clock_ms(const struct acre_http *http) {
     return acre_clock_monotonic_ns(&http->clock) / 1000000;
 }
 
@@ -60,7 +60,7 @@ void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait) {
     }
     struct acre_http_wait_list *list = &http->waits[wait];
     conn->wait = wait;
-    conn->deadline_ms = acre_http_now_ms(http) + list->timeout_ms;
+    conn->deadline_ms = clock_ms(http) + list->timeout_ms;
     if (wait == ACRE_HTTP_WAIT_ANSWER) {
         conn->taken_before = acre_http_conn_taken(conn);
     }
@@ -127,7 +127,7 @@ static void check_drained(struct acre_http *http) {
 
 static void on_tick(void *context) {
     struct acre_http *http = context;
-    uint64_t now_ms = acre_http_now_ms(http);
+    uint64_t now_ms = clock_ms(http);
     for (size_t i = 0; i < ACRE_HTTP_WAIT_COUNT; i++) {
         struct acre_http_wait_list *list = &http->waits[i];
         while (list->oldest != NULL && list->oldest->deadline_ms <= now_ms) {

@@ -41,7 +41,7 @@ struct acre_exchange *acre_exchange_create(struct acre_http_conn *conn) {
     return exchange;
 }
 
-void acre_exchange_free(struct acre_exchange *exchange) {
+static void exchange_free(struct acre_exchange *exchange) {
     acre_http_message_finish(&exchange->message);
     acre_buf_finish(&exchange->added);
     free(exchange);
@@ -52,7 +52,7 @@ void acre_exchange_orphan(struct acre_exchange *exchange) {
     if (exchange->streaming) {
         acre_loop_function *closed = exchange->closed;
         void *context = exchange->context;
-        acre_exchange_free(exchange);
+        exchange_free(exchange);
         if (closed != NULL) {
             closed(context);
         }
@@ -203,7 +203,7 @@ void acre_http_answer(struct acre_exchange *exchange, int status, const char *co
         conn->exchange = NULL;
         send_now(conn);
     }
-    acre_exchange_free(exchange);
+    exchange_free(exchange);
 }
 
 static void close_later(void *context) {

@@ -108,7 +108,8 @@ bool acre_http_field_split(struct acre_str line, struct acre_str *ret_name,
     return true;
 }
 
-bool acre_http_list_has(const char *list, const char *word) {
+/* Whether a comma-separated list holds the word, in any case. */
+static bool list_has(const char *list, const char *word) {
     size_t length = strlen(word);
     struct acre_split split = acre_split_begin(acre_str_from(list), ',');
     struct acre_str part;
@@ -330,7 +331,7 @@ static void collect(const struct acre_http_head *head, struct framing *framing) 
             framing->coding = value;
             framing->codings++;
         } else if (strcasecmp(name, "connection") == 0) {
-            framing->says_close = framing->says_close || acre_http_list_has(value, "close");
+            framing->says_close = framing->says_close || list_has(value, "close");
         } else if (strcasecmp(name, "expect") == 0) {
             framing->expect = value;
         }

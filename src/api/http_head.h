@@ -49,7 +49,4 @@ int acre_http_head_parse(struct acre_str bytes, uint64_t body_max, struct acre_a
 bool acre_http_field_split(struct acre_str line, struct acre_str *ret_name,
                            struct acre_str *ret_value);
 
-/* Whether a comma-separated list holds the word, in any case. */
-bool acre_http_list_has(const char *list, const char *word);
-
 #endif

@@ -113,7 +113,6 @@ struct acre_http {
 };
 
 /* http.c */
-uint64_t acre_http_now_ms(const struct acre_http *http);
 void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait);
 void acre_http_make_ready(struct acre_http_conn *conn); /* look at it soon */
 void acre_http_forget(struct acre_http_conn *conn);     /* it is gone from all lists */
@@ -134,7 +133,6 @@ struct acre_buf *acre_http_conn_out(struct acre_http_conn *conn); /* to be appen
 
 /* http_exchange.c */
 struct acre_exchange *acre_exchange_create(struct acre_http_conn *conn);
-void acre_exchange_free(struct acre_exchange *exchange);
 /* The client has gone: free it (a stream, after `closed`) or leave it to its handler. */
 void acre_exchange_orphan(struct acre_exchange *exchange);
 /* Append status line and header fields; length_known false: chunks, or until the end. */

@@ -56,7 +56,6 @@ void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const st
 struct showing {
     struct acre_api *api;
     struct acre_call *call;
-    const char *key;
     struct acre_json *json;
     struct acre_error *err;
     int result;
@@ -80,21 +79,22 @@ int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
 
 static bool show_row(void *context, const struct acre_store_job *row) {
     struct showing *showing = context;
-    acre_json_key(showing->json, showing->key);
+    acre_json_key(showing->json, "job");
     showing->result =
         acre_jobs_write_row(showing->api, showing->call, row, showing->json, showing->err);
     return false;
 }
 
-int acre_jobs_write(struct acre_api *api, struct acre_call *call, uint64_t id, const char *key,
-                    struct acre_json *json, struct acre_error *err) {
+/* "job": JOB of `id`, live or ended. ACRE_ENOTFOUND: nothing was written. */
+static int write_job(struct acre_api *api, struct acre_call *call, uint64_t id,
+                     struct acre_json *json, struct acre_error *err) {
     struct acre_job job;
     if (acre_sched_find(acre_desk_sched(api->desk), id, &job)) {
-        acre_json_key(json, key);
+        acre_json_key(json, "job");
         acre_jobs_write_live(api, call, &job, true, json);
         return 0;
     }
-    struct showing showing = {.api = api, .call = call, .key = key, .json = json, .err = err};
+    struct showing showing = {.api = api, .call = call, .json = json, .err = err};
     int r = acre_store_job(acre_desk_store(api->desk), id, show_row, &showing, err);
     if (r == ACRE_ENOTFOUND) {
         return acre_fail(err, ACRE_ENOTFOUND, "there is no job %llu", (unsigned long long)id);
@@ -102,11 +102,11 @@ int acre_jobs_write(struct acre_api *api, struct acre_call *call, uint64_t id, c
     return r < 0 ? r : showing.result;
 }
 
-void acre_jobs_answer(struct acre_api *api, struct acre_call *call, uint64_t id, int status) {
+static void answer(struct acre_api *api, struct acre_call *call, uint64_t id, int status) {
     struct acre_reply reply;
     struct acre_error err = {0};
     struct acre_json *json = acre_reply_begin(&reply);
-    if (acre_jobs_write(api, call, id, "job", json, &err) < 0) {
+    if (write_job(api, call, id, json, &err) < 0) {
         acre_reply_drop(&reply);
         acre_api_fail(api, call, &err);
         return;
@@ -152,8 +152,8 @@ int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
     return r;
 }
 
-bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id,
-                   struct acre_job *ret_job) {
+bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id) {
+    struct acre_job job;
     struct acre_error err = {0};
     const char *owner = "";
     uint32_t attempt = 0;
@@ -167,7 +167,7 @@ bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id,
     if (r == 0 && !live) {
         r = acre_fail(&err, ACRE_ECONFLICT, "job %llu has ended already", (unsigned long long)id);
     }
-    if (r == 0 && !acre_sched_find(acre_desk_sched(api->desk), id, ret_job)) {
+    if (r == 0 && !acre_sched_find(acre_desk_sched(api->desk), id, &job)) {
         r = acre_fail(&err, ACRE_EINTERNAL, "job %llu is live in the store alone",
                       (unsigned long long)id);
     }
@@ -184,24 +184,18 @@ bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id,
 static void change(struct acre_api *api, struct acre_call *call, uint64_t id, int status,
                    int (*command)(struct acre_sched *, uint64_t, uint64_t, struct acre_error *)) {
     struct acre_error err = {0};
-    struct acre_job job;
-    if (!acre_jobs_own(api, call, id, &job)) {
+    if (!acre_jobs_own(api, call, id)) {
         return;
     }
     if (command(acre_desk_sched(api->desk), id, acre_desk_now(api->desk), &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    acre_jobs_answer(api, call, id, status);
+    answer(api, call, id, status);
 }
 
-void acre_jobs_cancel(struct acre_api *api, struct acre_call *call, uint64_t id, int status) {
-    change(api, call, id, status, acre_sched_cancel);
-}
-
-void acre_jobs_set_priority(struct acre_api *api, struct acre_call *call, uint64_t id) {
+static void set_priority(struct acre_api *api, struct acre_call *call, uint64_t id) {
     struct acre_error err = {0};
-    struct acre_job job;
     const json_t *value = json_object_get(call->body, "priority");
     int priority = (int)json_integer_value(value);
     for (int i = 0; json_is_string(value) && priorities[i] != NULL; i++) {
@@ -209,7 +203,7 @@ void acre_jobs_set_priority(struct acre_api *api, struct acre_call *call, uint64
             priority = i + 1;
         }
     }
-    if (!acre_jobs_own(api, call, id, &job)) {
+    if (!acre_jobs_own(api, call, id)) {
         return;
     }
     int r = 0;
@@ -225,7 +219,7 @@ void acre_jobs_set_priority(struct acre_api *api, struct acre_call *call, uint64
         acre_api_fail(api, call, &err);
         return;
     }
-    acre_jobs_answer(api, call, id, 200);
+    answer(api, call, id, 200);
 }
 
 /* --- routes --------------------------------------------------------------------------------- */
@@ -242,14 +236,14 @@ static bool read_id(struct acre_api *api, struct acre_call *call, uint64_t *ret_
 void acre_handle_job_show(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id)) {
-        acre_jobs_answer(context, call, id, 200);
+        answer(context, call, id, 200);
     }
 }
 
 void acre_handle_job_cancel(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id)) {
-        acre_jobs_cancel(context, call, id, 202);
+        change(context, call, id, 202, acre_sched_cancel);
     }
 }
 
@@ -270,7 +264,7 @@ void acre_handle_job_release(void *context, struct acre_call *call) {
 void acre_handle_job_priority(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id)) {
-        acre_jobs_set_priority(context, call, id);
+        set_priority(context, call, id);
     }
 }
 

@@ -9,33 +9,21 @@
 /* Write the JOB object of a live job. `explain`: with why and when. */
 void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
                           bool explain, struct acre_json *json);
-/* Write the JOB of `id`, live or ended. ACRE_ENOTFOUND: nothing was written. */
-int acre_jobs_write(struct acre_api *api, struct acre_call *call, uint64_t id, const char *key,
-                    struct acre_json *json, struct acre_error *err);
 /* Write the JOB of a row. */
 int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
                         const struct acre_store_job *row, struct acre_json *json,
                         struct acre_error *err);
-/* Answer {"job": JOB}. */
-void acre_jobs_answer(struct acre_api *api, struct acre_call *call, uint64_t id, int status);
 
 /* A live job that the caller may change; anything else was answered, and false is returned. */
-bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id,
-                   struct acre_job *ret_job);
+bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id);
 /* The owner of a job, live or ended, in the arena. ACRE_ENOTFOUND. */
 int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
                     const char **ret_owner, uint32_t *ret_attempt, bool *ret_live,
                     struct acre_error *err);
-/* Submit what the body says; 0: `ret_first` is the id, `submission` what was understood. */
-int acre_jobs_submit(struct acre_api *api, struct acre_call *call, const json_t *body,
-                     struct acre_submission *submission, uint64_t *ret_first,
-                     struct acre_error *err);
-/* The same for a job that runs elsewhere. */
+/* Submit a job that runs elsewhere: what it asks for is in `submission`, the rest is filled in. */
 int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
                               struct acre_submission *submission, uint64_t *ret_first,
                               struct acre_error *err);
-void acre_jobs_cancel(struct acre_api *api, struct acre_call *call, uint64_t id, int status);
-void acre_jobs_set_priority(struct acre_api *api, struct acre_call *call, uint64_t id);
 
 extern const struct acre_field acre_jobs_priority_fields[];
 

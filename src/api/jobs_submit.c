@@ -60,9 +60,9 @@ static int submit(struct acre_api *api, struct acre_submission *submission, uint
     return r;
 }
 
-int acre_jobs_submit(struct acre_api *api, struct acre_call *call, const json_t *body,
-                     struct acre_submission *submission, uint64_t *ret_first,
-                     struct acre_error *err) {
+static int submit_body(struct acre_api *api, struct acre_call *call,
+                       struct acre_submission *submission, uint64_t *ret_first,
+                       struct acre_error *err) {
     struct acre_submit_context context = {
         .names = acre_ledger_names(acre_desk_ledger(api->desk)),
         .inventory = acre_desk_inventory(api->desk),
@@ -70,7 +70,7 @@ int acre_jobs_submit(struct acre_api *api, struct acre_call *call, const json_t 
         .find = find_job,
         .find_context = api,
     };
-    int r = acre_submit_read(body, &context, submission, err);
+    int r = acre_submit_read(call->body, &context, submission, err);
     if (r == 0) {
         r = fill_owner(api, call, submission, err);
     }
@@ -128,7 +128,7 @@ void acre_handle_jobs_submit(void *context, struct acre_call *call) {
         return;
     }
     struct acre_submission submission;
-    if (acre_jobs_submit(api, call, call->body, &submission, &first, &err) < 0) {
+    if (submit_body(api, call, &submission, &first, &err) < 0) {
         acre_api_fail(api, call, &err);
     } else if (submission.spec.array != 0) {
         answer_array(api, call, first, submission.count);

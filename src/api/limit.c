@@ -67,8 +67,7 @@ static struct slot *find(struct acre_limit *limit, uint64_t hash, const char sta
     return victim;
 }
 
-/* 0 and what the bucket will be after taking, or the wait. */
-static uint64_t look(struct acre_limit *limit, struct acre_str key, uint64_t now_ms, bool take) {
+uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
     char start[KEY_BYTES] = {0};
     uint64_t hash = acre_hash_bytes(key.data, key.length) | 1;
     if (key.length > 0) {
@@ -83,18 +82,8 @@ static uint64_t look(struct acre_limit *limit, struct acre_str key, uint64_t now
     if (after_ns > limit->burst_ns) {
         return (after_ns - limit->burst_ns + NS_A_MS - 1) / NS_A_MS;
     }
-    if (take) {
-        slot->hash = hash;
-        slot->full_ns = full_ns + limit->cost_ns;
-        memcpy(slot->key, start, KEY_BYTES);
-    }
+    slot->hash = hash;
+    slot->full_ns = full_ns + limit->cost_ns;
+    memcpy(slot->key, start, KEY_BYTES);
     return 0;
-}
-
-uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
-    return look(limit, key, now_ms, true);
-}
-
-uint64_t acre_limit_wait_ms(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
-    return look(limit, key, now_ms, false);
 }

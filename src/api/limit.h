@@ -22,7 +22,5 @@ void acre_limit_destroy(struct acre_limit *limit); /* NULL is fine */
 /* 0: go on, one token is taken. Otherwise nothing is taken, and there will be one in that many ms.
  */
 uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms);
-/* The same without taking. */
-uint64_t acre_limit_wait_ms(struct acre_limit *limit, struct acre_str key, uint64_t now_ms);
 
 #endif

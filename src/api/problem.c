@@ -74,7 +74,8 @@ const char *acre_http_reason(int status) {
     return "Unknown";
 }
 
-struct acre_str acre_problem_field(const char *text) {
+/* The leading "name: " of an error text; empty when there is none. */
+static struct acre_str field_of(const char *text) {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789_-.[]");
     bool is_field =
@@ -99,7 +100,7 @@ void acre_problem_write(struct acre_buf *buf, int status, const struct acre_erro
     acre_json_put_u64(&json, "status", (uint64_t)status);
     acre_json_put_string(&json, "detail", err->text);
     acre_json_put_string(&json, "code", code);
-    struct acre_str field = acre_problem_field(err->text);
+    struct acre_str field = field_of(err->text);
     if (field.length > 0) {
         acre_json_key(&json, "field");
         acre_json_str(&json, field);

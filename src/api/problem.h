@@ -23,8 +23,6 @@ void acre_problem_fail(struct acre_exchange *exchange, int code, const char *for
 
 /* Append the object to `buf`. */
 void acre_problem_write(struct acre_buf *buf, int status, const struct acre_error *err);
-/* The leading "name: " of an error text; empty when there is none. */
-struct acre_str acre_problem_field(const char *text);
 const char *acre_http_reason(int status); /* "Not Found"; "Unknown" */
 
 #endif

@@ -93,7 +93,7 @@ static bool find_word(const char *text, const char *const *words, size_t count, 
     return false;
 }
 
-bool acre_exit_kind_parse(const char *text, enum acre_exit_kind *ret_kind) {
+static bool parse_exit_kind(const char *text, enum acre_exit_kind *ret_kind) {
     int index = 0;
     bool found = find_word(text, exit_kinds, ACRE_COUNT(exit_kinds), &index);
     if (found) {
@@ -102,7 +102,7 @@ bool acre_exit_kind_parse(const char *text, enum acre_exit_kind *ret_kind) {
     return found;
 }
 
-bool acre_dependency_parse(const char *text, enum acre_dependency_kind *ret_kind) {
+static bool parse_dependency(const char *text, enum acre_dependency_kind *ret_kind) {
     int index = 0;
     bool found = find_word(text, dependency_kinds, ACRE_COUNT(dependency_kinds), &index);
     if (found) {
@@ -290,7 +290,6 @@ static void write_parts(struct acre_json *json, const struct acre_ledger *ledger
     acre_buf_finish(&text);
 }
 
-/* Has a run of this job ended? Then `exit` is of it. */
 /* Of a run; or of a job that ended without any, when there is something to say about that. */
 static bool has_exit(const struct acre_job *job, const char *exit_text) {
     return job->ended_ms != 0 && (job->attempt > 0 || exit_text[0] != '\0');
@@ -432,7 +431,7 @@ static int read_dependencies(const json_t *object, struct acre_arena *arena,
         if (r == 0) {
             r = acre_json_get_string(item, "kind", true, 32, &kind, err);
         }
-        if (r == 0 && !acre_dependency_parse(kind, &items[i].kind)) {
+        if (r == 0 && !parse_dependency(kind, &items[i].kind)) {
             r = acre_fail(err, ACRE_EINVALID, "after: unknown kind");
         }
         if (r < 0) {
@@ -454,7 +453,7 @@ static int read_exit(const json_t *object, struct acre_arena *arena,
     to->peak_gpu_mib = ACRE_UNKNOWN;
     to->cpu_ms = ACRE_UNKNOWN;
     int r = acre_json_get_string(object, "kind", true, 32, &kind, err);
-    if (r == 0 && !acre_exit_kind_parse(kind, &to->kind)) {
+    if (r == 0 && !parse_exit_kind(kind, &to->kind)) {
         r = acre_fail(err, ACRE_EINVALID, "exit: unknown kind");
     }
     if (r == 0) {

@@ -74,7 +74,4 @@ int acre_record_find_parts(const struct acre_ledger *ledger,
                            const struct acre_recorded_job *recorded, struct acre_part *ret_parts,
                            struct acre_error *err);
 
-bool acre_exit_kind_parse(const char *text, enum acre_exit_kind *ret_kind);
-bool acre_dependency_parse(const char *text, enum acre_dependency_kind *ret_kind);
-
 #endif

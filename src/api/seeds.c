@@ -234,7 +234,7 @@ void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
 static void release(struct acre_api *api, struct acre_call *call, const char *name, uint64_t id,
                     int code) {
     struct acre_job job;
-    if (!acre_jobs_own(api, call, id, &job)) {
+    if (!acre_jobs_own(api, call, id)) {
         return;
     }
     acre_desk_end_external(api->desk, id, code);

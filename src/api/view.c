@@ -31,7 +31,8 @@ static struct acre_str first_line(const char *script) {
     return ACRE_STR("(script)");
 }
 
-const char *acre_view_command(const struct acre_launch *launch, struct acre_arena *arena) {
+/* The command in one line, at most 200 bytes: argv joined, the first line of a script. */
+static const char *command_of(const struct acre_launch *launch, struct acre_arena *arena) {
     if (launch->external) {
         return "(external)";
     }
@@ -97,7 +98,7 @@ void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger
     copy_names(view->models, names, job->spec.request.models, ACRE_REQUEST_MODELS_MAX);
     copy_names(view->labels, names, job->spec.request.labels, ACRE_REQUEST_LABELS_MAX);
     copy_parts(view, ledger, job, arena);
-    view->command = acre_view_command(launch, arena);
+    view->command = command_of(launch, arena);
     view->external = launch->external;
     view->exited = job->ended_ms != 0 && job->attempt > 0;
 }
@@ -126,7 +127,7 @@ void acre_view_recorded(struct acre_job_view *view, const struct acre_store_job 
     view->part_count = recorded->part_count;
     view->exit_text = recorded->exit_text;
     view->exited = recorded->exited;
-    view->command = acre_view_command(&recorded->launch, arena);
+    view->command = command_of(&recorded->launch, arena);
     view->external = recorded->launch.external;
 }
 

@@ -23,9 +23,6 @@ struct acre_job_view {
     uint64_t now_ms; /* for how long it has waited or run */
 };
 
-/* The command in one line, at most 200 bytes: argv joined, the first line of a script. */
-const char *acre_view_command(const struct acre_launch *launch, struct acre_arena *arena);
-
 /* Names, constraints and command of a live job from the ledger and its spec. */
 void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger,
                     const struct acre_job *job, const struct acre_launch *launch,

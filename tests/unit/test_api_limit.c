@@ -23,8 +23,6 @@ static void a_burst_is_followed_by_the_rate(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
-        CHECK_U64(acre_limit_wait_ms(limit, key, rows[i].now_ms), rows[i].wait_ms);
-        CHECK_U64(acre_limit_wait_ms(limit, key, rows[i].now_ms), rows[i].wait_ms);
         CHECK_U64(acre_limit_take(limit, key, rows[i].now_ms), rows[i].wait_ms);
     }
     acre_limit_destroy(limit);
