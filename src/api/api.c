@@ -197,20 +197,20 @@ int acre_api_owns(const struct acre_call *call, const char *owner, const char *w
                      call->user.name, acre_role_name(call->user.role));
 }
 
-int acre_page_read(const struct acre_call *call, struct acre_page *ret_page,
-                   struct acre_error *err) {
+bool acre_page_read(struct acre_api *api, struct acre_call *call, struct acre_page *ret_page) {
     struct acre_page page = {.limit = (uint32_t)acre_call_query_i64(call, "limit", PAGE_DEFAULT)};
     const char *cursor = acre_call_query(call, "cursor");
-    if (cursor != NULL) {
-        page.begun = true;
-        if (acre_parse_count("cursor", cursor, 0, UINT64_MAX, &page.after, err) < 0) {
-            char shown[40];
-            return acre_fail(err, ACRE_EINVALID, "cursor: '%s'; accepted: the 'next' of a page",
-                             acre_str_show(acre_str_from(cursor), shown, sizeof(shown)));
-        }
+    if (cursor != NULL &&
+        acre_parse_count("cursor", cursor, 0, UINT64_MAX, &page.after, NULL) < 0) {
+        struct acre_error err = {0};
+        char shown[40];
+        acre_fail(&err, ACRE_EINVALID, "cursor: '%s'; accepted: the 'next' of a page",
+                  acre_str_show(acre_str_from(cursor), shown, sizeof(shown)));
+        acre_api_fail(api, call, &err);
+        return false;
     }
     *ret_page = page;
-    return 0;
+    return true;
 }
 
 void acre_page_write(struct acre_json *json, bool more, uint64_t after) {

@@ -95,14 +95,19 @@ void acre_api_audit(struct acre_api *api, const char *action, const char *target
 int acre_api_owns(const struct acre_call *call, const char *owner, const char *what,
                   struct acre_error *err);
 
-/* ?limit and ?cursor of lists. The cursor is a number that means something to the list alone. */
+/* ?limit and ?cursor of lists: rows for their fields. The cursor is a number that means something
+ * to the list alone. */
+/* clang-format off */
+#define ACRE_PAGE_FIELDS                                                                           \
+    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},   \
+    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"}
+/* clang-format on */
 struct acre_page {
     uint32_t limit;
     uint64_t after;
-    bool begun; /* a cursor was given */
 };
-int acre_page_read(const struct acre_call *call, struct acre_page *ret_page,
-                   struct acre_error *err);
+/* False: it was refused. */
+bool acre_page_read(struct acre_api *api, struct acre_call *call, struct acre_page *ret_page);
 /* "next": "..." or null. */
 void acre_page_write(struct acre_json *json, bool more, uint64_t after);
 

@@ -16,8 +16,7 @@ const struct acre_field acre_audit_fields[] = {
      .max_length = 80,
      .help = "its beginning: 'job' for all about jobs"},
     {.name = "target", .kinds = ACRE_KIND_STRING, .max_length = 160, .help = "job:42"},
-    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
-    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
+    ACRE_PAGE_FIELDS,
     {0},
 };
 
@@ -56,8 +55,7 @@ void acre_handle_audit(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_page page;
-    if (acre_page_read(call, &page, &err) < 0) {
-        acre_api_fail(api, call, &err);
+    if (!acre_page_read(api, call, &page)) {
         return;
     }
     struct acre_audit_filter filter = {.actor = acre_call_query(call, "actor"),

@@ -214,10 +214,8 @@ static void write_node(struct acre_api *api, uint32_t index, const struct acre_h
 static void list(struct acre_api *api, struct acre_call *call, const char *key, uint32_t count,
                  void (*write)(struct acre_api *, uint32_t, const struct acre_holders *,
                                struct acre_json *)) {
-    struct acre_error err = {0};
     struct acre_page page;
-    if (acre_page_read(call, &page, &err) < 0) {
-        acre_api_fail(api, call, &err);
+    if (!acre_page_read(api, call, &page)) {
         return;
     }
     struct acre_holders holders = acre_cluster_holders(api, call->arena);

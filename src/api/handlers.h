@@ -77,7 +77,6 @@ void acre_handle_orchestrator_stop(void *api, struct acre_call *call);
 void acre_handle_job_complete(void *api, struct acre_call *call);
 extern const struct acre_field acre_allocate_fields[];
 extern const struct acre_field acre_gpu_release_fields[];
-extern const struct acre_field acre_queue_fields[];
 extern const struct acre_field acre_complete_fields[];
 
 #endif

@@ -33,8 +33,7 @@ const struct acre_field acre_jobs_list_fields[] = {
      .max = ACRE_FIELD_NUMBER_MAX,
      .help = "members of this array alone"},
     {.name = "all", .kinds = ACRE_KIND_BOOL, .help = "ended ones too, newest first"},
-    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
-    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
+    ACRE_PAGE_FIELDS,
     {0},
 };
 
@@ -146,12 +145,10 @@ static void list_all(struct acre_api *api, struct acre_call *call, const struct 
 
 void acre_handle_jobs_list(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    struct acre_error err = {0};
     struct acre_page page;
     enum acre_job_state state = ACRE_JOB_QUEUED;
     const char *wanted = acre_call_query(call, "state");
-    if (acre_page_read(call, &page, &err) < 0) {
-        acre_api_fail(api, call, &err);
+    if (!acre_page_read(api, call, &page)) {
         return;
     }
     bool ended = wanted != NULL && acre_job_state_parse(acre_str_from(wanted), &state) &&

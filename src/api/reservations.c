@@ -67,10 +67,8 @@ static void write_reservation(struct acre_api *api, const struct acre_reservatio
 
 void acre_handle_reservations(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    struct acre_error err = {0};
     struct acre_page page;
-    if (acre_page_read(call, &page, &err) < 0) {
-        acre_api_fail(api, call, &err);
+    if (!acre_page_read(api, call, &page)) {
         return;
     }
     struct acre_reply reply;

@@ -5,8 +5,7 @@
 #include "api/jobs.h"
 
 static const struct acre_field page_fields[] = {
-    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
-    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
+    ACRE_PAGE_FIELDS,
     {0},
 };
 static const struct acre_field no_fields[] = {{0}};
@@ -102,7 +101,7 @@ const struct acre_route acre_routes[] = {
           gpu_allocate, "GPUs for a job that runs elsewhere: now or not at all"),
     ROUTE("POST",   "/cluster/gpu-release", USER, NULL, acre_gpu_release_fields, 0, NULL,
           gpu_release, "give them back"),
-    ROUTE("GET",    "/queue", VIEWER, acre_queue_fields, NULL, 0, NULL, queue,
+    ROUTE("GET",    "/queue", VIEWER, page_fields, NULL, 0, NULL, queue,
           "jobs that wait, and statistics"),
     ROUTE("POST",   "/queue/submit", USER, NULL, acre_submit_fields, 201, NULL, jobs_submit,
           "the same as POST /jobs"),

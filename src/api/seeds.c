@@ -291,12 +291,6 @@ void acre_handle_job_complete(void *context, struct acre_call *call) {
 
 /* --- the queue ------------------------------------------------------------------------------ */
 
-const struct acre_field acre_queue_fields[] = {
-    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},
-    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"},
-    {0},
-};
-
 static void put_seconds(struct acre_json *json, const char *key, bool known, uint64_t ms) {
     if (known) {
         acre_json_put_double(json, key, (double)ms / 1000.0, 3);
@@ -344,11 +338,10 @@ void acre_handle_queue(void *context, struct acre_call *call) {
     struct acre_error err = {0};
     struct acre_stats stats;
     struct acre_page page;
-    int r = acre_page_read(call, &page, &err);
-    if (r == 0) {
-        r = acre_stats_read(api, &stats, &err);
+    if (!acre_page_read(api, call, &page)) {
+        return;
     }
-    if (r < 0) {
+    if (acre_stats_read(api, &stats, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }

@@ -45,10 +45,8 @@ static bool may_see(const struct acre_call *call, const struct acre_token *token
 
 void acre_handle_tokens(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    struct acre_error err = {0};
     struct acre_page page;
-    if (acre_page_read(call, &page, &err) < 0) {
-        acre_api_fail(api, call, &err);
+    if (!acre_page_read(api, call, &page)) {
         return;
     }
     struct acre_reply reply;
