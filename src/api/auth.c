@@ -93,7 +93,8 @@ void acre_auth_destroy(struct acre_auth *auth) {
 
 /* --- tokens --------------------------------------------------------------------------------- */
 
-static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
+/* Where the token `id` is, or would be. */
+static uint32_t place_of(const struct acre_auth *auth, uint64_t id) {
     uint32_t low = 0;
     uint32_t high = auth->count;
     while (low < high) {
@@ -104,7 +105,12 @@ static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
             high = middle;
         }
     }
-    return low < auth->count && auth->tokens[low].shown.id == id ? &auth->tokens[low] : NULL;
+    return low;
+}
+
+static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
+    uint32_t at = place_of(auth, id);
+    return at < auth->count && auth->tokens[at].shown.id == id ? &auth->tokens[at] : NULL;
 }
 
 static struct token *add_token(struct acre_auth *auth, const struct acre_token *from,
@@ -215,13 +221,12 @@ int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms,
 }
 
 bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token) {
-    for (uint32_t i = 0; i < auth->count; i++) {
-        if (auth->tokens[i].shown.id > id) {
-            *ret_token = auth->tokens[i].shown;
-            return true;
-        }
+    uint32_t at = id < UINT64_MAX ? place_of(auth, id + 1) : auth->count;
+    if (at == auth->count) {
+        return false;
     }
-    return false;
+    *ret_token = auth->tokens[at].shown;
+    return true;
 }
 
 uint32_t acre_auth_count(const struct acre_auth *auth) {
@@ -358,9 +363,8 @@ static bool is_in_group(uint32_t gid, const char *user, const char *group) {
     return is_in;
 }
 
-int acre_auth_may_charge(struct acre_auth *auth, const struct acre_call *call, const char *project,
+int acre_auth_may_charge(const struct acre_call *call, const char *project,
                          struct acre_error *err) {
-    (void)auth;
     const struct acre_http_peer *peer = call->request->peer;
     if (strcmp(project, call->user.project) == 0 || call->user.role >= ACRE_ROLE_OPERATOR ||
         (peer->is_unix && given_token(call->exchange) == NULL &&

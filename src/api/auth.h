@@ -38,8 +38,7 @@ int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
                        struct acre_error *err);
 /* May this user's jobs be charged to `project`? Its own, or for unix users a group they are in;
  * operators: any. ACRE_EDENIED. */
-int acre_auth_may_charge(struct acre_auth *auth, const struct acre_call *call, const char *project,
-                         struct acre_error *err);
+int acre_auth_may_charge(const struct acre_call *call, const char *project, struct acre_error *err);
 
 /* A token as it is shown: without its hash. */
 struct acre_token {

@@ -19,10 +19,6 @@ const struct acre_field acre_drain_fields[] = {
     {0},
 };
 
-static void put_known(struct acre_json *json, const char *key, uint64_t value) {
-    acre_view_put_known(json, key, value); /* both unknowns are the same number */
-}
-
 /* --- who holds what ------------------------------------------------------------------------- */
 
 static int compare_holders(const void *a, const void *b) {
@@ -60,7 +56,7 @@ struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena
     return holders;
 }
 
-static uint32_t first_holder(const struct acre_holders *holders, uint32_t device) {
+uint32_t acre_cluster_first_holder(const struct acre_holders *holders, uint32_t device) {
     uint32_t low = 0;
     uint32_t high = holders->count;
     while (low < high) {
@@ -79,7 +75,7 @@ static void write_holders(struct acre_api *api, uint32_t device, const struct ac
     const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
     acre_json_key(json, "holders");
     acre_json_array(json);
-    for (uint32_t i = first_holder(holders, device);
+    for (uint32_t i = acre_cluster_first_holder(holders, device);
          i < holders->count && holders->items[i].device == device; i++) {
         const struct acre_holder *holder = &holders->items[i];
         struct acre_job job;
@@ -100,11 +96,11 @@ static void write_holders(struct acre_api *api, uint32_t device, const struct ac
 static void write_live(struct acre_json *json, const struct acre_device_live *live) {
     bool known = live->sampled_ms != 0;
     acre_view_put_time(json, "sampled", live->sampled_ms);
-    put_known(json, "memory_used_mib", known ? live->used_mib : ACRE_UNKNOWN);
-    put_known(json, "utilization_pct", known ? live->utilization_pct : ACRE_UNKNOWN);
-    put_known(json, "temperature_c", known ? live->temperature_c : ACRE_UNKNOWN);
-    put_known(json, "power_mw", known ? live->power_mw : ACRE_UNKNOWN);
-    put_known(json, "processes", known ? live->processes : ACRE_UNKNOWN);
+    acre_view_put_known(json, "memory_used_mib", known ? live->used_mib : ACRE_UNKNOWN);
+    acre_view_put_known(json, "utilization_pct", known ? live->utilization_pct : ACRE_UNKNOWN);
+    acre_view_put_known(json, "temperature_c", known ? live->temperature_c : ACRE_UNKNOWN);
+    acre_view_put_known(json, "power_mw", known ? live->power_mw : ACRE_UNKNOWN);
+    acre_view_put_known(json, "processes", known ? live->processes : ACRE_UNKNOWN);
     acre_json_put_string(json, "state", live->state[0] != '\0' ? live->state : NULL);
     acre_json_put_string(json, "health", live->health[0] != '\0' ? live->health : NULL);
 }
@@ -113,7 +109,7 @@ static void write_live(struct acre_json *json, const struct acre_device_live *li
 static uint64_t free_mib(const struct acre_ledger_device *device, uint32_t index,
                          const struct acre_holders *holders) {
     uint64_t held_mib = device->foreign_mib;
-    for (uint32_t i = first_holder(holders, index);
+    for (uint32_t i = acre_cluster_first_holder(holders, index);
          i < holders->count && holders->items[i].device == index; i++) {
         held_mib += holders->items[i].mib;
     }
@@ -139,8 +135,9 @@ static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_ho
     acre_json_put_string(json, "vendor", known->vendor[0] != '\0' ? known->vendor : NULL);
     acre_json_put_string(json, "pci", known->pci[0] != '\0' ? known->pci : NULL);
     acre_json_put_string(json, "driver", known->driver[0] != '\0' ? known->driver : NULL);
-    put_known(json, "memory_mib", known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
-    put_known(json, "free_mib", free_mib(&device, index, holders));
+    acre_view_put_known(json, "memory_mib",
+                        known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
+    acre_view_put_known(json, "free_mib", free_mib(&device, index, holders));
     acre_json_put_u64(json, "foreign_mib", device.foreign_mib);
     acre_json_put_u64(json, "island", known->island);
     acre_json_put_u64(json, "used_milli", device.milli_used);
@@ -161,8 +158,8 @@ static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_ho
 static uint32_t count_jobs(const struct acre_holders *holders, uint32_t index,
                            const struct acre_ledger_node *node) {
     uint32_t count = 0;
-    uint32_t first = first_holder(holders, node->first_device);
-    uint32_t end = first_holder(holders, node->first_device + node->device_count);
+    uint32_t first = acre_cluster_first_holder(holders, node->first_device);
+    uint32_t end = acre_cluster_first_holder(holders, node->first_device + node->device_count);
     for (uint32_t i = first; i < end; i++) {
         bool again = holders->items[i].reserved;
         for (uint32_t j = first; j < i && !again; j++) {
@@ -170,7 +167,8 @@ static uint32_t count_jobs(const struct acre_holders *holders, uint32_t index,
         }
         count += !again;
     }
-    for (uint32_t i = first_holder(holders, ACRE_DEVICE_NONE); i < holders->count; i++) {
+    for (uint32_t i = acre_cluster_first_holder(holders, ACRE_DEVICE_NONE); i < holders->count;
+         i++) {
         count += holders->items[i].node == index;
     }
     return count;

@@ -48,7 +48,6 @@ struct acre_desk_options {
     const struct acre_clock *clock;
     const char *store_url;
     const struct acre_inventory *inventory; /* borrowed */
-    const struct acre_rules *rules;         /* NULL: the default */
     const struct acre_policy *policy;       /* until one is set through the API; NULL: default */
     struct acre_desk_sink sink;
     uint64_t probe_ms; /* between tries after a failed commit; 0: 1,000 */

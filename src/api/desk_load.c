@@ -272,7 +272,7 @@ static int load_rest(struct load *load) {
 }
 
 int desk_load(struct acre_desk *desk, struct acre_error *err) {
-    struct acre_ledger_options ledger = {.rules = desk->options.rules};
+    struct acre_ledger_options ledger = {0};
     struct load load = {.desk = desk, .err = err, .arena = acre_arena_create(LOAD_ARENA_MAX_BYTES)};
     desk->epoch++;
     desk->ledger = acre_ledger_create(&ledger);

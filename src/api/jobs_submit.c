@@ -37,9 +37,7 @@ static int fill_owner(struct acre_api *api, struct acre_call *call,
         call->user.role < ACRE_ROLE_OPERATOR) {
         return acre_fail(err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
     }
-    return submission->project != NULL
-               ? acre_auth_may_charge(api->auth, call, submission->project, err)
-               : 0;
+    return submission->project != NULL ? acre_auth_may_charge(call, submission->project, err) : 0;
 }
 
 static int submit(struct acre_api *api, struct acre_submission *submission, uint64_t *ret_first,

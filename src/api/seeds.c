@@ -28,13 +28,11 @@ static void write_gpu(struct acre_api *api, uint32_t index, uint32_t number,
     const struct acre_inventory_device *known =
         acre_inventory_device(acre_desk_inventory(api->desk), index);
     bool read = known->live.sampled_ms != 0;
-    const struct acre_holder *holder = NULL;
-    for (uint32_t i = 0; i < holders->count && holder == NULL; i++) {
-        holder = holders->items[i].device == index ? &holders->items[i] : NULL;
-    }
+    uint32_t first = acre_cluster_first_holder(holders, index);
+    const struct acre_holder *holder = &holders->items[first];
+    bool held = first < holders->count && holder->device == index;
     char owner[24];
-    snprintf(owner, sizeof(owner), "%llu",
-             (unsigned long long)(holder != NULL ? holder->owner : 0));
+    snprintf(owner, sizeof(owner), "%llu", (unsigned long long)(held ? holder->owner : 0));
     acre_json_object(json);
     acre_json_put_u64(json, "id", number);
     acre_json_put_string(json, "uuid", known->id);
@@ -42,7 +40,7 @@ static void write_gpu(struct acre_api *api, uint32_t index, uint32_t number,
     put_gib(json, "memoryUsed", read ? known->live.used_mib : ACRE_UNKNOWN);
     acre_view_put_known(json, "utilization", read ? known->live.utilization_pct : ACRE_UNKNOWN);
     acre_view_put_known(json, "temperature", read ? known->live.temperature_c : ACRE_UNKNOWN);
-    acre_json_put_string(json, "allocatedTo", holder != NULL ? owner : NULL);
+    acre_json_put_string(json, "allocatedTo", held ? owner : NULL);
     acre_json_put_bool(json, "simulated", known->simulated);
     acre_json_object_end(json);
 }

@@ -116,7 +116,7 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
         return acre_fail(err, ACRE_EDENIED, "role: '%s' is more than your own, '%s'",
                          acre_role_name(to->role), acre_role_name(call->user.role));
     }
-    return acre_auth_may_charge(api->auth, call, to->project, err);
+    return acre_auth_may_charge(call, to->project, err);
 }
 
 void acre_handle_token_create(void *context, struct acre_call *call) {
