@@ -183,6 +183,10 @@ bool acre_api_may_change(struct acre_api *api, struct acre_call *call) {
     return true;
 }
 
+bool acre_api_is_simulated(const struct acre_api *api) {
+    return acre_inventory_is_simulated(acre_desk_inventory(api->desk));
+}
+
 void acre_api_audit(struct acre_api *api, const char *action, const char *target,
                     const char *detail) {
     acre_desk_audit(api->desk, action, target, "ok", detail);

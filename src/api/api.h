@@ -88,6 +88,8 @@ void acre_api_fail(struct acre_api *api, struct acre_call *call, const struct ac
 bool acre_api_may_change(struct acre_api *api, struct acre_call *call);
 /* Before the loop is destroyed: a walk of the audit trail that is under way is waited for. */
 void acre_audit_finish(struct acre_api *api);
+/* Nodes are either all real or all simulated. */
+bool acre_api_is_simulated(const struct acre_api *api);
 /* A change that is no event of a job, in the audit trail. */
 void acre_api_audit(struct acre_api *api, const char *action, const char *target,
                     const char *detail);

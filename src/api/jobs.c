@@ -19,17 +19,12 @@ const struct acre_field acre_jobs_priority_fields[] = {
     {0},
 };
 
-static bool is_simulated(const struct acre_api *api, const struct acre_job *job) {
-    (void)job; /* nodes are either all real or all simulated */
-    return acre_inventory_is_simulated(acre_desk_inventory(api->desk));
-}
-
 void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
                           bool explain, struct acre_json *json) {
     struct acre_desk *desk = api->desk;
     struct acre_job_view view = {.now_ms = acre_desk_now(desk),
                                  .exit_text = acre_desk_exit_text(desk, job->spec.id),
-                                 .simulated = is_simulated(api, job)};
+                                 .simulated = acre_api_is_simulated(api)};
     struct acre_why why;
     struct acre_when when;
     if (explain && !acre_job_state_holds(job->state) && acre_job_state_is_live(job->state)) {
@@ -70,7 +65,7 @@ int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
         return r;
     }
     struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
-                                 .simulated = is_simulated(api, NULL)};
+                                 .simulated = acre_api_is_simulated(api)};
     acre_view_recorded(&view, row, &recorded, call->arena);
     acre_view_write(&view, json);
     json_decref(recorded.spec);

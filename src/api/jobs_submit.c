@@ -95,8 +95,7 @@ static void answer_one(struct acre_api *api, struct acre_call *call,
     ACRE_ASSERT(found);
     struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
                                  .exit_text = "",
-                                 .simulated =
-                                     acre_inventory_is_simulated(acre_desk_inventory(api->desk))};
+                                 .simulated = acre_api_is_simulated(api)};
     acre_view_live(&view, acre_desk_ledger(api->desk), &job, &submission->launch, call->arena);
     acre_json_key(json, "job");
     acre_view_write(&view, json);

@@ -60,8 +60,7 @@ static void write_reservation(struct acre_api *api, const struct acre_reservatio
         acre_json_string(json, device.id);
     }
     acre_json_array_end(json);
-    acre_json_put_bool(json, "simulated",
-                       acre_inventory_is_simulated(acre_desk_inventory(api->desk)));
+    acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_json_object_end(json);
 }
 

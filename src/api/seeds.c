@@ -84,8 +84,7 @@ void acre_handle_gpu_status(void *context, struct acre_call *call) {
     acre_json_put_u64(json, "totalGpus", stats.gpus);
     acre_json_put_u64(json, "availableGpus", stats.free_gpus);
     acre_json_put_u64(json, "allocatedGpus", stats.busy_gpus);
-    acre_json_put_bool(json, "simulated",
-                       acre_inventory_is_simulated(acre_desk_inventory(api->desk)));
+    acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_json_key(json, "nodes");
     acre_json_array(json);
     for (uint32_t i = 0; i < acre_ledger_node_count(acre_desk_ledger(api->desk)); i++) {
@@ -145,8 +144,7 @@ static void write_allocated(struct acre_api *api, struct acre_call *call, const 
     acre_json_put_string(json, "id", id);
     acre_json_put_string(json, "state", acre_job_state_name(job->state));
     acre_view_put_time(json, "allocationTime", job->scheduled_ms);
-    acre_json_put_bool(json, "simulated",
-                       acre_inventory_is_simulated(acre_desk_inventory(api->desk)));
+    acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_json_key(json, "allocatedGpus");
     acre_json_array(json);
     for (uint32_t i = 0; i < view.part_count; i++) {
@@ -402,8 +400,7 @@ static void answer_orchestrator(struct acre_api *api, struct acre_call *call) {
     acre_json_put_u64(json, "runningJobs", counts.jobs[ACRE_JOB_RUNNING]);
     acre_view_put_time(json, "startedAt", api->started_ms);
     acre_json_put_string(json, "version", ACRE_VERSION);
-    acre_json_put_bool(json, "simulated",
-                       acre_inventory_is_simulated(acre_desk_inventory(api->desk)));
+    acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_reply_send(api, call, &reply, 200);
 }
 

@@ -157,8 +157,7 @@ void acre_handle_stats(void *context, struct acre_call *call) {
     acre_view_put_time(json, "at", acre_desk_now(api->desk));
     acre_view_put_time(json, "started", api->started_ms);
     acre_json_put_string(json, "policy", acre_policy_name(acre_desk_policy(api->desk)->kind));
-    acre_json_put_bool(json, "simulated",
-                       acre_inventory_is_simulated(acre_desk_inventory(api->desk)));
+    acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     write_counts(&stats, json);
     write_ended(&stats, json);
     write_gpus(&stats, json);
