@@ -121,22 +121,23 @@ class Daemon(daemon.Daemon):
     def __init__(self, *options, sim=daemon.NODES, tcp=True):
         super().__init__(*options, *(("--listen", "127.0.0.1:0") if tcp else ()), sim=sim)
 
+    def wait_said(self, pattern):
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            found = re.search(pattern, self.said(), re.M)
+            if found:
+                return found[1]
+            assert time.monotonic() < deadline, f"no {pattern} in {self.said()}"
+            time.sleep(0.02)
+
     @property
     def port(self):
-        found = None
-        deadline = time.monotonic() + TIMEOUT_S
-        while found is None and time.monotonic() < deadline:
-            found = re.search(r"tcp=127\.0\.0\.1:(\d+)", self.said())
-        return int(found[1])
+        return int(self.wait_said(r"tcp=127\.0\.0\.1:(\d+)"))
 
     @property
     def admin_token(self):
         """As the first start shows it, once."""
-        found = None
-        deadline = time.monotonic() + TIMEOUT_S
-        while found is None and time.monotonic() < deadline:
-            found = re.search(r"^(acre_\d+_[\w-]{43})$", self.said(), re.M)
-        return found[1]
+        return self.wait_said(r"^(acre_\d+_[\w-]{43})$")
 
     @property
     def admin(self):
@@ -150,25 +151,12 @@ class Daemon(daemon.Daemon):
 
 
 class TestCase(daemon.TestCase):
-    """One daemon for all tests of the class."""
+    kind = Daemon
 
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon(*cls.options, sim=cls.sim)
-        try:
-            cls.daemon.start()
-        except BaseException:
-            cls.daemon.__exit__()
-            raise
+        super().setUpClass()
         cls.admin = cls.daemon.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            status = cls.daemon.stop()
-            assert status == 0, f"the daemon ended with {status}: {cls.daemon.said()[-3000:]}"
-        finally:
-            super().tearDownClass()
 
     def assert_problem(self, answer, status, *parts):
         """A problem object (RFC 9457) with this status and these words."""

@@ -117,12 +117,13 @@ class Daemon:
 class TestCase(program.TestCase):
     """One daemon for all tests of the class."""
 
+    kind = Daemon
     options = ()
     sim = NODES
 
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon(*cls.options, sim=cls.sim)
+        cls.daemon = cls.kind(*cls.options, sim=cls.sim)
         try:
             cls.daemon.start()
         except BaseException:
@@ -131,4 +132,9 @@ class TestCase(program.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.daemon.__exit__()
+        try:
+            cls.daemon.end_jobs()
+            status = cls.daemon.stop()
+            assert status == 0, f"the daemon ended with {status}: {cls.daemon.said()[-3000:]}"
+        finally:
+            cls.daemon.__exit__()
