@@ -14,7 +14,7 @@ static const struct acre_opt rows[] = {
      .offset = offsetof(struct acre_settings_given, config),
      .value = "FILE",
      .help = "settings, one 'name = value' a line: any of these options"},
-#define X(member, name_, kind_, value_, absent, again, help_)                                      \
+#define X(member, name_, kind_, value_, absent, help_)                                             \
     {.name = name_,                                                                                \
      .kind = OPT_##kind_,                                                                          \
      .offset = offsetof(struct acre_settings_given, member),                                       \

@@ -27,7 +27,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define X(member, name, kind, value, absent, again, help)                                          \
+#define X(member, name, kind, value, absent, help)                                                 \
     {name, kind, absent, offsetof(struct acre_settings_given, member),                             \
      offsetof(struct acre_settings, member)},
     ACRE_SETTINGS(X)
@@ -170,39 +170,46 @@ static int put_flag(const struct found *found, bool *to, struct acre_error *err)
     return 0;
 }
 
-static void add_item(const struct row *row, struct acre_settings *settings, const char *text) {
+static int add_item(const struct row *row, struct acre_settings *settings, const char *text,
+                    struct acre_error *err) {
     struct {
         char *items[ACRE_OPT_LIST_MAX];
         uint32_t count;
     } *list = (void *)((char *)settings + row->to);
-    if (list->count < ACRE_OPT_LIST_MAX) {
-        list->items[list->count++] = acre_strdup(text);
+    if (list->count == ACRE_OPT_LIST_MAX) {
+        char shown[SHOWN];
+        return acre_fail(err, ACRE_EINVALID, "%s: '%s' is one too many; accepted: at most %d",
+                         row->name, acre_str_show(acre_str_from(text), shown, sizeof(shown)),
+                         ACRE_OPT_LIST_MAX);
     }
+    list->items[list->count++] = acre_strdup(text);
+    return 0;
 }
 
-static void put_list(const struct row *row, const void *given, const struct file *file,
-                     struct acre_settings *settings) {
+static int put_list(const struct row *row, const void *given, const struct file *file,
+                    struct acre_settings *settings, struct acre_error *err) {
     const struct acre_opt_list *flags = (const void *)((const char *)given + row->given);
     char variable[NAME_MAX_BYTES];
     const char *text = from_environment(row->name, variable);
-    for (uint32_t i = 0; i < flags->count; i++) {
-        add_item(row, settings, flags->items[i]);
+    int r = 0;
+    for (uint32_t i = 0; i < flags->count && r == 0; i++) {
+        r = add_item(row, settings, flags->items[i], err);
     }
     if (flags->count == 0 && text != NULL) {
-        add_item(row, settings, text);
+        r = add_item(row, settings, text, err);
     }
-    for (uint32_t i = 0; i < file->count && flags->count == 0 && text == NULL; i++) {
+    for (uint32_t i = 0; i < file->count && flags->count == 0 && text == NULL && r == 0; i++) {
         if (&rows[file->lines[i].row] == row) {
-            add_item(row, settings, file->lines[i].value);
+            r = add_item(row, settings, file->lines[i].value, err);
         }
     }
+    return r;
 }
 
 static int put(const struct row *row, const void *given, const struct file *file,
                struct acre_settings *settings, struct acre_error *err) {
     if (row->kind == LIST) {
-        put_list(row, given, file, settings);
-        return 0;
+        return put_list(row, given, file, settings, err);
     }
     struct found found = find(row, given, file);
     void *to = (char *)settings + row->to;
@@ -238,7 +245,8 @@ static int check(const struct acre_settings *settings, struct acre_error *err) {
                          settings->tls_cert != NULL ? "key" : "cert");
     }
     if (settings->sample < 100) {
-        return acre_fail(err, ACRE_EINVALID, "sample: accepted: 100ms or more");
+        return acre_fail(err, ACRE_EINVALID, "sample: '%s'; accepted: 100ms or more",
+                         acre_format_duration(settings->sample, shown, sizeof(shown)));
     }
     return 0;
 }
@@ -249,7 +257,6 @@ int acre_settings_read(const struct acre_settings_given *given, struct acre_sett
     struct file file = {0};
     const char *path = given->config != NULL ? given->config : getenv("ACRE_CONFIG");
     int r = path != NULL ? read_file(path, &file, err) : 0;
-    settings.config = path != NULL ? acre_strdup(path) : NULL;
     for (size_t i = 0; i < ACRE_COUNT(rows) && r == 0; i++) {
         r = put(&rows[i], given, &file, &settings, err);
     }
@@ -275,6 +282,5 @@ void acre_settings_finish(struct acre_settings *settings) {
     for (uint32_t i = 0; i < settings->sim.count; i++) {
         free(settings->sim.items[i]);
     }
-    free(settings->config);
     *settings = (struct acre_settings){0};
 }

@@ -9,70 +9,68 @@
 #include "core/error.h"
 #include "core/opt.h"
 
-/* kind: STRING, FLAG, COUNT, DURATION, LIST. `again`: taken over when the file is read again
- * (SIGHUP); the others need a restart. */
+/* kind: STRING, FLAG, COUNT, DURATION, LIST. */
 /* clang-format off */
 #define ACRE_SETTINGS(X)                                                                           \
-    /* member          name               kind      value      default            again */         \
-    X(state,           "state",           STRING,   "DIR",     NULL,              false,           \
+    /* member          name               kind      value      default */                          \
+    X(state,           "state",           STRING,   "DIR",     NULL,                               \
       "where everything is kept: /var/lib/acre for root, else ~/.local/state/acre")                \
-    X(socket,          "socket",          STRING,   "PATH",    NULL,              false,           \
+    X(socket,          "socket",          STRING,   "PATH",    NULL,                               \
       "unix socket: /run/acre/acre.sock for root, else acre.sock in the state directory")          \
-    X(listen,          "listen",          STRING,   "ADDRESS", NULL,              false,           \
+    X(listen,          "listen",          STRING,   "ADDRESS", NULL,                               \
       "TCP address and port, 'none' for no TCP (default 127.0.0.1:10000)")                         \
-    X(no_tcp,          "no-tcp",          FLAG,     NULL,      NULL,              false,           \
+    X(no_tcp,          "no-tcp",          FLAG,     NULL,      NULL,                               \
       "the same as --listen none")                                                                 \
-    X(tls_cert,        "tls-cert",        STRING,   "FILE",    NULL,              false,           \
+    X(tls_cert,        "tls-cert",        STRING,   "FILE",    NULL,                               \
       "certificate chain in PEM: TCP speaks TLS only")                                             \
-    X(tls_key,         "tls-key",         STRING,   "FILE",    NULL,              false,           \
+    X(tls_key,         "tls-key",         STRING,   "FILE",    NULL,                               \
       "its key in PEM")                                                                            \
-    X(sim,             "sim",             LIST,     "FILE",    NULL,              false,           \
+    X(sim,             "sim",             LIST,     "FILE",    NULL,                               \
       "simulated nodes instead of this machine's GPUs; may be given several times")                \
-    X(policy,          "policy",          STRING,   "FILE",    NULL,              true,            \
+    X(policy,          "policy",          STRING,   "FILE",    NULL,                               \
       "rules of the queue in JSON, until others are set through the API")                          \
-    X(run_as,          "run-as",          STRING,   "USER",    NULL,              false,           \
+    X(run_as,          "run-as",          STRING,   "USER",    NULL,                               \
       "all jobs run as this account, not as the one named like their user")                        \
-    X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,              false,           \
+    X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,                               \
       "jobs of root run as root; without this they are not started")                               \
-    X(admins,          "admins",          STRING,   "NAMES",   "",                true,            \
+    X(admins,          "admins",          STRING,   "NAMES",   "",                                 \
       "users who may do everything, separated by commas; root and the daemon's own always")        \
-    X(operators,       "operators",       STRING,   "NAMES",   "",                true,            \
+    X(operators,       "operators",       STRING,   "NAMES",   "",                                 \
       "users who may act on everybody's jobs and drain nodes")                                     \
-    X(project,         "project",         STRING,   "NAME",    "default",         true,            \
+    X(project,         "project",         STRING,   "NAME",    "default",                          \
       "who is charged when nobody says otherwise (default: default)")                              \
-    X(rate,            "rate",            COUNT,    "N",       "20000",           true,            \
+    X(rate,            "rate",            COUNT,    "N",       "20000",                            \
       "requests a second of one user (default 20000)")                                             \
-    X(failures,        "failures",        COUNT,    "N",       "60",              true,            \
+    X(failures,        "failures",        COUNT,    "N",       "60",                               \
       "failed log-ins a minute from one address (default 60)")                                     \
-    X(connections,     "connections",     COUNT,    "N",       "1000",            false,           \
+    X(connections,     "connections",     COUNT,    "N",       "1000",                             \
       "at once (default 1000)")                                                                    \
-    X(sample,          "sample",          DURATION, "TIME",    "2s",              false,           \
+    X(sample,          "sample",          DURATION, "TIME",    "2s",                               \
       "between readings of GPUs while jobs use them (default 2s)")                                 \
-    X(log_level,       "log-level",       STRING,   "LEVEL",   "info",            true,            \
+    X(log_level,       "log-level",       STRING,   "LEVEL",   "info",                             \
       "debug, info, warn, error or none (default info)")
 /* clang-format on */
 
 /* As given on the command line. */
 struct acre_settings_given {
     const char *config;
-#define X(member, name, kind, value, absent, again, help) ACRE_GIVEN_##kind(member)
-#define ACRE_GIVEN_STRING(member)                         const char *member;
-#define ACRE_GIVEN_COUNT(member)                          const char *member;
-#define ACRE_GIVEN_DURATION(member)                       const char *member;
-#define ACRE_GIVEN_FLAG(member)                           bool member;
-#define ACRE_GIVEN_LIST(member)                           struct acre_opt_list member;
+#define X(member, name, kind, value, absent, help) ACRE_GIVEN_##kind(member)
+#define ACRE_GIVEN_STRING(member)                  const char *member;
+#define ACRE_GIVEN_COUNT(member)                   const char *member;
+#define ACRE_GIVEN_DURATION(member)                const char *member;
+#define ACRE_GIVEN_FLAG(member)                    bool member;
+#define ACRE_GIVEN_LIST(member)                    struct acre_opt_list member;
     ACRE_SETTINGS(X)
 #undef X
 };
 
 /* In force. Strings belong to it. */
 struct acre_settings {
-    char *config;
-#define X(member, name, kind, value, absent, again, help) ACRE_SETTING_##kind(member)
-#define ACRE_SETTING_STRING(member)                       char *member;
-#define ACRE_SETTING_COUNT(member)                        uint64_t member;
-#define ACRE_SETTING_DURATION(member)                     uint64_t member; /* ms */
-#define ACRE_SETTING_FLAG(member)                         bool member;
+#define X(member, name, kind, value, absent, help) ACRE_SETTING_##kind(member)
+#define ACRE_SETTING_STRING(member)                char *member;
+#define ACRE_SETTING_COUNT(member)                 uint64_t member;
+#define ACRE_SETTING_DURATION(member)              uint64_t member; /* ms */
+#define ACRE_SETTING_FLAG(member)                  bool member;
 #define ACRE_SETTING_LIST(member)                                                                  \
     struct {                                                                                       \
         char *items[ACRE_OPT_LIST_MAX];                                                            \

@@ -4,6 +4,7 @@
 #include "support/test.h"
 #include "support/tree.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int read_settings(const struct acre_settings_given *given, struct acre_settings *settings,
@@ -74,7 +75,7 @@ static void bad_values_say_where_they_come_from(void) {
         {"allow-root = maybe\n", NULL, NULL, "'maybe'; accepted: true or false"},
         {"tls-cert = x\n", NULL, NULL, "both tls-cert and tls-key"},
         {"tls-key = x\n", NULL, NULL, "both tls-cert and tls-key"},
-        {"sample = 10ms\n", NULL, NULL, "100ms or more"},
+        {"sample = 10ms\n", NULL, NULL, "sample: '10ms'; accepted: 100ms or more"},
         {"", "ACRE_RATE", "0", "ACRE_RATE: '0'"},
         {"", "ACRE_SAMPLE", "5", "ACRE_SAMPLE: '5'"},
         {"", "ACRE_LOG_LEVEL", "loud", "log-level: 'loud'"},
@@ -98,6 +99,13 @@ static void bad_values_say_where_they_come_from(void) {
     }
     struct acre_settings settings;
     struct acre_error err;
+    char many[ACRE_OPT_LIST_MAX * 8 + 16] = "";
+    for (size_t i = 0; i <= ACRE_OPT_LIST_MAX; i++) {
+        snprintf(many + 8 * i, sizeof(many) - 8 * i, "sim = x\n");
+    }
+    tree_put(&tree, "acre.conf", many);
+    CHECK_EQ(read_settings(&(struct acre_settings_given){0}, &settings, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "sim: 'x' is one too many; accepted: at most 64");
     setenv("ACRE_CONFIG", tree_path(&tree, "none"), 1);
     CHECK_EQ(read_settings(&(struct acre_settings_given){0}, &settings, &err), ACRE_ENOTFOUND);
     tree_remove(&tree);
