@@ -6,15 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const priorities[] = {"low", "normal", "high", "critical", NULL};
-
 const struct acre_field acre_jobs_priority_fields[] = {
     {.name = "priority",
      .kinds = ACRE_KIND_INTEGER | ACRE_KIND_STRING,
      .required = true,
      .min = 1,
      .max = 4,
-     .words = priorities,
+     .words = acre_submit_priorities,
      .help = "4 needs an operator"},
     {0},
 };
@@ -173,6 +171,14 @@ bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id) {
     return acre_api_may_change(api, call);
 }
 
+int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority priority,
+                       struct acre_error *err) {
+    if (priority == ACRE_PRIORITY_CRITICAL && call->user.role < ACRE_ROLE_OPERATOR) {
+        return acre_fail(err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
+    }
+    return 0;
+}
+
 /* --- changes -------------------------------------------------------------------------------- */
 
 /* A command about one job of the caller's, and the job as it is then. */
@@ -191,24 +197,14 @@ static void change(struct acre_api *api, struct acre_call *call, uint64_t id, in
 
 static void set_priority(struct acre_api *api, struct acre_call *call, uint64_t id) {
     struct acre_error err = {0};
-    const json_t *value = json_object_get(call->body, "priority");
-    int priority = (int)json_integer_value(value);
-    for (int i = 0; json_is_string(value) && priorities[i] != NULL; i++) {
-        if (strcmp(priorities[i], json_string_value(value)) == 0) {
-            priority = i + 1;
-        }
-    }
+    enum acre_job_priority priority = acre_submit_priority(json_object_get(call->body, "priority"));
     if (!acre_jobs_own(api, call, id)) {
         return;
     }
-    int r = 0;
-    if (priority == ACRE_PRIORITY_CRITICAL && call->user.role < ACRE_ROLE_OPERATOR) {
-        r = acre_fail(&err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
-    }
+    int r = acre_jobs_may_have(call, priority, &err);
     if (r == 0) {
-        r = acre_sched_set_priority(acre_desk_sched(api->desk), id,
-                                    (enum acre_job_priority)priority, acre_desk_now(api->desk),
-                                    &err);
+        r = acre_sched_set_priority(acre_desk_sched(api->desk), id, priority,
+                                    acre_desk_now(api->desk), &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);

@@ -20,6 +20,9 @@ bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id);
 int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
                     const char **ret_owner, uint32_t *ret_attempt, bool *ret_live,
                     struct acre_error *err);
+/* May the caller's jobs have this priority? ACRE_EDENIED. */
+int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority priority,
+                       struct acre_error *err);
 /* Submit a job that runs elsewhere: what it asks for is in `submission`, the rest is filled in. */
 int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
                               struct acre_submission *submission, uint64_t *ret_first,

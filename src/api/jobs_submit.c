@@ -33,11 +33,11 @@ static int fill_owner(struct acre_api *api, struct acre_call *call,
     const char *project = submission->project != NULL ? submission->project : call->user.project;
     submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
     submission->spec.project = acre_names_intern(names, acre_str_from(project));
-    if (submission->spec.priority == ACRE_PRIORITY_CRITICAL &&
-        call->user.role < ACRE_ROLE_OPERATOR) {
-        return acre_fail(err, ACRE_EDENIED, "priority: 4 needs an operator; accepted: 1 to 3");
+    int r = acre_jobs_may_have(call, submission->spec.priority, err);
+    if (r == 0 && submission->project != NULL) {
+        r = acre_auth_may_charge(call, submission->project, err);
     }
-    return submission->project != NULL ? acre_auth_may_charge(call, submission->project, err) : 0;
+    return r;
 }
 
 static int submit(struct acre_api *api, struct acre_submission *submission, uint64_t *ret_first,

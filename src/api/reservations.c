@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/handlers.h"
+#include "api/submit.h"
 #include "api/view.h"
 
 #include <math.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 
 enum { DEVICES_MAX = 4096 };
-
-static const char *const isolations[] = {"none", "time-slicing", "mps", "mig", NULL};
 
 const struct acre_field acre_reserve_fields[] = {
     {.name = "gpus",
@@ -37,7 +36,7 @@ const struct acre_field acre_reserve_fields[] = {
      .help = "a time, or so long from now; default now"},
     {.name = "end", .kinds = ACRE_KIND_TIME},
     {.name = "duration", .kinds = ACRE_KIND_DURATION},
-    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = isolations},
+    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = acre_submit_isolations},
     {0},
 };
 
@@ -109,7 +108,9 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
         to->end_ms = to->start_ms + ms;
     }
     if (to->start_ms < now_ms) {
-        return acre_fail(err, ACRE_EINVALID, "start: it is past; accepted: now or later");
+        char text[25];
+        return acre_fail(err, ACRE_EINVALID, "start: %s is past; accepted: now or later",
+                         acre_format_time(to->start_ms, text));
     }
     if (to->end_ms <= to->start_ms) {
         return acre_fail(err, ACRE_EINVALID, "%s: it is over when it begins; accepted: %s",

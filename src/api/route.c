@@ -19,20 +19,20 @@
 
 enum { SHOWN_BYTES = 128, ALLOW_BYTES = 64, KEY_BYTES = 160, BODY_MAX = 64 * 1024 * 1024 };
 
-static const char *const role_names[] = {"none", "viewer", "user", "operator", "admin"};
+const char *const acre_role_names[] = {"none", "viewer", "user", "operator", "admin", NULL};
 
 struct acre_router {
     struct acre_router_options options;
 };
 
 const char *acre_role_name(enum acre_role role) {
-    ACRE_ASSERT((size_t)role < ACRE_COUNT(role_names));
-    return role_names[role];
+    ACRE_ASSERT(role <= ACRE_ROLE_ADMIN);
+    return acre_role_names[role];
 }
 
 bool acre_role_parse(const char *text, enum acre_role *ret_role) {
-    for (size_t i = ACRE_ROLE_VIEWER; i < ACRE_COUNT(role_names); i++) {
-        if (strcmp(role_names[i], text) == 0) {
+    for (size_t i = ACRE_ROLE_VIEWER; i <= ACRE_ROLE_ADMIN; i++) {
+        if (strcmp(acre_role_names[i], text) == 0) {
             *ret_role = (enum acre_role)i;
             return true;
         }

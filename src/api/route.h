@@ -21,6 +21,7 @@ enum acre_role {
     ACRE_ROLE_OPERATOR,
     ACRE_ROLE_ADMIN,
 };
+extern const char *const acre_role_names[];      /* by role, then NULL */
 const char *acre_role_name(enum acre_role role); /* "viewer" */
 bool acre_role_parse(const char *text, enum acre_role *ret_role);
 

@@ -163,7 +163,6 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
     struct acre_sched *sched = acre_desk_sched(api->desk);
     struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     uint64_t now_ms = acre_desk_now(api->desk);
-    const json_t *priority = json_object_get(call->body, "priority");
     uint64_t mib =
         (uint64_t)ceil(json_number_value(json_object_get(call->body, "memory_gb")) * 1024.0);
     struct acre_submission submission = {
@@ -173,8 +172,7 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
                                  json_object_get(call->body, "gpu_count")),
                              .milli = 1000,
                              .mib = mib},
-                 .priority = priority != NULL ? (enum acre_job_priority)json_integer_value(priority)
-                                              : ACRE_PRIORITY_NORMAL,
+                 .priority = acre_submit_priority(json_object_get(call->body, "priority")),
                  .fixed = true}};
     struct acre_part parts[64];
     uint32_t count = 0;

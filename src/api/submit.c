@@ -25,8 +25,13 @@ enum {
 #define CPUS_MAX 65536.0
 #define GB_MAX   (1024.0 * 1024.0)
 
-static const char *const priorities[] = {"low", "normal", "high", "critical", NULL};
-static const char *const isolations[] = {"none", "time-slicing", "mps", "mig", NULL};
+const char *const acre_submit_priorities[] = {"low", "normal", "high", "critical", NULL};
+const char *const acre_submit_isolations[] = {
+#define X(name, text) text,
+    ACRE_ISOLATIONS(X)
+#undef X
+        NULL,
+};
 static const char *const signals[] = {"HUP",  "INT",  "QUIT", "USR1",  "USR2",
                                       "TERM", "CONT", "PWR",  "WINCH", NULL};
 static const int signal_numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2,
@@ -62,13 +67,13 @@ const struct acre_field acre_submit_fields[] = {
     {.name = "labels", .kinds = ACRE_KIND_STRINGS, .max_length = ACRE_REQUEST_LABELS_MAX,
      .help = "all of these labels of a node: zone=a"},
     {.name = "priority", .kinds = ACRE_KIND_INTEGER | ACRE_KIND_STRING, .min = 1, .max = 4,
-     .words = priorities, .help = "4 needs an operator; default 2"},
+     .words = acre_submit_priorities, .help = "4 needs an operator; default 2"},
     {.name = "estimate", .kinds = ACRE_KIND_DURATION, .help = "how long it will run"},
     {.name = "estimated_duration", .kinds = ACRE_KIND_DURATION,
      .help = "another name of estimate"},
     {.name = "time_limit", .kinds = ACRE_KIND_DURATION, .help = "it is ended after that"},
     {.name = "max_retries", .kinds = ACRE_KIND_INTEGER, .max = ACRE_JOB_RETRIES_MAX},
-    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = isolations},
+    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = acre_submit_isolations},
     {.name = "exclusive", .kinds = ACRE_KIND_BOOL, .help = "its GPUs are shared with nobody"},
     {.name = "hold", .kinds = ACRE_KIND_BOOL, .help = "waits until it is released"},
     {.name = "begin", .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
@@ -380,16 +385,13 @@ static int read_times(const json_t *body, uint64_t now_ms, struct acre_job_spec 
     return r;
 }
 
-static int read_priority(const json_t *body, struct acre_job_spec *to) {
-    const json_t *value = get(body, "priority");
-    to->priority = ACRE_PRIORITY_NORMAL;
-    if (json_is_integer(value)) {
-        to->priority = (enum acre_job_priority)json_integer_value(value);
-    } else if (value != NULL) {
-        to->priority =
-            (enum acre_job_priority)(find_word(priorities, json_string_value(value)) + 1);
+enum acre_job_priority acre_submit_priority(const json_t *value) {
+    if (json_is_string(value)) {
+        return (enum acre_job_priority)(
+            find_word(acre_submit_priorities, json_string_value(value)) + 1);
     }
-    return 0;
+    return json_is_integer(value) ? (enum acre_job_priority)json_integer_value(value)
+                                  : ACRE_PRIORITY_NORMAL;
 }
 
 #define AFTER_ACCEPTED "accepted: the id of a job, or ok:ID, any:ID"
@@ -486,6 +488,7 @@ int acre_submit_read(const json_t *body, const struct acre_submit_context *conte
     memset(&to->spec, 0, sizeof(to->spec));
     to->project = json_string_value(get(body, "project"));
     to->spec.max_retries = (uint32_t)json_integer_value(get(body, "max_retries"));
+    to->spec.priority = acre_submit_priority(json_object_get(body, "priority"));
     to->spec.held = flag(body, "hold", false);
     to->spec.fixed = !flag(body, "preemptible", true);
     to->spec.smaller_on_oom = flag(body, "smaller_on_oom", false);
@@ -495,9 +498,6 @@ int acre_submit_read(const json_t *body, const struct acre_submit_context *conte
     }
     if (r == 0) {
         r = read_times(body, context->now_ms, &to->spec, err);
-    }
-    if (r == 0) {
-        r = read_priority(body, &to->spec);
     }
     if (r == 0) {
         r = read_dependencies(body, context->find, context->find_context, to, err);

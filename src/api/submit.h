@@ -38,4 +38,9 @@ struct acre_submit_context {
 int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
                      struct acre_submission *ret_submission, struct acre_error *err);
 
+/* Words of fields that others have too. */
+extern const char *const acre_submit_priorities[], *const acre_submit_isolations[];
+/* A "priority" that was checked, by number or word; normal when it is absent. */
+enum acre_job_priority acre_submit_priority(const json_t *value);
+
 #endif

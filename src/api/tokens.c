@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const roles[] = {"viewer", "user", "operator", "admin", NULL};
-
 const struct acre_field acre_token_fields[] = {
     {.name = "user",
      .kinds = ACRE_KIND_STRING,
@@ -18,7 +16,10 @@ const struct acre_field acre_token_fields[] = {
      .kinds = ACRE_KIND_STRING,
      .max_length = ACRE_AUTH_NAME_MAX - 1,
      .help = "who is charged for its jobs"},
-    {.name = "role", .kinds = ACRE_KIND_STRING, .words = roles, .help = "default user"},
+    {.name = "role",
+     .kinds = ACRE_KIND_STRING,
+     .words = &acre_role_names[ACRE_ROLE_VIEWER],
+     .help = "default user"},
     {.name = "note", .kinds = ACRE_KIND_STRING, .max_length = 200},
     {.name = "expires",
      .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
@@ -103,7 +104,9 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
         }
     }
     if (to->expires_ms != 0 && to->expires_ms <= now_ms) {
-        return acre_fail(err, ACRE_EINVALID, "expires: it is past; accepted: later than now");
+        char text[25];
+        return acre_fail(err, ACRE_EINVALID, "expires: %s is past; accepted: later than now",
+                         acre_format_time(to->expires_ms, text));
     }
     if (call->user.role == ACRE_ROLE_ADMIN) {
         return 0;
