@@ -31,17 +31,6 @@ struct desk_actions {
     uint32_t count, capacity;
 };
 
-/* What one commit carries. */
-struct desk_turn {
-    struct acre_desk *desk;
-    uint64_t sequence;
-    uint64_t epoch; /* of the core it came from */
-    uint64_t began_ns;
-    struct desk_events events;
-    struct desk_actions actions;
-    bool is_probe;
-};
-
 /* A set of numbers, emptied in one step. */
 struct desk_set {
     uint64_t *slots; /* value, 0: free */

@@ -23,6 +23,17 @@ enum {
     SET_MIN = 64,
 };
 
+/* What one commit carries. */
+struct desk_turn {
+    struct acre_desk *desk;
+    uint64_t sequence;
+    uint64_t epoch; /* of the core it came from */
+    uint64_t began_ns;
+    struct desk_events events;
+    struct desk_actions actions;
+    bool is_probe;
+};
+
 /* --- sets ----------------------------------------------------------------------------------- */
 
 static uint32_t slot_of(const struct desk_set *set, uint64_t value) {
