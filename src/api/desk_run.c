@@ -324,6 +324,7 @@ static void add_places(const struct acre_desk *desk, const struct acre_job *job,
             .mib = part->milli == 1000 && part->by_share ? 0 : part->mib,
             .isolation = acre_isolation_name(request->isolation),
             .member = member,
+            .units = device->units,
             .simulated = device->simulated,
         };
     }

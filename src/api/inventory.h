@@ -27,6 +27,7 @@ struct acre_inventory_device {
     const char *id, *model, *vendor, *pci, *driver;
     uint64_t memory_mib; /* 0: unknown */
     uint32_t island, step_milli;
+    uint32_t units; /* AMD: compute units; 0: unknown */
     uint32_t node;
     bool is_mig, exclusive_only, simulated;
     struct acre_device_live live;

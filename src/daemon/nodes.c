@@ -32,6 +32,7 @@ static void add_device(struct acre_inventory *inventory, const struct acre_devic
         .island = island_of(info, index),
         .step_milli =
             ACRE_HAS(info, ACRE_INFO, share_step_milli) ? (uint32_t)info->share_step_milli : 0,
+        .units = ACRE_HAS(info, ACRE_INFO, compute_units) ? (uint32_t)info->compute_units : 0,
         .is_mig = ACRE_HAS(info, ACRE_INFO, kind) && strcmp(info->kind, "mig") == 0,
         .simulated = simulated,
     };

@@ -24,7 +24,8 @@ struct acre_run_device {
     const char *isolation; /* "none", "time-slicing", "mps", "mig" */
     uint32_t member;       /* whose it is; in order */
     bool simulated;        /* no hardware behind it: named in the environment, nothing enforced */
-    const char *cu_ranges; /* AMD share: its compute units (acre_cu_take); NULL or "": all */
+    uint32_t units;        /* AMD: compute units it has; 0: unknown */
+    const char *cu_ranges; /* AMD share: those the engine chose; NULL: all */
     uint32_t gpu_instance, compute_instance; /* of a MIG slice (id "MIG-...") */
 };
 

@@ -6,7 +6,7 @@
  * make no more records), open the FIFO, then read the records. A supervisor writes its record
  * before it tells; so whatever was not yet in the record when we read it comes through the FIFO,
  * and nothing is missed and nothing started twice. */
-#include "engine/local_state.h"
+#include "engine/local_shares.h"
 
 #include "core/file.h"
 #include "core/str.h"
@@ -267,7 +267,7 @@ static int local_start(void *engine, const struct acre_run_spec *spec, struct ac
     run->wanted = true;
     uid_t user = 0;
     int r = acre_local_need_mps(self, run, spec, &why);
-    r = r == 0 ? acre_local_prepare(self, spec, &run->message, &user, &why) : r;
+    r = r == 0 ? acre_local_prepare_cu(self, run, spec, &user, &why) : r;
     r = r == 0 ? acre_local_take_mps(self, run, user, &why) : r;
     if (r < 0) {
         acre_local_not_started(self, run, why.text);
@@ -310,6 +310,7 @@ static void local_adopt(void *engine, struct acre_run token) {
     tell_again(self, run);
     if (run->stage == ACRE_LOCAL_RUNNING) {
         acre_local_retake_mps(self, run);
+        acre_local_retake_cu(self, run);
     }
 }
 
@@ -347,6 +348,7 @@ static uint32_t local_reap(void *engine) {
     }
     acre_cgroup_each(&self->cgroup, end_stray, &stray);
     acre_local_reap_mps(self);
+    acre_local_reap_cu(self);
     return stray.count;
 }
 

@@ -6,7 +6,7 @@
  *
  * Supervisors of this process's spawner need no watching: the spawner waits for them. Others
  * (adopted ones, and those whose spawner died) are watched through a pidfd each. */
-#include "engine/local_state.h"
+#include "engine/local_shares.h"
 
 #include "core/clock.h"
 
@@ -88,6 +88,7 @@ static void end(struct acre_local *self, struct acre_local_run *run,
                 const struct acre_run_result *result) {
     keep_result(run, result);
     acre_local_give_mps(self, run);
+    acre_local_give_cu(self, run);
     acre_local_tell(self, run->run, false, true);
 }
 
@@ -166,6 +167,7 @@ static void take_fact(struct acre_local *self, const struct acre_fact *fact) {
     } else if (fact->kind == ACRE_FACT_EXITED) {
         keep_result(run, &fact->result);
         acre_local_give_mps(self, run);
+        acre_local_give_cu(self, run);
         tell_now(self, fact->run, false, true);
     }
 }

@@ -4,38 +4,15 @@
  * beside its record (its user, then one device a line), so that after a restart the shares of runs
  * that still live are taken again, and then the daemons of those that ended meanwhile are told to
  * quit. Only those on our own lists: another acre may use the same directory. */
-#include "engine/local_state.h"
+#include "engine/local_shares.h"
 
 #include "core/str.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LIST_MAX_BYTES = 65536, DEVICE_MAX = 128 };
+enum { DEVICE_MAX = 128 };
 #define LIST_SUFFIX ".mps"
-
-static void list_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX + 4]) {
-    char run_name[ACRE_RUN_NAME_MAX];
-    snprintf(name, ACRE_RUN_NAME_MAX + 4, "%s" LIST_SUFFIX, acre_run_name(run, run_name));
-}
-
-/* The text of a list, to be freed; NULL: there is none. */
-static char *read_list(const struct acre_local *self, const char *name) {
-    int fd = openat(self->runs, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return NULL;
-    }
-    char *text = acre_calloc(LIST_MAX_BYTES, 1);
-    ssize_t got = read(fd, text, LIST_MAX_BYTES - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
-}
 
 /* The devices behind the first line, which is the user. */
 static const char *devices_of(const char *text) {
@@ -65,7 +42,7 @@ static int create(struct acre_local *self, struct acre_error *err) {
 int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
                         const struct acre_run_spec *spec, struct acre_error *err) {
     struct acre_buf list;
-    acre_buf_init(&list, LIST_MAX_BYTES);
+    acre_buf_init(&list, ACRE_LOCAL_LIST_MAX);
     int r = 0;
     for (uint32_t i = 0; i < spec->members && spec->device_count > 0 && r == 0; i++) {
         const struct acre_run_device *device = NULL;
@@ -114,21 +91,17 @@ int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid
     if (run->mps_devices == NULL) {
         return 0;
     }
-    char name[ACRE_RUN_NAME_MAX + 4];
-    list_name(run->run, name);
-    int fd = openat(self->runs, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && dprintf(fd, "%u\n%s", (unsigned)user, run->mps_devices) > 0;
-    int r = written ? 0 : acre_fail_errno(err, errno, "runs/%s", name);
-    if (fd >= 0) {
-        close(fd);
-    }
+    struct acre_buf list;
+    acre_buf_init(&list, ACRE_LOCAL_LIST_MAX);
+    acre_buf_printf(&list, "%u\n%s", (unsigned)user, run->mps_devices);
+    int r = acre_local_write_list(self, run->run, LIST_SUFFIX, list.data, err);
+    acre_buf_finish(&list);
     return r == 0 ? take_all(self, run, user, on_ready, err) : r;
 }
 
 void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) {
-    char name[ACRE_RUN_NAME_MAX + 4];
-    list_name(run->run, name);
-    char *text = run->mps_devices == NULL ? read_list(self, name) : NULL;
+    char *text =
+        run->mps_devices == NULL ? acre_local_read_list(self, run->run, LIST_SUFFIX) : NULL;
     if (text == NULL) {
         return; /* most have none */
     }
@@ -147,46 +120,28 @@ void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {
     for (char device[DEVICE_MAX]; self->mps != NULL && next_device(&lines, device);) {
         acre_mps_give(self->mps, device, holder_of(run->run));
     }
-    char name[ACRE_RUN_NAME_MAX + 4];
-    list_name(run->run, name);
-    unlinkat(self->runs, name, 0);
+    acre_local_remove_list(self, run->run, LIST_SUFFIX);
     free(run->mps_devices);
     run->mps_devices = NULL;
     run->mps_waiting = 0; /* answers still to come are not called any more */
 }
 
-/* What the run of this list held goes, unless it holds it still. */
-static void reap_list(struct acre_local *self, const char *file) {
-    const char *suffix = strrchr(file, '.');
-    char name[ACRE_RUN_NAME_MAX];
-    struct acre_run token;
-    if (suffix == NULL || strcmp(suffix, LIST_SUFFIX) != 0 ||
-        !acre_str_copy(name, sizeof(name), (struct acre_str){file, (size_t)(suffix - file)}) ||
-        !acre_run_parse(name, &token)) {
-        return;
-    }
+/* What this run held goes, unless it holds it still. */
+static void reap(struct acre_local *self, struct acre_run token) {
     const struct acre_local_run *run = acre_local_find(self, token);
-    char *text = run == NULL || run->mps_devices == NULL ? read_list(self, file) : NULL;
+    char *text = run == NULL || run->mps_devices == NULL
+                     ? acre_local_read_list(self, token, LIST_SUFFIX)
+                     : NULL;
     if (text != NULL && create(self, NULL) == 0) {
         struct acre_split lines = acre_split_begin(acre_str_from(devices_of(text)), '\n');
         for (char device[DEVICE_MAX]; next_device(&lines, device);) {
             acre_mps_reap(self->mps, device);
         }
-        unlinkat(self->runs, file, 0);
+        acre_local_remove_list(self, token, LIST_SUFFIX);
     }
     free(text);
 }
 
 void acre_local_reap_mps(struct acre_local *self) {
-    int fd = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        reap_list(self, entry->d_name);
-    }
-    if (directory != NULL) {
-        closedir(directory);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    acre_local_each_list(self, LIST_SUFFIX, reap);
 }

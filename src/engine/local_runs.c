@@ -2,18 +2,20 @@
  *
  * Whether a supervisor lives is asked of its lock on the record, which the kernel gives back
  * when the process is gone, however it went; pids can be reused, locks cannot. */
-#include "engine/local_state.h"
+#include "engine/local_shares.h"
 
 #include "core/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { FIRST_BUCKETS = 64 };
+enum { FIRST_BUCKETS = 64, LIST_NAME_MAX = ACRE_RUN_NAME_MAX + 8 };
 
 static struct acre_local_run **bucket_of(const struct acre_local *self, struct acre_run run) {
     uint64_t key[2] = {run.job, run.attempt};
@@ -68,6 +70,7 @@ static void free_run(struct acre_local_run *run) {
     }
     free(run->result);
     free(run->mps_devices);
+    free(run->cu_list);
     acre_buf_finish(&run->message);
     free(run);
 }
@@ -118,4 +121,69 @@ enum acre_local_found acre_local_look(const struct acre_local *self, struct acre
     return ret_fact->kind == ACRE_FACT_EXITED ? ACRE_LOCAL_OVER
            : lives                            ? ACRE_LOCAL_LIVE
                                               : ACRE_LOCAL_DEAD;
+}
+
+/* ---- lists beside the records ---- */
+
+static const char *list_name(struct acre_run run, const char *suffix, char name[LIST_NAME_MAX]) {
+    char run_name[ACRE_RUN_NAME_MAX];
+    snprintf(name, LIST_NAME_MAX, "%s%s", acre_run_name(run, run_name), suffix);
+    return name;
+}
+
+int acre_local_write_list(const struct acre_local *self, struct acre_run run, const char *suffix,
+                          const char *text, struct acre_error *err) {
+    char name[LIST_NAME_MAX];
+    list_name(run, suffix, name);
+    int fd = openat(self->runs, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ssize_t length = (ssize_t)strlen(text);
+    int r = fd >= 0 && write(fd, text, (size_t)length) == length
+                ? 0
+                : acre_fail_errno(err, errno, "runs/%s", name);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return r;
+}
+
+char *acre_local_read_list(const struct acre_local *self, struct acre_run run, const char *suffix) {
+    char name[LIST_NAME_MAX];
+    int fd = openat(self->runs, list_name(run, suffix, name), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    char *text = acre_calloc(ACRE_LOCAL_LIST_MAX, 1);
+    ssize_t got = read(fd, text, ACRE_LOCAL_LIST_MAX - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+void acre_local_remove_list(const struct acre_local *self, struct acre_run run,
+                            const char *suffix) {
+    char name[LIST_NAME_MAX];
+    unlinkat(self->runs, list_name(run, suffix, name), 0);
+}
+
+void acre_local_each_list(struct acre_local *self, const char *suffix,
+                          void (*function)(struct acre_local *self, struct acre_run run)) {
+    int fd = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        const char *end = strrchr(entry->d_name, '.');
+        char name[ACRE_RUN_NAME_MAX];
+        struct acre_run run;
+        if (end != NULL && strcmp(end, suffix) == 0 &&
+            acre_str_copy(name, sizeof(name),
+                          (struct acre_str){entry->d_name, (size_t)(end - entry->d_name)}) &&
+            acre_run_parse(name, &run)) {
+            function(self, run);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    } else if (fd >= 0) {
+        close(fd);
+    }
 }

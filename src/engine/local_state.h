@@ -33,6 +33,7 @@ struct acre_local_run {
     struct acre_buf message;        /* until the spawner has counted it */
     char *mps_devices;              /* one a line; NULL: none */
     uint32_t mps_waiting;           /* answers still to come */
+    char *cu_list;                  /* "device ranges" a line; NULL: none */
     struct acre_watch *watch;       /* of a supervisor that is not the spawner's child */
     int watch_fd;
     struct acre_local *owner;
@@ -112,16 +113,6 @@ void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run);
 /* local_prepare.c: from a spec to the message for the spawner. */
 int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
                        struct acre_buf *message, uid_t *ret_user, struct acre_error *err);
-
-/* local_mps.c: shares of GPUs by MPS. need: before prepare, finds out which; take: after it, and
- * run->mps_waiting says how many answers come before the run can be enqueued. */
-int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
-                        const struct acre_run_spec *spec, struct acre_error *err);
-int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
-                        struct acre_error *err);
-void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run);
-void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run);
-void acre_local_reap_mps(struct acre_local *self); /* after all retakes: what ended runs held */
 
 /* local_facts.c: what is told, and finding out what is true. */
 void acre_local_read_facts(struct acre_local *self);

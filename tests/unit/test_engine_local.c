@@ -584,6 +584,86 @@ static void a_share_without_mps_is_not_started(void) {
     tree_remove(&tree);
 }
 
+/* One AMD GPU of 304 units, as ROCm's tree shows it; its nodes are links to /dev/null. */
+static void open_cu_rig(struct rig *rig, struct tree *tree, struct acre_visible_roots *roots) {
+    static char paths[3][128];
+    *tree = tree_create(NULL);
+    tree_put(tree, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "11\n");
+    tree_put(tree, "sys/class/kfd/kfd/topology/nodes/0/properties",
+             "location_id 1280\ndomain 0\ndrm_render_minor 128\n");
+    tree_make_directory(tree, "dev/dri");
+    REQUIRE_EQ(symlink("/dev/null", tree_path(tree, "dev/kfd")), 0);
+    REQUIRE_EQ(symlink("/dev/null", tree_path(tree, "dev/dri/renderD128")), 0);
+    snprintf(paths[0], sizeof(paths[0]), "%s/proc", tree->root);
+    snprintf(paths[1], sizeof(paths[1]), "%s/sys", tree->root);
+    snprintf(paths[2], sizeof(paths[2]), "%s/dev", tree->root);
+    *roots = (struct acre_visible_roots){paths[0], paths[1], paths[2]};
+    rig_init(rig, &acre_engine_local);
+    rig->local.roots = roots;
+    rig_open(rig);
+}
+
+static void start_amd(struct rig *rig, uint64_t job, uint32_t milli, const char *isolation) {
+    struct acre_run_device device = {.id = "GPU-1122334455667701",
+                                     .vendor = "amd",
+                                     .pci = "0000:05:00.0",
+                                     .milli = milli,
+                                     .isolation = isolation,
+                                     .units = 304};
+    struct acre_run_spec spec =
+        rig_spec(rig, job, "echo mask=$HSA_CU_MASK; echo ready; exec sleep 1000");
+    spec.devices = &device;
+    spec.device_count = 1;
+    rig_start(rig, &spec);
+}
+
+static void expect_mask(struct rig *rig, uint64_t job, const char *mask) {
+    char line[64];
+    snprintf(line, sizeof(line), "mask=%s\n", mask);
+    rig_wait_output(rig, job, "ready");
+    CHECK_HAS(rig_output(rig, job, 1), line);
+}
+
+static void kill_run(struct rig *rig, uint64_t job) {
+    rig_signal(rig, job, ACRE_RUN_KILL);
+    rig_expect(rig, job, ACRE_RUN_SIGNALED, SIGKILL);
+}
+
+static void shares_of_an_amd_gpu_never_meet_also_over_a_restart(void) {
+    struct rig rig;
+    struct tree tree;
+    struct acre_visible_roots roots;
+    char list[128];
+    open_cu_rig(&rig, &tree, &roots);
+    snprintf(list, sizeof(list), "%s/runs/1.1.cu", rig.state);
+    start_amd(&rig, 1, 500, "mps");
+    start_amd(&rig, 2, 250, "mps");
+    expect_mask(&rig, 1, "0:0-151");
+    expect_mask(&rig, 2, "0:152-227");
+    CHECK_EQ(access(list, F_OK), 0);
+    rig_close(&rig);
+    rig_open(&rig);
+    rig.driver->adopt(rig.engine, (struct acre_run){1, 1});
+    rig.driver->adopt(rig.engine, (struct acre_run){2, 1});
+    CHECK_EQ(rig.driver->reap(rig.engine), 0);
+    start_amd(&rig, 3, 500, "mps"); /* more than is left */
+    rig_expect(&rig, 3, ACRE_RUN_NOT_STARTED, 0);
+    CHECK_HAS(rig.seen[3].result.text, "152 compute units asked for, 76 of 304 free");
+    kill_run(&rig, 1);
+    CHECK(access(list, F_OK) != 0);
+    start_amd(&rig, 4, 600, "mps");
+    expect_mask(&rig, 4, "0:0-151,228-257");
+    start_amd(&rig, 5, 500, "time-slicing"); /* takes turns on the whole */
+    expect_mask(&rig, 5, "");
+    for (uint64_t job = 2; job <= 5; job++) {
+        if (job != 3) {
+            kill_run(&rig, job);
+        }
+    }
+    rig_finish(&rig);
+    tree_remove(&tree);
+}
+
 /* What is forgotten leaves nothing but its logs. */
 static void a_forgotten_run_leaves_only_logs(void) {
     struct rig rig;
@@ -624,6 +704,8 @@ static const struct acre_test tests[] = {
     {"an_mps_daemon_without_shares_does_not_outlive_a_restart",
      an_mps_daemon_without_shares_does_not_outlive_a_restart, 0},
     {"a_share_without_mps_is_not_started", a_share_without_mps_is_not_started, 0},
+    {"shares_of_an_amd_gpu_never_meet_also_over_a_restart",
+     shares_of_an_amd_gpu_never_meet_also_over_a_restart, 0},
     {"a_forgotten_run_leaves_only_logs", a_forgotten_run_leaves_only_logs, 0},
 };
 
