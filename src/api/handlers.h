@@ -18,6 +18,12 @@ void acre_handle_job_logs(void *api, struct acre_call *call);
 extern const struct acre_field acre_jobs_list_fields[];
 extern const struct acre_field acre_logs_fields[];
 
+/* arrays.c */
+void acre_handle_array_cancel(void *api, struct acre_call *call);
+void acre_handle_array_hold(void *api, struct acre_call *call);
+void acre_handle_array_release(void *api, struct acre_call *call);
+void acre_handle_array_priority(void *api, struct acre_call *call);
+
 /* cluster.c */
 void acre_handle_nodes(void *api, struct acre_call *call);
 void acre_handle_gpus(void *api, struct acre_call *call);

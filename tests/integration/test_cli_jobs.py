@@ -53,6 +53,25 @@ class Submit(daemon.TestCase):
         self.assertRegex(self.daemon.run("submit", "--array", "1-2", "--", "true").stdout,
                          r"array \d+ queued, 2 jobs: \d+ to \d+")
 
+    def test_an_array_is_changed_as_a_whole(self):
+        ids = self.daemon.run("submit", "--quiet", "--hold", "--array", "1-3", "--",
+                              "sleep", "60").stdout.split()
+        array = ids[0]
+
+        def change(*words):
+            result = self.daemon.run(words[0], "--array", array, *words[1:])
+            self.assert_ended(result)
+            return result.stdout
+
+        self.assertEqual(change("priority", "low"), f"array {array}: 3 jobs changed\n")
+        self.assertEqual(self.daemon.job(ids[2])["priority"], 1)
+        self.assert_ended(self.daemon.run("cancel", ids[1]))
+        self.assertEqual(change("release"), f"array {array}: 2 jobs released\n")
+        self.assertEqual(self.daemon.run("cancel", "--array", "--quiet", array).stdout.split(),
+                         [ids[0], ids[2]])
+        self.assert_ended(self.daemon.run("hold", "--array", "999999"), 4, "no array 999999")
+        self.assert_ended(self.daemon.run("hold", "--array", "x"), 2, "array")
+
     def test_wait_exits_with_the_jobs_status(self):
         result = self.daemon.run("submit", "--wait", "--", "sh", "-c", "exit 7")
         self.assertEqual(result.returncode, 7, result)

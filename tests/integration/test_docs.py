@@ -71,10 +71,11 @@ class Documents(program.TestCase):
                  for line in examples_of(program.run(*name.split(), "--help").stdout)]
         self.assertGreater(len(lines), 2)
         with daemon.Daemon() as fresh:
-            # What the examples name: job 1 has ended, 2 runs, 3 waits.
+            # What the examples name: job 1 has ended, 2 runs, 3 waits, and 4 is an array.
             fresh.submit("--wait", "--", "echo", "one")
             fresh.submit("--name", "two", "--", "sleep", "600")
             fresh.submit("--begin", "1h", "--", "echo", "three")
+            fresh.run("submit", "--begin", "1h", "--array", "0-1", "--", "true")
             for line in lines:
                 with self.subTest(line=line):
                     self.assertTrue(line.startswith("acre "), line)

@@ -76,6 +76,29 @@ class Jobs(api.TestCase):
         listed = self.admin.get(f"/jobs?all=1&array={first}").json["jobs"]
         self.assertEqual(sorted(job["id"] for job in listed), numbers)
 
+    def test_an_array_as_a_whole(self):
+        first = self.admin.post("/jobs", {"command": "sleep 60", "array": "0-2",
+                                          "hold": True}).json["array"]
+        members = [first, first + 1, first + 2]
+        self.assert_problem(self.admin.post(f"/arrays/{first}/hold"), 409, "held already")
+        self.assertEqual(self.admin.ask("DELETE", f"/jobs/{first + 1}").status, 202)
+        answer = self.admin.ask("PATCH", f"/arrays/{first}/priority", {"priority": "high"})
+        self.assertEqual((answer.status, answer.json),
+                         (200, {"array": first, "jobs": [first, first + 2]}))
+        self.assertEqual(self.admin.get(f"/jobs/{first}").json["job"]["priority"], 3)
+        self.assertEqual(self.admin.post(f"/arrays/{first}/release").json["jobs"],
+                         [first, first + 2])
+        self.admin.wait(first, "running")
+        self.admin.wait(first + 2, "running")
+        self.assert_problem(self.admin.post(f"/arrays/{first}/hold"), 409,
+                            "only a queued one can be held")
+        self.assertEqual(self.admin.ask("DELETE", f"/arrays/{first}").status, 202)
+        for member in members:
+            self.admin.wait(member, "canceled")
+        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{first}"), 409, "have ended already")
+        single = self.admin.submit(command="true")
+        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{single}"), 404, f"no array {single}")
+
     def test_dependencies(self):
         good = self.admin.submit(command="true")
         bad = self.admin.submit(command="false")

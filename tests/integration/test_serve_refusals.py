@@ -89,6 +89,7 @@ class BadInput(api.TestCase):
 
 class Callers(api.TestCase):
     """Every route of the table, as nobody, with too small a role, and as somebody else."""
+    options = ("--failures", "1000")
 
     @classmethod
     def setUpClass(cls):
@@ -132,11 +133,12 @@ class Callers(api.TestCase):
                     self.assertNotIn(answer.status, (401, 403), answer)
 
     def test_somebody_elses_job_is_not_touched(self):
-        number = self.admin.submit(command="sleep 600; echo secret", hold=True)
+        number = self.admin.post("/jobs", {"command": "sleep 600; echo secret", "hold": True,
+                                           "array": "0-0"}).json["array"]
         other = self.clients["user"]
         touched = []
         for method, path, role, _ in self.routes:
-            if not path.startswith(("/jobs/{id}", "/queue/{id}")) or role != "user":
+            if not path.startswith(("/jobs/{id}", "/queue/{id}", "/arrays/{id}")) or role != "user":
                 continue
             with self.subTest(route=f"{method} {path}"):
                 body = {"priority": 1} if path.endswith("priority") else {}
@@ -146,7 +148,7 @@ class Callers(api.TestCase):
                 if answer.status == 403:
                     self.assertIn("belongs to", answer.json["detail"])
                 touched.append(path)
-        self.assertGreaterEqual(len(touched), 8)
+        self.assertGreaterEqual(len(touched), 12)
         self.assertEqual(self.admin.job(number)["state"], "queued")
         self.assertEqual(other.get(f"/jobs/{number}").status, 200)  # seeing it is allowed
         self.assertEqual(self.clients["operator"].ask("DELETE", f"/jobs/{number}").status, 202)

@@ -1,0 +1,142 @@
+/* arrays.c - what is asked of all live members of an array at once: cancel, hold, release,
+ * priority. Members have consecutive numbers from the array's own on; those a command does not
+ * apply to (running ones, to hold) are left as they are. */
+#include "api/handlers.h"
+#include "api/jobs.h"
+
+#include <stdio.h>
+
+typedef int member_command(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
+                           uint64_t now_ms, struct acre_error *err);
+
+static int cancel(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
+                  uint64_t now_ms, struct acre_error *err) {
+    (void)call;
+    return acre_sched_cancel(sched, job, now_ms, err);
+}
+
+static int hold(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
+                uint64_t now_ms, struct acre_error *err) {
+    (void)call;
+    return acre_sched_hold(sched, job, now_ms, err);
+}
+
+static int release(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
+                   uint64_t now_ms, struct acre_error *err) {
+    (void)call;
+    return acre_sched_release(sched, job, now_ms, err);
+}
+
+static int set_priority(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
+                        uint64_t now_ms, struct acre_error *err) {
+    enum acre_job_priority priority = acre_submit_priority(json_object_get(call->body, "priority"));
+    int r = acre_jobs_may_have(call, priority, err);
+    return r < 0 ? r : acre_sched_set_priority(sched, job, priority, now_ms, err);
+}
+
+/* The first live member from `job` on. */
+static bool next_member(struct acre_sched *sched, uint64_t array, uint64_t *job,
+                        struct acre_job *ret_member) {
+    for (; *job - array < ACRE_JOB_ARRAY_MAX; ++*job) {
+        if (acre_sched_find(sched, *job, ret_member) && ret_member->spec.array == array &&
+            acre_job_state_is_live(ret_member->state)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool see(void *context, const struct acre_store_job *row) {
+    (void)row;
+    *(bool *)context = true;
+    return false;
+}
+
+/* No member is live: was there ever such an array? */
+static int fail_without_member(struct acre_api *api, uint64_t array, struct acre_error *err) {
+    struct acre_job_filter filter = {.array = array, .limit = 1};
+    bool seen = false;
+    int r = acre_store_jobs(acre_desk_store(api->desk), &filter, see, &seen, err);
+    if (r < 0) {
+        return r;
+    }
+    return seen ? acre_fail(err, ACRE_ECONFLICT, "all jobs of array %llu have ended already",
+                            (unsigned long long)array)
+                : acre_fail(err, ACRE_ENOTFOUND, "there is no array %llu",
+                            (unsigned long long)array);
+}
+
+/* Do it to every member it applies to, and list those. When it applies to none: the reason. */
+static int change_members(struct acre_api *api, struct acre_call *call, uint64_t array,
+                          member_command *command, struct acre_json *json, struct acre_error *err) {
+    struct acre_sched *sched = acre_desk_sched(api->desk);
+    uint64_t now_ms = acre_desk_now(api->desk);
+    struct acre_job member;
+    uint32_t changed = 0;
+    acre_json_put_u64(json, "array", array);
+    acre_json_key(json, "jobs");
+    acre_json_array(json);
+    for (uint64_t job = array; next_member(sched, array, &job, &member); job++) {
+        if (command(sched, job, call, now_ms, err) == 0) {
+            acre_json_u64(json, job);
+            changed++;
+        }
+    }
+    acre_json_array_end(json);
+    return changed > 0 ? 0 : err->code;
+}
+
+/* May the caller change this array? Its members have one owner. */
+static int own(struct acre_api *api, struct acre_call *call, uint64_t array,
+               struct acre_error *err) {
+    struct acre_job member;
+    uint64_t first = array;
+    if (!next_member(acre_desk_sched(api->desk), array, &first, &member)) {
+        return fail_without_member(api, array, err);
+    }
+    char what[40];
+    snprintf(what, sizeof(what), "array %llu", (unsigned long long)array);
+    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    return acre_api_owns(call, acre_names_text(names, member.spec.user), what, err);
+}
+
+static void change(struct acre_api *api, struct acre_call *call, int status,
+                   member_command *command) {
+    struct acre_error err = {0};
+    uint64_t array = 0;
+    int r = acre_call_id(call, "id", &array, &err);
+    if (r == 0) {
+        r = own(api, call, array, &err);
+    }
+    if (r < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    if (!acre_api_may_change(api, call)) {
+        return;
+    }
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    if (change_members(api, call, array, command, json, &err) < 0) {
+        acre_reply_drop(&reply);
+        acre_api_fail(api, call, &err);
+        return;
+    }
+    acre_reply_send(api, call, &reply, status);
+}
+
+void acre_handle_array_cancel(void *context, struct acre_call *call) {
+    change(context, call, 202, cancel);
+}
+
+void acre_handle_array_hold(void *context, struct acre_call *call) {
+    change(context, call, 200, hold);
+}
+
+void acre_handle_array_release(void *context, struct acre_call *call) {
+    change(context, call, 200, release);
+}
+
+void acre_handle_array_priority(void *context, struct acre_call *call) {
+    change(context, call, 200, set_priority);
+}
