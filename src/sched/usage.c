@@ -24,13 +24,23 @@ static void show(const struct acre_sched *sched, uint32_t account, uint64_t now_
     };
 }
 
+/* An account also arises from a submission that was refused; nothing is ever said of that one. */
+static bool is_used(const struct acre_usage *usage) {
+    return usage->running + usage->queued > 0 || usage->charged_ms > 0 || usage->stored_use > 0;
+}
+
 bool acre_sched_usage(const struct acre_sched *sched, uint64_t now_ms, uint32_t *cursor,
                       struct acre_usage *ret_usage) {
-    if (*cursor >= acre_accounts_count(sched->accounts)) {
-        return false;
+    uint32_t count = acre_accounts_count(sched->accounts);
+    while (*cursor < count) {
+        struct acre_usage usage;
+        show(sched, (*cursor)++, now_ms, &usage);
+        if (is_used(&usage)) {
+            *ret_usage = usage;
+            return true;
+        }
     }
-    show(sched, (*cursor)++, now_ms, ret_usage);
-    return true;
+    return false;
 }
 
 bool acre_sched_find_usage(const struct acre_sched *sched, uint32_t project, uint32_t user,
@@ -41,11 +51,11 @@ bool acre_sched_find_usage(const struct acre_sched *sched, uint32_t project, uin
     }
     struct acre_usage usage;
     show(sched, account, now_ms, &usage);
-    if (usage.running + usage.queued == 0 && usage.charged_ms == 0 && !(usage.stored_use > 0)) {
-        return false;
+    if (is_used(&usage)) {
+        *ret_usage = usage;
+        return true;
     }
-    *ret_usage = usage;
-    return true;
+    return false;
 }
 
 void acre_sched_restore_usage(struct acre_sched *sched, const struct acre_usage *usage) {

@@ -73,6 +73,7 @@ struct acre_usage {
     double stored_use;   /* decayed milli-GPU ms of ended runs at stored_at_ms: what is stored */
     uint64_t stored_at_ms;
 };
+/* The next account from `cursor` (0) on that was ever charged or has a live job. */
 bool acre_sched_usage(const struct acre_sched *sched, uint64_t now_ms, uint32_t *cursor,
                       struct acre_usage *ret_usage);
 /* One account; false when it was never charged and has no live job. */

@@ -403,7 +403,7 @@ static void who_does_not_wait_is_an_error(void) {
 /* POL-1: what `acre usage` shows and the store keeps. */
 static void usage_is_charged_and_restored(void) {
     struct sched_kit kit;
-    sched_kit_init(&kit, "0 0", "{}");
+    sched_kit_init(&kit, "0 0", "{\"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1}]}");
     uint64_t job = submit(&kit, "ada", kit_whole(2), HOUR_MS);
     uint32_t ada = kit_name(kit.ledger, "ada"), project = kit_name(kit.ledger, "p-ada");
     struct acre_usage usage;
@@ -421,6 +421,9 @@ static void usage_is_charged_and_restored(void) {
     CHECK_NEAR(usage.share, 1, 1e-9);
     CHECK_NEAR(usage.factor, 0.5, 1e-9);
     CHECK(!acre_sched_find_usage(kit.sched, ada, project, kit.now_ms, &usage));
+    struct acre_job_spec refused = sched_kit_spec(&kit, "bob", kit_whole(2));
+    refused.id = 1000;
+    CHECK_EQ(acre_sched_submit(kit.sched, &refused, kit.now_ms, NULL), ACRE_EDENIED);
     uint32_t cursor = 0, rows = 0;
     struct acre_usage row;
     while (acre_sched_usage(kit.sched, kit.now_ms, &cursor, &row)) {
