@@ -290,8 +290,7 @@ static void write_parts(struct acre_json *json, const struct acre_ledger *ledger
     acre_buf_finish(&text);
 }
 
-/* Of a run; or of a job that ended without any, when there is something to say about that. */
-static bool has_exit(const struct acre_job *job, const char *exit_text) {
+bool acre_record_has_exit(const struct acre_job *job, const char *exit_text) {
     return job->ended_ms != 0 && (job->attempt > 0 || exit_text[0] != '\0');
 }
 
@@ -310,7 +309,7 @@ int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre
     }
     write_dependencies(json, &job->spec);
     write_parts(json, ledger, job, parts);
-    if (has_exit(job, exit_text)) {
+    if (acre_record_has_exit(job, exit_text)) {
         write_exit(json, job, exit_text);
     }
     acre_json_object_end(json);

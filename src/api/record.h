@@ -38,6 +38,9 @@ int acre_record_write_spec(const struct acre_names *names, const struct acre_job
  * what a job that has ended held last, as acre_record_write_parts wrote it (empty: unknown). */
 int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre_job *job,
                              const char *exit_text, struct acre_str parts, struct acre_buf *out);
+/* Has it an exit to tell of: of a run, or of a job that ended without any, when there is something
+ * to say about that? */
+bool acre_record_has_exit(const struct acre_job *job, const char *exit_text);
 /* Append what the job holds as a JSON array. False: nothing. */
 bool acre_record_write_parts(const struct acre_ledger *ledger, const struct acre_job *job,
                              struct acre_buf *out);

@@ -135,7 +135,7 @@ static const char *text_of(const struct acre_call *call, const char *key) {
 
 static void write_allocated(struct acre_api *api, struct acre_call *call, const char *name,
                             const struct acre_job *job, struct acre_json *json) {
-    struct acre_job_view view = {0};
+    struct acre_job_view view = {.exit_text = ""};
     struct acre_launch launch = {.external = true, .directory = ""};
     char id[24];
     acre_view_live(&view, acre_desk_ledger(api->desk), job, &launch, call->arena);

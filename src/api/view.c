@@ -100,7 +100,7 @@ void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger
     copy_parts(view, ledger, job, arena);
     view->command = command_of(launch, arena);
     view->external = launch->external;
-    view->exited = job->ended_ms != 0 && job->attempt > 0;
+    view->exited = acre_record_has_exit(job, view->exit_text);
 }
 
 static void copy_strings(const char **to, const json_t *list, uint32_t max,

@@ -23,7 +23,7 @@ struct acre_job_view {
     uint64_t now_ms; /* for how long it has waited or run */
 };
 
-/* Names, constraints and command of a live job from the ledger and its spec. */
+/* Names, constraints and command of a live job from the ledger and its spec; `exit_text` is set. */
 void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger,
                     const struct acre_job *job, const struct acre_launch *launch,
                     struct acre_arena *arena);

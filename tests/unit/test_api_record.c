@@ -1,5 +1,6 @@
 /* A job's row: what is written is read back (STO-1), and what somebody changed is refused. */
 #include "api/record.h"
+#include "api/view.h"
 
 #include "core/arena.h"
 #include "ledger/nodes.h"
@@ -233,6 +234,27 @@ static void a_plain_job_is_short(void) {
     acre_ledger_destroy(ledger);
 }
 
+/* Before and after it is stored, a job says the same of its end. */
+static void an_end_without_a_run_is_told_from_memory_too(void) {
+    static const struct {
+        uint64_t ended_ms;
+        uint32_t attempt;
+        const char *text;
+        bool exited;
+    } rows[] = {{0, 1, "", false}, {5, 1, "", true}, {5, 0, "why", true}, {5, 0, "", false}};
+    struct acre_ledger *ledger = make_ledger();
+    struct acre_arena *arena = acre_arena_create(1 << 20);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_job job = {.ended_ms = rows[i].ended_ms, .attempt = rows[i].attempt};
+        struct acre_launch launch = {.directory = ""};
+        struct acre_job_view view = {.exit_text = rows[i].text};
+        acre_view_live(&view, ledger, &job, &launch, arena);
+        CHECK_EQ(view.exited, rows[i].exited);
+    }
+    acre_arena_destroy(arena);
+    acre_ledger_destroy(ledger);
+}
+
 /* Parts are recorded by name: another order of nodes changes nothing, a lost device is named. */
 static void parts_are_found_by_name(void) {
     struct acre_ledger *ledger = make_ledger();
@@ -323,6 +345,8 @@ static void a_changed_row_is_refused(void) {
 static const struct acre_test tests[] = {
     {"every_field_comes_back", every_field_comes_back, 0},
     {"a_plain_job_is_short", a_plain_job_is_short, 0},
+    {"an_end_without_a_run_is_told_from_memory_too", an_end_without_a_run_is_told_from_memory_too,
+     0},
     {"parts_are_found_by_name", parts_are_found_by_name, 0},
     {"a_changed_row_is_refused", a_changed_row_is_refused, 0},
 };
