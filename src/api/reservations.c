@@ -119,8 +119,8 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
     return 0;
 }
 
-static int read_spec(struct acre_api *api, struct acre_call *call, struct acre_reservation_spec *to,
-                     struct acre_error *err) {
+static int read_spec(struct acre_api *api, struct acre_call *call, uint64_t now_ms,
+                     struct acre_reservation_spec *to, struct acre_error *err) {
     const json_t *share = json_object_get(call->body, "share");
     const json_t *isolation = json_object_get(call->body, "isolation");
     double milli = share != NULL ? round(json_number_value(share) * 1000.0) : 1000.0;
@@ -136,7 +136,7 @@ static int read_spec(struct acre_api *api, struct acre_call *call, struct acre_r
         return acre_fail(err, ACRE_EINVALID, "gpus: %s; accepted: one of gpus and devices",
                          gpus != NULL ? "given beside devices" : "absent");
     }
-    return read_window(call->body, acre_desk_now(api->desk), to, err);
+    return read_window(call->body, now_ms, to, err);
 }
 
 /* Devices by name. */
@@ -154,10 +154,9 @@ static int find_devices(struct acre_api *api, const json_t *list, uint32_t *devi
 }
 
 /* The first ones that could be reserved alone, tried one by one; the error is the last one's. */
-static int choose_devices(struct acre_api *api, struct acre_reservation_spec *spec, uint32_t wanted,
-                          uint32_t *devices, struct acre_error *err) {
+static int choose_devices(struct acre_api *api, struct acre_reservation_spec *spec, uint64_t now_ms,
+                          uint32_t wanted, uint32_t *devices, struct acre_error *err) {
     struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    uint64_t now_ms = acre_desk_now(api->desk);
     uint32_t total = acre_ledger_device_count(ledger);
     uint32_t found = 0;
     int r = 0;
@@ -194,16 +193,16 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
                           ? (uint32_t)json_array_size(list)
                           : (uint32_t)json_integer_value(json_object_get(call->body, "gpus"));
     uint32_t *devices = acre_calloc(wanted + 1U, sizeof(*devices));
-    int r = read_spec(api, call, &spec, &err);
+    uint64_t now_ms = acre_desk_now(api->desk); /* one now: a later one would call this one past */
+    int r = read_spec(api, call, now_ms, &spec, &err);
     if (r == 0) {
         r = list != NULL ? find_devices(api, list, devices, &err)
-                         : choose_devices(api, &spec, wanted, devices, &err);
+                         : choose_devices(api, &spec, now_ms, wanted, devices, &err);
     }
     spec.devices = devices;
     spec.device_count = wanted;
     if (r == 0) {
-        r = acre_ledger_reserve(acre_desk_ledger(api->desk), &spec, acre_desk_now(api->desk), &id,
-                                &err);
+        r = acre_ledger_reserve(acre_desk_ledger(api->desk), &spec, now_ms, &id, &err);
     }
     free(devices);
     if (r < 0) {

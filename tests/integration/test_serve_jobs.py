@@ -335,6 +335,7 @@ class Cluster(api.TestCase):
         made = answer.json["reservation"]
         self.assertEqual((made["state"], len(made["devices"])), ("pending", 2))
         now = self.admin.post("/reservations", {"devices": ["sim:gpu-b/7"], "duration": "2s"})
+        self.assertEqual(now.status, 201, now)
         self.assertEqual(now.json["reservation"]["state"], "active", now)
         number = self.admin.submit(command="echo in", gpus=1,
                                    reservation=now.json["reservation"]["id"])
