@@ -97,7 +97,8 @@ class Jobs(api.TestCase):
             self.admin.wait(member, "canceled")
         self.assert_problem(self.admin.ask("DELETE", f"/arrays/{first}"), 409, "have ended already")
         single = self.admin.submit(command="true")
-        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{single}"), 404, f"no array {single}")
+        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{single}"), 404,
+                            f"no array {single}")
 
     def test_dependencies(self):
         good = self.admin.submit(command="true")
