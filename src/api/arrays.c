@@ -6,32 +6,17 @@
 
 #include <stdio.h>
 
-typedef int member_command(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
-                           uint64_t now_ms, struct acre_error *err);
+/* What is done to a member: a command, or (NULL) a new priority. */
+struct change {
+    int (*command)(struct acre_sched *sched, uint64_t job, uint64_t now_ms, struct acre_error *err);
+    enum acre_job_priority priority;
+};
 
-static int cancel(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
-                  uint64_t now_ms, struct acre_error *err) {
-    (void)call;
-    return acre_sched_cancel(sched, job, now_ms, err);
-}
-
-static int hold(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
-                uint64_t now_ms, struct acre_error *err) {
-    (void)call;
-    return acre_sched_hold(sched, job, now_ms, err);
-}
-
-static int release(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
-                   uint64_t now_ms, struct acre_error *err) {
-    (void)call;
-    return acre_sched_release(sched, job, now_ms, err);
-}
-
-static int set_priority(struct acre_sched *sched, uint64_t job, const struct acre_call *call,
-                        uint64_t now_ms, struct acre_error *err) {
-    enum acre_job_priority priority = acre_submit_priority(json_object_get(call->body, "priority"));
-    int r = acre_jobs_may_have(call, priority, err);
-    return r < 0 ? r : acre_sched_set_priority(sched, job, priority, now_ms, err);
+static int apply(const struct change *change, struct acre_sched *sched, uint64_t job,
+                 uint64_t now_ms, struct acre_error *err) {
+    return change->command != NULL
+               ? change->command(sched, job, now_ms, err)
+               : acre_sched_set_priority(sched, job, change->priority, now_ms, err);
 }
 
 /* The first live member from `job` on. */
@@ -67,8 +52,8 @@ static int fail_without_member(struct acre_api *api, uint64_t array, struct acre
 }
 
 /* Do it to every member it applies to, and list those. When it applies to none: the reason. */
-static int change_members(struct acre_api *api, struct acre_call *call, uint64_t array,
-                          member_command *command, struct acre_json *json, struct acre_error *err) {
+static int change_members(struct acre_api *api, uint64_t array, const struct change *change,
+                          struct acre_json *json, struct acre_error *err) {
     struct acre_sched *sched = acre_desk_sched(api->desk);
     uint64_t now_ms = acre_desk_now(api->desk);
     struct acre_job member;
@@ -77,7 +62,7 @@ static int change_members(struct acre_api *api, struct acre_call *call, uint64_t
     acre_json_key(json, "jobs");
     acre_json_array(json);
     for (uint64_t job = array; next_member(sched, array, &job, &member); job++) {
-        if (command(sched, job, call, now_ms, err) == 0) {
+        if (apply(change, sched, job, now_ms, err) == 0) {
             acre_json_u64(json, job);
             changed++;
         }
@@ -100,13 +85,16 @@ static int own(struct acre_api *api, struct acre_call *call, uint64_t array,
     return acre_api_owns(call, acre_names_text(names, member.spec.user), what, err);
 }
 
-static void change(struct acre_api *api, struct acre_call *call, int status,
-                   member_command *command) {
+static void change_array(struct acre_api *api, struct acre_call *call, int status,
+                         const struct change *change) {
     struct acre_error err = {0};
     uint64_t array = 0;
     int r = acre_call_id(call, "id", &array, &err);
     if (r == 0) {
         r = own(api, call, array, &err);
+    }
+    if (r == 0 && change->command == NULL) {
+        r = acre_jobs_may_have(call, change->priority, &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);
@@ -117,7 +105,7 @@ static void change(struct acre_api *api, struct acre_call *call, int status,
     }
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    if (change_members(api, call, array, command, json, &err) < 0) {
+    if (change_members(api, array, change, json, &err) < 0) {
         acre_reply_drop(&reply);
         acre_api_fail(api, call, &err);
         return;
@@ -126,17 +114,18 @@ static void change(struct acre_api *api, struct acre_call *call, int status,
 }
 
 void acre_handle_array_cancel(void *context, struct acre_call *call) {
-    change(context, call, 202, cancel);
+    change_array(context, call, 202, &(struct change){.command = acre_sched_cancel});
 }
 
 void acre_handle_array_hold(void *context, struct acre_call *call) {
-    change(context, call, 200, hold);
+    change_array(context, call, 200, &(struct change){.command = acre_sched_hold});
 }
 
 void acre_handle_array_release(void *context, struct acre_call *call) {
-    change(context, call, 200, release);
+    change_array(context, call, 200, &(struct change){.command = acre_sched_release});
 }
 
 void acre_handle_array_priority(void *context, struct acre_call *call) {
-    change(context, call, 200, set_priority);
+    const json_t *priority = json_object_get(call->body, "priority");
+    change_array(context, call, 200, &(struct change){.priority = acre_submit_priority(priority)});
 }
