@@ -102,8 +102,8 @@ void acre_api_handle(void *context, struct acre_exchange *exchange,
                      const struct acre_http_request *request) {
     struct acre_api *api = context;
     acre_router_handle(api->router, exchange, request);
-    acre_desk_set_actor(api->desk, NULL,
-                        NULL); /* runs that end in this turn are not the caller's */
+    /* Runs that end later in this turn are not the caller's doing. */
+    acre_desk_set_actor(api->desk, NULL, NULL);
 }
 
 void acre_api_event(void *context, const struct acre_desk_event *event) {

@@ -1,6 +1,5 @@
 /* arrays.c - what is asked of all live members of an array at once: cancel, hold, release,
- * priority. Members have consecutive numbers from the array's own on; those a command does not
- * apply to (running ones, to hold) are left as they are. */
+ * priority. Those it does not apply to (running ones, to hold) are left as they are. */
 #include "api/handlers.h"
 #include "api/jobs.h"
 
@@ -19,13 +18,27 @@ static int apply(const struct change *change, struct acre_sched *sched, uint64_t
                : acre_sched_set_priority(sched, job, change->priority, now_ms, err);
 }
 
-/* The first live member from `job` on. */
-static bool next_member(struct acre_sched *sched, uint64_t array, uint64_t *job,
-                        struct acre_job *ret_member) {
-    for (; *job - array < ACRE_JOB_ARRAY_MAX; ++*job) {
-        if (acre_sched_find(sched, *job, ret_member) && ret_member->spec.array == array &&
-            acre_job_state_is_live(ret_member->state)) {
-            return true;
+/* A walk over the members the scheduler has: their numbers grow by one, with gaps where some have
+ * been dropped. */
+struct members {
+    struct acre_sched *sched;
+    uint64_t array, next;
+    uint32_t left;
+};
+
+static struct members members_of(struct acre_api *api, uint64_t array) {
+    struct acre_sched *sched = acre_desk_sched(api->desk);
+    return (struct members){sched, array, array, acre_sched_members(sched, array)};
+}
+
+static bool next_live(struct members *members, struct acre_job *ret_member) {
+    while (members->left > 0) {
+        if (acre_sched_find(members->sched, members->next++, ret_member) &&
+            ret_member->spec.array == members->array) {
+            members->left--;
+            if (acre_job_state_is_live(ret_member->state)) {
+                return true;
+            }
         }
     }
     return false;
@@ -54,16 +67,16 @@ static int fail_without_member(struct acre_api *api, uint64_t array, struct acre
 /* Do it to every member it applies to, and list those. When it applies to none: the reason. */
 static int change_members(struct acre_api *api, uint64_t array, const struct change *change,
                           struct acre_json *json, struct acre_error *err) {
-    struct acre_sched *sched = acre_desk_sched(api->desk);
+    struct members members = members_of(api, array);
     uint64_t now_ms = acre_desk_now(api->desk);
     struct acre_job member;
     uint32_t changed = 0;
     acre_json_put_u64(json, "array", array);
     acre_json_key(json, "jobs");
     acre_json_array(json);
-    for (uint64_t job = array; next_member(sched, array, &job, &member); job++) {
-        if (apply(change, sched, job, now_ms, err) == 0) {
-            acre_json_u64(json, job);
+    while (next_live(&members, &member)) {
+        if (apply(change, members.sched, member.spec.id, now_ms, err) == 0) {
+            acre_json_u64(json, member.spec.id);
             changed++;
         }
     }
@@ -74,9 +87,9 @@ static int change_members(struct acre_api *api, uint64_t array, const struct cha
 /* May the caller change this array? Its members have one owner. */
 static int own(struct acre_api *api, struct acre_call *call, uint64_t array,
                struct acre_error *err) {
+    struct members members = members_of(api, array);
     struct acre_job member;
-    uint64_t first = array;
-    if (!next_member(acre_desk_sched(api->desk), array, &first, &member)) {
+    if (!next_live(&members, &member)) {
         return fail_without_member(api, array, err);
     }
     char what[40];

@@ -75,6 +75,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     free(desk->submissions);
     free(desk->places);
     free(desk->texts);
+    acre_map_finish(&desk->text_of_job);
     free(desk->holding);
     free(desk);
 }

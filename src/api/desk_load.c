@@ -36,6 +36,7 @@ void desk_unload(struct acre_desk *desk) {
     desk->ledger = NULL;
     desk->external_count = 0;
     desk->text_count = 0;
+    acre_map_finish(&desk->text_of_job);
     desk->holding_count = 0;
     for (uint32_t i = 0; i < acre_inventory_nodes(desk->options.inventory); i++) {
         acre_desk_set_node_reason(desk, i, "");

@@ -69,35 +69,36 @@ void desk_add_external(struct acre_desk *desk, uint64_t job) {
     desk->external_count++;
 }
 
-static struct desk_text *find_text(const struct acre_desk *desk, uint64_t job) {
-    for (uint32_t i = 0; i < desk->text_count; i++) {
-        if (desk->texts[i].job == job) {
-            return &desk->texts[i];
-        }
-    }
-    return NULL;
+const char *acre_desk_exit_text(const struct acre_desk *desk, uint64_t job) {
+    uint32_t at = acre_map_get(&desk->text_of_job, job);
+    return at != ACRE_MAP_NONE ? desk->texts[at].text : "";
 }
 
-const char *acre_desk_exit_text(const struct acre_desk *desk, uint64_t job) {
-    const struct desk_text *found = find_text(desk, job);
-    return found != NULL ? found->text : "";
+static void forget_text(struct acre_desk *desk, uint64_t job) {
+    uint32_t at = acre_map_get(&desk->text_of_job, job);
+    if (at == ACRE_MAP_NONE) {
+        return;
+    }
+    const struct desk_text *last = &desk->texts[--desk->text_count];
+    acre_map_put(&desk->text_of_job, last->job, at);
+    desk->texts[at] = *last;
+    acre_map_remove(&desk->text_of_job, job);
 }
 
 void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text) {
-    struct desk_text *found = find_text(desk, job);
     if (text[0] == '\0') {
-        if (found != NULL) {
-            *found = desk->texts[--desk->text_count];
-        }
+        forget_text(desk, job);
         return;
     }
-    if (found == NULL) {
+    uint32_t at = acre_map_get(&desk->text_of_job, job);
+    if (at == ACRE_MAP_NONE) {
         desk->texts =
             acre_grow(desk->texts, desk->text_count, &desk->text_capacity, sizeof(*desk->texts));
-        found = &desk->texts[desk->text_count++];
-        found->job = job;
+        at = desk->text_count++;
+        acre_map_put(&desk->text_of_job, job, at);
+        desk->texts[at].job = job;
     }
-    snprintf(found->text, sizeof(found->text), "%s", text);
+    snprintf(desk->texts[at].text, sizeof(desk->texts[at].text), "%s", text);
 }
 
 void desk_forget_job(struct acre_desk *desk, uint64_t job) {

@@ -5,6 +5,7 @@
 #include "api/desk.h"
 #include "api/record.h"
 #include "api/specs.h"
+#include "core/map.h"
 
 /* An answer that waits for a commit. */
 struct desk_answer {
@@ -113,6 +114,7 @@ struct acre_desk {
     struct desk_place *places; /* of this turn */
     uint32_t place_count, place_capacity, place_found;
     struct desk_text *texts;
+    struct acre_map text_of_job; /* places in `texts` */
     uint32_t text_count, text_capacity;
     uint64_t *holding; /* jobs that held devices when the store was read */
     uint32_t holding_count, holding_capacity;

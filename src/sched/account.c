@@ -27,8 +27,8 @@
  * Quotas. A limit is a row: its name in the policy, what is held of it, what a job adds. */
 #include "sched/account.h"
 
+#include "core/map.h"
 #include "core/units.h"
-#include "sched/map.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -69,7 +69,7 @@ struct acre_accounts {
     struct party *parties;
     uint32_t account_count, account_capacity;
     uint32_t party_count, party_capacity;
-    struct map account_of_pair, party_of_name; /* keys: see pair_key, party_key */
+    struct acre_map account_of_pair, party_of_name; /* keys: see pair_key, party_key */
     struct sums all;
     uint64_t active_weight; /* of projects with live jobs */
 };
@@ -188,8 +188,8 @@ void acre_accounts_destroy(struct acre_accounts *accounts) {
     if (accounts == NULL) {
         return;
     }
-    map_finish(&accounts->account_of_pair);
-    map_finish(&accounts->party_of_name);
+    acre_map_finish(&accounts->account_of_pair);
+    acre_map_finish(&accounts->party_of_name);
     free(accounts->accounts);
     free(accounts->parties);
     free(accounts);
@@ -198,7 +198,7 @@ void acre_accounts_destroy(struct acre_accounts *accounts) {
 size_t acre_accounts_bytes(const struct acre_accounts *accounts) {
     return sizeof(*accounts) + accounts->account_capacity * sizeof(*accounts->accounts) +
            accounts->party_capacity * sizeof(*accounts->parties) +
-           map_bytes(&accounts->account_of_pair) + map_bytes(&accounts->party_of_name);
+           acre_map_bytes(&accounts->account_of_pair) + acre_map_bytes(&accounts->party_of_name);
 }
 
 void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_policy *policy,
@@ -241,8 +241,8 @@ static uint64_t pair_key(uint32_t project, uint32_t user) {
 }
 
 static uint32_t intern_party(struct acre_accounts *accounts, uint32_t name, bool is_user) {
-    uint32_t found = map_get(&accounts->party_of_name, party_key(name, is_user));
-    if (found != MAP_NONE) {
+    uint32_t found = acre_map_get(&accounts->party_of_name, party_key(name, is_user));
+    if (found != ACRE_MAP_NONE) {
         return found;
     }
     accounts->parties = acre_grow(accounts->parties, accounts->party_count,
@@ -250,12 +250,12 @@ static uint32_t intern_party(struct acre_accounts *accounts, uint32_t name, bool
     uint32_t at = accounts->party_count++;
     accounts->parties[at] = (struct party){.name = name, .is_user = is_user};
     apply_policy(accounts, &accounts->parties[at]);
-    map_put(&accounts->party_of_name, party_key(name, is_user), at);
+    acre_map_put(&accounts->party_of_name, party_key(name, is_user), at);
     return at;
 }
 
 uint32_t acre_accounts_find(const struct acre_accounts *accounts, uint32_t project, uint32_t user) {
-    return map_get(&accounts->account_of_pair, pair_key(project, user));
+    return acre_map_get(&accounts->account_of_pair, pair_key(project, user));
 }
 
 uint32_t acre_accounts_count(const struct acre_accounts *accounts) {
@@ -264,7 +264,7 @@ uint32_t acre_accounts_count(const struct acre_accounts *accounts) {
 
 uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, uint32_t user) {
     uint32_t found = acre_accounts_find(accounts, project, user);
-    if (found != MAP_NONE) {
+    if (found != ACRE_MAP_NONE) {
         return found;
     }
     accounts->accounts = acre_grow(accounts->accounts, accounts->account_count,
@@ -273,7 +273,7 @@ uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, 
     uint32_t project_at = intern_party(accounts, project, false);
     uint32_t user_at = intern_party(accounts, user, true);
     accounts->accounts[at] = (struct account){.project = project_at, .user = user_at};
-    map_put(&accounts->account_of_pair, pair_key(project, user), at);
+    acre_map_put(&accounts->account_of_pair, pair_key(project, user), at);
     return at;
 }
 

@@ -62,7 +62,7 @@ struct acre_forecast {
     struct ratio ratios[RATIOS];
     struct errors errors[SPANS];
     uint64_t compared;
-    struct map note_of_job;
+    struct acre_map note_of_job;
     struct note *notes;
     uint32_t note_count, note_capacity;
     struct acre_plan plan;
@@ -95,14 +95,14 @@ struct acre_forecast *acre_forecast_create(void) {
 void acre_forecast_destroy(struct acre_forecast *forecast) {
     if (forecast != NULL) {
         plan_finish(&forecast->plan);
-        map_finish(&forecast->note_of_job);
+        acre_map_finish(&forecast->note_of_job);
         free(forecast->notes);
         free(forecast);
     }
 }
 
 size_t acre_forecast_bytes(const struct acre_forecast *forecast) {
-    return sizeof(*forecast) + map_bytes(&forecast->note_of_job) +
+    return sizeof(*forecast) + acre_map_bytes(&forecast->note_of_job) +
            forecast->note_capacity * sizeof(*forecast->notes) + plan_bytes(&forecast->plan);
 }
 
@@ -131,32 +131,33 @@ void acre_forecast_submitted(struct acre_forecast *forecast, uint64_t job) {
 }
 
 static void drop_note(struct acre_forecast *forecast, uint64_t job, uint32_t at) {
-    map_remove(&forecast->note_of_job, job);
+    acre_map_remove(&forecast->note_of_job, job);
     struct note *last = &forecast->notes[--forecast->note_count];
     if (at != forecast->note_count) {
-        map_remove(&forecast->note_of_job, last->job);
-        map_put(&forecast->note_of_job, last->job, at);
+        acre_map_remove(&forecast->note_of_job, last->job);
+        acre_map_put(&forecast->note_of_job, last->job, at);
         forecast->notes[at] = *last;
     }
 }
 
 void acre_forecast_forget(struct acre_forecast *forecast, uint64_t job) {
     forecast->plan.is_stale = true;
-    uint32_t at = map_get(&forecast->note_of_job, job);
-    if (at != MAP_NONE) {
+    uint32_t at = acre_map_get(&forecast->note_of_job, job);
+    if (at != ACRE_MAP_NONE) {
         drop_note(forecast, job, at);
     }
 }
 
 void acre_forecast_estimated(struct acre_forecast *forecast, uint64_t job, uint64_t now_ms,
                              uint64_t start_ms) {
-    if (forecast->note_count == NOTES_MAX || map_get(&forecast->note_of_job, job) != MAP_NONE) {
+    if (forecast->note_count == NOTES_MAX ||
+        acre_map_get(&forecast->note_of_job, job) != ACRE_MAP_NONE) {
         return;
     }
     forecast->notes = acre_grow(forecast->notes, forecast->note_count, &forecast->note_capacity,
                                 sizeof(*forecast->notes));
     forecast->notes[forecast->note_count] = (struct note){job, now_ms, start_ms};
-    map_put(&forecast->note_of_job, job, forecast->note_count++);
+    acre_map_put(&forecast->note_of_job, job, forecast->note_count++);
 }
 
 static double after(uint64_t from_ms, uint64_t at_ms) {
@@ -174,8 +175,8 @@ static uint32_t span_of(double planned_ms) {
 
 void acre_forecast_started(struct acre_forecast *forecast, uint64_t job, uint64_t now_ms) {
     forecast->plan.is_stale = true;
-    uint32_t at = map_get(&forecast->note_of_job, job);
-    if (at == MAP_NONE) {
+    uint32_t at = acre_map_get(&forecast->note_of_job, job);
+    if (at == ACRE_MAP_NONE) {
         return;
     }
     const struct note *note = &forecast->notes[at];

@@ -63,8 +63,8 @@ const char *acre_sched_event_name(enum acre_sched_event_kind kind) {
 }
 
 struct job *job_find(const struct acre_sched *sched, uint64_t id) {
-    uint32_t at = map_get(&sched->job_of_id, id);
-    return at != MAP_NONE ? &sched->jobs[at] : NULL;
+    uint32_t at = acre_map_get(&sched->job_of_id, id);
+    return at != ACRE_MAP_NONE ? &sched->jobs[at] : NULL;
 }
 
 void job_show_spec(const struct acre_sched *sched, const struct job *job,

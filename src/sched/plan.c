@@ -40,8 +40,8 @@ void plan_finish(struct acre_plan *plan) {
     }
     acre_timeline_destroy(plan->timeline);
     acre_timeline_destroy(plan->purses);
-    map_finish(&plan->purse_of_party);
-    map_finish(&plan->entry_of_job);
+    acre_map_finish(&plan->purse_of_party);
+    acre_map_finish(&plan->entry_of_job);
     free(plan->purse);
     free(plan->gates);
     free(plan->entries);
@@ -50,7 +50,7 @@ void plan_finish(struct acre_plan *plan) {
 }
 
 size_t plan_bytes(const struct acre_plan *plan) {
-    size_t bytes = map_bytes(&plan->purse_of_party) + map_bytes(&plan->entry_of_job) +
+    size_t bytes = acre_map_bytes(&plan->purse_of_party) + acre_map_bytes(&plan->entry_of_job) +
                    plan->purse_capacity * sizeof(*plan->purse) +
                    plan->gate_capacity * sizeof(*plan->gates) +
                    plan->entry_capacity * sizeof(*plan->entries) +
@@ -65,15 +65,15 @@ size_t plan_bytes(const struct acre_plan *plan) {
 }
 
 const struct plan_entry *plan_find(const struct acre_plan *plan, uint64_t job) {
-    uint32_t at = map_get(&plan->entry_of_job, job);
-    return at != MAP_NONE ? &plan->entries[at] : NULL;
+    uint32_t at = acre_map_get(&plan->entry_of_job, job);
+    return at != ACRE_MAP_NONE ? &plan->entries[at] : NULL;
 }
 
 static void add_entry(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
     plan->entries =
         acre_grow(plan->entries, plan->entry_count, &plan->entry_capacity, sizeof(*plan->entries));
     plan->entries[plan->entry_count] = (struct plan_entry){start_ms, end_ms};
-    map_put(&plan->entry_of_job, job, plan->entry_count++);
+    acre_map_put(&plan->entry_of_job, job, plan->entry_count++);
 }
 
 /* When a job that holds GPUs is expected to give them back. */
@@ -210,15 +210,15 @@ static uint32_t purse_of(struct maker *maker, const struct job *job, bool of_pro
     if (quota == NULL) {
         return NONE;
     }
-    uint32_t at = map_get(&plan->purse_of_party, party + UINT64_C(1));
-    if (at == MAP_NONE) {
+    uint32_t at = acre_map_get(&plan->purse_of_party, party + UINT64_C(1));
+    if (at == ACRE_MAP_NONE) {
         uint16_t jobs = (uint16_t)ACRE_MIN(allowed(quota->running), (uint32_t)UINT16_MAX);
         plan->purse =
             acre_grow(plan->purse, plan->purse_count, &plan->purse_capacity, sizeof(*plan->purse));
         at = acre_timeline_add_node(plan->purses, 0, &jobs, 1, allowed(quota->gpu_milli),
                                     allowed(quota->gpu_mib));
         plan->purse[plan->purse_count++] = (struct purse){.not_before_ms = below_ms};
-        map_put(&plan->purse_of_party, party + UINT64_C(1), at);
+        acre_map_put(&plan->purse_of_party, party + UINT64_C(1), at);
     }
     return at;
 }

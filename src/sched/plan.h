@@ -5,8 +5,8 @@
 #ifndef ACRE_SCHED_PLAN_H
 #define ACRE_SCHED_PLAN_H
 
+#include "core/map.h"
 #include "sched/inner.h"
-#include "sched/map.h"
 #include "sched/timeline.h"
 
 struct plan_entry {
@@ -32,12 +32,12 @@ struct purse {
 struct acre_plan {
     struct acre_timeline *timeline; /* NULL: none yet */
     struct acre_timeline *purses;
-    struct map purse_of_party; /* party + 1 */
+    struct acre_map purse_of_party; /* party + 1 */
     struct purse *purse;
     uint32_t purse_count, purse_capacity;
     struct gate *gates;
     uint32_t gate_count, gate_capacity;
-    struct map entry_of_job;
+    struct acre_map entry_of_job;
     struct plan_entry *entries;
     uint32_t entry_count, entry_capacity;
     uint32_t running_count; /* of the entries, those that hold GPUs */

@@ -219,19 +219,19 @@ static uint64_t holder_key(bool project, uint32_t name) {
 }
 
 void lines_unpark_owner(struct acre_sched *sched, const struct job *job) {
-    lines_unpark(sched, map_get(&sched->holder_of_name, holder_key(false, job->user)));
-    lines_unpark(sched, map_get(&sched->holder_of_name, holder_key(true, job->project)));
+    lines_unpark(sched, acre_map_get(&sched->holder_of_name, holder_key(false, job->user)));
+    lines_unpark(sched, acre_map_get(&sched->holder_of_name, holder_key(true, job->project)));
 }
 
 uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
     uint64_t key = holder_key(project, name);
-    uint32_t at = map_get(&sched->holder_of_name, key);
-    if (at == MAP_NONE) {
+    uint32_t at = acre_map_get(&sched->holder_of_name, key);
+    if (at == ACRE_MAP_NONE) {
         sched->holders = acre_grow(sched->holders, sched->holder_count, &sched->holder_capacity,
                                    sizeof(*sched->holders));
         at = sched->holder_count++;
         sched->holders[at] = (struct holder){NONE};
-        map_put(&sched->holder_of_name, key, at);
+        acre_map_put(&sched->holder_of_name, key, at);
     }
     return at;
 }
@@ -311,8 +311,9 @@ void array_leave(struct acre_sched *sched, uint32_t at) {
 
 void arrays_fill(struct acre_sched *sched, uint64_t now_ms) {
     while (sched->due_array_count > 0) {
-        uint32_t at = map_get(&sched->array_of_id, sched->due_arrays[--sched->due_array_count]);
-        while (at != MAP_NONE && sched->arrays[at].waiting.root != TREE_NONE &&
+        uint32_t at =
+            acre_map_get(&sched->array_of_id, sched->due_arrays[--sched->due_array_count]);
+        while (at != ACRE_MAP_NONE && sched->arrays[at].waiting.root != TREE_NONE &&
                sched->arrays[at].open < sched->arrays[at].limit) {
             queue_again(sched, tree_first(&line_by_key, sched, &sched->arrays[at].waiting), now_ms);
         }

@@ -39,13 +39,13 @@ uint32_t job_add(struct acre_sched *sched, uint64_t id) {
         .needs = NONE,
         .needed_by = NONE,
     };
-    map_put(&sched->job_of_id, id, at);
+    acre_map_put(&sched->job_of_id, id, at);
     return at;
 }
 
 void job_remove(struct acre_sched *sched, uint32_t at) {
     struct job *job = &sched->jobs[at];
-    map_remove(&sched->job_of_id, job->id);
+    acre_map_remove(&sched->job_of_id, job->id);
     if (job->run != NONE) {
         sched->runs[job->run].newer = sched->run_free;
         sched->run_free = job->run;
@@ -108,12 +108,12 @@ static uint64_t pair_key(uint32_t account, uint32_t class) {
 }
 
 uint32_t line_find(const struct acre_sched *sched, uint32_t account, uint32_t class) {
-    return map_get(&sched->line_of_pair, pair_key(account, class));
+    return acre_map_get(&sched->line_of_pair, pair_key(account, class));
 }
 
 uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
     uint32_t at = line_find(sched, account, class);
-    if (at != MAP_NONE) {
+    if (at != ACRE_MAP_NONE) {
         return at;
     }
     at = sched->line_free;
@@ -135,14 +135,14 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
         .next_parked = NONE,
         .previous_parked = NONE,
     };
-    map_put(&sched->line_of_pair, pair_key(account, class), at);
+    acre_map_put(&sched->line_of_pair, pair_key(account, class), at);
     return at;
 }
 
 void line_remove(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
     ACRE_ASSERT(line->jobs.root == TREE_NONE && line->holder == NONE);
-    map_remove(&sched->line_of_pair, pair_key(line->account, line->class));
+    acre_map_remove(&sched->line_of_pair, pair_key(line->account, line->class));
     line->account = NONE;
     line->next = sched->line_free;
     sched->line_free = at;
@@ -186,7 +186,7 @@ static uint32_t find_plain(const struct acre_sched *sched, const struct acre_req
                            uint64_t *ret_hash) {
     uint64_t hash = hash_request(key);
     uint32_t at;
-    while ((at = map_get(&sched->class_of_hash, hash)) != MAP_NONE &&
+    while ((at = acre_map_get(&sched->class_of_hash, hash)) != ACRE_MAP_NONE &&
            memcmp(&sched->classes[at].request, key, sizeof(*key)) != 0) {
         hash = ACRE_MAX(hash + 1, UINT64_C(1));
     }
@@ -268,7 +268,7 @@ uint32_t class_take(struct acre_sched *sched, const struct acre_request *request
     struct acre_request key = plain(request);
     uint64_t hash;
     uint32_t at = find_plain(sched, &key, &hash);
-    if (at != MAP_NONE) {
+    if (at != ACRE_MAP_NONE) {
         sched->classes[at].jobs++;
         return at;
     }
@@ -291,7 +291,7 @@ uint32_t class_take(struct acre_sched *sched, const struct acre_request *request
     class->load = request_load(sched, &key);
     class->lines.root = TREE_NONE;
     class->state = CLASS_OPEN;
-    map_put(&sched->class_of_hash, hash, at);
+    acre_map_put(&sched->class_of_hash, hash, at);
     return at;
 }
 
@@ -302,14 +302,14 @@ void class_give(struct acre_sched *sched, uint32_t at) {
         return;
     }
     ACRE_ASSERT(class->waiting == 0 && class->lines.root == TREE_NONE);
-    map_remove(&sched->class_of_hash, class->hash);
+    acre_map_remove(&sched->class_of_hash, class->hash);
     class->waiting = sched->class_free;
     sched->class_free = at;
 }
 
 uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit) {
-    uint32_t at = map_get(&sched->array_of_id, id);
-    if (at == MAP_NONE) {
+    uint32_t at = acre_map_get(&sched->array_of_id, id);
+    if (at == ACRE_MAP_NONE) {
         at = sched->array_free;
         if (at != NONE) {
             sched->array_free = sched->arrays[at].open;
@@ -319,7 +319,7 @@ uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit) {
             at = sched->array_limit++;
         }
         sched->arrays[at] = (struct array){.id = id, .waiting = {TREE_NONE}};
-        map_put(&sched->array_of_id, id, at);
+        acre_map_put(&sched->array_of_id, id, at);
     }
     sched->arrays[at].limit = limit;
     sched->arrays[at].members++;
@@ -333,7 +333,7 @@ void array_give(struct acre_sched *sched, uint32_t at) {
         return;
     }
     ACRE_ASSERT(array->open == 0 && array->waiting.root == TREE_NONE);
-    map_remove(&sched->array_of_id, array->id);
+    acre_map_remove(&sched->array_of_id, array->id);
     array->id = 0;
     array->open = sched->array_free;
     sched->array_free = at;

@@ -18,10 +18,10 @@
 #ifndef ACRE_SCHED_RECORDS_H
 #define ACRE_SCHED_RECORDS_H
 
+#include "core/map.h"
 #include "ledger/outlook.h"
 #include "sched/account.h"
 #include "sched/forecast.h"
-#include "sched/map.h"
 #include "sched/sched.h"
 #include "sched/tree.h"
 

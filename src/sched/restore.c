@@ -74,7 +74,7 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     if (holds) {
         r = acre_ledger_place(sched->ledger, &request, parts, part_count, job->allocation, now_ms,
                               &allocation, err);
-    } else if (class_find(sched, &request) == MAP_NONE) {
+    } else if (class_find(sched, &request) == ACRE_MAP_NONE) {
         r = acre_ledger_could_fit(sched->ledger, &request, err);
         r = r == ACRE_EINVALID ? r : 0; /* what no longer fits or may not be waits and says so */
     }

@@ -45,11 +45,11 @@ void acre_sched_destroy(struct acre_sched *sched) {
     shadow_drop(sched);
     acre_accounts_destroy(sched->accounts);
     acre_forecast_destroy(sched->forecast);
-    map_finish(&sched->job_of_id);
-    map_finish(&sched->array_of_id);
-    map_finish(&sched->class_of_hash);
-    map_finish(&sched->line_of_pair);
-    map_finish(&sched->holder_of_name);
+    acre_map_finish(&sched->job_of_id);
+    acre_map_finish(&sched->array_of_id);
+    acre_map_finish(&sched->class_of_hash);
+    acre_map_finish(&sched->line_of_pair);
+    acre_map_finish(&sched->holder_of_name);
     void *const arrays[] = {
         sched->jobs,    sched->runs,     sched->edges,   sched->arrays, sched->classes,
         sched->lines,   sched->owners,   sched->ranking, sched->parts,  sched->open_lines,
@@ -65,10 +65,10 @@ void acre_sched_destroy(struct acre_sched *sched) {
 size_t acre_sched_bytes(const struct acre_sched *sched) {
     size_t bytes = sizeof(*sched) + acre_accounts_bytes(sched->accounts) +
                    acre_forecast_bytes(sched->forecast);
-    const struct map *maps[] = {&sched->job_of_id, &sched->array_of_id, &sched->class_of_hash,
-                                &sched->line_of_pair, &sched->holder_of_name};
+    const struct acre_map *maps[] = {&sched->job_of_id, &sched->array_of_id, &sched->class_of_hash,
+                                     &sched->line_of_pair, &sched->holder_of_name};
     for (size_t i = 0; i < ACRE_COUNT(maps); i++) {
-        bytes += map_bytes(maps[i]);
+        bytes += acre_map_bytes(maps[i]);
     }
     const struct {
         size_t count, size;
@@ -177,6 +177,11 @@ bool acre_sched_find(const struct acre_sched *sched, uint64_t id, struct acre_jo
         job_show(sched, job, ret_job);
     }
     return job != NULL;
+}
+
+uint32_t acre_sched_members(const struct acre_sched *sched, uint64_t array) {
+    uint32_t at = acre_map_get(&sched->array_of_id, array);
+    return at != ACRE_MAP_NONE ? sched->arrays[at].members : 0;
 }
 
 void acre_sched_drop(struct acre_sched *sched, uint64_t id) {

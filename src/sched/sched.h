@@ -124,6 +124,8 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
 
 /* False: no such job. An ended job is found until acre_sched_drop. */
 bool acre_sched_find(const struct acre_sched *sched, uint64_t job, struct acre_job *ret_job);
+/* How many jobs of this array are found. */
+uint32_t acre_sched_members(const struct acre_sched *sched, uint64_t array);
 /* Let go of an ended job (its row is committed). */
 void acre_sched_drop(struct acre_sched *sched, uint64_t job);
 /* Live jobs in the order they would be considered: running ones first, by id, then the queue in

@@ -56,21 +56,21 @@ struct acre_sched {
 
     struct job *jobs;
     uint32_t job_limit, job_capacity, job_free; /* free records are linked through `array` */
-    struct map job_of_id;
+    struct acre_map job_of_id;
     struct run *runs;
     uint32_t run_limit, run_capacity, run_free; /* through `newer` */
     struct edge *edges;
     uint32_t edge_limit, edge_capacity, edge_free; /* through `next_need` */
     struct array *arrays;
     uint32_t array_limit, array_capacity, array_free; /* through `open` */
-    struct map array_of_id;
+    struct acre_map array_of_id;
     struct class *classes;
     uint32_t kind_count; /* of nodes, when the classes were last weighed */
     uint32_t class_limit, class_capacity, class_free; /* through `waiting` */
-    struct map class_of_hash;
+    struct acre_map class_of_hash;
     struct line *lines;
     uint32_t line_limit, line_capacity, line_free; /* through `next` */
-    struct map line_of_pair;                       /* (account + 1) << 32 | class */
+    struct acre_map line_of_pair;                  /* (account + 1) << 32 | class */
     struct owner *owners;                          /* by account */
     uint32_t owner_count, owner_capacity;
     uint64_t *open_lines; /* by account: a bit per class with a line that is not parked */
@@ -88,7 +88,7 @@ struct acre_sched {
 
     struct holder *holders; /* who parked lines; the first two are not users or projects */
     uint32_t holder_count, holder_capacity;
-    struct map holder_of_name; /* (1 user, 2 project) << 32 | name */
+    struct acre_map holder_of_name; /* (1 user, 2 project) << 32 | name */
 
     uint32_t freed[FREED_MAX]; /* nodes where something was freed since the last pass */
     uint32_t freed_count;

@@ -39,8 +39,8 @@ int spec_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
 
 static int check_array(const struct acre_sched *sched, const struct acre_job_spec *spec,
                        struct acre_error *err) {
-    uint32_t array = map_get(&sched->array_of_id, spec->array);
-    if (array != MAP_NONE && sched->arrays[array].members >= ACRE_JOB_ARRAY_MAX) {
+    uint32_t array = acre_map_get(&sched->array_of_id, spec->array);
+    if (array != ACRE_MAP_NONE && sched->arrays[array].members >= ACRE_JOB_ARRAY_MAX) {
         return acre_fail(err, ACRE_EINVALID, "array: %llu has %u members; accepted: at most %d",
                          (unsigned long long)spec->array, sched->arrays[array].members,
                          ACRE_JOB_ARRAY_MAX);
@@ -85,7 +85,7 @@ static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *sp
     uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
     struct acre_quota_hit hit;
     struct acre_load load =
-        class != MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
+        class != ACRE_MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
     if (!acre_accounts_may_ever(sched->accounts, account, load, &hit) ||
         !acre_accounts_may_queue(sched->accounts, account, &hit)) {
         return over_quota(&hit, err);
@@ -107,7 +107,7 @@ static int check(struct acre_sched *sched, const struct acre_job_spec *spec, uin
     if (r == 0) {
         r = check_reservation(sched, spec, err);
     }
-    if (r == 0 && class == MAP_NONE) {
+    if (r == 0 && class == ACRE_MAP_NONE) {
         r = acre_ledger_could_fit(sched->ledger, &spec->request, err);
     }
     return r == 0 ? check_quotas(sched, spec, class, err) : r;

@@ -2,22 +2,22 @@
  *
  * Two words a slot are more than an index into records would need, but a look-up then costs one
  * cache line and the map knows nothing of what it finds. */
-#include "sched/map.h"
+#include "core/map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t home_of(const struct map *map, uint64_t key) {
+static uint32_t home_of(const struct acre_map *map, uint64_t key) {
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & map->mask;
 }
 
-void map_finish(struct map *map) {
+void acre_map_finish(struct acre_map *map) {
     free(map->slots);
-    *map = (struct map){0};
+    *map = (struct acre_map){0};
 }
 
 /* The slot of `key`, or the empty one where it belongs. */
-static uint32_t probe(const struct map *map, uint64_t key) {
+static uint32_t probe(const struct acre_map *map, uint64_t key) {
     uint32_t at = home_of(map, key);
     while (map->slots[at].key != 0 && map->slots[at].key != key) {
         at = (at + 1) & map->mask;
@@ -25,16 +25,16 @@ static uint32_t probe(const struct map *map, uint64_t key) {
     return at;
 }
 
-uint32_t map_get(const struct map *map, uint64_t key) {
+uint32_t acre_map_get(const struct acre_map *map, uint64_t key) {
     if (map->slots == NULL || key == 0) {
-        return MAP_NONE;
+        return ACRE_MAP_NONE;
     }
-    const struct map_slot *slot = &map->slots[probe(map, key)];
-    return slot->key == key ? slot->value : MAP_NONE;
+    const struct acre_map_slot *slot = &map->slots[probe(map, key)];
+    return slot->key == key ? slot->value : ACRE_MAP_NONE;
 }
 
-static void resize(struct map *map, uint32_t size) {
-    struct map old = *map;
+static void resize(struct acre_map *map, uint32_t size) {
+    struct acre_map old = *map;
     map->slots = acre_grow_table(NULL, 0, size, sizeof(*map->slots)); /* read at random */
     memset(map->slots, 0, size * sizeof(*map->slots));
     map->mask = size - 1;
@@ -46,19 +46,19 @@ static void resize(struct map *map, uint32_t size) {
     free(old.slots);
 }
 
-void map_put(struct map *map, uint64_t key, uint32_t value) {
+void acre_map_put(struct acre_map *map, uint64_t key, uint32_t value) {
     ACRE_ASSERT(key != 0);
     if (map->slots == NULL) {
         resize(map, 64);
     } else if (4 * ((uint64_t)map->count + 1) > 3 * ((uint64_t)map->mask + 1)) {
         resize(map, 2 * (map->mask + 1));
     }
-    struct map_slot *slot = &map->slots[probe(map, key)];
+    struct acre_map_slot *slot = &map->slots[probe(map, key)];
     map->count += slot->key == 0;
-    *slot = (struct map_slot){key, value};
+    *slot = (struct acre_map_slot){key, value};
 }
 
-void map_remove(struct map *map, uint64_t key) {
+void acre_map_remove(struct acre_map *map, uint64_t key) {
     uint32_t hole = probe(map, key);
     ACRE_ASSERT(key != 0 && map->slots[hole].key == key);
     for (uint32_t at = (hole + 1) & map->mask; map->slots[at].key != 0; at = (at + 1) & map->mask) {
@@ -72,6 +72,6 @@ void map_remove(struct map *map, uint64_t key) {
     map->count--;
 }
 
-size_t map_bytes(const struct map *map) {
+size_t acre_map_bytes(const struct acre_map *map) {
     return map->slots != NULL ? ((size_t)map->mask + 1) * sizeof(*map->slots) : 0;
 }

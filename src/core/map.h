@@ -1,0 +1,26 @@
+/* map.h - from a 64-bit key to a small index: open addressing, linear probing.
+ *
+ * One thread at a time. Key 0 is not a key; all zero is an empty map. */
+#ifndef ACRE_CORE_MAP_H
+#define ACRE_CORE_MAP_H
+
+#include "core/base.h"
+
+#define ACRE_MAP_NONE UINT32_MAX
+
+struct acre_map_slot {
+    uint64_t key; /* 0: empty */
+    uint32_t value;
+};
+struct acre_map {
+    struct acre_map_slot *slots; /* a power of two of them; NULL: none yet */
+    uint32_t mask, count;
+};
+
+void acre_map_finish(struct acre_map *map);
+uint32_t acre_map_get(const struct acre_map *map, uint64_t key); /* ACRE_MAP_NONE: not there */
+void acre_map_put(struct acre_map *map, uint64_t key, uint32_t value);
+void acre_map_remove(struct acre_map *map, uint64_t key); /* it must be there */
+size_t acre_map_bytes(const struct acre_map *map);
+
+#endif
