@@ -203,7 +203,11 @@ static void write_exit(const struct acre_job_view *view, struct acre_json *json)
     acre_json_object(json);
     acre_json_put_string(json, "kind", acre_exit_kind_name(from->kind));
     acre_json_key(json, "code");
-    acre_json_i64(json, from->code);
+    if (from->kind == ACRE_EXIT_NOT_STARTED || from->kind == ACRE_EXIT_LOST) {
+        acre_json_null(json); /* a 0 would be taken for success */
+    } else {
+        acre_json_i64(json, from->code);
+    }
     acre_json_put_string(json, "text", view->exit_text);
     acre_view_put_known(json, "peak_ram_mib", from->peak_ram_mib);
     acre_view_put_known(json, "peak_gpu_mib", from->peak_gpu_mib);

@@ -127,6 +127,7 @@ class Jobs(api.TestCase):
             self.assertEqual(ended["kind"], "not started")
             self.assertEqual(ended["text"], f"job {other}, which it waited for, did not complete")
             self.assertIsNone(ended["peak_ram_mib"])
+            self.assertIsNone(ended["code"])
 
     def test_hold_release_priority_cancel(self):
         number = self.admin.submit(command="true", hold=True, priority=1)
