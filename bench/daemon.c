@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { START_TRIES = 500, TRY_MS = 10, ANSWER_MAX = 1 << 20, REQUEST_MAX = 1 << 16 };
+enum { START_TRIES = 5000, TRY_MS = 1, ANSWER_MAX = 1 << 20, REQUEST_MAX = 1 << 16 };
 
 /* --- the daemon ----------------------------------------------------------------------------- */
 
@@ -76,14 +76,9 @@ void bench_wait_ms(int ms) {
     close(fd);
 }
 
-void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const char *sim) {
+/* Start it on its folder, and wait until it takes connections. */
+static void launch(struct bench_daemon *daemon, const char *sim) {
     char log[320];
-    snprintf(daemon->folder, sizeof(daemon->folder), "%s/acre-bench-XXXXXX", parent);
-    if (mkdtemp(daemon->folder) == NULL) {
-        bench_fail("%s: %s", daemon->folder, strerror(errno));
-    }
-    snprintf(daemon->socket, sizeof(daemon->socket), "%s/sock", daemon->folder);
-    snprintf(daemon->state, sizeof(daemon->state), "%s/state", daemon->folder);
     snprintf(log, sizeof(log), "%s/log", daemon->folder);
     daemon->pid = fork();
     if (daemon->pid == 0) {
@@ -105,8 +100,39 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
         bench_fail("the daemon does not answer: %s", strerror(errno));
     }
     close(fd);
+}
+
+void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const char *sim) {
+    snprintf(daemon->folder, sizeof(daemon->folder), "%s/acre-bench-XXXXXX", parent);
+    if (mkdtemp(daemon->folder) == NULL) {
+        bench_fail("%s: %s", daemon->folder, strerror(errno));
+    }
+    snprintf(daemon->socket, sizeof(daemon->socket), "%s/sock", daemon->folder);
+    snprintf(daemon->state, sizeof(daemon->state), "%s/state", daemon->folder);
+    launch(daemon, sim);
     bench_wait_ms(200); /* its first token is being committed */
     read_log(daemon);
+}
+
+static void end(const struct bench_daemon *daemon) {
+    int status = 0;
+    kill(daemon->pid, SIGTERM);
+    waitpid(daemon->pid, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        bench_fail("the daemon ended with status %d", status);
+    }
+}
+
+double bench_daemon_restart(struct bench_daemon *daemon, const char *sim) {
+    int status = 0;
+    end(daemon);
+    double began_ns = bench_now_ns();
+    launch(daemon, sim);
+    free(bench_ask(daemon, "GET", "/health/ready", "", &status));
+    if (status != 200) {
+        bench_fail("started again, it answers %d", status);
+    }
+    return (bench_now_ns() - began_ns) / 1e6;
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
@@ -117,13 +143,8 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 }
 
 void bench_daemon_stop(struct bench_daemon *daemon) {
-    int status = 0;
-    kill(daemon->pid, SIGTERM);
-    waitpid(daemon->pid, &status, 0);
+    end(daemon);
     nftw(daemon->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        bench_fail("the daemon ended with status %d", status);
-    }
 }
 
 double bench_daemon_cpu_s(const struct bench_daemon *daemon) {

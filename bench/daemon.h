@@ -17,6 +17,8 @@ struct bench_daemon {
 
 /* Starts `acre serve` on a new directory below `parent`, with `sim` as its nodes. */
 void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const char *sim);
+/* End it and start it again on what it has recorded; ms until it answers. */
+double bench_daemon_restart(struct bench_daemon *daemon, const char *sim);
 void bench_daemon_stop(struct bench_daemon *daemon); /* and removes the directory */
 void bench_wait_ms(int ms);
 /* CPU time it has used so far, and its resident memory. */
