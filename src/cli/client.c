@@ -63,11 +63,11 @@ struct transfer {
     char error[CURL_ERROR_SIZE];
 };
 
-struct acre_stream {
+struct acre_feed {
     struct acre_client *client;
-    struct acre_stream *next;
+    struct acre_feed *next;
     struct transfer transfer;
-    acre_stream_bytes *bytes;
+    acre_feed_bytes *bytes;
     void *context;
     bool ended;
     CURLcode ending;
@@ -79,7 +79,7 @@ struct acre_client {
     char *authorities;
     CURL *easy; /* for calls, one after the other */
     CURLM *multi;
-    struct acre_stream *streams;
+    struct acre_feed *streams;
     struct acre_clock clock;
     uint64_t began_ns; /* of the call under way */
     bool told_to_wait;
@@ -125,7 +125,7 @@ void acre_client_destroy(struct acre_client *client) {
         return;
     }
     while (client->streams != NULL) {
-        acre_stream_close(client->streams);
+        acre_feed_close(client->streams);
     }
     client->curl.easy_cleanup(client->easy);
     client->curl.multi_cleanup(client->multi);
@@ -326,7 +326,7 @@ int acre_client_call(struct acre_client *client, const char *method, const char 
 }
 
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context) {
-    struct acre_stream *stream = context;
+    struct acre_feed *stream = context;
     long status = 0;
     stream->client->curl.easy_getinfo(stream->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status > 299) {
@@ -337,11 +337,11 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context) 
 }
 
 int acre_client_stream(struct acre_client *client, const char *path, const char *last_id,
-                       acre_stream_bytes *bytes, void *context, struct acre_stream **ret_stream,
+                       acre_feed_bytes *bytes, void *context, struct acre_feed **ret_stream,
                        struct acre_error *err) {
     const struct curl_functions *curl = &client->curl;
-    struct acre_stream *stream = acre_calloc(1, sizeof(*stream));
-    *stream = (struct acre_stream){.client = client, .bytes = bytes, .context = context};
+    struct acre_feed *stream = acre_calloc(1, sizeof(*stream));
+    *stream = (struct acre_feed){.client = client, .bytes = bytes, .context = context};
     stream->transfer.easy = curl->easy_init();
     ACRE_ASSERT(stream->transfer.easy != NULL);
     acre_buf_init(&stream->transfer.answer, PROBLEM_MAX_BYTES);
@@ -358,19 +358,19 @@ int acre_client_stream(struct acre_client *client, const char *path, const char 
     stream->next = client->streams;
     client->streams = stream;
     if (curl->multi_add(client->multi, stream->transfer.easy) != CURLM_OK) {
-        acre_stream_close(stream);
+        acre_feed_close(stream);
         return acre_fail(err, ACRE_EINTERNAL, "libcurl takes no further stream");
     }
     *ret_stream = stream;
     return 0;
 }
 
-void acre_stream_close(struct acre_stream *stream) {
+void acre_feed_close(struct acre_feed *stream) {
     if (stream == NULL) {
         return;
     }
     struct acre_client *client = stream->client;
-    struct acre_stream **at = &client->streams;
+    struct acre_feed **at = &client->streams;
     while (*at != stream) {
         at = &(*at)->next;
     }
@@ -382,7 +382,7 @@ void acre_stream_close(struct acre_stream *stream) {
     free(stream);
 }
 
-bool acre_stream_ended(const struct acre_stream *stream, int *ret_result, struct acre_error *err) {
+bool acre_feed_ended(const struct acre_feed *stream, int *ret_result, struct acre_error *err) {
     if (!stream->ended) {
         return false;
     }
@@ -403,7 +403,7 @@ static void note_endings(struct acre_client *client) {
     CURLMsg *message;
     int left;
     while ((message = client->curl.multi_read(client->multi, &left)) != NULL) {
-        for (struct acre_stream *stream = client->streams; stream != NULL; stream = stream->next) {
+        for (struct acre_feed *stream = client->streams; stream != NULL; stream = stream->next) {
             if (message->msg == CURLMSG_DONE && stream->transfer.easy == message->easy_handle) {
                 stream->ended = true;
                 stream->ending = message->data.result;
@@ -419,7 +419,7 @@ int acre_client_wait(struct acre_client *client, int fd, uint32_t timeout_ms, bo
     CURLMcode code = client->curl.multi_perform(client->multi, &running);
     note_endings(client);
     bool ended = false;
-    for (struct acre_stream *stream = client->streams; stream != NULL; stream = stream->next) {
+    for (struct acre_feed *stream = client->streams; stream != NULL; stream = stream->next) {
         ended = ended || stream->ended;
     }
     if (code == CURLM_OK) { /* an ending is news: do not sleep on it */

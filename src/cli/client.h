@@ -11,7 +11,7 @@
 #include "core/json.h"
 
 struct acre_client;
-struct acre_stream;
+struct acre_feed;
 
 /* `authorities` is a file of certificates to trust for https (NULL: the system's). */
 int acre_client_create(const struct acre_server *server, const char *authorities,
@@ -28,13 +28,13 @@ void acre_client_escape(struct acre_buf *out, const char *text);
 
 /* A GET whose bytes are handed over while acre_client_wait runs. `last_id` (may be NULL) asks
  * server-sent events to resume after it. */
-typedef void acre_stream_bytes(void *context, struct acre_str bytes);
+typedef void acre_feed_bytes(void *context, struct acre_str bytes);
 int acre_client_stream(struct acre_client *client, const char *path, const char *last_id,
-                       acre_stream_bytes *bytes, void *context, struct acre_stream **ret_stream,
+                       acre_feed_bytes *bytes, void *context, struct acre_feed **ret_stream,
                        struct acre_error *err);
-void acre_stream_close(struct acre_stream *stream); /* NULL is fine */
+void acre_feed_close(struct acre_feed *stream); /* NULL is fine */
 /* Whether it has ended; `ret_result` is 0 after its proper end, else a code with `err` filled. */
-bool acre_stream_ended(const struct acre_stream *stream, int *ret_result, struct acre_error *err);
+bool acre_feed_ended(const struct acre_feed *stream, int *ret_result, struct acre_error *err);
 
 /* Wait until a stream moved, `fd` (-1: none) can be read, or `timeout_ms` have passed. */
 int acre_client_wait(struct acre_client *client, int fd, uint32_t timeout_ms, bool *ret_fd_is_ready,

@@ -37,7 +37,7 @@ struct follow {
     struct acre_clock clock;
     struct acre_term term; /* of standard error: the waiting line */
     struct acre_events events;
-    struct acre_stream *stream;
+    struct acre_feed *stream;
     int signals;
     uint32_t signal_count;
     json_t *job;
@@ -204,8 +204,8 @@ static void open_events(struct follow *follow) {
 static void mend_events(struct follow *follow) {
     struct acre_error err = {0};
     int result = 0;
-    if (follow->stream != NULL && acre_stream_ended(follow->stream, &result, &err)) {
-        acre_stream_close(follow->stream);
+    if (follow->stream != NULL && acre_feed_ended(follow->stream, &result, &err)) {
+        acre_feed_close(follow->stream);
         follow->stream = NULL;
         follow->changed = follow->changed || result == 0;
     }
@@ -363,7 +363,7 @@ int acre_follow(struct acre_session *session, uint64_t id, bool logs) {
     for (size_t i = 0; i < ACRE_COUNT(follow->tails); i++) {
         acre_tail_close(&follow->tails[i]);
     }
-    acre_stream_close(follow->stream);
+    acre_feed_close(follow->stream);
     acre_events_finish(&follow->events);
     json_decref(follow->job);
     close(follow->signals);

@@ -33,7 +33,7 @@ struct watch {
     const char *path; /* of the list */
     struct acre_clock clock;
     struct acre_events events;
-    struct acre_stream *stream;
+    struct acre_feed *stream;
     int signals;
     bool in_place; /* a picture, not lines */
     bool changed;
@@ -231,7 +231,7 @@ static bool wait_for_news(struct watch *watch) {
         if (acre_client_wait(watch->session->client, watch->signals,
                              (uint32_t)ACRE_MIN(wanted_ms - passed_ms, UINT64_C(60000)), &signaled,
                              &err) < 0 ||
-            (acre_stream_ended(watch->stream, &result, &err) &&
+            (acre_feed_ended(watch->stream, &result, &err) &&
              (result < 0 || acre_fail(&err, ACRE_EUNAVAILABLE, "the daemon has ended") < 0))) {
             acre_session_fail(watch->session, &err);
             return false;
@@ -267,7 +267,7 @@ static void watch_jobs(struct acre_session *session, const struct options *optio
         }
     }
     flush(&watch);
-    acre_stream_close(watch.stream);
+    acre_feed_close(watch.stream);
     acre_events_finish(&watch.events);
     acre_buf_finish(&watch.lines);
     acre_buf_finish(&watch.pending);

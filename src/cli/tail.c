@@ -67,7 +67,7 @@ bool acre_tail_open(struct acre_tail *tail) {
 }
 
 void acre_tail_close(struct acre_tail *tail) {
-    acre_stream_close(tail->stream);
+    acre_feed_close(tail->stream);
     tail->stream = NULL;
 }
 
@@ -77,7 +77,7 @@ bool acre_tail_ended(struct acre_tail *tail) {
     if (tail->stream == NULL || tail->broken) {
         return true;
     }
-    if (!acre_stream_ended(tail->stream, &result, &err)) {
+    if (!acre_feed_ended(tail->stream, &result, &err)) {
         return false;
     }
     acre_tail_close(tail);

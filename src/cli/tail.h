@@ -16,7 +16,7 @@ struct acre_tail {
     uint64_t got;   /* bytes of the stream under way */
     bool broken;    /* the reader has gone, or the disk is full: nothing more can be written */
     bool *erase;    /* a line that waits to be erased before anything is written; NULL: none */
-    struct acre_stream *stream;
+    struct acre_feed *stream;
 };
 
 /* Ask for the log from tail->offset on. False: told in session->result. */

@@ -1,0 +1,59 @@
+/* pipeline.h - large host arrays through a kernel, in pieces that overlap.
+ *
+ * While one piece computes, the next is copied to the device and the last one back, over several
+ * streams and several contexts (devices) at once: whoever is free takes the next piece. Memory is
+ * bounded by pieces x streams; answers land where their items are, so the order is kept. The
+ * kernel is called as f(global const IN *in, global OUT *out, uint n, ulong first, ...more): n
+ * items, the first of which is item `first` of the whole. */
+#ifndef ACRE_PIPELINE_H
+#define ACRE_PIPELINE_H
+
+#include <acre/kernel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct acre_pipeline_plan {
+    uint64_t items;      /* of the whole */
+    uint64_t part_items; /* of a part that fits into the device: GRN-3 */
+    uint64_t parts;
+};
+
+/* How items are parted by device memory: usable = 80 % of `available_bytes`, a part = max(256,
+ * usable / (in + out)). ACRE_ENOFIT: not even 256 items fit. */
+ACRE_API int acre_pipeline_plan(uint64_t items, uint32_t in_bytes, uint32_t out_bytes,
+                                uint64_t available_bytes, struct acre_pipeline_plan *ret_plan,
+                                struct acre_error *err);
+
+struct acre_pipeline {
+    struct acre_kernel *const *kernels; /* one for each context; on device or CPU */
+    uint32_t kernel_count;
+    const void *in; /* pinned buffers go at full speed, other memory is staged */
+    void *out;
+    uint64_t items;
+    uint32_t in_bytes, out_bytes; /* of one item; 0: none */
+    const struct acre_arg *more;  /* after the four; values only */
+    uint32_t more_count;
+    uint64_t piece_bytes; /* 0: chosen */
+    uint32_t streams;     /* of each context; 0: chosen */
+};
+
+struct acre_pipeline_report {
+    uint64_t pieces;
+    double seconds;
+    double items_per_ms, mb_per_s; /* in + out */
+    double kernel_efficiency;      /* share of the time in which a kernel ran, of one context's */
+    uint64_t failed_item;          /* first of the piece that failed; UINT64_MAX: none */
+};
+
+/* Waits for the end. The first failure stops the rest and is what is returned. */
+ACRE_API int acre_pipeline_run(const struct acre_pipeline *pipeline,
+                               struct acre_pipeline_report *ret_report, /* NULL: not wanted */
+                               struct acre_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

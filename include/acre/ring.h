@@ -1,0 +1,69 @@
+/* ring.h - a resident kernel that answers messages without a launch.
+ *
+ * A handler (portable dialect: `handler void f(local const uint *in, local uint *out, uint lane,
+ * uint lanes)`) stays on the device and takes messages from shared memory; 32 lanes run it for one
+ * message. Where a kernel cannot stay (OpenCL, CPU, a device that fails the coherence probe) a
+ * worker thread launches it for the messages that wait: same results, and the report says why.
+ *
+ * Any number of threads may call at once. Messages are taken in order of posting; with one group
+ * (the default) they are also finished in that order. */
+#ifndef ACRE_RING_H
+#define ACRE_RING_H
+
+#include <acre/kernel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct acre_ring;
+
+struct acre_ring_options {
+    const char *handler;      /* its name in the source; NULL: "handle" */
+    uint32_t in_words;        /* of a message, 32 bits each: 1 to 96 */
+    uint32_t out_words;       /* of an answer: 1 to 96 */
+    uint32_t slots;           /* messages under way at most, a power of two; 0: 1024 */
+    uint32_t warps;           /* messages handled at once; 0: 1 */
+    uint32_t hang_ms;         /* a message that takes longer is hung; 0: 1000 */
+    struct acre_buffer state; /* given to the handler as `global uint *state`; id 0: none */
+};
+
+enum acre_ring_path { ACRE_RING_RESIDENT, ACRE_RING_WORKER };
+
+struct acre_ring_report {
+    enum acre_ring_path path;
+    char reason[160]; /* why not resident; "" */
+    bool is_running;
+    uint64_t posted, answered, beats; /* beats: of the kernel's health tick */
+    uint32_t restarts, reloads, hangs;
+};
+
+/* Compile, probe, start. What can block a resident kernel (loading of modules, growth of pools) is
+ * done before it starts. */
+ACRE_API int acre_ring_create(struct acre_context *context, const struct acre_source *source,
+                              const struct acre_ring_options *options, struct acre_ring **ret_ring,
+                              struct acre_error *err);
+ACRE_API void acre_ring_destroy(struct acre_ring *ring); /* NULL is fine */
+/* What was posted is answered first. A stopped ring refuses messages (ACRE_ECONFLICT). */
+ACRE_API int acre_ring_stop(struct acre_ring *ring, struct acre_error *err);
+ACRE_API int acre_ring_start(struct acre_ring *ring, struct acre_error *err);
+/* Another handler, from the next message on; nothing posted is lost. The old one stays when the
+ * new one does not compile. */
+ACRE_API int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
+                              struct acre_error *err);
+
+/* Post without waiting (waits only while all slots are taken; ACRE_ETIMEOUT then), and collect.
+ * Tickets are collected once each, by any thread, in any order; a slot is taken until then. */
+ACRE_API int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms,
+                            uint64_t *ret_ticket, struct acre_error *err);
+ACRE_API int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
+                               int timeout_ms, struct acre_error *err);
+ACRE_API int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out,
+                            int timeout_ms, struct acre_error *err);
+ACRE_API void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

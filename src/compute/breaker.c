@@ -1,0 +1,91 @@
+/* breaker.c - a window of twelve buckets, ten seconds each, counts calls and failures.
+ *
+ * Buckets are found by time, so that old ones fall out by being overwritten; nothing has to tick.
+ * Calls that were under way when it opened and end later are counted, but move no state. */
+#include "compute/breaker.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    BUCKET_MS = 10000,
+    WINDOW_MS = BREAKER_BUCKETS * BUCKET_MS, /* 2 minutes */
+    CALLS_MIN = 10,
+    OPEN_MS = 60000,
+};
+
+void breaker_init(struct breaker *breaker) {
+    memset(breaker, 0, sizeof(*breaker));
+    pthread_mutex_init(&breaker->lock, NULL);
+}
+
+void breaker_finish(struct breaker *breaker) {
+    pthread_mutex_destroy(&breaker->lock);
+}
+
+static void sum(const struct breaker *breaker, uint64_t now_ms, uint32_t *ret_calls,
+                uint32_t *ret_failures) {
+    *ret_calls = *ret_failures = 0;
+    for (size_t i = 0; i < BREAKER_BUCKETS; i++) {
+        if (breaker->buckets[i].from_ms + WINDOW_MS > now_ms) {
+            *ret_calls += breaker->buckets[i].calls;
+            *ret_failures += breaker->buckets[i].failures;
+        }
+    }
+}
+
+int breaker_ask(struct breaker *breaker, uint64_t now_ms, struct acre_error *err) {
+    int r = 0;
+    pthread_mutex_lock(&breaker->lock);
+    if (breaker->state == BREAKER_OPEN && now_ms >= breaker->opened_ms + OPEN_MS) {
+        breaker->state = BREAKER_HALF_OPEN;
+        breaker->is_trying = false;
+    }
+    if (breaker->state == BREAKER_OPEN) {
+        uint32_t calls, failures;
+        sum(breaker, breaker->opened_ms, &calls, &failures);
+        r = acre_fail(err, ACRE_EUNAVAILABLE,
+                      "the device rests for %" PRIu64 " s more: %u of its last %u calls failed",
+                      (breaker->opened_ms + OPEN_MS - now_ms + 999) / 1000, failures, calls);
+    } else if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
+        r = acre_fail(err, ACRE_EUNAVAILABLE,
+                      "the device rests: one call tries whether it works again");
+    } else if (breaker->state == BREAKER_HALF_OPEN) {
+        breaker->is_trying = true;
+    }
+    pthread_mutex_unlock(&breaker->lock);
+    return r;
+}
+
+void breaker_tell(struct breaker *breaker, uint64_t now_ms, bool ok) {
+    pthread_mutex_lock(&breaker->lock);
+    uint64_t from_ms = now_ms - now_ms % BUCKET_MS;
+    size_t at = now_ms / BUCKET_MS % BREAKER_BUCKETS;
+    if (breaker->buckets[at].from_ms != from_ms) {
+        breaker->buckets[at].from_ms = from_ms;
+        breaker->buckets[at].calls = breaker->buckets[at].failures = 0;
+    }
+    breaker->buckets[at].calls++;
+    breaker->buckets[at].failures += !ok;
+    uint32_t calls, failures;
+    sum(breaker, now_ms, &calls, &failures);
+    if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
+        breaker->is_trying = false;
+        breaker->state = ok ? BREAKER_CLOSED : BREAKER_OPEN;
+        breaker->opened_ms = now_ms;
+        if (ok) {
+            memset(breaker->buckets, 0, sizeof(breaker->buckets)); /* a new life */
+        }
+    } else if (breaker->state == BREAKER_CLOSED && calls >= CALLS_MIN && 2 * failures >= calls) {
+        breaker->state = BREAKER_OPEN;
+        breaker->opened_ms = now_ms;
+    }
+    pthread_mutex_unlock(&breaker->lock);
+}
+
+enum breaker_state breaker_state(struct breaker *breaker) {
+    pthread_mutex_lock(&breaker->lock);
+    enum breaker_state state = breaker->state;
+    pthread_mutex_unlock(&breaker->lock);
+    return state;
+}

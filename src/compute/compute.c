@@ -1,0 +1,166 @@
+/* compute.c - the runtime: back ends in order, their devices in one list.
+ *
+ * A back end that is not there leaves its reason and nothing else. The order is the order in which
+ * devices are listed; the CPU is last and always there. */
+#include "compute/inner.h"
+
+#include "core/str.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct acre_backend *const all_backends[] = {&acre_backend_cuda, &acre_backend_hip,
+                                                          &acre_backend_opencl, &acre_backend_cpu};
+_Static_assert(ACRE_COUNT(all_backends) == BACKENDS_MAX, "a slot for each");
+
+static const struct acre_backend *backend_named(struct acre_str name) {
+    for (size_t i = 0; i < ACRE_COUNT(all_backends); i++) {
+        if (acre_str_is(name, all_backends[i]->name)) {
+            return all_backends[i];
+        }
+    }
+    return NULL;
+}
+
+/* Which back ends, in which order. */
+static int choose_backends(struct acre_compute *compute, const char *names,
+                           struct acre_error *err) {
+    if (names == NULL) {
+        for (size_t i = 0; i < ACRE_COUNT(all_backends); i++) {
+            compute->backends[compute->backend_count++].table = all_backends[i];
+        }
+        return 0;
+    }
+    struct acre_split words = acre_split_begin(acre_str_from(names), ',');
+    struct acre_str word;
+    while (acre_split_next(&words, &word)) {
+        char shown[64];
+        const struct acre_backend *table = backend_named(word);
+        if (table == NULL) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "backends: '%s' is none; accepted: cuda, hip, opencl, cpu",
+                             acre_str_show(word, shown, sizeof(shown)));
+        }
+        for (uint32_t i = 0; i < compute->backend_count; i++) {
+            if (compute->backends[i].table == table) {
+                return acre_fail(err, ACRE_EINVALID, "backends: %s is named twice", table->name);
+            }
+        }
+        compute->backends[compute->backend_count++].table = table;
+    }
+    return 0;
+}
+
+static int list_devices(struct acre_compute *compute, struct acre_error *err) {
+    for (uint32_t i = 0; i < compute->backend_count; i++) {
+        struct backend_slot *slot = &compute->backends[i];
+        struct acre_error absent = {0};
+        if (slot->table->open(&slot->self, &absent) < 0) {
+            snprintf(slot->absent, sizeof(slot->absent), "%s", absent.text);
+            slot->self = NULL;
+            continue;
+        }
+        slot->first = compute->device_count;
+        slot->count = slot->table->count(slot->self);
+        struct acre_compute_device *devices =
+            realloc(compute->devices, (compute->device_count + slot->count + 1) * sizeof(*devices));
+        if (devices == NULL) {
+            return acre_fail(err, ACRE_ENOMEM, "list of devices");
+        }
+        compute->devices = devices;
+        for (uint32_t j = 0; j < slot->count; j++) {
+            struct acre_compute_device *device = &devices[compute->device_count++];
+            memset(device, 0, sizeof(*device));
+            slot->table->describe(slot->self, j, device);
+            snprintf(device->backend, sizeof(device->backend), "%s", slot->table->name);
+        }
+    }
+    return 0;
+}
+
+/* $XDG_CACHE_HOME/acre, or ~/.cache/acre; "" when there is no home. */
+static char *default_cache(void) {
+    const char *base = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    if (base != NULL && base[0] == '/') {
+        return asprintf(&path, "%s/acre", base) < 0 ? NULL : path;
+    }
+    if (home == NULL || home[0] != '/') {
+        const struct passwd *account = getpwuid(geteuid());
+        home = account != NULL ? account->pw_dir : NULL;
+    }
+    if (home == NULL) {
+        return strdup("");
+    }
+    return asprintf(&path, "%s/.cache/acre", home) < 0 ? NULL : path;
+}
+
+int acre_compute_open(const struct acre_compute_options *options, struct acre_compute **ret_compute,
+                      struct acre_error *err) {
+    static const struct acre_compute_options defaults = {0};
+    options = options != NULL ? options : &defaults;
+    struct acre_compute *compute = calloc(1, sizeof(*compute));
+    if (compute == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "runtime");
+    }
+    pthread_mutex_init(&compute->lock, NULL);
+    int r = choose_backends(compute, options->backends, err);
+    if (r == 0) {
+        compute->cache = options->cache != NULL ? strdup(options->cache) : default_cache();
+        r = compute->cache != NULL ? 0 : acre_fail(err, ACRE_ENOMEM, "runtime");
+    }
+    if (r == 0) {
+        r = list_devices(compute, err);
+    }
+    if (r < 0) {
+        acre_compute_close(compute);
+        return r;
+    }
+    *ret_compute = compute;
+    return 0;
+}
+
+void acre_compute_close(struct acre_compute *compute) {
+    if (compute == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < CONTEXTS_MAX; i++) {
+        acre_context_close(compute->contexts[i]);
+    }
+    for (uint32_t i = 0; i < compute->backend_count; i++) {
+        if (compute->backends[i].self != NULL) {
+            compute->backends[i].table->close(compute->backends[i].self);
+        }
+    }
+    pthread_mutex_destroy(&compute->lock);
+    free(compute->devices);
+    free(compute->cache);
+    free(compute);
+}
+
+uint32_t acre_compute_count(const struct acre_compute *compute) {
+    return compute->device_count;
+}
+
+const struct acre_compute_device *acre_compute_device(const struct acre_compute *compute,
+                                                      uint32_t device) {
+    return device < compute->device_count ? &compute->devices[device] : NULL;
+}
+
+const char *acre_compute_absent(const struct acre_compute *compute, const char *backend) {
+    for (uint32_t i = 0; i < compute->backend_count; i++) {
+        const struct backend_slot *slot = &compute->backends[i];
+        if (strcmp(slot->table->name, backend) == 0) {
+            return slot->self == NULL ? slot->absent : NULL;
+        }
+    }
+    return NULL;
+}
+
+const char *acre_version(void) {
+    return ACRE_VERSION;
+}

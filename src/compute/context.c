@@ -1,0 +1,239 @@
+/* context.c - a tenant's place on a device: opened, reported, lost and made anew, closed.
+ *
+ * A lost context is rebuilt under the written gate: no work is being given, and no handle of the
+ * old place survives it. Streams and modules are made again when they are next used; host memory
+ * is made known to the new place at once; device memory is gone, and its buffers say so. */
+#include "compute/context.h"
+
+#include "compute/buffer.h"
+#include "compute/keeper.h"
+#include "compute/program.h"
+#include "compute/remote.h"
+#include "compute/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+const struct acre_compute_device *context_device(const struct acre_context *context) {
+    return &context->compute->devices[context->device];
+}
+
+int context_failure(struct acre_context *context, struct acre_error *err) {
+    pthread_mutex_lock(&context->lock);
+    int r = acre_fail(err, atomic_load(&context->failed), "%s: %s", context_device(context)->name,
+                      context->failure);
+    pthread_mutex_unlock(&context->lock);
+    return r;
+}
+
+int context_loss(struct acre_context *context, struct acre_error *err) {
+    pthread_mutex_lock(&context->lock);
+    int r = acre_fail(err, context->loss, "%s: %s; what it held on the device is lost",
+                      context_device(context)->name, context->failure);
+    pthread_mutex_unlock(&context->lock);
+    return r;
+}
+
+int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
+                struct acre_error *err) {
+    if (context->is_remote) {
+        return acre_remote_map(context->place, bytes, ret_host, err);
+    }
+    void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (host == MAP_FAILED) {
+        return acre_fail(err, ACRE_ENOMEM, "%llu bytes of host memory", (unsigned long long)bytes);
+    }
+    *ret_host = host;
+    return 0;
+}
+
+void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
+    if (context->is_remote) {
+        acre_remote_unmap(context->place, host, bytes);
+    } else {
+        munmap(host, bytes);
+    }
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static int open_place(struct acre_context *context, enum acre_context_isolation isolation,
+                      struct acre_error *err) {
+    const struct acre_compute *compute = context->compute;
+    const struct backend_slot *slot = compute->backends;
+    while (context->device < slot->first || context->device >= slot->first + slot->count) {
+        slot++;
+    }
+    uint32_t index = context->device - slot->first;
+    bool is_cpu = slot->table == &acre_backend_cpu;
+    context->is_remote = isolation == ACRE_CONTEXT_ISOLATION_AUTO
+                             ? !is_cpu
+                             : isolation == ACRE_CONTEXT_ISOLATION_PROCESS;
+    if (context->is_remote) {
+        context->table = &acre_backend_remote;
+        return acre_remote_open(slot->table->name, index, &context->place, err);
+    }
+    context->table = slot->table;
+    return slot->table->place_open(slot->self, index, &context->place, err);
+}
+
+static int make_words(struct acre_context *context, struct acre_error *err) {
+    struct acre_region region;
+    int r = context->table->region_create(context->place, ACRE_MEMORY_MAPPED,
+                                          WORDS_MAX * sizeof(uint64_t), (void *)context->words,
+                                          &region, err);
+    if (r == 0) {
+        context->words_region = region.handle;
+    }
+    return r;
+}
+
+static int take_number(struct acre_context *context, struct acre_error *err) {
+    struct acre_compute *compute = context->compute;
+    int r = acre_fail(err, ACRE_ELIMIT, "a runtime has at most %d contexts", CONTEXTS_MAX - 1);
+    pthread_mutex_lock(&compute->lock);
+    for (uint32_t i = 1; i < CONTEXTS_MAX && context->number == 0; i++) {
+        if (compute->contexts[i] == NULL) {
+            compute->contexts[i] = context;
+            context->number = i;
+            r = 0;
+        }
+    }
+    pthread_mutex_unlock(&compute->lock);
+    return r;
+}
+
+static int fill(struct acre_context *context, const struct acre_context_options *options,
+                struct acre_error *err) {
+    snprintf(context->tenant, sizeof(context->tenant), "%s",
+             options->tenant != NULL ? options->tenant : "default");
+    context->limit_bytes = options->memory_limit_bytes != 0 ? options->memory_limit_bytes
+                                                            : context_device(context)->memory_bytes;
+    context->kernel_limit_ms = options->kernel_limit_ms;
+    context->debug = options->debug;
+    pthread_rwlock_init(&context->gate, NULL);
+    pthread_mutex_init(&context->lock, NULL);
+    breaker_init(&context->breaker);
+    atomic_store(&context->epoch, 1);
+    int r = open_place(context, options->isolation, err);
+    if (r < 0) {
+        return r;
+    }
+    context->has_place = true;
+    void *words;
+    r = context_map(context, WORDS_MAX * sizeof(uint64_t), &words, err);
+    if (r < 0) {
+        return r;
+    }
+    context->words = words;
+    r = make_words(context, err);
+    r = r == 0 ? buffers_create(context, err) : r;
+    r = r == 0 ? take_number(context, err) : r;
+    return r == 0 ? keeper_start(context, err) : r;
+}
+
+int acre_context_open(struct acre_compute *compute, uint32_t device,
+                      const struct acre_context_options *options, struct acre_context **ret_context,
+                      struct acre_error *err) {
+    static const struct acre_context_options defaults = {0};
+    options = options != NULL ? options : &defaults;
+    if (device >= compute->device_count) {
+        return acre_fail(err, ACRE_EINVALID, "device: %u; accepted: 0 to %u", device,
+                         compute->device_count - 1);
+    }
+    if ((uint32_t)options->isolation > ACRE_CONTEXT_ISOLATION_NONE) {
+        return acre_fail(err, ACRE_EINVALID, "isolation: %d is none", (int)options->isolation);
+    }
+    struct acre_context *context = calloc(1, sizeof(*context));
+    if (context == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "context");
+    }
+    context->compute = compute;
+    context->device = device;
+    int r = fill(context, options, err);
+    if (r < 0) {
+        acre_context_close(context);
+        return r;
+    }
+    *ret_context = context;
+    return 0;
+}
+
+/* --- losing --------------------------------------------------------------------------------- */
+
+static int rebuild(struct acre_context *context, struct acre_error *err) {
+    int r = acre_remote_restart(context->place, err);
+    r = r == 0 ? make_words(context, err) : r;
+    return r == 0 ? buffers_rebuild(context, err) : r;
+}
+
+void context_lose(struct acre_context *context, int code, const char *why) {
+    pthread_rwlock_wrlock(&context->gate);
+    pthread_mutex_lock(&context->lock);
+    snprintf(context->failure, sizeof(context->failure), "%s", why);
+    context->loss = code;
+    pthread_mutex_unlock(&context->lock);
+    breaker_tell(&context->breaker, now_ns() / 1000000, false);
+    if (atomic_load(&context->failed) == 0) {
+        streams_lose(context);
+    }
+    struct acre_error err = {0};
+    int r = context->is_remote ? rebuild(context, &err)
+                               : acre_fail(&err, code,
+                                           "only a context in a process of its own "
+                                           "can be made anew");
+    if (r == 0) {
+        context->rebuilt++;
+    } else {
+        pthread_mutex_lock(&context->lock);
+        size_t length = strlen(context->failure);
+        snprintf(context->failure + length, sizeof(context->failure) - length, "; %s", err.text);
+        pthread_mutex_unlock(&context->lock);
+    }
+    atomic_store(&context->failed, r == 0 ? 0 : code);
+    pthread_rwlock_unlock(&context->gate);
+}
+
+void acre_context_report(struct acre_context *context, struct acre_context_report *ret_report) {
+    struct acre_context_report report = {.is_isolated = context->is_remote};
+    buffers_count(context, &report.buffers, &report.lost);
+    pthread_mutex_lock(&context->lock);
+    report.rebuilt = context->rebuilt;
+    snprintf(report.failure, sizeof(report.failure), "%s", context->failure);
+    pthread_mutex_unlock(&context->lock);
+    *ret_report = report;
+}
+
+/* --- closing -------------------------------------------------------------------------------- */
+
+void acre_context_close(struct acre_context *context) {
+    if (context == NULL) {
+        return;
+    }
+    keeper_stop(context);
+    if (context->number != 0) {
+        pthread_mutex_lock(&context->compute->lock);
+        context->compute->contexts[context->number] = NULL;
+        pthread_mutex_unlock(&context->compute->lock);
+    }
+    while (context->streams != NULL) {
+        acre_stream_destroy(context->streams);
+    }
+    if (context->has_place) {
+        programs_destroy(context);
+        buffers_destroy(context);
+        if (context->words_region != 0) {
+            context->table->region_destroy(context->place, context->words_region);
+        }
+        if (context->words != NULL) {
+            context_unmap(context, (void *)context->words, WORDS_MAX * sizeof(uint64_t));
+        }
+        context->table->place_close(context->place);
+    }
+    breaker_finish(&context->breaker);
+    pthread_mutex_destroy(&context->lock);
+    pthread_rwlock_destroy(&context->gate);
+    free(context);
+}

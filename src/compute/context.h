@@ -1,0 +1,20 @@
+/* context.h - what the front asks of a context. */
+#ifndef ACRE_COMPUTE_CONTEXT_H
+#define ACRE_COMPUTE_CONTEXT_H
+
+#include "compute/inner.h"
+
+/* It does not work now: why, as the caller must answer. */
+int context_failure(struct acre_context *context, struct acre_error *err);
+/* Host memory that is shared with the runner where there is one. */
+int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
+                struct acre_error *err);
+void context_unmap(struct acre_context *context, void *host, uint64_t bytes);
+const struct acre_compute_device *context_device(const struct acre_context *context);
+/* Work was lost with it: why. */
+int context_loss(struct acre_context *context, struct acre_error *err);
+/* The place is gone, or must go: everything on the device is lost, the context made anew where it
+ * can be. Keeper only. */
+void context_lose(struct acre_context *context, int code, const char *why);
+
+#endif

@@ -1,0 +1,109 @@
+/* inner.h - what the files of the front share: runtime, contexts, streams.
+ *
+ * Locks, in the order they are taken:
+ *   context->gate   read: by everything that hands work or handles to the back end; written: by the
+ *                   rebuilding of a lost context, so that no handle outlives its place
+ *   context->lock   buffers, pool, lists of streams and programs
+ * A stream is its user's alone (one thread at a time), but for `word`, which the device writes.
+ *
+ * After a loss the epoch of the context is one more: whatever was made in an earlier one has to be
+ * made again (streams, modules, pinned regions: by themselves, on next use) or is lost (buffers on
+ * the device). */
+#ifndef ACRE_COMPUTE_INNER_H
+#define ACRE_COMPUTE_INNER_H
+
+#include "compute/backend.h"
+#include "compute/breaker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    BACKENDS_MAX = 4,
+    CONTEXTS_MAX = 1024, /* of one runtime: a buffer's id has 12 bits for it */
+    WORDS_MAX = 4096,    /* streams of one context */
+    LAUNCHES_KEPT = 64,  /* of a stream, to name the one that hangs */
+    LOSSES_KEPT = 8,     /* of a context: how far each stream had come */
+};
+
+struct backend_slot {
+    const struct acre_backend *table;
+    void *self;
+    uint32_t first, count; /* of its devices in the list */
+    char absent[256];
+};
+
+struct acre_compute {
+    struct backend_slot backends[BACKENDS_MAX];
+    uint32_t backend_count;
+    struct acre_compute_device *devices;
+    uint32_t device_count;
+    char *cache;                                 /* directory; "": none */
+    pthread_mutex_t lock;                        /* contexts */
+    struct acre_context *contexts[CONTEXTS_MAX]; /* by number; 0 is not used */
+};
+
+struct buffers; /* buffer.h */
+struct pool;    /* pool.h */
+struct staging; /* copy.c */
+
+struct acre_context {
+    struct acre_compute *compute;
+    const struct acre_backend *table; /* the back end's, or acre_backend_remote */
+    void *place;
+    uint32_t device; /* in the runtime's list */
+    uint32_t number;
+    char tenant[64];
+    uint64_t limit_bytes;
+    uint32_t kernel_limit_ms;
+    bool debug;
+    bool is_remote, has_place;
+
+    pthread_rwlock_t gate;
+    atomic_uint epoch;
+    atomic_int failed; /* ACRE_E*; 0: works. Written under the gate */
+    char failure[256]; /* of the last loss; under the lock, as the next two */
+    int loss;          /* ACRE_E* of it */
+    uint32_t rebuilt;
+
+    pthread_mutex_t lock;
+    struct buffers *buffers;
+    struct pool *pool;
+    struct staging *staging;
+    acre_pressure_function *on_pressure;
+    void *pressure_user;
+    struct acre_stream *streams;   /* list */
+    struct acre_program *programs; /* list */
+    struct breaker breaker;
+
+    _Atomic uint64_t *words; /* a MAPPED region, one for each stream */
+    uint64_t words_region;
+    uint64_t words_taken[WORDS_MAX / 64];
+
+    pthread_t keeper; /* watches the runner and the kernel limit (keeper.c) */
+    bool has_keeper;
+    int keeper_fd; /* eventfd: look again, or end */
+};
+
+/* Written by the stream's thread, read by the keeper. */
+struct launched {
+    _Atomic uint64_t sequence;
+    const struct acre_kernel *_Atomic kernel;
+};
+
+struct acre_stream {
+    struct acre_context *context;
+    struct acre_stream *next; /* of the context */
+    uint32_t word_index;
+    uint64_t handle;            /* of the back end */
+    uint32_t epoch;             /* the handle's; 0: none yet */
+    bool is_resident;           /* its kernel stays (ring.c): no sign of a hang */
+    uint64_t issued;            /* number of the last piece of work */
+    uint64_t signaled;          /* number of the last one that has a signal */
+    _Atomic uint64_t watched;   /* `signaled`, for the keeper */
+    uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
+    struct launched launched[LAUNCHES_KEPT]; /* by sequence */
+    struct recording *recording;             /* graph.c; NULL: works */
+};
+
+#endif

@@ -1,0 +1,143 @@
+/* keeper.c - one thread a context that notices what nobody waits for: a runner that died, a kernel
+ * that does not end, a device that may work again.
+ *
+ * A kernel is hung when work is pending and no stream of the context has moved for longer than the
+ * limit: then each kernel that could be running has been. Streams of resident kernels do not count
+ * (ring.c watches those). What hangs is ended with its runner, whose death is then a loss like any
+ * other. */
+#include "compute/keeper.h"
+
+#include "compute/context.h"
+#include "compute/program.h"
+#include "compute/remote.h"
+#include "compute/stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { RETRY_MS = 1000 };
+
+struct watch {
+    uint64_t sum;      /* of all words: changes when a stream moves */
+    uint64_t since_ms; /* when it last did */
+};
+
+/* The oldest launch that is not done; "?" when it was long ago. */
+static const char *hung_kernel(struct acre_context *context) {
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
+        uint64_t word = atomic_load(&context->words[stream->word_index]);
+        if (stream->is_resident || word >= atomic_load(&stream->watched)) {
+            continue;
+        }
+        const struct launched *oldest = NULL;
+        for (size_t i = 0; i < LAUNCHES_KEPT; i++) {
+            const struct launched *launched = &stream->launched[i];
+            if (launched->sequence > word && launched->kernel != NULL &&
+                (oldest == NULL || launched->sequence < oldest->sequence)) {
+                oldest = launched;
+            }
+        }
+        if (oldest != NULL) {
+            return oldest->kernel->signature.name;
+        }
+    }
+    return "?";
+}
+
+static bool is_hung(struct acre_context *context, struct watch *watch, char *why, size_t size) {
+    uint64_t now_ms = now_ns() / 1000000;
+    uint64_t sum = 0;
+    bool is_pending = false;
+    pthread_mutex_lock(&context->lock);
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
+        uint64_t word = atomic_load(&context->words[stream->word_index]);
+        sum += stream->is_resident ? 0 : word;
+        is_pending = is_pending || (!stream->is_resident && word < atomic_load(&stream->watched));
+    }
+    if (!is_pending || sum != watch->sum) {
+        *watch = (struct watch){.sum = sum, .since_ms = now_ms};
+    }
+    bool hung = is_pending && now_ms - watch->since_ms > context->kernel_limit_ms;
+    if (hung) {
+        snprintf(why, size, "kernel '%s' ran longer than %u ms", hung_kernel(context),
+                 context->kernel_limit_ms);
+        watch->since_ms = now_ms;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return hung;
+}
+
+static void look(struct acre_context *context, struct watch *watch) {
+    char why[200];
+    if (context->kernel_limit_ms == 0 || atomic_load(&context->failed) != 0 ||
+        !is_hung(context, watch, why, sizeof(why))) {
+        return;
+    }
+    if (context->is_remote) {
+        acre_remote_end(context->place, why);
+    }
+    context_lose(context, ACRE_ETIMEOUT, why);
+}
+
+static void *keep(void *argument) {
+    struct acre_context *context = argument;
+    struct watch watch = {.since_ms = now_ns() / 1000000};
+    for (;;) {
+        bool has_failed = atomic_load(&context->failed) != 0;
+        struct pollfd fds[] = {
+            {.fd = context->keeper_fd, .events = POLLIN},
+            {.fd = context->is_remote && !has_failed ? acre_remote_pidfd(context->place) : -1,
+             .events = POLLIN}};
+        int timeout_ms = has_failed && context->is_remote ? RETRY_MS
+                         : context->kernel_limit_ms > 0
+                             ? (int)ACRE_MAX(context->kernel_limit_ms / 8, 1U)
+                             : -1;
+        int n = poll(fds, ACRE_COUNT(fds), timeout_ms);
+        if (n < 0 && errno != EINTR) {
+            return NULL;
+        }
+        if (n > 0 && fds[0].revents != 0) {
+            return NULL;
+        }
+        struct acre_error err = {0};
+        if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed)) {
+            context->table->check(context->place, &err);
+            context_lose(context, ACRE_EUNAVAILABLE, err.text);
+            watch = (struct watch){.since_ms = now_ns() / 1000000};
+        } else {
+            look(context, &watch);
+        }
+    }
+}
+
+int keeper_start(struct acre_context *context, struct acre_error *err) {
+    if (!context->is_remote && context->kernel_limit_ms == 0) {
+        return 0;
+    }
+    context->keeper_fd = eventfd(0, EFD_CLOEXEC);
+    if (context->keeper_fd < 0) {
+        return acre_fail_errno(err, errno, "eventfd");
+    }
+    int error = pthread_create(&context->keeper, NULL, keep, context);
+    if (error != 0) {
+        close(context->keeper_fd);
+        return acre_fail_errno(err, error, "thread of the context");
+    }
+    context->has_keeper = true;
+    return 0;
+}
+
+void keeper_stop(struct acre_context *context) {
+    if (!context->has_keeper) {
+        return;
+    }
+    uint64_t one = 1;
+    ssize_t written = write(context->keeper_fd, &one, sizeof(one));
+    ACRE_ASSERT(written == sizeof(one));
+    pthread_join(context->keeper, NULL);
+    close(context->keeper_fd);
+    context->has_keeper = false;
+}

@@ -1,0 +1,203 @@
+/* launch.c - a launch is checked against the kernel's signature, resolved, and queued.
+ *
+ * Everything a user can get wrong is found here, before the device sees it: a back end is given
+ * handles, values and a grid it can take. */
+#include "compute/launch.h"
+
+#include "compute/buffer.h"
+#include "compute/context.h"
+#include "compute/graph.h"
+#include "compute/program.h"
+#include "compute/stream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUPS_X_MAX = INT32_MAX, GROUPS_YZ_MAX = 65535, VALUE_ALIGN = 16 };
+
+struct acre_grid acre_grid_for(uint64_t items) {
+    uint64_t groups = (items + 255) / 256;
+    return (struct acre_grid){.groups = {(uint32_t)ACRE_MIN(groups, (uint64_t)UINT32_MAX), 1, 1},
+                              .group = {256, 1, 1}};
+}
+
+static const char axes[] = "xyz";
+
+static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
+                      struct acre_error *err) {
+    uint64_t items = 1;
+    const struct acre_context *context = kernel_context(kernel);
+    for (size_t i = 0; i < 3; i++) {
+        if (i > 0) {
+            grid->groups[i] += grid->groups[i] == 0;
+            grid->group[i] += grid->group[i] == 0;
+        }
+        uint32_t max = i == 0 ? GROUPS_X_MAX : GROUPS_YZ_MAX;
+        if (grid->groups[i] == 0 || grid->groups[i] > max) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "kernel '%s': grid.groups %c: %u; accepted: 1 to %u",
+                             kernel->signature.name, axes[i], grid->groups[i], max);
+        }
+        if (grid->group[i] == 0) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "kernel '%s': grid.group %c: 0; accepted: 1 or more",
+                             kernel->signature.name, axes[i]);
+        }
+        items *= ACRE_MIN(grid->group[i], UINT32_C(1) << 16); /* 2^48 at most */
+    }
+    uint32_t max =
+        kernel->facts.group_max != 0 ? kernel->facts.group_max : context_device(context)->group_max;
+    if (items > max) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "kernel '%s': a group of %" PRIu64
+                         " work items; accepted: at most %u here",
+                         kernel->signature.name, items, max);
+    }
+    return 0;
+}
+
+static const char *const arg_kinds[] = {"a buffer", "an integer", "a floating-point number",
+                                        "bytes", "local memory"};
+
+/* Whether a value of this kind may stand for the parameter. */
+static bool kind_fits(const struct parameter *parameter, const struct acre_arg *arg) {
+    switch (parameter->kind) {
+    case PARAMETER_BUFFER:
+        return arg->kind == ACRE_ARG_BUFFER;
+    case PARAMETER_LOCAL:
+        return arg->kind == ACRE_ARG_LOCAL && arg->bytes > 0;
+    case PARAMETER_SIGNED:
+    case PARAMETER_UNSIGNED:
+        return arg->kind == ACRE_ARG_INTEGER || arg->kind == ACRE_ARG_BYTES;
+    case PARAMETER_FLOAT:
+        return arg->kind == ACRE_ARG_FLOAT || arg->kind == ACRE_ARG_BYTES;
+    case PARAMETER_VECTOR:
+    case PARAMETER_STRUCT:
+        return arg->kind == ACRE_ARG_BYTES;
+    default:
+        return false;
+    }
+}
+
+static int refuse_arg(const struct acre_kernel *kernel, uint32_t index, const struct acre_arg *arg,
+                      struct acre_error *err) {
+    const struct parameter *parameter = &kernel->signature.parameters[index];
+    const char *given = arg->kind < ACRE_COUNT(arg_kinds) ? arg_kinds[arg->kind] : "nothing known";
+    return acre_fail(err, ACRE_EINVALID,
+                     "kernel '%s': argument %u '%s' is %s of %u bytes; accepted: %s"
+                     " (%u bytes)",
+                     kernel->signature.name, index + 1, parameter->name, given, arg->bytes,
+                     parameter->type, parameter->bytes);
+}
+
+static int resolve_buffer(struct acre_stream *stream, const struct acre_kernel *kernel,
+                          uint32_t index, const struct acre_arg *arg, struct acre_native_arg *to,
+                          struct acre_error *err) {
+    const struct parameter *parameter = &kernel->signature.parameters[index];
+    char what[SIGNATURE_NAME_MAX + 80];
+    snprintf(what, sizeof(what), "kernel '%s': argument %u '%s'", kernel->signature.name, index + 1,
+             parameter->name);
+    struct place_of place;
+    int r = buffer_resolve(stream->context, arg->buffer, arg->offset, 1, what, &place, err);
+    if (r < 0) {
+        return r;
+    }
+    if (place.kind == ACRE_MEMORY_PINNED) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: pinned memory is for copies; accepted: device or "
+                         "mapped memory",
+                         what);
+    }
+    if (parameter->bytes > 1 && arg->offset % parameter->bytes != 0) {
+        return acre_fail(err, ACRE_EINVALID, "%s: offset %" PRIu64 " is no multiple of %u bytes",
+                         what, arg->offset, parameter->bytes);
+    }
+    buffer_used(stream->context, arg->buffer, stream);
+    *to = (struct acre_native_arg){.kind = ACRE_NATIVE_BUFFER,
+                                   .region = place.region,
+                                   .offset = place.offset + arg->offset,
+                                   .length = place.bytes - arg->offset};
+    return 0;
+}
+
+static int resolve_arg(struct acre_stream *stream, const struct acre_kernel *kernel, uint32_t index,
+                       const struct acre_arg *arg, struct launch *launch, struct acre_error *err) {
+    const struct parameter *parameter = &kernel->signature.parameters[index];
+    struct acre_native_arg *to = &launch->args[index];
+    if (!kind_fits(parameter, arg)) {
+        return refuse_arg(kernel, index, arg, err);
+    }
+    if (arg->kind == ACRE_ARG_BUFFER) {
+        return resolve_buffer(stream, kernel, index, arg, to, err);
+    }
+    if (arg->kind == ACRE_ARG_LOCAL) {
+        *to = (struct acre_native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = arg->bytes};
+        return 0;
+    }
+    bool any_size = parameter->kind == PARAMETER_STRUCT;
+    if (arg->bytes == 0 || (!any_size && arg->bytes != parameter->bytes) ||
+        (arg->kind == ACRE_ARG_BYTES && arg->pointer == NULL)) {
+        return refuse_arg(kernel, index, arg, err);
+    }
+    if (arg->bytes > ACRE_EXTRA_MAX - launch->native.extra_bytes) {
+        return acre_fail(err, ACRE_ELIMIT, "kernel '%s': more than %d bytes of values",
+                         kernel->signature.name, ACRE_EXTRA_MAX);
+    }
+    *to = (struct acre_native_arg){
+        .kind = ACRE_NATIVE_VALUE, .bytes = arg->bytes, .region = launch->native.extra_bytes};
+    memcpy(launch->extra + launch->native.extra_bytes,
+           arg->kind == ACRE_ARG_BYTES ? arg->pointer : (const void *)&arg->u64, arg->bytes);
+    launch->native.extra_bytes += (arg->bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN;
+    return 0;
+}
+
+int launch_make(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
+                struct acre_error *err) {
+    if (kernel_context(kernel) != stream->context) {
+        return acre_fail(err, ACRE_EINVALID, "kernel '%s' was built for %s, the stream is of %s",
+                         kernel->signature.name, context_device(kernel_context(kernel))->name,
+                         context_device(stream->context)->name);
+    }
+    if (count != kernel->signature.count) {
+        return acre_fail(err, ACRE_EINVALID, "kernel '%s': %u arguments; accepted: %u",
+                         kernel->signature.name, count, kernel->signature.count);
+    }
+    struct acre_native_launch *native = &ret_launch->native;
+    *native = (struct acre_native_launch){
+        .grid = grid, .args = ret_launch->args, .arg_count = count, .extra = ret_launch->extra};
+    int r = kernel_handle(kernel, &native->kernel, err);
+    r = r == 0 ? check_grid(kernel, &native->grid, err) : r;
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        r = resolve_arg(stream, kernel, i, &args[i], ret_launch, err);
+    }
+    native->extra_bytes = ACRE_MIN(native->extra_bytes, (uint32_t)ACRE_EXTRA_MAX);
+    return r;
+}
+
+int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct acre_error *err) {
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    struct launch launch;
+    r = launch_make(stream, kernel, grid, args, count, &launch, err);
+    if (r == 0 && stream->recording != NULL) {
+        r = recording_launch(stream, kernel, &launch, err);
+    } else if (r == 0) {
+        r = context->table->launch(context->place, stream->handle, &launch.native, err);
+        if (r == 0) {
+            uint64_t sequence = stream_issue(stream);
+            struct launched *launched = &stream->launched[sequence % LAUNCHES_KEPT];
+            atomic_store_explicit(&launched->kernel, kernel, memory_order_relaxed);
+            atomic_store_explicit(&launched->sequence, sequence, memory_order_release);
+            /* With a limit for kernels each must be seen to end. */
+            r = context->kernel_limit_ms > 0 ? stream_signal(stream, err) : 0;
+        }
+    }
+    stream_leave(stream, r);
+    return r;
+}

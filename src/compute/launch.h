@@ -1,0 +1,18 @@
+/* launch.h - a launch, checked and resolved. */
+#ifndef ACRE_COMPUTE_LAUNCH_H
+#define ACRE_COMPUTE_LAUNCH_H
+
+#include "compute/inner.h"
+
+struct launch {
+    struct acre_native_launch native; /* points into the two below */
+    struct acre_native_arg args[ACRE_ARGS_MAX];
+    uint8_t extra[ACRE_EXTRA_MAX];
+};
+
+/* Gate held. Everything that can be wrong with a launch is found here. */
+int launch_make(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
+                struct acre_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* native.h - work as back ends take it: checked, resolved, nothing left to look up.
+ *
+ * Handles are numbers of the back end; see backend.h. These structs also travel to runners
+ * (remote.c), with what they point to behind them. */
+#ifndef ACRE_COMPUTE_NATIVE_H
+#define ACRE_COMPUTE_NATIVE_H
+
+#include <acre/kernel.h>
+
+struct acre_region {
+    uint64_t handle;
+    uint64_t address; /* as kernels see it; 0: they cannot, or it is not told */
+};
+
+enum acre_native_kind { ACRE_NATIVE_BUFFER, ACRE_NATIVE_VALUE, ACRE_NATIVE_LOCAL };
+
+struct acre_native_arg {
+    uint32_t kind;
+    uint32_t bytes;  /* VALUE, LOCAL */
+    uint64_t region; /* BUFFER: handle of the region. VALUE: offset in `extra` */
+    uint64_t offset; /* BUFFER: in the region */
+    uint64_t length; /* BUFFER: bytes of it from the offset on */
+};
+
+struct acre_native_launch {
+    uint64_t kernel;
+    struct acre_grid grid; /* no zeros */
+    const struct acre_native_arg *args;
+    uint32_t arg_count;
+    uint32_t extra_bytes; /* at most ACRE_EXTRA_MAX */
+    const uint8_t *extra; /* the values, each at a multiple of 16 */
+};
+enum { ACRE_ARGS_MAX = 64, ACRE_EXTRA_MAX = 4096 };
+
+struct acre_native_copy {
+    uint64_t to, to_offset, from, from_offset, bytes; /* regions of this place, of any kind */
+};
+
+struct acre_native_fill {
+    uint64_t to, to_offset, bytes, pattern;
+    uint32_t pattern_bytes;
+};
+
+enum acre_node_kind { ACRE_NODE_LAUNCH, ACRE_NODE_COPY, ACRE_NODE_FILL };
+
+struct acre_native_node {
+    enum acre_node_kind kind;
+    union {
+        struct acre_native_launch launch;
+        struct acre_native_copy copy;
+        struct acre_native_fill fill;
+    };
+    const uint32_t *after; /* numbers of earlier nodes it waits for */
+    uint32_t after_count;
+};
+
+struct acre_native_source {
+    const char *text; /* prelude and all */
+    size_t length;
+    const char *options;        /* words separated by spaces; "" */
+    const char *const *kernels; /* names of the kernels in it */
+    uint32_t kernel_count;
+};
+
+struct acre_kernel_facts {
+    uint32_t group_max;   /* work items of a group, for this kernel */
+    uint32_t local_bytes; /* static */
+    uint32_t registers;   /* 0: unknown */
+};
+
+#endif

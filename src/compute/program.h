@@ -1,0 +1,23 @@
+/* program.h - kernels as the front knows them: signature, module of the present epoch. */
+#ifndef ACRE_COMPUTE_PROGRAM_H
+#define ACRE_COMPUTE_PROGRAM_H
+
+#include "compute/inner.h"
+#include "compute/signature.h"
+
+struct acre_kernel {
+    struct acre_program *program;
+    struct signature signature; /* name, parameters */
+    uint64_t handle;            /* of `epoch` */
+    atomic_uint epoch;          /* 0: not loaded yet */
+    struct acre_kernel_facts facts;
+};
+
+/* The kernel's handle in the present epoch, loading its module when it must. Gate held for reading;
+ * any thread. */
+int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err);
+struct acre_context *kernel_context(const struct acre_kernel *kernel);
+/* Of a context that closes. */
+void programs_destroy(struct acre_context *context);
+
+#endif

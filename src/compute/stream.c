@@ -1,0 +1,340 @@
+/* stream.c - streams, events, and waiting for them.
+ *
+ * A stream's work is numbered; the device writes the number it has reached into the stream's word,
+ * which this process polls. An event is a number. Numbers have the epoch of the context in their
+ * upper bits: after a loss they go on above all earlier ones, and for each earlier epoch it is kept
+ * how far the stream had come, so that old events still tell whether their work was done.
+ *
+ * Waiting spins for a little longer than a small kernel takes, then sleeps on the word as a futex.
+ * A GPU writes words without waking anyone, so the sleep is cut into steps that grow with the time
+ * waited (a sixteenth of it); back ends that run on the host wake. */
+#include "compute/stream.h"
+
+#include "compute/context.h"
+#include "compute/graph.h"
+#include "core/clock.h"
+
+#include <errno.h>
+#include <immintrin.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    EPOCH_SHIFT = 40, /* 2^40 pieces of work of one stream in one epoch: weeks at full speed */
+    SPIN_NS = 100000,
+    STEP_MIN_NS = 20000,
+    STEP_MAX_NS = 1000000,
+};
+
+uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint32_t epoch_of(uint64_t sequence) {
+    return (uint32_t)(sequence >> EPOCH_SHIFT);
+}
+
+static uint64_t first_of_epoch(uint32_t epoch) {
+    return (uint64_t)epoch << EPOCH_SHIFT;
+}
+
+static _Atomic uint64_t *word_of(const struct acre_stream *stream) {
+    return &stream->context->words[stream->word_index];
+}
+
+/* How far an earlier epoch came; nothing is known of those long past. */
+static uint64_t done_in(const struct acre_stream *stream, uint32_t epoch) {
+    uint32_t now = epoch_of(stream->issued);
+    return epoch + LOSSES_KEPT > now ? stream->done[epoch % LOSSES_KEPT] : 0;
+}
+
+bool stream_is_past(const struct acre_stream *stream, uint64_t sequence) {
+    return atomic_load_explicit(word_of(stream), memory_order_acquire) >= sequence;
+}
+
+/* --- giving work ---------------------------------------------------------------------------- */
+
+static int take_word(struct acre_context *context, uint32_t *ret_index, struct acre_error *err) {
+    for (uint32_t i = 0; i < WORDS_MAX; i++) {
+        if ((context->words_taken[i / 64] >> i % 64 & 1) == 0) {
+            context->words_taken[i / 64] |= UINT64_C(1) << i % 64;
+            *ret_index = i;
+            return 0;
+        }
+    }
+    return acre_fail(err, ACRE_ELIMIT, "a context has at most %d streams", WORDS_MAX);
+}
+
+/* Make the back end's stream in the present epoch. Gate held. */
+static int renew(struct acre_stream *stream, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    uint32_t epoch = atomic_load(&context->epoch);
+    int r =
+        context->table->stream_create(context->place, context->words_region,
+                                      stream->word_index * sizeof(uint64_t), &stream->handle, err);
+    if (r < 0) {
+        return r;
+    }
+    stream->epoch = epoch;
+    stream->issued = stream->signaled = first_of_epoch(epoch);
+    atomic_store(&stream->watched, stream->signaled);
+    atomic_store(word_of(stream), stream->issued);
+    return 0;
+}
+
+int stream_enter(struct acre_stream *stream, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    pthread_rwlock_rdlock(&context->gate);
+    int r = 0;
+    if (atomic_load(&context->failed) != 0) {
+        r = context_failure(context, err);
+    } else if (atomic_load(&context->breaker.state) != BREAKER_CLOSED) {
+        r = breaker_ask(&context->breaker, now_ns() / 1000000, err);
+    }
+    if (r == 0 && stream->epoch != atomic_load(&context->epoch)) {
+        r = renew(stream, err);
+    }
+    if (r < 0) {
+        pthread_rwlock_unlock(&context->gate);
+    }
+    return r;
+}
+
+/* What the caller did wrong says nothing about the device. */
+static bool is_of_device(int result) {
+    return result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL || result == ACRE_ETIMEOUT ||
+           result == ACRE_EIO;
+}
+
+void stream_leave(struct acre_stream *stream, int result) {
+    struct acre_context *context = stream->context;
+    pthread_rwlock_unlock(&context->gate);
+    if (is_of_device(result)) {
+        breaker_tell(&context->breaker, now_ns() / 1000000, false);
+    }
+}
+
+uint64_t stream_issue(struct acre_stream *stream) {
+    return ++stream->issued;
+}
+
+int stream_signal(struct acre_stream *stream, struct acre_error *err) {
+    if (stream->signaled == stream->issued) {
+        return 0;
+    }
+    struct acre_context *context = stream->context;
+    int r = context->table->signal(context->place, stream->handle, stream->issued, err);
+    if (r == 0) {
+        stream->signaled = stream->issued;
+        atomic_store_explicit(&stream->watched, stream->signaled, memory_order_relaxed);
+    }
+    return r;
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    uint32_t epoch = epoch_of(sequence);
+    if (epoch < atomic_load(&context->epoch) && sequence > done_in(stream, epoch)) {
+        return context_loss(context, err);
+    }
+    return 0;
+}
+
+static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
+    struct timespec step = {.tv_nsec = (long)ns};
+    /* The low half, which changes with every signal. */
+    syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
+}
+
+int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
+                struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    _Atomic uint64_t *word = word_of(stream);
+    uint64_t begun_ns = 0;
+    for (uint32_t spins = 0;; spins++) {
+        uint64_t seen = atomic_load_explicit(word, memory_order_acquire);
+        if (seen >= sequence) { /* also after a loss: words go on above what was lost */
+            return answer(stream, sequence, err);
+        }
+        if (spins % 64 != 63) {
+            _mm_pause();
+            continue;
+        }
+        uint64_t now = now_ns();
+        begun_ns = begun_ns != 0 ? begun_ns : now;
+        uint64_t waited_ns = now - begun_ns;
+        if (atomic_load(&context->failed) != 0) {
+            return context_failure(context, err);
+        }
+        if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
+            return acre_fail(err, ACRE_ETIMEOUT, "not done within %d ms", timeout_ms);
+        }
+        if (waited_ns > SPIN_NS) {
+            uint64_t step_ns = waited_ns / 16;
+            step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
+            sleep_on(word, seen, step_ns);
+        }
+    }
+}
+
+int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
+                      struct acre_error *err) {
+    if (stream->recording != NULL) {
+        return recording_event(stream, ret_event, err);
+    }
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    r = stream_signal(stream, err);
+    struct acre_event event = {.stream = stream, .sequence = stream->issued};
+    stream_leave(stream, r);
+    if (r == 0) {
+        *ret_event = event;
+    }
+    return r;
+}
+
+int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *err) {
+    if (event.stream == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "event: never recorded");
+    }
+    int r = stream_wait(event.stream, event.sequence, timeout_ms, err);
+    if (r == 0 || is_of_device(r)) {
+        breaker_tell(&event.stream->context->breaker, now_ns() / 1000000, r == 0);
+    }
+    return r;
+}
+
+int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct acre_error *err) {
+    struct acre_event event;
+    if (stream->recording != NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph; end that first");
+    }
+    int r = acre_event_record(stream, &event, err);
+    return r == 0 ? acre_event_wait(event, timeout_ms, err) : r;
+}
+
+int acre_stream_after(struct acre_stream *stream, struct acre_event event, struct acre_error *err) {
+    if (event.stream == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "event: never recorded");
+    }
+    if (stream->recording != NULL || event.stream->recording != NULL) {
+        return recording_after(stream, event, err);
+    }
+    if (event.stream == stream || stream_is_past(event.stream, event.sequence)) {
+        return answer(event.stream, event.sequence, err);
+    }
+    struct acre_context *context = stream->context;
+    if (event.stream->context != context || context->table->wait == NULL) {
+        /* Words of another context are not known to this device: the host waits. */
+        return acre_event_wait(event, ACRE_FOREVER, err);
+    }
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    r = context->table->wait(context->place, stream->handle, context->words_region,
+                             event.stream->word_index * sizeof(uint64_t), event.sequence, err);
+    if (r == 0) {
+        stream_issue(stream);
+    }
+    stream_leave(stream, r);
+    return r;
+}
+
+int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    r = context->table->notify(context->place, stream->handle, event_fd, err);
+    if (r == 0) {
+        stream_issue(stream);
+    }
+    stream_leave(stream, r);
+    return r;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
+                       struct acre_error *err) {
+    struct acre_stream *stream = calloc(1, sizeof(*stream));
+    if (stream == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "stream");
+    }
+    stream->context = context;
+    pthread_mutex_lock(&context->lock);
+    int r = take_word(context, &stream->word_index, err);
+    pthread_mutex_unlock(&context->lock);
+    if (r < 0) {
+        free(stream);
+        return r;
+    }
+    r = stream_enter(stream, err); /* its epoch is 0: made there */
+    if (r == 0) {
+        stream_leave(stream, 0);
+    }
+    pthread_mutex_lock(&context->lock);
+    if (r == 0) {
+        stream->next = context->streams;
+        context->streams = stream;
+    } else {
+        context->words_taken[stream->word_index / 64] &= ~(UINT64_C(1) << stream->word_index % 64);
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (r < 0) {
+        free(stream);
+        return r;
+    }
+    *ret_stream = stream;
+    return 0;
+}
+
+void acre_stream_destroy(struct acre_stream *stream) {
+    if (stream == NULL) {
+        return;
+    }
+    struct acre_context *context = stream->context;
+    recording_drop(stream);
+    acre_stream_sync(stream, ACRE_FOREVER, NULL);
+    pthread_rwlock_rdlock(&context->gate);
+    if (stream->epoch == atomic_load(&context->epoch)) {
+        context->table->stream_destroy(context->place, stream->handle);
+    }
+    pthread_mutex_lock(&context->lock);
+    struct acre_stream **link = &context->streams;
+    while (*link != stream) {
+        link = &(*link)->next;
+    }
+    *link = stream->next;
+    context->words_taken[stream->word_index / 64] &= ~(UINT64_C(1) << stream->word_index % 64);
+    pthread_mutex_unlock(&context->lock);
+    pthread_rwlock_unlock(&context->gate);
+    free(stream);
+}
+
+/* Gate written. What was under way will not come; words go on above it, so that waiters look. */
+void streams_lose(struct acre_context *context) {
+    uint32_t old = atomic_load(&context->epoch);
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
+        _Atomic uint64_t *word = word_of(stream);
+        stream->done[old % LOSSES_KEPT] = atomic_load(word);
+    }
+    atomic_store(&context->epoch, old + 1);
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
+        _Atomic uint64_t *word = word_of(stream);
+        atomic_store(word, first_of_epoch(old + 1));
+        syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}

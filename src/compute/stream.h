@@ -1,0 +1,27 @@
+/* stream.h - how the front gives work to a stream and waits for it. */
+#ifndef ACRE_COMPUTE_STREAM_H
+#define ACRE_COMPUTE_STREAM_H
+
+#include "compute/inner.h"
+
+uint64_t now_ns(void); /* monotonic */
+
+/* Everything that gives work: enter, resolve handles, queue, leave. enter fails when the context is
+ * lost for good or its circuit is open, makes the stream's handle anew after a loss, and leaves the
+ * gate held for reading only when it returns 0. */
+int stream_enter(struct acre_stream *stream, struct acre_error *err);
+void stream_leave(struct acre_stream *stream,
+                  int result); /* result: of the work, for the breaker */
+/* Number of the piece of work just queued. */
+uint64_t stream_issue(struct acre_stream *stream);
+/* Queue a signal for all work so far, unless there is one. Entered. */
+int stream_signal(struct acre_stream *stream, struct acre_error *err);
+/* Wait for a number; not entered. As acre_event_wait. */
+int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
+                struct acre_error *err);
+/* A look without waiting: has it come (or been lost)? */
+bool stream_is_past(const struct acre_stream *stream, uint64_t sequence);
+/* All streams of a context that was lost: the epoch grows, waiters look. Gate written. */
+void streams_lose(struct acre_context *context);
+
+#endif
