@@ -89,7 +89,6 @@ struct acre_arg {
     };
 };
 
-/* clang-format off */
 #define ACRE_ARG_OF(kind_, bytes_, ...)                                                            \
     ((struct acre_arg){.kind = ACRE_ARG_##kind_, .bytes = (bytes_), __VA_ARGS__})
 #define ACRE_BUFFER_AT(handle, at) ACRE_ARG_OF(BUFFER, 0, .buffer = (handle), .offset = (at))
@@ -102,7 +101,6 @@ struct acre_arg {
 #define ACRE_F64(value)            ACRE_ARG_OF(FLOAT, 8, .f64 = (value))
 #define ACRE_BYTES(at, size)       ACRE_ARG_OF(BYTES, size, .pointer = (at))
 #define ACRE_LOCAL(size)           ACRE_ARG_OF(LOCAL, size, .u64 = 0)
-/* clang-format on */
 
 struct acre_grid {
     uint32_t groups[3]; /* y and z: 0 means 1 */
