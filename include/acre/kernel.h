@@ -116,8 +116,9 @@ ACRE_API int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel,
 /* --- graphs --------------------------------------------------------------------------------- */
 
 /* Between begin and end the stream records (launches, copies between buffers, fills, and waits for
- * streams that record for the same graph) instead of working. Two recordings of the same shape
- * share one executable: the second only brings its arguments up to date. */
+ * events of streams that record for the same graph) instead of working. One thread records. A graph
+ * of the same shape as one that was destroyed only brings its arguments up to date. Programs stay
+ * until their graphs are destroyed; buffers that were freed are found at the launch. */
 ACRE_API int acre_graph_begin(struct acre_stream *stream, struct acre_error *err);
 ACRE_API int acre_graph_end(struct acre_stream *stream, struct acre_graph **ret_graph,
                             struct acre_error *err);

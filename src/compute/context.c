@@ -6,6 +6,7 @@
 #include "compute/context.h"
 
 #include "compute/buffer.h"
+#include "compute/graph.h"
 #include "compute/keeper.h"
 #include "compute/program.h"
 #include "compute/remote.h"
@@ -34,6 +35,35 @@ int context_loss(struct acre_context *context, struct acre_error *err) {
                       context_device(context)->name, context->failure);
     pthread_mutex_unlock(&context->lock);
     return r;
+}
+
+int context_enter(struct acre_context *context, struct acre_error *err) {
+    pthread_rwlock_rdlock(&context->gate);
+    int r = 0;
+    if (atomic_load(&context->failed) != 0) {
+        r = context_failure(context, err);
+    } else if (atomic_load(&context->breaker.state) != BREAKER_CLOSED) {
+        r = breaker_ask(&context->breaker, now_ns() / 1000000, err);
+    }
+    if (r < 0) {
+        pthread_rwlock_unlock(&context->gate);
+    }
+    return r;
+}
+
+void context_leave(struct acre_context *context, int result) {
+    pthread_rwlock_unlock(&context->gate);
+    if (result < 0) {
+        context_tell(context, result);
+    }
+}
+
+void context_tell(struct acre_context *context, int result) {
+    bool is_of_device = result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL ||
+                        result == ACRE_ETIMEOUT || result == ACRE_EIO;
+    if (result == 0 || is_of_device) {
+        breaker_tell(&context->breaker, now_ns() / 1000000, result == 0);
+    }
 }
 
 int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
@@ -221,6 +251,7 @@ void acre_context_close(struct acre_context *context) {
     while (context->streams != NULL) {
         acre_stream_destroy(context->streams);
     }
+    graphs_destroy(context);
     if (context->has_place) {
         programs_destroy(context);
         buffers_destroy(context);

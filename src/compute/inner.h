@@ -72,8 +72,10 @@ struct acre_context {
     struct staging *staging;
     acre_pressure_function *on_pressure;
     void *pressure_user;
-    struct acre_stream *streams;   /* list */
-    struct acre_program *programs; /* list */
+    struct acre_stream *streams;    /* list */
+    struct acre_program *programs;  /* list */
+    struct acre_graph *graphs;      /* list */
+    struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
     struct breaker breaker;
 
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */
