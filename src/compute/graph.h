@@ -7,6 +7,8 @@
 
 #include "compute/launch.h"
 
+#include <acre/graph.h>
+
 enum { GRAPH_NODES_MAX = 1 << 16 };
 
 struct graph_call {
