@@ -220,11 +220,7 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
     }
     rings_pause(context); /* messages wait meanwhile */
     r = ring_adopt(ring, program, err);
-    if (r == 0) {
-        ring->reloads++;
-    } else {
-        acre_program_destroy(program);
-    }
+    ring->reloads += r == 0;
     rings_resume(context);
     return r;
 }

@@ -82,7 +82,7 @@ void ring_release_abandoned(struct acre_ring *ring, uint64_t number);
 /* Compile and load a handler and what is around it; rings_lock not needed. */
 int ring_build(struct acre_ring *ring, const struct acre_source *source,
                struct acre_program **ret_program, struct acre_error *err);
-/* Another program, of the ring's path; the old one (NULL: none) is destroyed. */
+/* Take the program over instead of the old one; when it fails, the new one is destroyed. */
 int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err);
 /* Begin in the present epoch with the message `next`. */
 void ring_begin_at(struct acre_ring *ring, uint64_t next);

@@ -58,11 +58,13 @@ int ring_build(struct acre_ring *ring, const struct acre_source *source,
 int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
     const char *name = ring->path == ACRE_RING_RESIDENT ? "acre_ring" : "acre_ring_batch";
     int r = acre_kernel_find(program, name, &ring->kernel, err);
-    if (r == 0) {
-        acre_program_destroy(ring->program);
-        ring->program = program;
+    if (r < 0) {
+        acre_program_destroy(program);
+        return r;
     }
-    return r;
+    acre_program_destroy(ring->program);
+    ring->program = program;
+    return 0;
 }
 
 /* --- the resident kernel ---------------------------------------------------------------------- */
