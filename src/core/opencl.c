@@ -5,7 +5,6 @@
  * they know, and none of it is needed to go on. */
 #include "core/opencl.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PLATFORMS_MAX = 16, EXTENSIONS_MAX = 16384 };
@@ -85,14 +84,13 @@ bool acre_opencl_number(const struct acre_opencl_query *query, opencl_device dev
 
 bool acre_opencl_has_extension(const struct acre_opencl_query *query, opencl_device device,
                                const char *name) {
-    char *text = acre_calloc(1, EXTENSIONS_MAX);
+    char text[EXTENSIONS_MAX];
     struct acre_split words = acre_split_begin(
-        acre_opencl_text(query, device, OPENCL_DEVICE_EXTENSIONS, text, EXTENSIONS_MAX), ' ');
+        acre_opencl_text(query, device, OPENCL_DEVICE_EXTENSIONS, text, sizeof(text)), ' ');
     struct acre_str word;
     bool has = false;
     while (!has && acre_split_next(&words, &word)) {
         has = acre_str_is(word, name);
     }
-    free(text);
     return has;
 }
