@@ -3,9 +3,8 @@
  * A row is: needed or not, our name, the symbol of libcuda.so.1, the one of libamdhip64, and the
  * arguments, which agree as far as registers go. Handles are numbers: pointers and 64-bit addresses
  * travel in the same registers on every machine these drivers exist for. Results are the driver's
- * (0: done). A vendor loads them with
- *     #define X(need, field, cuda, hip, arguments) {hip, offsetof(struct hip, gpu.driver.field),
- * need}, Versions: right for CUDA 11.7 to 13 and HIP 5 to 7. */
+ * (0: done). A vendor's X makes rows for acre_dl_load of them: its own column, the offset of
+ * gpu.driver.field in its own struct, and `required`. Right for CUDA 11.7 to 13 and HIP 5 to 7. */
 #ifndef ACRE_COMPUTE_GPU_SYMBOLS_H
 #define ACRE_COMPUTE_GPU_SYMBOLS_H
 
