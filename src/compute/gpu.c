@@ -116,6 +116,9 @@ int gpu_start(struct gpu *gpu, struct acre_error *err) {
     if (gpu->devices == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "%d devices", count);
     }
+    if (gpu->vendor->prepare != NULL) {
+        gpu->vendor->prepare(gpu);
+    }
     for (int i = 0; i < count; i++) {
         int r = describe_device(gpu, i, &gpu->devices[i], err);
         if (r < 0) {

@@ -40,6 +40,7 @@ struct gpu_vendor {
     size_t fault_count;
     const char *(*code_name)(const struct gpu *gpu, int code); /* of codes not in `faults` */
 
+    void (*prepare)(struct gpu *gpu); /* there are devices, to be described now; NULL: nothing */
     /* Name and memory are filled in before; the rest is this one's. code. */
     int (*describe)(struct gpu *gpu, int device, struct acre_compute_device *device_of);
     /* A context is whatever `context_enter` takes (HIP: the device's number + 1). code. */
