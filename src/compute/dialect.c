@@ -86,10 +86,16 @@ static const char *const cuda_prelude[] = {
     "template <typename T> ACRE_FUNCTION T clamp(T x, T low, T high) {\n"
     "    return x < low ? low : x > high ? high : x;\n"
     "}\n"
-    "#define kernel extern \"C\" __global__\n"
+    /* __global__ is a macro, __attribute__((global)), in which `global` would be ours, and nothing:
+     * the kernel compiles, and is dropped. Compilers know each attribute by a second name, which
+     * is that of the macro. */
+    "#undef __global__\n"
+    "#undef __shared__\n"
+    "#undef __constant__\n"
+    "#define kernel extern \"C\" __attribute__((__global__))\n"
     "#define global\n"
-    "#define local __shared__\n"
-    "#define constant __constant__\n"
+    "#define local __attribute__((__shared__))\n"
+    "#define constant __attribute__((__constant__))\n"
     "#define restrict __restrict__\n",
     NULL};
 
