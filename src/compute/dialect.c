@@ -7,11 +7,12 @@
  * is a macro itself with that word in it. They are blanked out, byte for byte, so that lines and
  * columns stay.
  *
- * Functions without a word before them are meant for the device: NVRTC has an option for that,
- * clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the names they have:
- * in the dialect by the macro, in plain CUDA and HIP by putting it before their declarations, whose
- * places the signatures tell. Lowered names (nvrtcAddNameExpression) were the other way; they
- * would have to be kept beside each binary, on disk too, and differ for each back end. */
+ * Functions without a word before them are meant for the device: NVRTC has an option for that
+ * (cuda_rtc.c), clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the
+ * names they have: in the dialect by the macro, in plain CUDA and HIP by putting it before their
+ * declarations, whose places the signatures tell. Lowered names (nvrtcAddNameExpression) were the
+ * other way; they would have to be kept beside each binary, on disk too, and differ for each back
+ * end. */
 #include "compute/dialect.h"
 
 #include "compute/lexer.h"
@@ -129,15 +130,14 @@ struct dialect {
     enum acre_language plain; /* the other language it takes */
     const char *const *prelude;
     const char *before, *after; /* around a text in the dialect */
-    const char *options;        /* for a text in the dialect */
     bool is_cplusplus;
 };
 
 static const struct dialect dialects[] = {
-    {"cuda", ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", "-default-device", true},
+    {"cuda", ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", true},
     {"hip", ACRE_LANGUAGE_HIP, cuda_prelude, "#pragma clang force_cuda_host_device begin\n",
-     "\n#pragma clang force_cuda_host_device end\n", "", true},
-    {"opencl", ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", "", false},
+     "\n#pragma clang force_cuda_host_device end\n", true},
+    {"opencl", ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", false},
 };
 
 static const char *const language_names[] = {"", "the portable dialect", "CUDA", "HIP", "OpenCL"};
@@ -149,11 +149,6 @@ static const struct dialect *dialect_of(const char *backend) {
         }
     }
     return NULL;
-}
-
-const char *dialect_options(const char *backend, enum acre_language language) {
-    const struct dialect *dialect = dialect_of(backend);
-    return dialect != NULL && language == ACRE_LANGUAGE_PORTABLE ? dialect->options : "";
 }
 
 void dialect_prelude(const char *backend, struct acre_buf *out) {
