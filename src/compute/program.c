@@ -230,7 +230,7 @@ int acre_program_native(struct acre_context *context, const char *signature,
                          context_device(context)->name);
     }
     struct signature parsed;
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     int r = signature_read(acre_str_from(signature), &parsed, err);
     if (r < 0) {
         return r;
@@ -410,8 +410,10 @@ static int load_all(struct acre_program *program, struct acre_error *err) {
     pthread_mutex_lock(&program->lock);
     int r = load_module(program, err);
     for (uint32_t i = 0; i < program->count && r == 0; i++) {
-        r = load_kernel(&program->kernels[i], err);
+        struct acre_error why = {0};
+        r = load_kernel(&program->kernels[i], &why);
         r = r == ACRE_ENOTFOUND ? 0 : r;
+        r = r < 0 ? acre_fail(err, r, "%s", why.text) : 0;
     }
     pthread_mutex_unlock(&program->lock);
     return r;
@@ -468,7 +470,7 @@ static int run(struct build *build, struct acre_program **ret_program, struct ac
     if (r < 0) {
         return r;
     }
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     r = create(build->context, build->all, build->count, &program, err);
     if (r < 0) {
         return r;
