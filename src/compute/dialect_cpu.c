@@ -10,6 +10,7 @@
  *     vectors.
  *   - as fibers, where the kernel meets barriers (cpu_fiber.h). */
 #include "compute/dialect_cpu.h"
+#include "compute/dialect_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,16 +120,6 @@ static int write_entry(const struct signature *signature, uint8_t traits, struct
     return 0;
 }
 
-/* `#line 1 "name"`, with the name as a C string. */
-static void write_line(const char *name, struct acre_buf *out) {
-    acre_buf_puts(out, "#line 1 \"");
-    for (const char *at = name; *at != '\0'; at++) {
-        bool is_plain = *at >= ' ' && *at != '"' && *at != '\\' && *at != 127;
-        acre_buf_putc(out, is_plain ? *at : '?');
-    }
-    acre_buf_puts(out, "\"\n");
-}
-
 /* The name as a macro that gives its definition a parameter more. */
 static void write_name(const struct signature *signature, struct acre_buf *out) {
     acre_buf_printf(out, "#define %s(...) acre_kernel_%s(const struct acre_item acre_item%s)\n",
@@ -154,7 +145,7 @@ int dialect_write_cpu(const struct acre_source *source, const struct signature *
     for (uint32_t i = 0; i < count; i++) {
         write_name(&all[i], out);
     }
-    write_line(source->name != NULL ? source->name : "kernel", out);
+    dialect_line(source->name, out);
     acre_buf_append(out, text, length);
     free(text);
     acre_buf_puts(out, "\n#line 1 \"acre\"\n");
