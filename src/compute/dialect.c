@@ -13,9 +13,7 @@
  * declarations, whose places the signatures tell. Lowered names (nvrtcAddNameExpression) were the
  * other way; they would have to be kept beside each binary, on disk too, and differ for each back
  * end. */
-#include "compute/dialect.h"
-
-#include "compute/lexer.h"
+#include "compute/dialect_text.h"
 
 #include <string.h>
 
@@ -159,8 +157,7 @@ void dialect_prelude(const char *backend, struct acre_buf *out) {
     }
 }
 
-/* `#line 1 "name"`: from here on compilers count as the user does. */
-static void write_line(const char *name, struct acre_buf *out) {
+void dialect_line(const char *name, struct acre_buf *out) {
     name = name != NULL ? name : "kernel";
     acre_buf_puts(out, "#line 1 \"");
     for (size_t i = 0; name[i] != '\0' && i < NAME_SHOWN; i++) {
@@ -170,9 +167,7 @@ static void write_line(const char *name, struct acre_buf *out) {
     acre_buf_puts(out, "\"\n");
 }
 
-/* Whether the declaration that goes on here has a '*' before it has a name's end; and whether it
- * says const. It is looked at so far only, so that the whole stays linear. */
-static bool points(struct lexer lexer, bool *ret_is_const) {
+bool dialect_points(struct lexer lexer, bool *ret_is_const) {
     struct token token;
     for (size_t i = 0; i < POINTER_TOKENS_MAX && lexer_next(&lexer, &token, NULL) == 0; i++) {
         *ret_is_const |= token_is(&token, "const");
@@ -194,9 +189,9 @@ static const char *replacement(const struct lexer *lexer, const struct token *to
         return "      ";
     }
     if (token_is(token, "local")) {
-        return points(*lexer, &is_const) ? "     " : NULL;
+        return dialect_points(*lexer, &is_const) ? "     " : NULL;
     }
-    if (token_is(token, "constant") && points(*lexer, &is_const)) {
+    if (token_is(token, "constant") && dialect_points(*lexer, &is_const)) {
         return is_const ? "        " : "const   ";
     }
     return NULL;
@@ -233,7 +228,7 @@ static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf
 static void write_portable(const struct dialect *dialect, const char *name, struct acre_str text,
                            struct acre_buf *out) {
     acre_buf_puts(out, dialect->before);
-    write_line(name, out);
+    dialect_line(name, out);
     if (dialect->is_cplusplus) {
         write_cplusplus(text, false, out);
     } else {
@@ -246,7 +241,7 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
 static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
                         const struct signature *all, uint32_t count, struct acre_buf *out) {
     size_t written = 0;
-    write_line(name, out);
+    dialect_line(name, out);
     for (uint32_t i = 0; i < count && dialect->is_cplusplus; i++) {
         ACRE_ASSERT(all[i].offset >= written && all[i].offset <= text.length);
         acre_buf_append(out, text.data + written, all[i].offset - written);
