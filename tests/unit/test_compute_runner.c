@@ -345,7 +345,10 @@ static void a_thousand_restarts_leak_nothing(void) {
         }
     }
     CHECK_EQ(count_fds(), fds);
+#if !defined(__SANITIZE_ADDRESS__) /* which keeps what was freed for a while */
     CHECK(resident_pages() < pages + 256);
+#endif
+    CHECK(pages > 0);
     fprintf(stderr, "# a restart takes %.2f ms\n",
             (double)(wire_now_ns() - begun_ns) / 1e6 / rounds);
     rig_close(&rig);
