@@ -4,6 +4,7 @@
  * launch would make the driver wait for all work of the context, which never ends while a resident
  * kernel runs. */
 #include "compute/gpu_entries.h"
+#include "compute/gpu_image.h"
 #include "compute/gpu_place.h"
 
 #include <stdio.h>
@@ -57,6 +58,7 @@ int gpu_load(void *self, const void *binary, size_t length, uint64_t *ret_module
         free(module);
         return refuse_image(place, code, call, log, err);
     }
+    gpu_image_kernels(binary, length, &module->names);
     gpu_link_in(place, &place->modules, &module->link);
     *ret_module = (uint64_t)(uintptr_t)module;
     return 0;
@@ -74,6 +76,7 @@ void gpu_unload(void *self, uint64_t handle) {
         module->kernels = kernel->next;
         free(kernel);
     }
+    acre_buf_finish(&module->names);
     free(module);
 }
 
@@ -108,6 +111,10 @@ int gpu_kernel_find(void *self, uint64_t handle, const char *name, uint64_t *ret
     struct acre_kernel_facts facts = {0};
     const char *call = gpu->names->module_function;
     int code = gpu->driver.module_function(&function, module->module, name);
+    const char *mangled = code != 0 ? gpu_image_find(&module->names, name) : NULL;
+    if (mangled != NULL) {
+        code = gpu->driver.module_function(&function, module->module, mangled);
+    }
     if (code == 0) {
         call = gpu->names->function_fact;
         code = read_facts(gpu, function, &facts);

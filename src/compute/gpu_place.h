@@ -47,6 +47,7 @@ struct gpu_stream {
 struct gpu_module {
     struct gpu_link link;
     gpu_handle module;
+    struct acre_buf names;      /* of its kernels, as the compiler has them (gpu_image.h) */
     struct gpu_kernel *kernels; /* list, under the place's lock */
 };
 
@@ -104,12 +105,6 @@ struct gpu_step {
 enum { GPU_STEPS_MAX = 64 };
 uint32_t gpu_fill_steps(uintptr_t to, const struct acre_native_fill *fill,
                         struct gpu_step steps[GPU_STEPS_MAX]);
-
-/* --- gpu_image.c ---------------------------------------------------------------------------- */
-
-/* Drivers take images without a length: one that was cut off would be read past its end.
- * ACRE_ECORRUPT: neither a whole ELF file, nor a bundle, nor a text that ends with a NUL. */
-int gpu_image_check(const void *bytes, size_t length, struct acre_error *err);
 
 /* --- gpu_profile.c -------------------------------------------------------------------------- */
 
