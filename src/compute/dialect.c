@@ -1,10 +1,11 @@
 /* dialect.c - preludes, and the little that has to be changed in the text itself.
  *
  * OpenCL C has the words of the dialect or functions for them. For CUDA and HIP the words are
- * macros and small functions, and two of them need a look at the text, because C++ has one word for
- * what OpenCL has two: `local` and `constant` before an array say where it lies, before a pointer
- * only where it points to, which CUDA does not want to hear. The latter are blanked out, byte for
- * byte, so that lines and columns stay.
+ * macros and small functions, and three of them need a look at the text. `local` and `constant`
+ * before an array say where it lies; before a pointer they say where it points to, which CUDA does
+ * not want to hear. `global` it never does, and a macro of that name would break __global__, which
+ * is a macro itself with that word in it. They are blanked out, byte for byte, so that lines and
+ * columns stay.
  *
  * Functions without a word before them are meant for the device: NVRTC has an option for that,
  * clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the names they have:
@@ -25,7 +26,7 @@ static const char *const cuda_prelude[] = {
     "typedef unsigned short ushort;\n"
     "typedef unsigned int uint;\n"
     "typedef unsigned long ulong;\n"
-    "#define ACRE_FUNCTION static __device__ __forceinline__\n"
+    "#define ACRE_FUNCTION __device__ __forceinline__\n"
     "ACRE_FUNCTION ulong acre_x(uint d, uint x, uint y, uint z) {\n"
     "    return d == 0 ? x : d == 1 ? y : z;\n"
     "}\n"
@@ -86,16 +87,9 @@ static const char *const cuda_prelude[] = {
     "template <typename T> ACRE_FUNCTION T clamp(T x, T low, T high) {\n"
     "    return x < low ? low : x > high ? high : x;\n"
     "}\n"
-    /* __global__ is a macro, __attribute__((global)), in which `global` would be ours, and nothing:
-     * the kernel compiles, and is dropped. Compilers know each attribute by a second name, which
-     * is that of the macro. */
-    "#undef __global__\n"
-    "#undef __shared__\n"
-    "#undef __constant__\n"
-    "#define kernel extern \"C\" __attribute__((__global__))\n"
-    "#define global\n"
-    "#define local __attribute__((__shared__))\n"
-    "#define constant __attribute__((__constant__))\n"
+    "#define kernel extern \"C\" __global__\n"
+    "#define local __shared__\n"
+    "#define constant __constant__\n"
     "#define restrict __restrict__\n",
     NULL};
 
@@ -110,6 +104,7 @@ static const char *const opencl_prelude[] = {
     "#define local_size(d) ((ulong)get_local_size(d))\n"
     "#define group_count(d) ((ulong)get_num_groups(d))\n"
     "#define barrier() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
+    "#undef atomic_exchange\n" /* C11's, which is another */
     "#define atomic_exchange(p, value) atomic_xchg(p, value)\n"
     "#define atomic_compare(p, expected, value) atomic_cmpxchg(p, expected, value)\n"
     /* OpenCL adds no floats: take the old bits, and try until nobody came between. */
@@ -196,33 +191,56 @@ static bool points(struct lexer lexer, bool *ret_is_const) {
     return false;
 }
 
-/* `local float *p` becomes `      float *p`, `constant float *p` becomes `const    float *p`. */
-static void write_cplusplus(struct acre_str text, struct acre_buf *out) {
+/* What a word is replaced by: as long as it is, or NULL to keep it. */
+static const char *replacement(const struct lexer *lexer, const struct token *token,
+                               bool was_const) {
+    bool is_const = was_const;
+    if (token_is(token, "global")) {
+        return "      ";
+    }
+    if (token_is(token, "local")) {
+        return points(*lexer, &is_const) ? "     " : NULL;
+    }
+    if (token_is(token, "constant") && points(*lexer, &is_const)) {
+        return is_const ? "        " : "const   ";
+    }
+    return NULL;
+}
+
+/* `local float *p` becomes `      float *p`, `constant float *p` becomes `const    float *p`; in
+ * macros too, which is one call of itself deep. */
+static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf *out) {
     struct lexer lexer = lexer_begin("", text);
     struct token token = {.kind = TOKEN_END};
     size_t written = 0;
     bool was_const = false;
+    lexer.in_line = is_macro;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
-        bool is_local = token_is(&token, "local");
-        bool is_const = was_const;
-        if ((is_local || token_is(&token, "constant")) && points(lexer, &is_const)) {
+        const char *other = replacement(&lexer, &token, was_const);
+        struct acre_str rest;
+        bool is_define = token.kind == TOKEN_DIRECTIVE &&
+                         acre_str_is(directive_word(token.text, &rest), "define");
+        if (other != NULL || is_define) {
             acre_buf_append(out, text.data + written, token.offset - written);
-            acre_buf_puts(out, is_local ? "     " : is_const ? "        " : "const   ");
             written = token.offset + token.text.length;
+        }
+        if (other != NULL) {
+            acre_buf_puts(out, other);
+        } else if (is_define) {
+            write_cplusplus(token.text, true, out);
         }
         was_const = token_is(&token, "const");
     }
     acre_buf_append(out, text.data + written, text.length - written);
 }
 
-void dialect_text(const char *backend, const char *name, struct acre_str text,
-                  struct acre_buf *out) {
-    const struct dialect *dialect = dialect_of(backend);
-    ACRE_ASSERT(dialect != NULL);
+/* A text in the dialect, as it stands behind the prelude. */
+static void write_portable(const struct dialect *dialect, const char *name, struct acre_str text,
+                           struct acre_buf *out) {
     acre_buf_puts(out, dialect->before);
     write_line(name, out);
     if (dialect->is_cplusplus) {
-        write_cplusplus(text, out);
+        write_cplusplus(text, false, out);
     } else {
         acre_buf_append(out, text.data, text.length);
     }
@@ -275,7 +293,7 @@ int dialect_write(const char *backend, const struct acre_source *source,
     }
     if (is_portable) {
         dialect_prelude(backend, out);
-        dialect_text(backend, source->name, text, out);
+        write_portable(dialect, source->name, text, out);
     } else {
         write_plain(dialect, source->name, text, all, count, out);
     }

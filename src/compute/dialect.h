@@ -20,11 +20,8 @@
 int dialect_write(const char *backend, const struct acre_source *source,
                   enum acre_language language, const struct signature *all, uint32_t count,
                   struct acre_buf *out, struct acre_error *err);
-/* The prelude alone (ring.c puts its own kernel around a handler), and a text in the portable
- * dialect as it stands behind it, named and numbered from line 1 (NULL: "kernel"). */
+/* The prelude alone. */
 void dialect_prelude(const char *backend, struct acre_buf *out);
-void dialect_text(const char *backend, const char *name, struct acre_str text,
-                  struct acre_buf *out);
 /* What the compiler must be told for a text in that language; "": nothing. Goes before the user's
  * own options. */
 const char *dialect_options(const char *backend, enum acre_language language);

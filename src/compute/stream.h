@@ -14,6 +14,9 @@ void stream_leave(struct acre_stream *stream,
                   int result); /* result: of the work, for the breaker */
 /* Number of the piece of work just queued. */
 uint64_t stream_issue(struct acre_stream *stream);
+/* The same for a launch (NULL: not known of what). */
+int stream_launched(struct acre_stream *stream, const struct acre_kernel *kernel,
+                    struct acre_error *err);
 /* Queue a signal for all work so far, unless there is one. Entered. */
 int stream_signal(struct acre_stream *stream, struct acre_error *err);
 /* Wait for a number; not entered. As acre_event_wait. */
