@@ -346,6 +346,12 @@ static const char batches[] =
     "        out[i] = ((first + i) << 16) + in[i] + add;\n"
     "    }\n"
     "}\n"
+    "kernel void generate(global uint *out, uint n, ulong first) {\n"
+    "    ulong i = global_id(0);\n"
+    "    if (i < n) {\n"
+    "        out[i] = (uint)(first + i) * 7u;\n"
+    "    }\n"
+    "}\n"
     "/* Writes far away when it comes to one item. */\n"
     "kernel void stumble(global const uint *in, global uint *out, uint n, ulong first, ulong bad) "
     "{\n"
@@ -387,7 +393,7 @@ const struct compute_source compute_sources[] = {
     {"atomics.acl", "histogram histogram_local extremes bits exchange compare tickets float_sum", 0,
      atomics},
     {"math.acl", "unary binary whole", 0, math},
-    {"batches.acl", "pipe widen stumble axpy in_place", 0, batches},
+    {"batches.acl", "pipe widen generate stumble axpy in_place", 0, batches},
     {"faults.acl", "wild endless", 0, faults},
 };
 const size_t compute_source_count = sizeof(compute_sources) / sizeof(compute_sources[0]);

@@ -345,7 +345,8 @@ static void rings_beside_other_work(void) { /* allocation, building and launchin
         }
         check_call(ring, i + 100, 2);
         kit_free(&kit, buffer);
-        OK(acre_memory_trim(kit.context, 0, ERR));
+        int r = acre_memory_trim(kit.context, 0, ERR);
+        CHECK(r == 0 || r == ACRE_ECONFLICT); /* refused while a kernel is resident */
     }
     acre_ring_destroy(ring);
     kit_close(&kit);
