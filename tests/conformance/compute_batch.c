@@ -55,9 +55,9 @@ struct run {
     uint32_t count;
 };
 
-/* pipe() over `items` random words, checked; the host's memory is plain or pinned. */
-static void run_pipe(struct run *run, uint64_t items, uint64_t piece_bytes, uint32_t streams,
-                     bool is_pinned) {
+/* batch() over `items` random words, checked; the host's memory is plain or pinned. */
+static void run_batch(struct run *run, uint64_t items, uint64_t piece_bytes, uint32_t streams,
+                      bool is_pinned) {
     struct kit *kit = run->kit;
     size_t bytes = items * 4;
     struct acre_buffer pinned[2] = {{0}, {0}};
@@ -121,14 +121,14 @@ static void pipelines_of_all_sizes(void) { /* GRN-3 */
                 {3000001, 1 << 20, 4, true}};
     struct kit kit;
     kit_open(&kit);
-    struct run run = {.kit = &kit, .kernels = {kit_kernel(&kit, "pipe")}, .count = 1};
+    struct run run = {.kit = &kit, .kernels = {kit_kernel(&kit, "batch")}, .count = 1};
     struct kit_held before = kit_held(kit.context);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("%llu items, pieces of %llu, %u streams, %s",
                           (unsigned long long)rows[i].items,
                           (unsigned long long)rows[i].piece_bytes, rows[i].streams,
                           rows[i].is_pinned ? "pinned" : "plain");
-        run_pipe(&run, rows[i].items, rows[i].piece_bytes, rows[i].streams, rows[i].is_pinned);
+        run_batch(&run, rows[i].items, rows[i].piece_bytes, rows[i].streams, rows[i].is_pinned);
     }
     struct kit_held after = kit_held(kit.context);
     CHECK_U64(after.used_bytes, before.used_bytes);
@@ -139,14 +139,14 @@ static void pipelines_of_all_sizes(void) { /* GRN-3 */
 static void pipelines_over_several_contexts(void) { /* GPU-5 */
     struct kit kit;
     kit_open(&kit);
-    struct run run = {.kit = &kit, .kernels = {kit_kernel(&kit, "pipe")}, .count = 3};
+    struct run run = {.kit = &kit, .kernels = {kit_kernel(&kit, "batch")}, .count = 3};
     for (uint32_t i = 1; i < run.count; i++) {
         run.contexts[i] = kit_context(&kit, (struct acre_context_options){.tenant = "more"});
-        run.kernels[i] = kit_kernel_in(run.contexts[i], "pipe", &run.programs[i]);
+        run.kernels[i] = kit_kernel_in(run.contexts[i], "batch", &run.programs[i]);
     }
-    run_pipe(&run, 500009, 32768, 2, false);
-    run_pipe(&run, 500009, 32768, 2, true); /* pinned by one of them */
-    run_pipe(&run, 1, 0, 0, false);
+    run_batch(&run, 500009, 32768, 2, false);
+    run_batch(&run, 500009, 32768, 2, true); /* pinned by one of them */
+    run_batch(&run, 1, 0, 0, false);
     for (uint32_t i = 1; i < run.count; i++) {
         acre_context_close(run.contexts[i]); /* with its program */
     }
@@ -208,7 +208,7 @@ static void pipelines_that_cannot_run_are_refused(void) {
     struct kit kit;
     kit_open(&kit);
     static uint32_t in[1000], out[1000];
-    struct acre_kernel *right = kit_kernel(&kit, "pipe");
+    struct acre_kernel *right = kit_kernel(&kit, "batch");
     struct acre_kernel *wrong = kit_kernel(&kit, "increment");
     struct acre_arg more = ACRE_BUFFER((struct acre_buffer){1});
     const struct acre_pipeline base = {.kernels = &right,

@@ -333,7 +333,7 @@ static const char math[] =
         "}\n";
 
 static const char batches[] =
-    "kernel void pipe(global const uint *in, global uint *out, uint n, ulong first) {\n"
+    "kernel void batch(global const uint *in, global uint *out, uint n, ulong first) {\n"
     "    ulong i = global_id(0);\n"
     "    if (i < n) {\n"
     "        out[i] = in[i] * 3u + (uint)(first + i);\n"
@@ -393,7 +393,7 @@ const struct compute_source compute_sources[] = {
     {"atomics.acl", "histogram histogram_local extremes bits exchange compare tickets float_sum", 0,
      atomics},
     {"math.acl", "unary binary whole", 0, math},
-    {"batches.acl", "pipe widen generate stumble axpy in_place", 0, batches},
+    {"batches.acl", "batch widen generate stumble axpy in_place", 0, batches},
     {"faults.acl", "wild endless", 0, faults},
 };
 const size_t compute_source_count = sizeof(compute_sources) / sizeof(compute_sources[0]);
