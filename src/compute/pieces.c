@@ -395,8 +395,8 @@ static void write_report(const struct work *work, double item_bytes, double seco
 
 int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_report,
                struct acre_error *err) {
-    uint32_t in_bytes;
-    uint32_t out_bytes;
+    uint32_t in_bytes = 0;
+    uint32_t out_bytes = 0;
     int r = check(pieces, &in_bytes, &out_bytes, err);
     if (r < 0) {
         return r;
