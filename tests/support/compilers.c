@@ -168,24 +168,24 @@ int compile_hip(const char *text, const char *option, struct acre_buf *log, stru
     }
     dprintf(fd, "%s%s", hip_declarations, text);
     close(fd);
-    char *const arguments[] = {"clang",
-                               "-x",
-                               "hip",
-                               "--cuda-device-only",
-                               "-nogpulib",
-                               "-nogpuinc",
-                               "-Wall",
-                               "-Wno-unused-function",
-                               "--offload-arch=gfx906",
-                               "-fsyntax-only",
-                               path,
-                               NULL};
+    const char *const arguments[] = {"clang",
+                                     "-x",
+                                     "hip",
+                                     "--cuda-device-only",
+                                     "-nogpulib",
+                                     "-nogpuinc",
+                                     "-Wall",
+                                     "-Wno-unused-function",
+                                     "--offload-arch=gfx906",
+                                     "-fsyntax-only",
+                                     path,
+                                     NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, log_fd, STDERR_FILENO);
     pid_t pid;
     int status = -1;
-    int r = posix_spawnp(&pid, "clang", &actions, NULL, arguments, environ);
+    int r = posix_spawnp(&pid, "clang", &actions, NULL, (char *const *)arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (r == 0) {
         waitpid(pid, &status, 0);
