@@ -89,7 +89,14 @@ static const char *const cuda_prelude[] = {
     "#define kernel extern \"C\" __global__\n"
     "#define local __shared__\n"
     "#define constant __constant__\n"
-    "#define restrict __restrict__\n",
+    "#define restrict __restrict__\n"
+    /* Of rings: a handler is a function that 32 lanes of one warp call. */
+    "#define handler static\n"
+    "#ifdef __HIP__\n"
+    "#define lane_sync() __builtin_amdgcn_wave_barrier()\n"
+    "#else\n"
+    "#define lane_sync() __syncwarp()\n"
+    "#endif\n",
     NULL};
 
 static const char *const opencl_prelude[] = {
@@ -106,6 +113,8 @@ static const char *const opencl_prelude[] = {
     "#undef atomic_exchange\n" /* C11's, which is another */
     "#define atomic_exchange(p, value) atomic_xchg(p, value)\n"
     "#define atomic_compare(p, expected, value) atomic_cmpxchg(p, expected, value)\n"
+    "#define handler static\n"
+    "#define lane_sync() ((void)0)\n" /* one lane */
     /* OpenCL adds no floats: take the old bits, and try until nobody came between. */
     "#define ACRE_ADD_FLOAT(space)                                                         \\\n"
     "    static float __attribute__((overloadable)) atomic_add_float(volatile space float *p, \\\n"
