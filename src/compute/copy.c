@@ -385,8 +385,7 @@ static int import(struct acre_stream *stream, struct acre_context *other, const 
                   uint64_t bytes, struct acre_native_copy *ret_far, struct acre_error *err) {
     struct acre_context *context = stream->context;
     if (context->device != other->device || context->table->region_import == NULL ||
-        other->table->region_export == NULL || bytes < DIRECT_MIN_BYTES ||
-        heap_is_pinned_down(context)) {
+        other->table->region_export == NULL || bytes < DIRECT_MIN_BYTES) {
         return ACRE_EUNSUPPORTED;
     }
     uint8_t ticket[64];
@@ -453,7 +452,7 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
     if (context_enter(context, NULL) == 0) {
         if (atomic_load(&context->epoch) == epoch) {
-            context->table->region_destroy(context->place, imported);
+            context_region_destroy(context, imported);
         }
         context_leave(context, 0);
     }

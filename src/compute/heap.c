@@ -49,7 +49,7 @@ static int block_take(struct heap *heap, uint64_t bytes, struct pool_region *ret
 
 static void block_give(struct heap *heap, const struct pool_region *region) {
     struct acre_context *context = heap->context;
-    context->table->region_destroy(context->place, region->handle);
+    context_region_destroy(context, region->handle);
     if (region->host != NULL) {
         context_unmap(context, region->host, region->bytes);
     }
@@ -97,16 +97,6 @@ int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
     int r = pool_alloc(heap->pool, stream, bytes, ret_chunk);
     pthread_mutex_unlock(&heap->context->lock);
     return r == ACRE_ENOFIT ? grow(heap, bytes, exact, ret_chunk, err) : r;
-}
-
-bool heap_is_pinned_down(struct acre_context *context) {
-    bool is = false;
-    pthread_mutex_lock(&context->lock);
-    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
-        is = is || stream->is_resident;
-    }
-    pthread_mutex_unlock(&context->lock);
-    return is;
 }
 
 void heap_trim(struct heap *heap, uint64_t keep_bytes) {
@@ -217,9 +207,7 @@ int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
         if (r < 0) {
             return r;
         }
-        if (!heap_is_pinned_down(heap->context)) {
-            heap_trim(heap, 0);
-        }
+        heap_trim(heap, 0);
         r = heap_take(heap, stream->word_index, bytes, true, ret_chunk, &driver);
     }
     if (r == ACRE_ENOMEM || r == ACRE_ENOFIT || r == ACRE_ELIMIT) {

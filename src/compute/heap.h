@@ -34,7 +34,5 @@ int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
 void heap_freed(struct acre_stream *stream, uint64_t bytes);
 /* Entered. */
 void heap_trim(struct heap *heap, uint64_t keep_bytes);
-/* A kernel stays on the device: nothing may be given back, since drivers wait for it. */
-bool heap_is_pinned_down(struct acre_context *context);
 
 #endif

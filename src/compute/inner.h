@@ -110,6 +110,7 @@ struct acre_stream {
     _Atomic uint64_t watched;   /* `signaled`, for the keeper */
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */
+    bool is_profiled;
     struct recording *recording;             /* graph.c; NULL: works */
 };
 
