@@ -111,7 +111,7 @@ struct acre_stream {
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */
     bool is_profiled;
-    struct recording *recording;             /* graph.c; NULL: works */
+    struct recording *recording; /* graph.c; NULL: works */
 };
 
 #endif

@@ -81,6 +81,9 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
+    if (stream->is_profiled) {
+        context->table->profile(context->place, stream->handle, true, NULL);
+    }
     stream->epoch = epoch;
     /* Above all that an earlier stream with this word was given: what waits for that is done. */
     stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
@@ -267,6 +270,39 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
     if (r == 0) {
         stream_issue(stream);
     }
+    stream_leave(stream, r);
+    return r;
+}
+
+/* --- times ---------------------------------------------------------------------------------- */
+
+int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *err) {
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    r = context->table->profile == NULL
+            ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
+                        context_device(context)->name)
+            : context->table->profile(context->place, stream->handle, on, err);
+    stream->is_profiled = r == 0 ? on : stream->is_profiled;
+    stream_leave(stream, r);
+    return r;
+}
+
+int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timings, uint32_t max,
+                        uint32_t *ret_count, struct acre_error *err) {
+    int r = acre_stream_sync(stream, ACRE_FOREVER, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    r = context->table->timings == NULL ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
+                                                    context_device(context)->name)
+                                        : context->table->timings(context->place, stream->handle,
+                                                                  ret_timings, max, ret_count, err);
     stream_leave(stream, r);
     return r;
 }
