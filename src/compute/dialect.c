@@ -166,9 +166,9 @@ void dialect_prelude(const char *backend, struct acre_buf *out) {
     }
 }
 
-void dialect_line(const char *name, struct acre_buf *out) {
+void dialect_line(const char *name, uint32_t line, struct acre_buf *out) {
     name = name != NULL ? name : "kernel";
-    acre_buf_puts(out, "#line 1 \"");
+    acre_buf_printf(out, "#line %u \"", line);
     for (size_t i = 0; name[i] != '\0' && i < NAME_SHOWN; i++) {
         bool is_odd = (unsigned char)name[i] < ' ' || name[i] == '"' || name[i] == '\\';
         acre_buf_putc(out, is_odd ? '?' : name[i]);
@@ -237,7 +237,7 @@ static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf
 static void write_portable(const struct dialect *dialect, const char *name, struct acre_str text,
                            struct acre_buf *out) {
     acre_buf_puts(out, dialect->before);
-    dialect_line(name, out);
+    dialect_line(name, 1, out);
     if (dialect->is_cplusplus) {
         write_cplusplus(text, false, out);
     } else {
@@ -250,7 +250,7 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
 static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
                         const struct signature *all, uint32_t count, struct acre_buf *out) {
     size_t written = 0;
-    dialect_line(name, out);
+    dialect_line(name, 1, out);
     for (uint32_t i = 0; i < count && dialect->is_cplusplus; i++) {
         ACRE_ASSERT(all[i].offset >= written && all[i].offset <= text.length);
         acre_buf_append(out, text.data + written, all[i].offset - written);

@@ -141,16 +141,23 @@ int dialect_write_cpu(const struct acre_source *source, const struct signature *
         free(text);
         return r;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        if ((traits[i] & CPU_HAS_BARRIER) != 0) {
+            acre_buf_puts(out, DIALECT_CPU_FIBERS);
+            break;
+        }
+    }
     dialect_prelude_cpu(out);
     for (uint32_t i = 0; i < count; i++) {
         write_name(&all[i], out);
     }
-    dialect_line(source->name, out);
+    dialect_line(source->name, 1, out);
     acre_buf_append(out, text, length);
     free(text);
-    acre_buf_puts(out, "\n#line 1 \"acre\"\n");
+    acre_buf_puts(out, "\n");
     for (uint32_t i = 0; i < count && r == 0; i++) {
         acre_buf_printf(out, "#undef %s\n", all[i].name);
+        dialect_line(source->name, all[i].line, out); /* what is wrong with the whole of it */
         r = write_entry(&all[i], traits[i], out, err);
     }
     if (r == 0 && acre_buf_failed(out)) {

@@ -4,6 +4,9 @@
 
 #include "compute/dialect.h"
 
+/* How a text with kernels that run as fibers begins: their frames must be small (cpu_build.c). */
+#define DIALECT_CPU_FIBERS "/* fibers */\n"
+
 /* The dialect's words, in C. */
 void dialect_prelude_cpu(struct acre_buf *out);
 

@@ -27,6 +27,13 @@ static const char *const prelude[] = {
     "#define group_count(d) ((ulong)acre_axis(acre_item.grid->groups, d))\n"
     "#define global_size(d) (local_size(d) * group_count(d))\n",
 
+    "#define acre_vector(T)\\\n"
+    "    typedef struct __attribute__((aligned(2 * sizeof(T)))) { T x, y; } T##2;\\\n"
+    "    typedef struct __attribute__((aligned(4 * sizeof(T)))) { T x, y, z, w; } T##4;\n"
+    "acre_vector(char) acre_vector(uchar) acre_vector(short) acre_vector(ushort)\n"
+    "acre_vector(int) acre_vector(uint) acre_vector(long) acre_vector(ulong)\n"
+    "acre_vector(float) acre_vector(double)\n",
+
     /* As in cpu_fiber.h. */
     "struct acre_fibers;\n"
     "struct acre_call {\n"
@@ -62,8 +69,10 @@ static const char *const prelude[] = {
     "    { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
     "static inline uint acre_to_bits(float f)\n"
     "    { uint u; __builtin_memcpy(&u, &f, 4); return u; }\n"
-    "#define as_float(x) acre_from_bits((uint)(x))\n"
-    "#define as_uint(x) acre_to_bits(x)\n"
+    "static inline float acre_same_float(float x) { return x; }\n"
+    "static inline uint acre_same_uint(uint x) { return x; }\n"
+    "#define as_float(x) _Generic((x), float: acre_same_float, default: acre_from_bits)(x)\n"
+    "#define as_uint(x) _Generic((x), float: acre_to_bits, default: acre_same_uint)(x)\n"
     "static inline float atomic_add_float(volatile float *p, float v) {\n"
     "    volatile uint *u = (volatile uint *)p; uint old = __atomic_load_n(u, __ATOMIC_RELAXED);\n"
     "    while (!__atomic_compare_exchange_n(u, &old, acre_to_bits(acre_from_bits(old) + v), 1,\n"
@@ -71,13 +80,15 @@ static const char *const prelude[] = {
     "    return acre_from_bits(old);\n"
     "}\n",
 
-    "static inline int acre_clz32(uint x) { return x == 0 ? 32 : __builtin_clz(x); }\n"
-    "static inline int acre_clz64(ulong x) { return x == 0 ? 64 : __builtin_clzl(x); }\n"
-    "static inline int acre_pop32(uint x) { return __builtin_popcount(x); }\n"
-    "static inline int acre_pop64(ulong x) { return __builtin_popcountl(x); }\n"
-    "#define acre_width(x, a, b) _Generic((x), long: b, ulong: b, default: a)(x)\n"
-    "#define clz(x) acre_width(x, acre_clz32, acre_clz64)\n"
-    "#define popcount(x) acre_width(x, acre_pop32, acre_pop64)\n"
+    "#define acre_bits(T, N, W, S)\\\n"
+    "    static inline T acre_clz_##N(T x) { return x == 0 ? W : (T)__builtin_clz##S(x); }\\\n"
+    "    static inline T acre_popcount_##N(T x) { return (T)__builtin_popcount##S(x); }\n"
+    "acre_bits(int, i, 32, ) acre_bits(uint, u, 32, ) acre_bits(long, l, 64, l)\n"
+    "acre_bits(ulong, ul, 64, l)\n"
+    "#define acre_integer(F, x) _Generic((x) + 0, uint: acre_##F##_u, long: acre_##F##_l,\\\n"
+    "    ulong: acre_##F##_ul, default: acre_##F##_i)(x)\n"
+    "#define clz(x) acre_integer(clz, x)\n"
+    "#define popcount(x) acre_integer(popcount, x)\n"
     "#define acre_pair(T, N)\\\n"
     "    static inline T acre_min_##N(T a, T b) { return b < a ? b : a; }\\\n"
     "    static inline T acre_max_##N(T a, T b) { return a < b ? b : a; }\\\n"
