@@ -422,8 +422,10 @@ static int load_all(struct acre_program *program, struct acre_error *err) {
     pthread_mutex_lock(&program->lock);
     int r = load_module(program, err);
     for (uint32_t i = 0; i < program->count && r == 0; i++) {
-        r = load_kernel(&program->kernels[i], err);
+        struct acre_error why = {0};
+        r = load_kernel(&program->kernels[i], &why);
         r = r == ACRE_ENOTFOUND ? 0 : r;
+        r = r < 0 ? acre_fail(err, r, "%s", why.text) : 0;
     }
     pthread_mutex_unlock(&program->lock);
     return r;

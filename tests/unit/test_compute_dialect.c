@@ -3,7 +3,7 @@
 #include "compute/dialect.h"
 #include "core/file.h"
 #include "support/compilers.h"
-#include "support/test.h"
+#include "support/opencl_rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,4 +290,6 @@ static const struct acre_test tests[] = {
     {"a_text_too_long_is_told", a_text_too_long_is_told, 0},
 };
 
-ACRE_TEST_MAIN(tests)
+int main(int argc, char **argv) {
+    return rig_main(tests, ACRE_COUNT(tests), argc, argv);
+}
