@@ -15,7 +15,8 @@ struct rig {
 };
 enum { HOST_BYTES = 1 << 16, NUMBERS_AT = 4096 };
 
-struct rig rig_open(const char *backend, uint32_t device); /* in the double (runner_double.c) */
+/* "double": of runner_double.c; others in acre-runner. Skips the test where there is none. */
+struct rig rig_open(const char *backend, uint32_t device);
 void rig_close(struct rig *rig);
 void rig_restart(struct rig *rig);
 /* A kernel of the double by its name. */

@@ -4,7 +4,7 @@
  * Work is done where it is given, so nothing is pending but what never ends. Kernels: "add" (a
  * buffer of 32-bit numbers, a number to add), "crash", "abort", "hang", "fault" (nothing works any
  * more, found by check alone), "refuse" (the launch fails), "open" (lets "slow" sources compile).
- * A source is compiled to itself; "bad" is not. The CPU's back end is there too. */
+ * A source is compiled to itself; "bad" is not. */
 #include "compute/runner.h"
 
 #include <errno.h>
@@ -451,6 +451,6 @@ static const struct acre_backend double_backend = {
 };
 
 int main(void) {
-    static const struct acre_backend *const tables[] = {&double_backend, &acre_backend_cpu};
+    static const struct acre_backend *const tables[] = {&double_backend};
     return acre_runner_run(tables, ACRE_COUNT(tables));
 }

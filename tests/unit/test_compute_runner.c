@@ -170,26 +170,31 @@ static void children_of_the_program_are_not_our_business(void) {
     CHECK_EQ(WEXITSTATUS(status), 7);
 }
 
-/* --- kernels of the CPU --------------------------------------------------------------------- */
+/* --- compiled kernels ----------------------------------------------------------------------- */
 
-#define ENTRY "__attribute__((visibility(\"default\"))) void acre_entry_"
-static const char cpu_source[] = ENTRY
-    "crash(const void *g, const void *const *a) { *(volatile int *volatile)0 = 1; }\n" ENTRY
-    "never(const void *g, const void *const *a) { for (;;) { __asm__ volatile(\"\"); } }\n" ENTRY
-    "stop(const void *g, const void *const *a) { __builtin_trap(); }\n" ENTRY
-    "add(const void *g, const void *const *a) {\n"
-    "    *(unsigned *)a[0] += *(const unsigned *)a[1];\n"
-    "}\n";
-static const char *const cpu_kernels[] = {"add", "crash", "never", "stop"};
+/* In acre-runner itself: C of the CPU's back end, and OpenCL C of PoCL. */
+#define ENTRY     "__attribute__((visibility(\"default\"))) void acre_entry_"
+#define ARGUMENTS "(const void *groups, const void *const *a) "
+static const char cpu_source[] = /* clang-format off */
+    ENTRY "crash" ARGUMENTS "{ *(volatile int *volatile)0 = 1; }\n"
+    ENTRY "never" ARGUMENTS "{ for (;;) { __asm__ volatile(\"\"); } }\n"
+    ENTRY "add" ARGUMENTS "{ *(unsigned *)a[0] += *(const unsigned *)a[1]; }\n";
+static const char opencl_source[] =
+    "kernel void crash(void) { *(volatile global int *)8 = 1; }\n"
+    "kernel void never(void) { volatile int i = 1; while (i) { } }\n"
+    "kernel void add(global uint *to, uint value) { *to += value; }\n";
+/* clang-format on */
+static const char *const kernel_names[] = {"add", "crash", "never"};
+enum { ADD, CRASH, NEVER, KERNELS };
 
 /* Compiled and loaded in the runner. */
-static void cpu_build(struct rig *rig, uint64_t ret_kernels[4]) {
+static void build(struct rig *rig, const char *text, uint64_t ret_kernels[KERNELS]) {
     struct acre_error err = {0};
-    struct acre_native_source source = {.text = cpu_source,
-                                        .length = strlen(cpu_source),
+    struct acre_native_source source = {.text = text,
+                                        .length = strlen(text),
                                         .options = "",
-                                        .kernels = cpu_kernels,
-                                        .kernel_count = ACRE_COUNT(cpu_kernels)};
+                                        .kernels = kernel_names,
+                                        .kernel_count = KERNELS};
     struct acre_buf binary, log;
     acre_buf_init(&binary, 1 << 24);
     acre_buf_init(&log, 1 << 16);
@@ -203,10 +208,10 @@ static void cpu_build(struct rig *rig, uint64_t ret_kernels[4]) {
     r = rig->table->load(rig->place, binary.data, binary.length, &module, &err);
     acre_test_context("%s", err.text);
     REQUIRE_EQ(r, 0);
-    for (size_t i = 0; i < ACRE_COUNT(cpu_kernels); i++) {
+    for (size_t i = 0; i < KERNELS; i++) {
         struct acre_kernel_facts facts;
         REQUIRE_EQ(
-            rig->table->kernel(rig->place, module, cpu_kernels[i], &ret_kernels[i], &facts, &err),
+            rig->table->kernel(rig->place, module, kernel_names[i], &ret_kernels[i], &facts, &err),
             0);
     }
     acre_test_context("%s", "");
@@ -214,7 +219,7 @@ static void cpu_build(struct rig *rig, uint64_t ret_kernels[4]) {
     acre_buf_finish(&log);
 }
 
-static void cpu_add(struct rig *rig, uint64_t kernel) {
+static void launch_add(struct rig *rig, uint64_t kernel) {
     struct acre_error err = {0};
     uint8_t extra[16] = {5};
     const struct acre_native_arg args[] = {
@@ -231,35 +236,41 @@ static void cpu_add(struct rig *rig, uint64_t kernel) {
     CHECK_EQ(rig->numbers[0], 6);
 }
 
-/* Compiled C that reads NULL, never ends or stops itself: the runner goes, the caller stays. */
-static void kernels_of_the_cpu_end_their_runner_only(void) { /* GPU-6 */
-    static const char *const whys[] = {"", "signal 11 (Segmentation fault)",
-                                       "kernel 'never' ran longer", "signal "};
-    struct rig rig = rig_open("cpu", 0);
+/* A kernel that reads NULL, and one that never ends: the runner goes, the caller stays. */
+static void check_deaths(const char *backend, const char *source) {
+    struct rig rig = rig_open(backend, 0);
     struct rig other = rig_open("double", 0);
-    for (size_t i = 1; i < ACRE_COUNT(cpu_kernels); i++) {
+    for (uint32_t i = CRASH; i <= NEVER; i++) {
         struct acre_error err = {0};
-        uint64_t kernels[4];
-        cpu_build(&rig, kernels);
-        cpu_add(&rig, kernels[0]);
+        uint64_t kernels[KERNELS];
+        build(&rig, source, kernels);
+        launch_add(&rig, kernels[ADD]);
         struct acre_native_launch bad = rig_launch_of(kernels[i]);
         CHECK_EQ(rig.table->launch(rig.place, rig.stream, &bad, &err), 0);
-        if (i == 2) {
+        if (i == NEVER) {
             struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
             CHECK_EQ(poll(&fd, 1, 50), 0);
             acre_remote_end(rig.place, "kernel 'never' ran longer than 50 ms");
         }
         CHECK_EQ(rig_reach(&rig, &err), ACRE_EUNAVAILABLE);
-        CHECK_HAS(err.text, whys[i]);
+        CHECK_HAS(err.text, i == CRASH ? "signal 11 (Segmentation fault)" : "'never' ran longer");
         rig_check_works(&other);
         uint64_t begun_ns = wire_now_ns();
         rig_restart(&rig);
-        fprintf(stderr, "# after '%s': started again in %.1f ms\n", cpu_kernels[i],
+        fprintf(stderr, "# after '%s': started again in %.1f ms\n", kernel_names[i],
                 (double)(wire_now_ns() - begun_ns) / 1e6);
         CHECK((wire_now_ns() - begun_ns) / 1000000 < 1000);
     }
     rig_close(&rig);
     rig_close(&other);
+}
+
+static void kernels_of_the_cpu_end_their_runner_only(void) { /* GPU-6 */
+    check_deaths("cpu", cpu_source);
+}
+
+static void kernels_of_opencl_end_their_runner_only(void) { /* GPU-6 */
+    check_deaths("opencl", opencl_source);
 }
 
 /* --- parents and leaks ---------------------------------------------------------------------- */
@@ -456,6 +467,7 @@ static const struct acre_test tests[] = {
     {"children_of_the_program_are_not_our_business", children_of_the_program_are_not_our_business,
      0},
     {"kernels_of_the_cpu_end_their_runner_only", kernels_of_the_cpu_end_their_runner_only, 0},
+    {"kernels_of_opencl_end_their_runner_only", kernels_of_opencl_end_their_runner_only, 0},
     {"a_runner_never_outlives_its_parent", a_runner_never_outlives_its_parent, 0},
     {"a_thousand_restarts_leak_nothing", a_thousand_restarts_leak_nothing, 100},
     {"host_memory_is_given_back", host_memory_is_given_back, 0},
