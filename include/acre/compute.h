@@ -2,7 +2,8 @@
  *
  *   context.h    devices; a tenant's place on one; streams and events
  *   memory.h     buffers, copies, the pool's report
- *   kernel.h     programs, kernels, launches, graphs, times
+ *   kernel.h     programs, kernels, launches, times
+ *   graph.h      work recorded and launched as a whole
  *   ring.h       a resident kernel that answers messages
  *   pipeline.h   large arrays through a kernel in overlapping pieces
  *   auto.h       the cheapest way to run a call, learned
@@ -14,6 +15,7 @@
 
 #include <acre/auto.h>
 #include <acre/context.h>
+#include <acre/graph.h>
 #include <acre/kernel.h>
 #include <acre/memory.h>
 #include <acre/pipeline.h>

@@ -1,4 +1,4 @@
-/* kernel.h - programs, kernels, launches, graphs.
+/* kernel.h - programs, kernels, launches, times.
  *
  * Source is in the portable dialect (docs/kernels.md: kernel, global, local, global_id, barrier,
  * atomics), which compiles on every back end, or plain CUDA, HIP or OpenCL, which compiles on
@@ -14,7 +14,6 @@ extern "C" {
 
 struct acre_program;
 struct acre_kernel; /* its program's: lives as long */
-struct acre_graph;
 
 enum acre_language {
     ACRE_LANGUAGE_AUTO, /* by the words in it: __global__ CUDA or HIP, __kernel OpenCL */
@@ -112,21 +111,6 @@ ACRE_API struct acre_grid acre_grid_for(uint64_t items);
 ACRE_API int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel,
                          struct acre_grid grid, const struct acre_arg *args, uint32_t count,
                          struct acre_error *err);
-
-/* --- graphs --------------------------------------------------------------------------------- */
-
-/* Between begin and end the stream records (launches, copies between buffers, fills, and waits for
- * streams that record for the same graph) instead of working. Two recordings of the same shape
- * share one executable: the second only brings its arguments up to date. */
-ACRE_API int acre_graph_begin(struct acre_stream *stream, struct acre_error *err);
-ACRE_API int acre_graph_end(struct acre_stream *stream, struct acre_graph **ret_graph,
-                            struct acre_error *err);
-ACRE_API int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
-                               struct acre_error *err);
-/* Other arguments for the launch number `node` (in order of recording) from the next launch on. */
-ACRE_API int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid grid,
-                               const struct acre_arg *args, uint32_t count, struct acre_error *err);
-ACRE_API void acre_graph_destroy(struct acre_graph *graph); /* NULL is fine */
 
 /* --- times ---------------------------------------------------------------------------------- */
 

@@ -6,9 +6,11 @@
 #include "compute/context.h"
 
 #include "compute/buffer.h"
+#include "compute/graph.h"
 #include "compute/keeper.h"
 #include "compute/program.h"
 #include "compute/remote.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 
 #include <stdio.h>
@@ -34,6 +36,35 @@ int context_loss(struct acre_context *context, struct acre_error *err) {
                       context_device(context)->name, context->failure);
     pthread_mutex_unlock(&context->lock);
     return r;
+}
+
+int context_enter(struct acre_context *context, struct acre_error *err) {
+    pthread_rwlock_rdlock(&context->gate);
+    int r = 0;
+    if (atomic_load(&context->failed) != 0) {
+        r = context_failure(context, err);
+    } else if (atomic_load(&context->breaker.state) != BREAKER_CLOSED) {
+        r = breaker_ask(&context->breaker, now_ns() / 1000000, err);
+    }
+    if (r < 0) {
+        pthread_rwlock_unlock(&context->gate);
+    }
+    return r;
+}
+
+void context_leave(struct acre_context *context, int result) {
+    pthread_rwlock_unlock(&context->gate);
+    if (result < 0) {
+        context_tell(context, result);
+    }
+}
+
+void context_tell(struct acre_context *context, int result) {
+    bool is_of_device = result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL ||
+                        result == ACRE_ETIMEOUT || result == ACRE_EIO;
+    if (result == 0 || is_of_device) {
+        breaker_tell(&context->breaker, now_ns() / 1000000, result == 0);
+    }
 }
 
 int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
@@ -115,6 +146,11 @@ static int fill(struct acre_context *context, const struct acre_context_options 
     context->debug = options->debug;
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&context->rings_lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     breaker_init(&context->breaker);
     atomic_store(&context->epoch, 1);
     int r = open_place(context, options->isolation, err);
@@ -212,6 +248,7 @@ void acre_context_close(struct acre_context *context) {
     if (context == NULL) {
         return;
     }
+    rings_destroy(context);
     keeper_stop(context);
     if (context->number != 0) {
         pthread_mutex_lock(&context->compute->lock);
@@ -221,6 +258,7 @@ void acre_context_close(struct acre_context *context) {
     while (context->streams != NULL) {
         acre_stream_destroy(context->streams);
     }
+    graphs_destroy(context);
     if (context->has_place) {
         programs_destroy(context);
         buffers_destroy(context);
@@ -233,6 +271,7 @@ void acre_context_close(struct acre_context *context) {
         context->table->place_close(context->place);
     }
     breaker_finish(&context->breaker);
+    pthread_mutex_destroy(&context->rings_lock);
     pthread_mutex_destroy(&context->lock);
     pthread_rwlock_destroy(&context->gate);
     free(context);

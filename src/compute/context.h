@@ -11,6 +11,11 @@ int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
                 struct acre_error *err);
 void context_unmap(struct acre_context *context, void *host, uint64_t bytes);
 const struct acre_compute_device *context_device(const struct acre_context *context);
+/* The gate held for reading, unless the context is lost for good or its circuit is open. */
+int context_enter(struct acre_context *context, struct acre_error *err);
+void context_leave(struct acre_context *context, int result); /* result: for the circuit */
+/* How work went, for the circuit: what a caller did wrong says nothing. */
+void context_tell(struct acre_context *context, int result);
 /* Work was lost with it: why. */
 int context_loss(struct acre_context *context, struct acre_error *err);
 /* The place is gone, or must go: everything on the device is lost, the context made anew where it

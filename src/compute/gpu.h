@@ -54,6 +54,11 @@ struct gpu_vendor {
     /* Wait until *address >= value. NULL: cannot. */
     int (*wait64)(const struct gpu *gpu, gpu_handle stream, uintptr_t address, uint64_t value);
     int (*module_ready)(const struct gpu *gpu, gpu_handle module); /* kernels loaded; NULL: are */
+    /* As the driver's; NULL: the driver's. */
+    int (*host_function)(const struct gpu *gpu, gpu_handle stream, void (*function)(void *),
+                         void *user);
+    /* Whether a whole image is one for this driver: ACRE_ECORRUPT. NULL: it finds out itself. */
+    int (*image_check)(const void *bytes, size_t length, struct acre_error *err);
 
     int (*node_launch)(const struct gpu *gpu, gpu_handle *ret_node, gpu_handle graph,
                        const gpu_handle *after, size_t count, const struct gpu_grid_node *node);
@@ -77,6 +82,7 @@ struct gpu { /* what open() gives: `self` of the table */
     struct gpu_driver driver;
     const struct gpu_names *names; /* of the driver's functions */
     int version;                   /* of the driver */
+    bool has_plain_tickets;        /* opened with flags 0, not 1 (HIP 5) */
     uint32_t count;
     struct gpu_device *devices;
     pthread_mutex_t lock; /* places */

@@ -57,16 +57,19 @@ int gpu_profile(void *place, uint64_t stream, bool on, struct acre_error *err);
 int gpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
                 uint32_t *ret_count, struct acre_error *err);
 
-#define GPU_ENTRIES                                                                                \
+/* What every driver has; and with graphs. */
+#define GPU_PLAIN_ENTRIES                                                                          \
     .close = gpu_close, .count = gpu_count, .describe = gpu_describe,                              \
     .place_open = gpu_place_open, .place_close = gpu_place_close, .check = gpu_check,              \
     .memory = gpu_memory, .region_create = gpu_region_create,                                      \
     .region_destroy = gpu_region_destroy, .stream_create = gpu_stream_create,                      \
     .stream_destroy = gpu_stream_destroy, .copy = gpu_copy, .fill = gpu_fill,                      \
     .launch = gpu_launch, .signal = gpu_signal, .wait = gpu_wait, .notify = gpu_notify,            \
-    .load = gpu_load, .unload = gpu_unload, .kernel = gpu_kernel_find,                             \
-    .graph_create = gpu_graph_create, .graph_update = gpu_graph_update,                            \
-    .graph_launch = gpu_graph_launch, .graph_destroy = gpu_graph_destroy, .profile = gpu_profile,  \
+    .load = gpu_load, .unload = gpu_unload, .kernel = gpu_kernel_find, .profile = gpu_profile,     \
     .timings = gpu_timings, .region_export = gpu_region_export, .region_import = gpu_region_import
+
+#define GPU_ENTRIES                                                                                \
+    GPU_PLAIN_ENTRIES, .graph_create = gpu_graph_create, .graph_update = gpu_graph_update,         \
+                       .graph_launch = gpu_graph_launch, .graph_destroy = gpu_graph_destroy
 
 #endif

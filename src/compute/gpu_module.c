@@ -30,6 +30,9 @@ int gpu_load(void *self, const void *binary, size_t length, uint64_t *ret_module
     struct gpu_place *place = self;
     const struct gpu *gpu = place->gpu;
     int r = gpu_image_check(binary, length, err);
+    if (r == 0 && gpu->vendor->image_check != NULL) {
+        r = gpu->vendor->image_check(binary, length, err);
+    }
     r = r == 0 ? gpu_enter(place, err) : r;
     if (r < 0) {
         return r;

@@ -135,7 +135,8 @@ int gpu_region_import(void *self, const uint8_t bytes[64], struct acre_region *r
     }
     region->kind = ACRE_MEMORY_DEVICE;
     region->is_imported = true;
-    int code = gpu->driver.ticket_open(&region->address, ticket, TICKET_LAZY_PEER);
+    int code = gpu->driver.ticket_open(&region->address, ticket,
+                                       gpu->has_plain_tickets ? 0 : TICKET_LAZY_PEER);
     if (code != 0) {
         free(region);
         return gpu_fail(gpu, place, code, gpu->names->ticket_open, err);

@@ -249,7 +249,11 @@ int gpu_notify(void *self, uint64_t handle, int event_fd, struct acre_error *err
     if (r < 0) {
         return r;
     }
-    int code = place->gpu->driver.host_function(gpu_stream_of(handle)->stream, add_one,
-                                                (void *)(intptr_t)event_fd);
+    const struct gpu_vendor *vendor = place->gpu->vendor;
+    gpu_handle stream = gpu_stream_of(handle)->stream;
+    void *user = (void *)(intptr_t)event_fd;
+    int code = vendor->host_function != NULL
+                   ? vendor->host_function(place->gpu, stream, add_one, user)
+                   : place->gpu->driver.host_function(stream, add_one, user);
     return code == 0 ? 0 : gpu_fail(place->gpu, place, code, place->gpu->names->host_function, err);
 }

@@ -4,7 +4,8 @@
  * arguments, which agree as far as registers go. Handles are numbers: pointers and 64-bit addresses
  * travel in the same registers on every machine these drivers exist for. Results are the driver's
  * (0: done). A vendor's X makes rows for acre_dl_load of them: its own column, the offset of
- * gpu.driver.field in its own struct, and `required`. Right for CUDA 11.7 to 13 and HIP 5 to 7. */
+ * gpu.driver.field in its own struct, and `required`. Right for CUDA 11.7 to 13 and HIP 5.2 to 6.3
+ * (which has host_function since 5.3). */
 #ifndef ACRE_COMPUTE_GPU_SYMBOLS_H
 #define ACRE_COMPUTE_GPU_SYMBOLS_H
 
@@ -59,7 +60,7 @@ struct gpu_ticket { /* CUipcMemHandle, hipIpcMemHandle_t: passed by value */
        unsigned bz, unsigned local_bytes, gpu_handle stream, void **args, void **extra))          \
     X(true,  write64,          "cuStreamWriteValue64_v2",      "hipStreamWriteValue64",           \
       (gpu_handle stream, uintptr_t, uint64_t value, unsigned flags))                             \
-    X(true,  host_function,    "cuLaunchHostFunc",             "hipLaunchHostFunc",               \
+    X(false, host_function,    "cuLaunchHostFunc",             "hipLaunchHostFunc",               \
       (gpu_handle stream, void (*)(void *), void *))                                              \
     X(true,  event_create,     "cuEventCreate",                "hipEventCreateWithFlags",         \
       (gpu_handle *, unsigned flags))                                                             \

@@ -72,9 +72,15 @@ struct acre_context {
     struct staging *staging;
     acre_pressure_function *on_pressure;
     void *pressure_user;
-    struct acre_stream *streams;   /* list */
-    struct acre_program *programs; /* list */
+    struct acre_stream *streams;    /* list */
+    struct acre_program *programs;  /* list */
+    struct acre_graph *graphs;      /* list */
+    struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
     struct breaker breaker;
+
+    pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
+    struct acre_ring *rings;    /* list */
+    uint32_t ring_pauses;
 
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */
     uint64_t words_region;
@@ -97,9 +103,10 @@ struct acre_stream {
     uint32_t word_index;
     uint64_t handle;            /* of the back end */
     uint32_t epoch;             /* the handle's; 0: none yet */
-    bool is_resident;           /* its kernel stays (ring.c): no sign of a hang */
+    atomic_bool is_resident;    /* its kernel stays (ring.c): no sign of a hang */
     uint64_t issued;            /* number of the last piece of work */
     uint64_t signaled;          /* number of the last one that has a signal */
+    uint64_t freed_weight;      /* heap.c: what was freed since then */
     _Atomic uint64_t watched;   /* `signaled`, for the keeper */
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */

@@ -91,7 +91,7 @@ static int refuse_arg(const struct acre_kernel *kernel, uint32_t index, const st
                      parameter->type, parameter->bytes);
 }
 
-static int resolve_buffer(struct acre_stream *stream, const struct acre_kernel *kernel,
+static int resolve_buffer(const struct acre_stream *stream, const struct acre_kernel *kernel,
                           uint32_t index, const struct acre_arg *arg, struct acre_native_arg *to,
                           struct acre_error *err) {
     const struct parameter *parameter = &kernel->signature.parameters[index];
@@ -99,7 +99,8 @@ static int resolve_buffer(struct acre_stream *stream, const struct acre_kernel *
     snprintf(what, sizeof(what), "kernel '%s': argument %u '%s'", kernel->signature.name, index + 1,
              parameter->name);
     struct place_of place;
-    int r = buffer_resolve(stream->context, arg->buffer, arg->offset, 1, what, &place, err);
+    struct acre_context *context = kernel_context(kernel);
+    int r = buffer_resolve(context, arg->buffer, arg->offset, 1, what, &place, err);
     if (r < 0) {
         return r;
     }
@@ -113,7 +114,9 @@ static int resolve_buffer(struct acre_stream *stream, const struct acre_kernel *
         return acre_fail(err, ACRE_EINVALID, "%s: offset %" PRIu64 " is no multiple of %u bytes",
                          what, arg->offset, parameter->bytes);
     }
-    buffer_used(stream->context, arg->buffer, stream);
+    if (stream != NULL) {
+        buffer_used(context, arg->buffer, stream);
+    }
     *to = (struct acre_native_arg){.kind = ACRE_NATIVE_BUFFER,
                                    .region = place.region,
                                    .offset = place.offset + arg->offset,
@@ -121,8 +124,9 @@ static int resolve_buffer(struct acre_stream *stream, const struct acre_kernel *
     return 0;
 }
 
-static int resolve_arg(struct acre_stream *stream, const struct acre_kernel *kernel, uint32_t index,
-                       const struct acre_arg *arg, struct launch *launch, struct acre_error *err) {
+static int resolve_arg(const struct acre_stream *stream, const struct acre_kernel *kernel,
+                       uint32_t index, const struct acre_arg *arg, struct launch *launch,
+                       struct acre_error *err) {
     const struct parameter *parameter = &kernel->signature.parameters[index];
     struct acre_native_arg *to = &launch->args[index];
     if (!kind_fits(parameter, arg)) {
@@ -152,13 +156,13 @@ static int resolve_arg(struct acre_stream *stream, const struct acre_kernel *ker
     return 0;
 }
 
-int launch_make(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
-                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
-                struct acre_error *err) {
-    if (kernel_context(kernel) != stream->context) {
+int launch_make(struct acre_context *context, const struct acre_stream *stream,
+                struct acre_kernel *kernel, struct acre_grid grid, const struct acre_arg *args,
+                uint32_t count, struct launch *ret_launch, struct acre_error *err) {
+    if (kernel_context(kernel) != context) {
         return acre_fail(err, ACRE_EINVALID, "kernel '%s' was built for %s, the stream is of %s",
                          kernel->signature.name, context_device(kernel_context(kernel))->name,
-                         context_device(stream->context)->name);
+                         context_device(context)->name);
     }
     if (count != kernel->signature.count) {
         return acre_fail(err, ACRE_EINVALID, "kernel '%s': %u arguments; accepted: %u",
@@ -184,19 +188,13 @@ int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct a
     }
     struct acre_context *context = stream->context;
     struct launch launch;
-    r = launch_make(stream, kernel, grid, args, count, &launch, err);
+    r = launch_make(context, stream, kernel, grid, args, count, &launch, err);
     if (r == 0 && stream->recording != NULL) {
-        r = recording_launch(stream, kernel, &launch, err);
+        struct graph_call call = {.kernel = kernel, .grid = grid, .args = args, .count = count};
+        r = recording_launch(stream, &call, err);
     } else if (r == 0) {
         r = context->table->launch(context->place, stream->handle, &launch.native, err);
-        if (r == 0) {
-            uint64_t sequence = stream_issue(stream);
-            struct launched *launched = &stream->launched[sequence % LAUNCHES_KEPT];
-            atomic_store_explicit(&launched->kernel, kernel, memory_order_relaxed);
-            atomic_store_explicit(&launched->sequence, sequence, memory_order_release);
-            /* With a limit for kernels each must be seen to end. */
-            r = context->kernel_limit_ms > 0 ? stream_signal(stream, err) : 0;
-        }
+        r = r == 0 ? stream_launched(stream, kernel, err) : r;
     }
     stream_leave(stream, r);
     return r;

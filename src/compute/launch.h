@@ -10,9 +10,10 @@ struct launch {
     uint8_t extra[ACRE_EXTRA_MAX];
 };
 
-/* Gate held. Everything that can be wrong with a launch is found here. */
-int launch_make(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
-                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
-                struct acre_error *err);
+/* Gate held. Everything that can be wrong with a launch is found here. `stream` (NULL: none yet) is
+ * noted as a user of the buffers. */
+int launch_make(struct acre_context *context, const struct acre_stream *stream,
+                struct acre_kernel *kernel, struct acre_grid grid, const struct acre_arg *args,
+                uint32_t count, struct launch *ret_launch, struct acre_error *err);
 
 #endif

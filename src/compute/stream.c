@@ -50,7 +50,7 @@ static _Atomic uint64_t *word_of(const struct acre_stream *stream) {
 
 /* How far an earlier epoch came; nothing is known of those long past. */
 static uint64_t done_in(const struct acre_stream *stream, uint32_t epoch) {
-    uint32_t now = epoch_of(stream->issued);
+    uint32_t now = atomic_load(&stream->context->epoch);
     return epoch + LOSSES_KEPT > now ? stream->done[epoch % LOSSES_KEPT] : 0;
 }
 
@@ -82,7 +82,9 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
         return r;
     }
     stream->epoch = epoch;
-    stream->issued = stream->signaled = first_of_epoch(epoch);
+    /* Above all that an earlier stream with this word was given: what waits for that is done. */
+    stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
+    stream->signaled = stream->issued;
     atomic_store(&stream->watched, stream->signaled);
     atomic_store(word_of(stream), stream->issued);
     return 0;
@@ -90,34 +92,18 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
 
 int stream_enter(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    pthread_rwlock_rdlock(&context->gate);
-    int r = 0;
-    if (atomic_load(&context->failed) != 0) {
-        r = context_failure(context, err);
-    } else if (atomic_load(&context->breaker.state) != BREAKER_CLOSED) {
-        r = breaker_ask(&context->breaker, now_ns() / 1000000, err);
-    }
+    int r = context_enter(context, err);
     if (r == 0 && stream->epoch != atomic_load(&context->epoch)) {
         r = renew(stream, err);
-    }
-    if (r < 0) {
-        pthread_rwlock_unlock(&context->gate);
+        if (r < 0) {
+            context_leave(context, r);
+        }
     }
     return r;
 }
 
-/* What the caller did wrong says nothing about the device. */
-static bool is_of_device(int result) {
-    return result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL || result == ACRE_ETIMEOUT ||
-           result == ACRE_EIO;
-}
-
 void stream_leave(struct acre_stream *stream, int result) {
-    struct acre_context *context = stream->context;
-    pthread_rwlock_unlock(&context->gate);
-    if (is_of_device(result)) {
-        breaker_tell(&context->breaker, now_ns() / 1000000, false);
-    }
+    context_leave(stream->context, result);
 }
 
 uint64_t stream_issue(struct acre_stream *stream) {
@@ -137,6 +123,16 @@ int stream_signal(struct acre_stream *stream, struct acre_error *err) {
     return r;
 }
 
+int stream_launched(struct acre_stream *stream, const struct acre_kernel *kernel,
+                    struct acre_error *err) {
+    uint64_t sequence = stream_issue(stream);
+    struct launched *launched = &stream->launched[sequence % LAUNCHES_KEPT];
+    atomic_store_explicit(&launched->kernel, kernel, memory_order_relaxed);
+    atomic_store_explicit(&launched->sequence, sequence, memory_order_release);
+    /* With a limit for kernels each must be seen to end. */
+    return stream->context->kernel_limit_ms > 0 ? stream_signal(stream, err) : 0;
+}
+
 /* --- waiting -------------------------------------------------------------------------------- */
 
 static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_error *err) {
@@ -154,15 +150,14 @@ static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
 }
 
-int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
-                struct acre_error *err) {
-    struct acre_context *context = stream->context;
-    _Atomic uint64_t *word = word_of(stream);
+int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
+              struct acre_error *err) {
+    _Atomic uint64_t *word = &context->words[word_index];
     uint64_t begun_ns = 0;
     for (uint32_t spins = 0;; spins++) {
         uint64_t seen = atomic_load_explicit(word, memory_order_acquire);
         if (seen >= sequence) { /* also after a loss: words go on above what was lost */
-            return answer(stream, sequence, err);
+            return 0;
         }
         if (spins % 64 != 63) {
             _mm_pause();
@@ -183,6 +178,12 @@ int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
             sleep_on(word, seen, step_ns);
         }
     }
+}
+
+int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
+                struct acre_error *err) {
+    int r = word_wait(stream->context, stream->word_index, sequence, timeout_ms, err);
+    return r == 0 ? answer(stream, sequence, err) : r;
 }
 
 int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
@@ -207,9 +208,14 @@ int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *
     if (event.stream == NULL) {
         return acre_fail(err, ACRE_EINVALID, "event: never recorded");
     }
+    if (recording_is_mark(event)) {
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "event: it is part of a graph; wait for the stream "
+                         "that runs the graph");
+    }
     int r = stream_wait(event.stream, event.sequence, timeout_ms, err);
-    if (r == 0 || is_of_device(r)) {
-        breaker_tell(&event.stream->context->breaker, now_ns() / 1000000, r == 0);
+    if (r == 0) { /* a loss was told when it happened, and impatience says nothing */
+        context_tell(event.stream->context, 0);
     }
     return r;
 }
@@ -227,7 +233,7 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
     if (event.stream == NULL) {
         return acre_fail(err, ACRE_EINVALID, "event: never recorded");
     }
-    if (stream->recording != NULL || event.stream->recording != NULL) {
+    if (stream->recording != NULL || recording_is_mark(event)) {
         return recording_after(stream, event, err);
     }
     if (event.stream == stream || stream_is_past(event.stream, event.sequence)) {

@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef TABLE /* compute_hip is this file, too: see meson.build */
 #define TABLE (&acre_backend_cuda)
+#endif
 
 enum { ITEMS = 100000, MIB = 1 << 20 };
 
@@ -81,9 +83,10 @@ static void devices_are_described(void) {
         CHECK(device.units > 0);
         CHECK(device.group_max >= 256);
         CHECK(device.local_bytes >= 16384);
-        CHECK(strncmp(device.uuid, "GPU-", 4) == 0 && strlen(device.uuid) == 40);
+        size_t uuid_length = strlen(device.uuid); /* AMD's have 16 digits and no dashes */
+        CHECK(strncmp(device.uuid, "GPU-", 4) == 0 && (uuid_length == 40 || uuid_length == 20));
         CHECK((device.capabilities & ~TABLE->capabilities) == 0);
-        CHECK((device.capabilities & ACRE_CAN_GRAPH) != 0);
+        CHECK(((device.capabilities & ACRE_CAN_GRAPH) != 0) == (TABLE->graph_create != NULL));
     }
     uint64_t unused = 0;
     uint64_t total = 0;
@@ -393,7 +396,14 @@ static void notify_adds_one_to_the_eventfd(void) {
 
 /* --- graphs --------------------------------------------------------------------------------- */
 
+static void skip_unless(bool has, const char *what) {
+    if (!has) {
+        acre_test_skip("the back end has no %s", what);
+    }
+}
+
 static void graphs_replay_fills_launches_and_copies_in_order(void) {
+    skip_unless(TABLE->graph_create != NULL, "graphs");
     struct kit kit;
     kit_open(&kit, TABLE);
     uint64_t add = kit_kernel(&kit, source, "add");
@@ -452,6 +462,7 @@ static void graphs_replay_fills_launches_and_copies_in_order(void) {
 }
 
 static void graphs_take_mapped_memory_too(void) {
+    skip_unless(TABLE->graph_create != NULL, "graphs");
     struct kit kit;
     kit_open(&kit, TABLE);
     void *host = NULL;
@@ -517,6 +528,7 @@ static void profiled_streams_tell_names_and_times(void) {
 /* --- files, other processes, other devices -------------------------------------------------- */
 
 static void files_go_straight_to_the_device_and_back(void) {
+    skip_unless(TABLE->transfer != NULL, "files");
     struct kit kit;
     kit_open(&kit, TABLE);
     uint64_t bytes = 8 * MIB;

@@ -1,0 +1,546 @@
+/* graph.c - graphs: a recipe resolved into an executable of the back end, launched as a whole.
+ *
+ * To instantiate an executable costs as much as many launches. So the executable of a graph that is
+ * destroyed stays for a while, and a new recipe of the same shape (kernels, edges, copies, fills)
+ * takes it over: only launches whose arguments differ are brought up to date. Back ends without
+ * graphs get the nodes one by one; the order of recording is an order they may run in. */
+#include "compute/graph.h"
+
+#include "compute/buffer.h"
+#include "compute/context.h"
+#include "compute/program.h"
+#include "compute/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDLE_MAX = 32 }; /* executables kept of one context */
+
+struct executable {
+    struct executable *next; /* of the idle ones, the latest first */
+    uint64_t handle;         /* 0: the back end has no graphs */
+    uint32_t epoch;
+    uint32_t count;
+    struct acre_native_node *nodes; /* `after` is its own; a launch's arguments are one block */
+};
+
+struct acre_graph {
+    struct acre_context *context;
+    struct acre_graph *next;
+    pthread_mutex_t lock; /* the rest */
+    struct recipe recipe;
+    struct executable *executable;
+    struct acre_buffer *uses; /* what it reads and writes */
+    uint32_t use_count;
+};
+
+static int no_memory(struct acre_error *err) {
+    return acre_fail(err, ACRE_ENOMEM, "graph: no host memory");
+}
+
+/* --- resolving ------------------------------------------------------------------------------ */
+
+static void executable_free(struct executable *executable) {
+    for (uint32_t i = 0; i < executable->count; i++) {
+        struct acre_native_node *node = &executable->nodes[i];
+        if (node->kind == ACRE_NODE_LAUNCH) {
+            free((void *)node->launch.args);
+        }
+        free((void *)node->after);
+    }
+    free(executable->nodes);
+    free(executable);
+}
+
+/* A launch with its arguments in a block of its own, which starts with them. */
+static int launch_keep(const struct acre_native_launch *launch, struct acre_native_launch *ret) {
+    size_t args_bytes = launch->arg_count * sizeof(*launch->args);
+    struct acre_native_arg *args = malloc(args_bytes + launch->extra_bytes + 1);
+    if (args == NULL) {
+        return ACRE_ENOMEM;
+    }
+    memcpy(args, launch->args, args_bytes);
+    uint8_t *extra = (uint8_t *)args + args_bytes;
+    memcpy(extra, launch->extra, launch->extra_bytes);
+    *ret = *launch;
+    ret->args = args;
+    ret->extra = extra;
+    return 0;
+}
+
+static int resolve_call(struct acre_context *context, const struct graph_call *call,
+                        struct acre_native_launch *ret_launch, struct acre_error *err) {
+    struct launch launch;
+    int r =
+        launch_make(context, NULL, call->kernel, call->grid, call->args, call->count, &launch, err);
+    if (r < 0) {
+        return r;
+    }
+    return launch_keep(&launch.native, ret_launch) < 0 ? no_memory(err) : 0;
+}
+
+static int resolve_copy(struct acre_context *context, const struct graph_copy *copy,
+                        struct acre_native_copy *ret_copy, struct acre_error *err) {
+    struct place_of to;
+    struct place_of from;
+    int r =
+        buffer_resolve(context, copy->to, copy->to_offset, copy->bytes, "graph: copy to", &to, err);
+    r = r == 0 ? buffer_resolve(context, copy->from, copy->from_offset, copy->bytes,
+                                "graph: copy from", &from, err)
+               : r;
+    if (r == 0) {
+        *ret_copy = (struct acre_native_copy){.to = to.region,
+                                              .to_offset = to.offset + copy->to_offset,
+                                              .from = from.region,
+                                              .from_offset = from.offset + copy->from_offset,
+                                              .bytes = copy->bytes};
+    }
+    return r;
+}
+
+static int resolve_fill(struct acre_context *context, const struct graph_fill *fill,
+                        struct acre_native_fill *ret_fill, struct acre_error *err) {
+    struct place_of to;
+    int r =
+        buffer_resolve(context, fill->to, fill->to_offset, fill->bytes, "graph: fill", &to, err);
+    if (r == 0) {
+        *ret_fill = (struct acre_native_fill){.to = to.region,
+                                              .to_offset = to.offset + fill->to_offset,
+                                              .bytes = fill->bytes,
+                                              .pattern = fill->pattern,
+                                              .pattern_bytes = fill->pattern_bytes};
+    }
+    return r;
+}
+
+static int resolve_node(struct acre_context *context, const struct graph_node *node,
+                        struct acre_native_node *native, struct acre_error *err) {
+    uint32_t *after = calloc(node->after_count + 1, sizeof(*after));
+    if (after == NULL) {
+        return no_memory(err);
+    }
+    memcpy(after, node->after, node->after_count * sizeof(*after));
+    *native = (struct acre_native_node){
+        .kind = node->kind, .after = after, .after_count = node->after_count};
+    switch (node->kind) {
+    case ACRE_NODE_LAUNCH:
+        return resolve_call(context, &node->call, &native->launch, err);
+    case ACRE_NODE_COPY:
+        return resolve_copy(context, &node->copy, &native->copy, err);
+    case ACRE_NODE_FILL:
+        return resolve_fill(context, &node->fill, &native->fill, err);
+    default:
+        return ACRE_EINTERNAL;
+    }
+}
+
+/* Everything but the back end's own. Gate held. */
+static int resolve(struct acre_context *context, const struct recipe *recipe,
+                   struct executable **ret_executable, struct acre_error *err) {
+    struct executable *executable = calloc(1, sizeof(*executable));
+    if (executable == NULL) {
+        return no_memory(err);
+    }
+    executable->epoch = atomic_load(&context->epoch);
+    executable->nodes = calloc(recipe->count + 1, sizeof(*executable->nodes));
+    int r = executable->nodes != NULL ? 0 : no_memory(err);
+    while (r == 0 && executable->count < recipe->count) {
+        uint32_t i = executable->count++;
+        r = resolve_node(context, &recipe->nodes[i], &executable->nodes[i], err);
+    }
+    if (r < 0) {
+        executable_free(executable);
+        return r;
+    }
+    *ret_executable = executable;
+    return 0;
+}
+
+/* --- executables ------------------------------------------------------------------------------ */
+
+static void executable_destroy(struct acre_context *context, struct executable *executable) {
+    if (executable->handle != 0 && executable->epoch == atomic_load(&context->epoch)) {
+        context->table->graph_destroy(context->place, executable->handle);
+    }
+    executable_free(executable);
+}
+
+static bool same_shape(const struct executable *a, const struct executable *b) {
+    if (a->epoch != b->epoch || a->count != b->count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct acre_native_node *x = &a->nodes[i];
+        const struct acre_native_node *y = &b->nodes[i];
+        if (x->kind != y->kind || x->after_count != y->after_count ||
+            memcmp(x->after, y->after, x->after_count * sizeof(*x->after)) != 0) {
+            return false;
+        }
+        bool is_same = x->kind == ACRE_NODE_LAUNCH ? x->launch.kernel == y->launch.kernel
+                       : x->kind == ACRE_NODE_COPY
+                           ? memcmp(&x->copy, &y->copy, sizeof(x->copy)) == 0
+                           : memcmp(&x->fill, &y->fill, sizeof(x->fill)) == 0;
+        if (!is_same) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_launch(const struct acre_native_launch *a, const struct acre_native_launch *b) {
+    return a->arg_count == b->arg_count && a->extra_bytes == b->extra_bytes &&
+           memcmp(&a->grid, &b->grid, sizeof(a->grid)) == 0 &&
+           memcmp(a->args, b->args, a->arg_count * sizeof(*a->args)) == 0 &&
+           memcmp(a->extra, b->extra, a->extra_bytes) == 0;
+}
+
+/* An idle executable of this shape, made to do what the new one is to do; NULL: none. */
+static struct executable *take_over(struct acre_context *context, const struct executable *wanted) {
+    pthread_mutex_lock(&context->lock);
+    struct executable **link = &context->idle_graphs;
+    while (*link != NULL && !same_shape(*link, wanted)) {
+        link = &(*link)->next;
+    }
+    struct executable *found = *link;
+    if (found != NULL) {
+        *link = found->next;
+    }
+    pthread_mutex_unlock(&context->lock);
+    for (uint32_t i = 0; found != NULL && i < found->count; i++) {
+        struct acre_native_node *node = &found->nodes[i];
+        if (node->kind != ACRE_NODE_LAUNCH ||
+            same_launch(&node->launch, &wanted->nodes[i].launch)) {
+            continue;
+        }
+        if (context->table->graph_update(context->place, found->handle, i, &wanted->nodes[i].launch,
+                                         NULL) < 0) {
+            executable_destroy(context, found);
+            return NULL;
+        }
+        struct acre_native_launch old = node->launch;
+        node->launch = wanted->nodes[i].launch;
+        wanted->nodes[i].launch = old; /* freed with it */
+    }
+    return found;
+}
+
+/* The graph's executable in the present epoch. Gate and the graph's lock held. */
+static int prepare(struct acre_graph *graph, struct acre_error *err) {
+    struct acre_context *context = graph->context;
+    if (graph->executable != NULL && graph->executable->epoch == atomic_load(&context->epoch)) {
+        return 0;
+    }
+    struct executable *executable = NULL;
+    int r = resolve(context, &graph->recipe, &executable, err);
+    if (r < 0) {
+        return r;
+    }
+    if (context->table->graph_create != NULL && executable->count > 0) {
+        struct executable *found = take_over(context, executable);
+        if (found != NULL) {
+            executable_free(executable);
+            executable = found;
+        } else {
+            r = context->table->graph_create(context->place, executable->nodes, executable->count,
+                                             &executable->handle, err);
+        }
+    }
+    if (r < 0) {
+        executable_free(executable);
+        return r;
+    }
+    if (graph->executable != NULL) {
+        executable_free(graph->executable); /* of an epoch that is past */
+    }
+    graph->executable = executable;
+    return 0;
+}
+
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+static void use(struct acre_graph *graph, struct acre_buffer buffer) {
+    for (uint32_t i = 0; i < graph->use_count; i++) {
+        if (graph->uses[i].id == buffer.id) {
+            return;
+        }
+    }
+    graph->uses[graph->use_count++] = buffer;
+}
+
+/* The list of buffers, anew. */
+static int list_uses(struct acre_graph *graph, struct acre_error *err) {
+    size_t max = 0;
+    for (uint32_t i = 0; i < graph->recipe.count; i++) {
+        const struct graph_node *node = &graph->recipe.nodes[i];
+        max += node->kind == ACRE_NODE_LAUNCH ? node->call.count : 2;
+    }
+    struct acre_buffer *uses = calloc(max + 1, sizeof(*uses));
+    if (uses == NULL) {
+        return no_memory(err);
+    }
+    free(graph->uses);
+    graph->uses = uses;
+    graph->use_count = 0;
+    for (uint32_t i = 0; i < graph->recipe.count; i++) {
+        const struct graph_node *node = &graph->recipe.nodes[i];
+        switch (node->kind) {
+        case ACRE_NODE_LAUNCH:
+            for (uint32_t j = 0; j < node->call.count; j++) {
+                if (node->call.args[j].kind == ACRE_ARG_BUFFER) {
+                    use(graph, node->call.args[j].buffer);
+                }
+            }
+            break;
+        case ACRE_NODE_COPY:
+            use(graph, node->copy.to);
+            use(graph, node->copy.from);
+            break;
+        case ACRE_NODE_FILL:
+            use(graph, node->fill.to);
+            break;
+        }
+    }
+    return 0;
+}
+
+int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_graph **ret_graph,
+               struct acre_error *err) {
+    struct acre_graph *graph = calloc(1, sizeof(*graph));
+    if (graph == NULL) {
+        recipe_finish(recipe);
+        return no_memory(err);
+    }
+    pthread_mutex_init(&graph->lock, NULL);
+    graph->context = context;
+    graph->recipe = *recipe;
+    pthread_mutex_lock(&context->lock);
+    graph->next = context->graphs;
+    context->graphs = graph;
+    pthread_mutex_unlock(&context->lock);
+    int r = list_uses(graph, err);
+    if (r == 0) {
+        r = context_enter(context, err);
+        if (r == 0) {
+            pthread_mutex_lock(&graph->lock);
+            r = prepare(graph, err);
+            pthread_mutex_unlock(&graph->lock);
+            context_leave(context, r);
+        }
+    }
+    if (r < 0) {
+        acre_graph_destroy(graph);
+        return r;
+    }
+    *ret_graph = graph;
+    return 0;
+}
+
+/* Each of its buffers is still there. */
+static int check_uses(struct acre_graph *graph, struct acre_stream *stream,
+                      struct acre_error *err) {
+    for (uint32_t i = 0; i < graph->use_count; i++) {
+        struct place_of place;
+        int r = buffer_resolve(graph->context, graph->uses[i], 0, 0, "graph", &place, err);
+        if (r < 0) {
+            return r;
+        }
+        buffer_used(graph->context, graph->uses[i], stream);
+    }
+    return 0;
+}
+
+static int queue_node(struct acre_stream *stream, const struct acre_native_node *node,
+                      struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    switch (node->kind) {
+    case ACRE_NODE_LAUNCH:
+        return context->table->launch(context->place, stream->handle, &node->launch, err);
+    case ACRE_NODE_COPY:
+        return context->table->copy(context->place, stream->handle, &node->copy, err);
+    case ACRE_NODE_FILL:
+        return context->table->fill(context->place, stream->handle, &node->fill, err);
+    default:
+        return ACRE_EINTERNAL;
+    }
+}
+
+static int queue(struct acre_graph *graph, struct acre_stream *stream, struct acre_error *err) {
+    struct acre_context *context = graph->context;
+    const struct executable *executable = graph->executable;
+    if (executable->handle != 0) {
+        return context->table->graph_launch(context->place, stream->handle, executable->handle,
+                                            err);
+    }
+    int r = 0;
+    for (uint32_t i = 0; i < executable->count && r == 0; i++) {
+        r = queue_node(stream, &executable->nodes[i], err);
+    }
+    return r;
+}
+
+int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
+                      struct acre_error *err) {
+    if (stream->context != graph->context) {
+        return acre_fail(err, ACRE_EINVALID, "graph: it was recorded for another context");
+    }
+    if (stream->recording != NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
+    }
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    pthread_mutex_lock(&graph->lock);
+    r = check_uses(graph, stream, err);
+    r = r == 0 ? prepare(graph, err) : r;
+    r = r == 0 ? queue(graph, stream, err) : r;
+    if (r == 0 && graph->executable->count > 0) {
+        const struct graph_node *first = &graph->recipe.nodes[0];
+        r = stream_launched(stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL,
+                            err);
+    }
+    pthread_mutex_unlock(&graph->lock);
+    stream_leave(stream, r);
+    return r;
+}
+
+static struct graph_node *launch_node(struct acre_graph *graph, uint32_t number,
+                                      uint32_t *ret_launches) {
+    uint32_t launches = 0;
+    struct graph_node *found = NULL;
+    for (uint32_t i = 0; i < graph->recipe.count; i++) {
+        struct graph_node *node = &graph->recipe.nodes[i];
+        if (node->kind == ACRE_NODE_LAUNCH && launches++ == number) {
+            found = node;
+        }
+    }
+    *ret_launches = launches;
+    return found;
+}
+
+/* Entered and locked. */
+static int update(struct acre_graph *graph, struct graph_node *node, struct graph_call *call,
+                  struct acre_error *err) {
+    struct acre_context *context = graph->context;
+    int r = prepare(graph, err);
+    if (r < 0) {
+        return r;
+    }
+    uint32_t index = (uint32_t)(node - graph->recipe.nodes);
+    struct acre_native_launch launch;
+    r = resolve_call(context, call, &launch, err);
+    if (r < 0) {
+        return r;
+    }
+    struct executable *executable = graph->executable;
+    if (executable->handle != 0) {
+        r = context->table->graph_update(context->place, executable->handle, index, &launch, err);
+    }
+    struct graph_call old = node->call;
+    if (r == 0) {
+        node->call = *call;
+        r = list_uses(graph, err);
+    }
+    if (r < 0) {
+        node->call = old;
+        free((void *)launch.args);
+        return r;
+    }
+    *call = old;
+    free((void *)executable->nodes[index].launch.args);
+    executable->nodes[index].launch = launch;
+    return 0;
+}
+
+int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid grid,
+                      const struct acre_arg *args, uint32_t count, struct acre_error *err) {
+    uint32_t launches;
+    pthread_mutex_lock(&graph->lock);
+    struct graph_node *found = launch_node(graph, node, &launches);
+    pthread_mutex_unlock(&graph->lock);
+    if (found == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "graph: launch number %u; accepted: below %u", node,
+                         launches);
+    }
+    struct graph_call given = {
+        .kernel = found->call.kernel, .grid = grid, .args = args, .count = count};
+    struct graph_call call;
+    struct launch checked;
+    int r = context_enter(graph->context, err);
+    if (r < 0) {
+        return r;
+    }
+    r = launch_make(graph->context, NULL, given.kernel, grid, args, count, &checked, err);
+    if (r == 0) {
+        r = graph_call_copy(&given, &call) < 0 ? no_memory(err) : 0;
+    }
+    if (r == 0) {
+        pthread_mutex_lock(&graph->lock);
+        r = update(graph, found, &call, err);
+        pthread_mutex_unlock(&graph->lock);
+        graph_call_finish(&call);
+    }
+    context_leave(graph->context, r);
+    return r;
+}
+
+/* --- ends ------------------------------------------------------------------------------------- */
+
+/* Idle ones beyond `keep`, the oldest first. Gate held, not the lock. */
+static void drop_idle(struct acre_context *context, uint32_t keep) {
+    pthread_mutex_lock(&context->lock);
+    struct executable **link = &context->idle_graphs;
+    for (uint32_t i = 0; i < keep && *link != NULL; i++) {
+        link = &(*link)->next;
+    }
+    struct executable *dropped = *link;
+    *link = NULL;
+    pthread_mutex_unlock(&context->lock);
+    while (dropped != NULL) {
+        struct executable *next = dropped->next;
+        executable_destroy(context, dropped);
+        dropped = next;
+    }
+}
+
+void graphs_forget(struct acre_context *context) {
+    drop_idle(context, 0);
+}
+
+void acre_graph_destroy(struct acre_graph *graph) {
+    if (graph == NULL) {
+        return;
+    }
+    struct acre_context *context = graph->context;
+    pthread_rwlock_rdlock(&context->gate);
+    pthread_mutex_lock(&context->lock);
+    struct acre_graph **link = &context->graphs;
+    while (*link != graph) {
+        link = &(*link)->next;
+    }
+    *link = graph->next;
+    struct executable *executable = graph->executable;
+    if (executable != NULL && executable->handle != 0 &&
+        executable->epoch == atomic_load(&context->epoch)) {
+        executable->next = context->idle_graphs;
+        context->idle_graphs = executable;
+        executable = NULL;
+    }
+    pthread_mutex_unlock(&context->lock);
+    drop_idle(context, IDLE_MAX);
+    pthread_rwlock_unlock(&context->gate);
+    if (executable != NULL) {
+        executable_free(executable);
+    }
+    recipe_finish(&graph->recipe);
+    pthread_mutex_destroy(&graph->lock);
+    free(graph->uses);
+    free(graph);
+}
+
+void graphs_destroy(struct acre_context *context) {
+    while (context->graphs != NULL) {
+        acre_graph_destroy(context->graphs);
+    }
+    drop_idle(context, 0);
+}
