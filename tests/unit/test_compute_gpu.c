@@ -28,23 +28,30 @@ static void take(const struct gpu_step *step) {
 static void fills_of_every_pattern_cover_exactly_their_bytes(void) { /* GPU-2 */
     static const struct {
         uint64_t pattern, bytes;
-        uint32_t pattern_bytes, steps;
+        uint32_t pattern_bytes, offset, steps;
     } rows[] = {
-        {0xab, 1, 1, 1},
-        {0xab, 1001, 1, 1},
-        {0xabcd, 2002, 2, 1},
-        {0x12345678, 4000, 4, 1},
-        {0x1122334455667788, 8, 8, 2},
-        {0x1122334455667788, 16, 8, 3},
-        {0x1122334455667788, 24, 8, 4},
-        {0x1122334455667788, 4088, 8, 11},
-        {0x1234567812345678, 4088, 8, 1},
+        {0xab, 0, 1, 0, 0},
+        {0xab, 1, 1, 0, 1},
+        {0xab, 1001, 1, 3, 1},
+        {0xabcd, 2002, 2, 0, 1},
+        {0xabcd, 2002, 2, 1, 2 + 10}, /* bytes, where drivers want multiples of 2 */
+        {0xabab, 2002, 2, 1, 1},
+        {0x12345678, 4000, 4, 0, 1},
+        {0x12345678, 4000, 4, 2, 2 + 10},
+        {0x12345678, 4000, 4, 3, 4 + 10},
+        {0x1122334455667788, 8, 8, 0, 2},
+        {0x1122334455667788, 16, 8, 4, 2 + 1},
+        {0x1122334455667788, 24, 8, 0, 2 + 2},
+        {0x1122334455667788, 4072, 8, 0, 2 + 9},
+        {0x1122334455667788, 4072, 8, 7, 8 + 9},
+        {0x1234567812345678, 4072, 8, 4, 1},
+        {0, 4072, 8, 5, 1},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
         uint64_t words[514];
         memset(words, 0x5a, sizeof(words));
-        uint8_t *memory = (uint8_t *)&words[1];
+        uint8_t *memory = (uint8_t *)&words[1] + rows[i].offset;
         struct acre_native_fill fill = {.bytes = rows[i].bytes,
                                         .pattern = rows[i].pattern,
                                         .pattern_bytes = rows[i].pattern_bytes};
@@ -67,7 +74,7 @@ static void the_largest_fill_has_room_for_its_steps(void) { /* GPU-2 */
     struct gpu_step steps[GPU_STEPS_MAX];
     struct acre_native_fill fill = {
         .bytes = UINT64_C(1) << 47, .pattern = UINT64_C(0x100000000), .pattern_bytes = 8};
-    CHECK_U64(gpu_fill_steps(0, &fill, steps), 2 + 44);
+    CHECK_U64(gpu_fill_steps(1, &fill, steps), 8 + 44);
 }
 
 /* --- images --------------------------------------------------------------------------------- */
@@ -223,6 +230,8 @@ static void codes_are_told_in_words_and_lasting_ones_are_kept(void) { /* GPU-6 *
     CHECK_EQ(gpu_fail(&gpu, &place, 7, "cuInit", &err), ACRE_EINTERNAL);
     CHECK_STR(err.text, "cuInit: SEVEN (7)");
     CHECK_EQ(atomic_load(&place.lasting), 0);
+    CHECK_EQ(gpu_fail(&gpu, NULL, 9, NULL, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "a kernel faulted (E_FAULT)");
     CHECK_EQ(gpu_fail(&gpu, NULL, 9, "cuInit", NULL), ACRE_EUNAVAILABLE);
     CHECK_EQ(gpu_fail(&gpu, &place, 9, "cuInit", &err), ACRE_EUNAVAILABLE);
     CHECK_EQ(gpu_fail(&gpu, &place, 10, "cuInit", &err), ACRE_EUNAVAILABLE);
