@@ -230,7 +230,7 @@ int acre_program_native(struct acre_context *context, const char *signature,
                          context_device(context)->name);
     }
     struct signature parsed;
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     int r = signature_read(acre_str_from(signature), &parsed, err);
     if (r < 0) {
         return r;
@@ -261,11 +261,11 @@ int acre_program_native(struct acre_context *context, const char *signature,
 struct build {
     struct acre_context *context;
     const struct acre_source *source;
-    const char *name, *backend;
+    const char *name, *backend, *options;
     enum acre_language language;
     struct signature *all;
     uint32_t count;
-    struct acre_buf text, options, binary, log;
+    struct acre_buf text, binary, log;
     struct cache_key key;
     struct acre_build_report report;
 };
@@ -315,14 +315,11 @@ static int prepare(struct build *build, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    const char *own = dialect_options(build->backend, build->language);
-    const char *users = source->options != NULL ? source->options : "";
-    acre_buf_printf(&build->options, "%s%s%s", own, own[0] != '\0' && users[0] != '\0' ? " " : "",
-                    users);
-    return acre_buf_failed(&build->options)
-               ? acre_fail(err, ACRE_ELIMIT, "source.options: more than %d bytes",
-                           OPTIONS_MAX_BYTES)
-               : 0;
+    build->options = source->options != NULL ? source->options : "";
+    return strlen(build->options) <= OPTIONS_MAX_BYTES
+               ? 0
+               : acre_fail(err, ACRE_ELIMIT, "source.options: %zu bytes; accepted: at most %d",
+                           strlen(build->options), OPTIONS_MAX_BYTES);
 }
 
 /* The first line of the log that tells of an error; else the first that tells anything. */
@@ -349,7 +346,7 @@ static int compile(struct build *build, const struct acre_program *program,
     }
     const struct acre_native_source native = {.text = build->text.data,
                                               .length = build->text.length,
-                                              .options = build->options.data,
+                                              .options = build->options,
                                               .kernels = kernels,
                                               .kernel_count = program->count};
     acre_buf_clear(&build->binary);
@@ -373,7 +370,7 @@ static void tell_cache(struct build *build, const char *format, const char *why)
 
 static struct cache_source cache_source_of(const struct build *build) {
     return (struct cache_source){.text = {build->text.data, build->text.length},
-                                 .options = build->options.data,
+                                 .options = build->options,
                                  .backend = build->backend,
                                  .identity = context_device(build->context)->identity,
                                  .name = build->name};
@@ -471,7 +468,7 @@ static int run(struct build *build, struct acre_program **ret_program, struct ac
     if (r < 0) {
         return r;
     }
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     r = create(build->context, build->all, build->count, &program, err);
     if (r < 0) {
         return r;
@@ -500,7 +497,6 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
     struct build build = {
         .context = context, .source = source, .backend = context_device(context)->backend};
     acre_buf_init(&build.text, TEXT_MAX_BYTES);
-    acre_buf_init(&build.options, OPTIONS_MAX_BYTES);
     acre_buf_init(&build.binary, CACHE_ENTRY_MAX_BYTES);
     acre_buf_init(&build.log, LOG_MAX_BYTES);
     int r = run(&build, ret_program, err);
@@ -512,7 +508,6 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
     }
     signatures_free(build.all, build.all != NULL ? build.count : 0);
     acre_buf_finish(&build.text);
-    acre_buf_finish(&build.options);
     acre_buf_finish(&build.binary);
     acre_buf_finish(&build.log);
     return r;

@@ -82,7 +82,9 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
         return r;
     }
     stream->epoch = epoch;
-    stream->issued = stream->signaled = first_of_epoch(epoch);
+    /* Above all that an earlier stream with this word was given: what waits for that is done. */
+    stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
+    stream->signaled = stream->issued;
     atomic_store(&stream->watched, stream->signaled);
     atomic_store(word_of(stream), stream->issued);
     return 0;
@@ -148,15 +150,14 @@ static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
 }
 
-int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
-                struct acre_error *err) {
-    struct acre_context *context = stream->context;
-    _Atomic uint64_t *word = word_of(stream);
+int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
+              struct acre_error *err) {
+    _Atomic uint64_t *word = &context->words[word_index];
     uint64_t begun_ns = 0;
     for (uint32_t spins = 0;; spins++) {
         uint64_t seen = atomic_load_explicit(word, memory_order_acquire);
         if (seen >= sequence) { /* also after a loss: words go on above what was lost */
-            return answer(stream, sequence, err);
+            return 0;
         }
         if (spins % 64 != 63) {
             _mm_pause();
@@ -177,6 +178,12 @@ int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
             sleep_on(word, seen, step_ns);
         }
     }
+}
+
+int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
+                struct acre_error *err) {
+    int r = word_wait(stream->context, stream->word_index, sequence, timeout_ms, err);
+    return r == 0 ? answer(stream, sequence, err) : r;
 }
 
 int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
