@@ -165,7 +165,7 @@ static void mount_small(const char *directory, const char *options, unsigned lon
 
 static void cache_that_is_read_only_is_told(void) {
     char *cache = directory_of("cache-read-only");
-    mount_small(cache, "size=1m", MS_RDONLY);
+    mount_small(cache, "size=1m,mode=0700", MS_RDONLY);
     for (int i = 0; i < 2; i++) {
         struct acre_build_report report = build_once(cache, 3);
         CHECK(!report.was_cached);
@@ -175,7 +175,7 @@ static void cache_that_is_read_only_is_told(void) {
 
 static void cache_that_is_full_is_told(void) {
     char *cache = directory_of("cache-full");
-    mount_small(cache, "size=4k", 0);
+    mount_small(cache, "size=4k,mode=0700", 0);
     char filler[300];
     snprintf(filler, sizeof(filler), "%s/filler", cache);
     int fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

@@ -139,7 +139,7 @@ static void copies_of_nothing_do_nothing(void) {
     OK(acre_copy_in(kit.stream, a, 4, NULL, 0, ERR)); /* at the very end, of nothing */
     OK(acre_copy_out(kit.stream, &back, a, 4, 0, ERR));
     OK(acre_copy(kit.stream, a, 4, b, 4, 0, ERR));
-    OK(acre_fill(kit.stream, a, 4, 0, 0, 8, ERR));
+    OK(acre_fill(kit.stream, a, 4, 0, 0, 4, ERR));
     CHECK_U64(back, 0);
     kit_get(&kit, &back, a, sizeof(back));
     CHECK_U64(back, word);
@@ -238,6 +238,7 @@ static void fills_that_cannot_be_are_refused(void) {
     FAILS(acre_fill(kit.stream, buffer, 0, 1024, 1, 3, ERR), ACRE_EINVALID, "3", "1, 2, 4");
     FAILS(acre_fill(kit.stream, buffer, 0, 1024, 1, 0, ERR), ACRE_EINVALID, "0", "1, 2, 4");
     FAILS(acre_fill(kit.stream, buffer, 0, 1023, 1, 8, ERR), ACRE_EINVALID, "1023", "8");
+    FAILS(acre_fill(kit.stream, buffer, 4, 1016, 1, 8, ERR), ACRE_EINVALID, "4", "8");
     FAILS(acre_fill(kit.stream, buffer, 8, 1024, 1, 8, ERR), ACRE_EINVALID, "1024");
     FAILS(acre_fill(kit.stream, buffer, UINT64_MAX - 7, 8, 1, 8, ERR), ACRE_EINVALID, "1024");
     OK(acre_copy_out(kit.stream, &word, buffer, 1016, 8, ERR));

@@ -159,7 +159,8 @@ static void graphs_of_two_streams(void) {
            ACRE_U32(N));
     OK(acre_event_record(side, &join, ERR));
     OK(acre_stream_after(kit.stream, join, ERR));
-    RUN(&kit, "mix", acre_grid_for(N), ACRE_BUFFER(b), ACRE_BUFFER(a), ACRE_U32(77), ACRE_U32(N));
+    RUN(&kit, "scramble", acre_grid_for(N), ACRE_BUFFER(b), ACRE_BUFFER(a), ACRE_U32(77),
+        ACRE_U32(N));
     OK(acre_graph_end(kit.stream, &graph, ERR));
     uint32_t expected[N];
     for (uint32_t i = 0; i < N; i++) {

@@ -24,7 +24,7 @@ static const char basics[] =
     "        p[i] = p[i] * factor + more;\n"
     "    }\n"
     "}\n"
-    "kernel void mix(global const uint *in, global uint *out, uint seed, uint n) {\n"
+    "kernel void scramble(global const uint *in, global uint *out, uint seed, uint n) {\n"
     "    ulong i = global_id(0);\n"
     "    if (i < n) {\n"
     "        out[i] = in[i] * 2654435761u ^ (seed + (uint)i);\n"
@@ -196,7 +196,7 @@ static const char locals[] =
     "    out[global_id(0)] = rows[from][l];\n"
     "}\n"
     "/* Values of a work item live over barriers; two local arrays; group of any size to 256. */\n"
-    "kernel void rotate(global const uint *in, global uint *out) {\n"
+    "kernel void turn(global const uint *in, global uint *out) {\n"
     "    local uint a[256];\n"
     "    local uint b[256];\n"
     "    uint l = (uint)local_id(0);\n"
@@ -386,10 +386,10 @@ static const char faults[] = "/* The fault is far from all memory, and so one on
                              "}\n";
 
 const struct compute_source compute_sources[] = {
-    {"basics.acl", "add increment affine mix put ids gate busy", 0, basics},
+    {"basics.acl", "add increment affine scramble put ids gate busy", 0, basics},
     {"helpers.acl", "window pairs scalars many", 0, helpers},
     {"doubles.acl", "doubles unary_double", ACRE_CAN_DOUBLE, doubles},
-    {"locals.acl", "reduce transpose scan rotate", 0, locals},
+    {"locals.acl", "reduce transpose scan turn", 0, locals},
     {"atomics.acl", "histogram histogram_local extremes bits exchange compare tickets float_sum", 0,
      atomics},
     {"math.acl", "unary binary whole", 0, math},

@@ -85,6 +85,15 @@ struct acre_context *kit_context(struct kit *kit, struct acre_context_options op
     return context;
 }
 
+/* Staging and the like are made on first use and stay: not to be taken for leaks. */
+static void warm_up(struct kit *kit) {
+    uint8_t bytes[64] = {0};
+    struct acre_buffer buffer = kit_data(kit, bytes, sizeof(bytes));
+    kit_get(kit, bytes, buffer, sizeof(bytes));
+    kit_free(kit, buffer);
+    OK(acre_stream_sync(kit->stream, ACRE_FOREVER, ERR));
+}
+
 void kit_open_with(struct kit *kit, struct acre_context_options options) {
     *kit = (struct kit){0};
     acre_rand_seed(&kit->rand, kit_choice.seed);
@@ -99,6 +108,7 @@ void kit_open_with(struct kit *kit, struct acre_context_options options) {
     kit->facts = acre_compute_device(kit->compute, kit->device);
     kit->context = kit_context(kit, options);
     OK(acre_stream_create(kit->context, &kit->stream, ERR));
+    warm_up(kit);
 }
 
 void kit_open(struct kit *kit) {

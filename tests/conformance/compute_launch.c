@@ -226,7 +226,7 @@ static void barriers_hold_in_groups_of_every_size(void) {
         }
         struct acre_buffer in = kit_data(&kit, data, n * sizeof(uint32_t));
         struct acre_buffer out = kit_buffer(&kit, ACRE_MEMORY_DEVICE, n * sizeof(uint32_t));
-        RUN(&kit, "rotate", kit_grid(13, size), ACRE_BUFFER(in), ACRE_BUFFER(out));
+        RUN(&kit, "turn", kit_grid(13, size), ACRE_BUFFER(in), ACRE_BUFFER(out));
         kit_get(&kit, back, out, n * sizeof(uint32_t));
         acre_test_context("groups of %u", size);
         CHECK_SAME(back, expected, n * sizeof(uint32_t));

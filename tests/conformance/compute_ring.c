@@ -68,7 +68,7 @@ static void rings_answer_calls(void) { /* GPU-4 */
     CHECK_EQ(report.hangs, 0);
     CHECK_EQ(report.restarts, 0);
     CHECK_EQ(report.reloads, 0);
-    CHECK(report.beats > 0);
+    CHECK(report.path == ACRE_RING_WORKER || report.beats > 0);
     acre_ring_destroy(ring);
     acre_ring_destroy(NULL);
     kit_close(&kit);

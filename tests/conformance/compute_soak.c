@@ -15,7 +15,7 @@ enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3 };
 struct worker {
     struct kit *kit;
     struct acre_ring *ring;
-    struct acre_kernel *affine, *mix;
+    struct acre_kernel *affine;
     uint64_t operations, seed;
     pthread_t thread;
     struct acre_stream *stream;
@@ -155,7 +155,7 @@ static void call_ring(struct worker *self, struct holding *holding) {
 
 static void build(struct worker *self, struct holding *holding) {
     struct acre_program *program = NULL;
-    struct acre_kernel *kernel = kit_kernel_in(self->kit->context, "mix", &program);
+    struct acre_kernel *kernel = kit_kernel_in(self->kit->context, "scramble", &program);
     (void)holding;
     REQUIRE(kernel != NULL);
     acre_program_destroy(program);
@@ -240,7 +240,6 @@ static void soak(uint64_t all, uint32_t threads) {
         workers[i] = (struct worker){.kit = &kit,
                                      .ring = ring,
                                      .affine = kit_kernel(&kit, "affine"),
-                                     .mix = kit_kernel(&kit, "mix"),
                                      .operations = all / threads + (i < all % threads),
                                      .seed = kit_choice.seed * 1000 + i};
         REQUIRE_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);

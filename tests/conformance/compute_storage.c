@@ -132,8 +132,9 @@ static void storage_of_host_memory_and_nothing(void) {
                              ACRE_STORAGE_AUTO, NULL, ERR));
         kit_get(&kit, back, buffer, sizeof(back));
         CHECK_SAME(back, data, sizeof(data));
-        OK(acre_storage_read(kit.stream, path_of("host"), 5, buffer, 5, 0, ACRE_STORAGE_AUTO, NULL,
-                             ERR));
+        FAILS(acre_storage_read(kit.stream, path_of("host"), 5, buffer, 5, 0, ACRE_STORAGE_AUTO,
+                                NULL, ERR),
+              ACRE_EINVALID, "0", "accepted");
         kit_free(&kit, buffer);
     }
     kit_close(&kit);
@@ -156,8 +157,10 @@ static void storage_that_cannot_be_is_refused(void) {
           "short", "5000");
     FAILS(acre_storage_read(s, path_of("short"), 4990, buffer, 0, 11, how, NULL, ERR), ACRE_EIO,
           "5000");
+    FAILS(acre_storage_read(s, path_of("short"), 1 << 30, buffer, 0, 1, how, NULL, ERR), ACRE_EIO,
+          "5000");
     FAILS(acre_storage_read(s, path_of("short"), UINT64_MAX, buffer, 0, 1, how, NULL, ERR),
-          ACRE_EIO, "5000");
+          ACRE_EINVALID, "18446744073709551615");
     FAILS(acre_storage_read(s, path_of("short"), 0, buffer, 9999, 2, how, NULL, ERR), ACRE_EINVALID,
           "10000");
     FAILS(acre_storage_write(s, path_of("short"), 0, buffer, 9999, 2, how, NULL, ERR),
