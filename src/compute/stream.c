@@ -15,6 +15,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -261,6 +262,10 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
 }
 
 int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
+    if (fcntl(event_fd, F_GETFD) < 0) {
+        return acre_fail(err, ACRE_EINVALID, "event_fd: %d is no open file; accepted: an eventfd",
+                         event_fd);
+    }
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;

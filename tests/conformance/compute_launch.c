@@ -313,7 +313,7 @@ static void helpers_macros_and_tables_work(void) {
 }
 
 static void native_fill(const struct acre_groups *groups, const void *const *arguments) {
-    uint32_t *out = *(uint32_t *const *)arguments[0];
+    uint32_t *out = (uint32_t *)(uintptr_t)arguments[0]; /* a buffer's memory */
     uint32_t value = *(const uint32_t *)arguments[1];
     for (uint64_t g = groups->first; g < groups->end; g++) {
         for (uint32_t i = 0; i < groups->group[0]; i++) {
