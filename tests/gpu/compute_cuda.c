@@ -144,7 +144,9 @@ static void fills_write_their_pattern_and_nothing_else(void) {
     } rows[] = {{0xab, 3, 1001, 1},
                 {0xbeef, 2, 2002, 2},
                 {0xdeadbeef, 4, 4004, 4},
+                {0xdeadbeef, 6, 4004, 4},
                 {0x1122334455667788, 8, 8, 8},
+                {0x1122334455667788, 13, 80008, 8},
                 {0x1122334455667788, 8, 800008, 8},
                 {0x5555555555555555, 16, 1 << 20, 8},
                 {0, 0, 2 << 20, 8}};
@@ -618,6 +620,7 @@ static void regions_are_shared_between_processes(void) {
     kit_open(&kit, TABLE);
     void *host = NULL;
     struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
+    kit_device(&kit, MIB); /* so that it is not the first of the driver's block */
     struct acre_region device = kit_device(&kit, MIB);
     memset(host, 41, MIB);
     kit_copy(&kit, 0, device, pinned, MIB);
