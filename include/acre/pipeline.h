@@ -4,7 +4,7 @@
  * streams and several contexts (devices) at once: whoever is free takes the next piece. Memory is
  * bounded by pieces x streams; answers land where their items are, so the order is kept. The
  * kernel is called as f(global const IN *in, global OUT *out, uint n, ulong first, ...more): n
- * items, the first of which is item `first` of the whole. */
+ * items, the first of which is item `first` of the whole. A side of 0 bytes has no parameter. */
 #ifndef ACRE_PIPELINE_H
 #define ACRE_PIPELINE_H
 
@@ -43,7 +43,7 @@ struct acre_pipeline_report {
     uint64_t pieces;
     double seconds;
     double items_per_ms, mb_per_s; /* in + out */
-    double kernel_efficiency;      /* share of the time in which a kernel ran, of one context's */
+    double kernel_efficiency;      /* share of the time in which kernels ran; < 0: unknown */
     uint64_t failed_item;          /* first of the piece that failed; UINT64_MAX: none */
 };
 

@@ -1,9 +1,15 @@
 /* ring.h - a resident kernel that answers messages without a launch.
  *
- * A handler (portable dialect: `handler void f(local const uint *in, local uint *out, uint lane,
- * uint lanes)`) stays on the device and takes messages from shared memory; 32 lanes run it for one
- * message. Where a kernel cannot stay (OpenCL, CPU, a device that fails the coherence probe) a
- * worker thread launches it for the messages that wait: same results, and the report says why.
+ * A handler, in the portable dialect,
+ *     handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,
+ *                         uint lanes)
+ * stays on the device and takes messages from shared memory; `lanes` work items run it for one
+ * message (32 on a GPU, 1 elsewhere; lane_sync() lets them meet). Where a kernel cannot stay
+ * (OpenCL, CPU, a device that fails the coherence probe) a worker thread launches it for the
+ * messages that wait: same results, and the report says why.
+ *
+ * Loading a program or giving memory back to the driver interrupts a resident kernel for some tens
+ * of microseconds, because the driver would wait for its end.
  *
  * Any number of threads may call at once. Messages are taken in order of posting; with one group
  * (the default) they are also finished in that order. */
@@ -22,10 +28,10 @@ struct acre_ring_options {
     const char *handler;      /* its name in the source; NULL: "handle" */
     uint32_t in_words;        /* of a message, 32 bits each: 1 to 96 */
     uint32_t out_words;       /* of an answer: 1 to 96 */
-    uint32_t slots;           /* messages under way at most, a power of two; 0: 1024 */
-    uint32_t warps;           /* messages handled at once; 0: 1 */
+    uint32_t slots;           /* messages under way at most, a power of two, 2 to 65536; 0: 1024 */
+    uint32_t warps;           /* messages handled at once, 1 to 64; 0: 1 */
     uint32_t hang_ms;         /* a message that takes longer is hung; 0: 1000 */
-    struct acre_buffer state; /* given to the handler as `global uint *state`; id 0: none */
+    struct acre_buffer state; /* what the handler gets as `state`; id 0: 16 bytes of zeros */
 };
 
 enum acre_ring_path { ACRE_RING_RESIDENT, ACRE_RING_WORKER };

@@ -60,6 +60,11 @@ struct acre_backend {
     /* Queued: add 1 to the eventfd. */
     int (*notify)(void *place, uint64_t stream, int event_fd, struct acre_error *err);
 
+    /* The first queued call of the stream that was accepted and then refused, since this was last
+     * asked; nothing that was queued behind it was done. To be asked when a signal has come; any
+     * thread. NULL: queued calls are refused at once. */
+    int (*stream_error)(void *place, uint64_t stream, struct acre_error *err);
+
     /* Compile to bytes that `load` takes, in any process on the same device and driver. The log is
      * appended, compiled or not. ACRE_EINVALID: it does not compile. NULL: no sources. */
     int (*compile)(void *place, const struct acre_native_source *source, struct acre_buf *binary,

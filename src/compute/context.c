@@ -10,6 +10,7 @@
 #include "compute/keeper.h"
 #include "compute/program.h"
 #include "compute/remote.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 
 #include <stdio.h>
@@ -145,6 +146,11 @@ static int fill(struct acre_context *context, const struct acre_context_options 
     context->debug = options->debug;
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&context->rings_lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     breaker_init(&context->breaker);
     atomic_store(&context->epoch, 1);
     int r = open_place(context, options->isolation, err);
@@ -242,6 +248,7 @@ void acre_context_close(struct acre_context *context) {
     if (context == NULL) {
         return;
     }
+    rings_destroy(context);
     keeper_stop(context);
     if (context->number != 0) {
         pthread_mutex_lock(&context->compute->lock);
@@ -264,6 +271,7 @@ void acre_context_close(struct acre_context *context) {
         context->table->place_close(context->place);
     }
     breaker_finish(&context->breaker);
+    pthread_mutex_destroy(&context->rings_lock);
     pthread_mutex_destroy(&context->lock);
     pthread_rwlock_destroy(&context->gate);
     free(context);

@@ -380,13 +380,23 @@ int acre_copy_out(struct acre_stream *stream, void *to, struct acre_buffer from,
 
 /* --- two contexts --------------------------------------------------------------------------- */
 
+/* A kernel stays on the device: the driver would wait for it before it lets go of memory. */
+static bool has_resident(struct acre_context *context) {
+    bool has = false;
+    pthread_mutex_lock(&context->lock);
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
+        has = has || stream->is_resident;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return has;
+}
+
 /* The other context's region made known to this stream's place. ACRE_EUNSUPPORTED: cannot. */
 static int import(struct acre_stream *stream, struct acre_context *other, const struct span *span,
                   uint64_t bytes, struct acre_native_copy *ret_far, struct acre_error *err) {
     struct acre_context *context = stream->context;
     if (context->device != other->device || context->table->region_import == NULL ||
-        other->table->region_export == NULL || bytes < DIRECT_MIN_BYTES ||
-        heap_is_pinned_down(context)) {
+        other->table->region_export == NULL || bytes < DIRECT_MIN_BYTES || has_resident(context)) {
         return ACRE_EUNSUPPORTED;
     }
     uint8_t ticket[64];

@@ -20,7 +20,7 @@
 int dialect_write(const char *backend, const struct acre_source *source,
                   enum acre_language language, const struct signature *all, uint32_t count,
                   struct acre_buf *out, struct acre_error *err);
-/* The prelude alone (ring.c puts its own kernel around a handler). */
+/* The prelude alone. */
 void dialect_prelude(const char *backend, struct acre_buf *out);
 /* For the CPU: C with one acre_native_function `acre_entry_NAME` for each kernel (dialect_cpu.c).
  */

@@ -10,6 +10,7 @@
 #include "compute/heap.h"
 
 #include "compute/context.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 #include "core/units.h"
 
@@ -97,16 +98,6 @@ int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
     int r = pool_alloc(heap->pool, stream, bytes, ret_chunk);
     pthread_mutex_unlock(&heap->context->lock);
     return r == ACRE_ENOFIT ? grow(heap, bytes, exact, ret_chunk, err) : r;
-}
-
-bool heap_is_pinned_down(struct acre_context *context) {
-    bool is = false;
-    pthread_mutex_lock(&context->lock);
-    for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
-        is = is || stream->is_resident;
-    }
-    pthread_mutex_unlock(&context->lock);
-    return is;
 }
 
 void heap_trim(struct heap *heap, uint64_t keep_bytes) {
@@ -213,14 +204,15 @@ int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
         stream_signal(stream, NULL); /* what it freed itself */
         stream_leave(stream, 0);
         wait_for_freed(heap);
+        rings_pause(heap->context);
         r = stream_enter(stream, err);
         if (r < 0) {
+            rings_resume(heap->context);
             return r;
         }
-        if (!heap_is_pinned_down(heap->context)) {
-            heap_trim(heap, 0);
-        }
+        heap_trim(heap, 0);
         r = heap_take(heap, stream->word_index, bytes, true, ret_chunk, &driver);
+        rings_resume(heap->context);
     }
     if (r == ACRE_ENOMEM || r == ACRE_ENOFIT || r == ACRE_ELIMIT) {
         r = refuse(heap, r, bytes, buffers, driver.text, err);

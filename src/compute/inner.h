@@ -78,6 +78,10 @@ struct acre_context {
     struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
     struct breaker breaker;
 
+    pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
+    struct acre_ring *rings;    /* list */
+    uint32_t ring_pauses;
+
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */
     uint64_t words_region;
     uint64_t words_taken[WORDS_MAX / 64];
@@ -99,7 +103,7 @@ struct acre_stream {
     uint32_t word_index;
     uint64_t handle;            /* of the back end */
     uint32_t epoch;             /* the handle's; 0: none yet */
-    bool is_resident;           /* its kernel stays (ring.c): no sign of a hang */
+    atomic_bool is_resident;    /* its kernel stays (ring.c): no sign of a hang */
     uint64_t issued;            /* number of the last piece of work */
     uint64_t signaled;          /* number of the last one that has a signal */
     uint64_t freed_weight;      /* heap.c: what was freed since then */

@@ -6,7 +6,7 @@
 #ifndef ACRE_COMPUTE_SIGNATURE_H
 #define ACRE_COMPUTE_SIGNATURE_H
 
-#include "core/error.h"
+#include "core/buf.h"
 #include "core/str.h"
 
 #include <acre/kernel.h>
@@ -38,7 +38,9 @@ struct parameter {
 
 struct signature {
     char name[SIGNATURE_NAME_MAX];
-    uint32_t line; /* in the source, from 1 */
+    uint32_t line;   /* in the source, from 1 */
+    uint32_t offset; /* where its declaration begins there */
+    bool is_c;       /* declared extern "C" (CUDA, HIP) */
     uint32_t count;
     struct parameter *parameters;
 };

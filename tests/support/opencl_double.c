@@ -16,14 +16,15 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-struct opencl_device_opaque {
+struct _cl_device_id {
     uint64_t type;
     uint32_t bus;
     const char *name;
 };
 
-static struct opencl_device_opaque devices[] = {
-    {1 << 2, 0x10, "Double GPU"}, {1 << 2, 0x77, "Double GPU"}, {OPENCL_TYPE_CPU, 0, "Double CPU"}};
+static struct _cl_device_id devices[] = {{1 << 2, 0x10, "Double GPU"},
+                                         {1 << 2, 0x77, "Double GPU"},
+                                         {OPENCL_DEVICE_TYPE_CPU, 0, "Double CPU"}};
 
 static bool scripted(const char *word) {
     const char *script = getenv("ACRE_OPENCL_DOUBLE");
@@ -43,7 +44,7 @@ static int32_t give(const void *value, size_t length, size_t size, void *to, siz
 
 int32_t clGetPlatformIDs(uint32_t max, opencl_platform *platforms, uint32_t *count) {
     if (scripted("none")) {
-        return OPENCL_PLATFORM_NOT_FOUND;
+        return OPENCL_PLATFORM_NOT_FOUND_KHR;
     }
     *count = 1;
     platforms[0] = max > 0 ? (opencl_platform)devices : NULL;
@@ -89,11 +90,11 @@ int32_t clGetDeviceInfo(opencl_device device, uint32_t what, size_t size, void *
     switch (what) {
     case OPENCL_DEVICE_TYPE:
         return give_u64(device->type, size, to, ret_length);
-    case OPENCL_COMPUTE_UNITS:
+    case OPENCL_DEVICE_MAX_COMPUTE_UNITS:
         return give_u32(96, size, to, ret_length);
-    case OPENCL_CLOCK_MAX_MHZ:
+    case OPENCL_DEVICE_MAX_CLOCK_FREQUENCY:
         return give_u32(0, size, to, ret_length);
-    case OPENCL_MEMORY_BYTES:
+    case OPENCL_DEVICE_GLOBAL_MEM_SIZE:
         return give_u64(UINT64_C(16) << 30, size, to, ret_length);
     case OPENCL_DEVICE_AVAILABLE:
         return give_u32(!scripted("away"), size, to, ret_length);
@@ -110,12 +111,12 @@ int32_t clGetDeviceInfo(opencl_device device, uint32_t what, size_t size, void *
                          : scripted("nv") ? "cl_nv_device_attribute_query"
                                           : "cl_khr_fp64",
                          size, to, ret_length);
-    case OPENCL_PCI_KHR:
+    case OPENCL_DEVICE_PCI_BUS_INFO_KHR:
         return give(&pci, sizeof(pci), size, to, ret_length);
-    case OPENCL_PCI_BUS_NV:
+    case OPENCL_DEVICE_PCI_BUS_ID_NV:
         return give_u32(device->bus, size, to, ret_length);
-    case OPENCL_PCI_SLOT_NV:
-    case OPENCL_PCI_DOMAIN_NV:
+    case OPENCL_DEVICE_PCI_SLOT_ID_NV:
+    case OPENCL_DEVICE_PCI_DOMAIN_ID_NV:
         return give_u32(0, size, to, ret_length);
     default:
         return -30;

@@ -1,0 +1,30 @@
+/* cpu_fiber.h - the work items of one group, as fibers of one thread: for kernels with barriers.
+ *
+ * Each item has a stack of its own; a barrier goes on with the next item, so that all have come to
+ * it when the first goes on behind it. An item that has ended is not waited for. One thread uses
+ * one struct cpu_fibers. Stacks have no guard between them: cpu_build.c has the compiler refuse
+ * kernels whose frames could outgrow them. */
+#ifndef ACRE_COMPUTE_CPU_FIBER_H
+#define ACRE_COMPUTE_CPU_FIBER_H
+
+#include "core/base.h"
+
+enum { CPU_FIBER_STACK_BYTES = 65536 };
+
+struct cpu_fibers;
+
+struct cpu_fibers *cpu_fibers_create(uint32_t items_max); /* NULL: out of memory */
+void cpu_fibers_destroy(struct cpu_fibers *fibers);       /* NULL is fine */
+
+/* What compiled kernels get (its layout is repeated in dialect_cpu.c). */
+struct cpu_fibers_call {
+    struct cpu_fibers *fibers;
+    /* item(context, 0 .. items - 1), each in a fiber; done when all have ended. */
+    void (*run)(struct cpu_fibers *fibers, uint32_t items,
+                void (*item)(const void *context, uint32_t index), const void *context);
+    void (*barrier)(struct cpu_fibers *fibers); /* by an item */
+};
+
+void cpu_fibers_call_init(struct cpu_fibers_call *call, struct cpu_fibers *fibers);
+
+#endif

@@ -1,0 +1,435 @@
+/* pieces.c - large host arrays through a kernel, in pieces that overlap.
+ *
+ * Each context has some lanes (a stream, a piece of device memory for each array, and pinned memory
+ * where the user's is not). A lane takes the next piece from a counter that all share, queues
+ * copies, kernel and copies, and goes on when these are done; meanwhile the other lanes are in
+ * other stages, so both directions of the bus and the device are busy at once. A faster device
+ * comes back sooner and takes more. One thread drives the lanes of a context in turn.
+ *
+ * The first failure stops the taking of pieces; what is under way is waited for, so that nothing
+ * writes to the user's arrays afterwards. */
+#include "compute/pieces.h"
+
+#include "compute/buffer.h"
+#include "compute/context.h"
+#include "compute/program.h"
+#include "compute/stream.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LANES = 4,
+    PIECE_BYTES = 16 << 20, /* a third of a millisecond on the bus: far above what a piece costs */
+    PIECE_ITEMS_MIN = 256,
+    TIMINGS_AT_ONCE = 64,
+};
+
+struct work {
+    const struct pieces *pieces;
+    uint64_t piece_items;
+    uint32_t lane_count;
+    bool is_profiled;
+    _Atomic uint64_t next; /* item */
+    _Atomic uint64_t taken;
+    _Atomic bool has_failed;
+    pthread_mutex_t lock; /* the rest */
+    int result;
+    uint64_t failed_item;
+    struct acre_error failure;
+    double kernel_us;
+    bool has_times;
+};
+
+/* An array's place in a lane. */
+struct spot {
+    struct acre_buffer device;
+    struct acre_buffer staged_in, staged_out; /* pinned; none: the user's memory is */
+};
+
+struct lane {
+    struct acre_stream *stream;
+    struct spot spots[PIECES_ARRAYS_MAX];
+    struct acre_event done; /* stream NULL: nothing under way */
+    uint64_t first, count;  /* items under way */
+};
+
+/* One context's part of it. */
+struct drive {
+    struct work *work;
+    struct acre_kernel *kernel;
+    struct acre_context *context;
+    struct lane lanes[PIECES_LANES_MAX];
+    pthread_t thread;
+};
+
+static void fail_at(struct work *work, uint64_t item, int result, const struct acre_error *err) {
+    atomic_store(&work->has_failed, true);
+    pthread_mutex_lock(&work->lock);
+    if (work->result == 0 || item < work->failed_item) {
+        work->result = result;
+        work->failed_item = item;
+        work->failure = *err;
+    }
+    pthread_mutex_unlock(&work->lock);
+}
+
+/* --- lanes ------------------------------------------------------------------------------------ */
+
+/* Pinned memory for one side of an array, where the user's is plain. */
+static int stage(struct drive *drive, struct lane *lane, const void *host, uint32_t item_bytes,
+                 struct acre_buffer *ret_staged, struct acre_error *err) {
+    struct place_of place;
+    if (host == NULL ||
+        buffer_of_host(drive->context, host, drive->work->pieces->items * item_bytes, &place)) {
+        return 0;
+    }
+    return acre_buffer_alloc(lane->stream, ACRE_MEMORY_PINNED,
+                             drive->work->piece_items * item_bytes, ret_staged, err);
+}
+
+static int lane_open(struct drive *drive, struct lane *lane, struct acre_error *err) {
+    const struct pieces *pieces = drive->work->pieces;
+    int r = acre_stream_create(drive->context, &lane->stream, err);
+    for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
+        const struct pieces_array *array = &pieces->arrays[i];
+        struct spot *spot = &lane->spots[i];
+        uint64_t bytes = drive->work->piece_items * ACRE_MAX(array->in_bytes, array->out_bytes);
+        r = acre_buffer_alloc(lane->stream, ACRE_MEMORY_DEVICE, bytes, &spot->device, err);
+        r = r == 0 ? stage(drive, lane, array->in, array->in_bytes, &spot->staged_in, err) : r;
+        r = r == 0 ? stage(drive, lane, array->out, array->out_bytes, &spot->staged_out, err) : r;
+    }
+    if (r == 0 && drive->work->is_profiled) {
+        acre_stream_profile(lane->stream, true, NULL); /* without it there are no times */
+    }
+    return r;
+}
+
+/* Times of its kernels, once it is idle. */
+static void read_times(struct drive *drive, struct lane *lane) {
+    struct acre_timing timings[TIMINGS_AT_ONCE];
+    uint32_t count = TIMINGS_AT_ONCE;
+    double us = 0;
+    bool has_times = false;
+    while (count == TIMINGS_AT_ONCE &&
+           acre_stream_timings(lane->stream, timings, TIMINGS_AT_ONCE, &count, NULL) == 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            bool is_kernel = strncmp(timings[i].name, drive->kernel->signature.name,
+                                     sizeof(timings[i].name) - 1) == 0;
+            us += is_kernel ? timings[i].running_us : 0;
+            has_times = true;
+        }
+    }
+    pthread_mutex_lock(&drive->work->lock);
+    drive->work->kernel_us += us;
+    drive->work->has_times = drive->work->has_times || has_times;
+    pthread_mutex_unlock(&drive->work->lock);
+}
+
+static void lane_close(struct drive *drive, struct lane *lane) {
+    if (lane->stream == NULL) {
+        return;
+    }
+    if (drive->work->is_profiled && !atomic_load(&drive->work->has_failed)) {
+        read_times(drive, lane);
+    }
+    for (uint32_t i = 0; i < drive->work->pieces->array_count; i++) {
+        const struct spot *spot = &lane->spots[i];
+        const struct acre_buffer buffers[] = {spot->device, spot->staged_in, spot->staged_out};
+        for (size_t j = 0; j < ACRE_COUNT(buffers); j++) {
+            if (buffers[j].id != 0) {
+                acre_buffer_free(lane->stream, buffers[j], NULL);
+            }
+        }
+    }
+    acre_stream_destroy(lane->stream);
+}
+
+/* --- a piece ---------------------------------------------------------------------------------- */
+
+static int copy_in(struct drive *drive, struct lane *lane, uint32_t index, struct acre_error *err) {
+    const struct pieces_array *array = &drive->work->pieces->arrays[index];
+    const struct spot *spot = &lane->spots[index];
+    if (array->in == NULL) {
+        return 0;
+    }
+    const uint8_t *from = (const uint8_t *)array->in + lane->first * array->in_bytes;
+    uint64_t bytes = lane->count * array->in_bytes;
+    if (spot->staged_in.id != 0) {
+        void *staged = acre_buffer_host(drive->context, spot->staged_in);
+        memcpy(staged, from, bytes);
+        from = staged;
+    }
+    return acre_copy_in(lane->stream, spot->device, 0, from, bytes, err);
+}
+
+static int copy_out(struct drive *drive, struct lane *lane, uint32_t index,
+                    struct acre_error *err) {
+    const struct pieces_array *array = &drive->work->pieces->arrays[index];
+    const struct spot *spot = &lane->spots[index];
+    if (array->out == NULL) {
+        return 0;
+    }
+    uint8_t *to = spot->staged_out.id != 0 ? acre_buffer_host(drive->context, spot->staged_out)
+                                           : (uint8_t *)array->out + lane->first * array->out_bytes;
+    return acre_copy_out(lane->stream, to, spot->device, 0, lane->count * array->out_bytes, err);
+}
+
+static int launch(struct drive *drive, struct lane *lane, struct acre_error *err) {
+    const struct pieces *pieces = drive->work->pieces;
+    struct acre_arg args[ACRE_ARGS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pieces->array_count; i++) {
+        args[count++] = ACRE_BUFFER(lane->spots[i].device);
+    }
+    if (pieces->tells_first) {
+        args[count++] = ACRE_U32((uint32_t)lane->count);
+        args[count++] = ACRE_U64(lane->first);
+    }
+    for (uint32_t i = 0; i < pieces->more_count; i++) {
+        args[count++] = pieces->more[i];
+    }
+    if (!pieces->tells_first) {
+        args[count++] = ACRE_U32((uint32_t)lane->count);
+    }
+    return acre_launch(lane->stream, drive->kernel, acre_grid_for(lane->count), args, count, err);
+}
+
+static int begin_piece(struct drive *drive, struct lane *lane, struct acre_error *err) {
+    uint32_t arrays = drive->work->pieces->array_count;
+    int r = 0;
+    for (uint32_t i = 0; i < arrays && r == 0; i++) {
+        r = copy_in(drive, lane, i, err);
+    }
+    r = r == 0 ? launch(drive, lane, err) : r;
+    for (uint32_t i = 0; i < arrays && r == 0; i++) {
+        r = copy_out(drive, lane, i, err);
+    }
+    return r == 0 ? acre_event_record(lane->stream, &lane->done, err) : r;
+}
+
+static int end_piece(struct drive *drive, struct lane *lane, struct acre_error *err) {
+    if (lane->done.stream == NULL) {
+        return 0;
+    }
+    const struct pieces *pieces = drive->work->pieces;
+    int r = acre_event_wait(lane->done, ACRE_FOREVER, err);
+    lane->done.stream = NULL;
+    for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
+        const struct pieces_array *array = &pieces->arrays[i];
+        if (array->out != NULL && lane->spots[i].staged_out.id != 0) {
+            memcpy((uint8_t *)array->out + lane->first * array->out_bytes,
+                   acre_buffer_host(drive->context, lane->spots[i].staged_out),
+                   lane->count * array->out_bytes);
+        }
+    }
+    return r;
+}
+
+static bool take_piece(struct work *work, struct lane *lane) {
+    uint64_t items = work->pieces->items;
+    uint64_t first =
+        atomic_load(&work->has_failed) ? items : atomic_fetch_add(&work->next, work->piece_items);
+    if (first >= items) {
+        return false;
+    }
+    lane->first = first;
+    lane->count = ACRE_MIN(work->piece_items, items - first);
+    atomic_fetch_add(&work->taken, 1);
+    return true;
+}
+
+/* End what the lane does, take the next piece and begin it. False: no more. */
+static bool step(struct drive *drive, struct lane *lane) {
+    struct acre_error err = {0};
+    int r = end_piece(drive, lane, &err);
+    if (r == 0) {
+        if (!take_piece(drive->work, lane)) {
+            return false;
+        }
+        r = begin_piece(drive, lane, &err);
+    }
+    if (r < 0) {
+        fail_at(drive->work, lane->first, r, &err);
+    }
+    return r == 0;
+}
+
+static void *run_drive(void *argument) {
+    struct drive *drive = argument;
+    struct work *work = drive->work;
+    struct acre_error err = {0};
+    int r = 0;
+    for (uint32_t i = 0; i < work->lane_count && r == 0; i++) {
+        r = lane_open(drive, &drive->lanes[i], &err);
+    }
+    if (r < 0) {
+        fail_at(work, 0, r, &err);
+    }
+    bool goes_on = r == 0;
+    for (uint32_t i = 0; goes_on; i = (i + 1) % work->lane_count) {
+        goes_on = step(drive, &drive->lanes[i]);
+    }
+    for (uint32_t i = 0; i < work->lane_count; i++) {
+        r = end_piece(drive, &drive->lanes[i], &err);
+        if (r < 0) {
+            fail_at(work, drive->lanes[i].first, r, &err);
+        }
+    }
+    for (uint32_t i = 0; i < work->lane_count; i++) {
+        lane_close(drive, &drive->lanes[i]);
+    }
+    return NULL;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_out,
+                 struct acre_error *err) {
+    if (pieces->kernel_count == 0 || pieces->kernel_count > PIECES_KERNELS_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "kernel_count: %u; accepted: 1 to %d",
+                         pieces->kernel_count, PIECES_KERNELS_MAX);
+    }
+    if (pieces->streams > PIECES_LANES_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "streams: %u; accepted: 0 to %d", pieces->streams,
+                         PIECES_LANES_MAX);
+    }
+    if (pieces->more_count > ACRE_ARGS_MAX - PIECES_ARRAYS_MAX - 2) {
+        return acre_fail(err, ACRE_EINVALID, "more_count: %u; accepted: 0 to %d",
+                         pieces->more_count, ACRE_ARGS_MAX - PIECES_ARRAYS_MAX - 2);
+    }
+    uint64_t in = 0;
+    uint64_t out = 0;
+    for (uint32_t i = 0; i < pieces->array_count; i++) {
+        in += pieces->arrays[i].in_bytes;
+        out += pieces->arrays[i].out_bytes;
+    }
+    uint64_t ignored;
+    if (in + out == 0 || in + out > UINT32_MAX ||
+        __builtin_mul_overflow(in + out, pieces->items, &ignored)) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%" PRIu64 " items of %" PRIu64
+                         " bytes; accepted: 1 byte or more each, below 2^64 in all",
+                         pieces->items, in + out);
+    }
+    *ret_in = (uint32_t)in;
+    *ret_out = (uint32_t)out;
+    return 0;
+}
+
+/* What a context could still have on its device. */
+static int available(struct acre_context *context, uint64_t *ret_bytes, struct acre_error *err) {
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    int r = context_enter(context, err);
+    if (r < 0) {
+        return r;
+    }
+    r = context->table->memory(context->place, &free_bytes, &total_bytes, err);
+    context_leave(context, r);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_memory_report report;
+    acre_memory_report(context, &report);
+    uint64_t cached = report.reserved_bytes - ACRE_MIN(report.used_bytes, report.reserved_bytes);
+    uint64_t within = report.limit_bytes - ACRE_MIN(report.used_bytes, report.limit_bytes);
+    *ret_bytes = ACRE_MIN(within, free_bytes + cached);
+    return 0;
+}
+
+/* Pieces that fit into each device, and leave each lane something to do. */
+static int size_pieces(struct work *work, uint32_t in_bytes, uint32_t out_bytes,
+                       struct acre_error *err) {
+    const struct pieces *pieces = work->pieces;
+    uint64_t wanted = pieces->piece_bytes != 0 ? pieces->piece_bytes : PIECE_BYTES;
+    uint64_t piece = ACRE_MAX(wanted / ACRE_MAX(in_bytes, out_bytes), (uint64_t)1);
+    if (pieces->piece_bytes == 0) {
+        uint64_t shared = pieces->items / ((uint64_t)work->lane_count * pieces->kernel_count);
+        piece = ACRE_MIN(piece, ACRE_MAX(shared, (uint64_t)PIECE_ITEMS_MIN));
+    }
+    for (uint32_t i = 0; i < pieces->kernel_count; i++) {
+        uint64_t bytes;
+        struct acre_pipeline_plan plan;
+        int r = available(kernel_context(pieces->kernels[i]), &bytes, err);
+        r = r == 0 ? acre_pipeline_plan(pieces->items, in_bytes, out_bytes, bytes, &plan, err) : r;
+        if (r < 0) {
+            return r;
+        }
+        piece = ACRE_MIN(piece, ACRE_MAX(plan.part_items / work->lane_count, (uint64_t)1));
+    }
+    work->piece_items = ACRE_MIN(piece, (uint64_t)UINT32_MAX);
+    return 0;
+}
+
+static void run_all(struct work *work, struct drive *drives) {
+    uint32_t count = work->pieces->kernel_count;
+    uint32_t started = 1; /* the first one is this thread's */
+    for (; started < count; started++) {
+        int error = pthread_create(&drives[started].thread, NULL, run_drive, &drives[started]);
+        if (error != 0) {
+            struct acre_error err = {0};
+            fail_at(work, 0, acre_fail_errno(&err, error, "thread"), &err);
+            break;
+        }
+    }
+    run_drive(&drives[0]);
+    for (uint32_t i = 1; i < started; i++) {
+        pthread_join(drives[i].thread, NULL);
+    }
+}
+
+static void write_report(const struct work *work, double item_bytes, double seconds,
+                         struct acre_pipeline_report *report) {
+    const struct pieces *pieces = work->pieces;
+    double share = work->kernel_us / (seconds * 1e6 * pieces->kernel_count);
+    *report = (struct acre_pipeline_report){
+        .pieces = atomic_load(&work->taken),
+        .seconds = seconds,
+        .items_per_ms = (double)pieces->items / (seconds * 1e3),
+        .mb_per_s = (double)pieces->items * item_bytes / (seconds * 1e6),
+        .kernel_efficiency = work->has_times ? ACRE_MIN(share, 1.0) : -1,
+        .failed_item = work->result < 0 ? work->failed_item : UINT64_MAX};
+}
+
+int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_report,
+               struct acre_error *err) {
+    uint32_t in_bytes = 0;
+    uint32_t out_bytes = 0;
+    int r = check(pieces, &in_bytes, &out_bytes, err);
+    if (r < 0) {
+        return r;
+    }
+    struct work work = {.pieces = pieces,
+                        .lane_count = pieces->streams != 0 ? pieces->streams : LANES,
+                        .is_profiled = ret_report != NULL,
+                        .failed_item = UINT64_MAX};
+    r = size_pieces(&work, in_bytes, out_bytes, err);
+    if (r < 0) {
+        return r;
+    }
+    struct drive *drives = calloc(pieces->kernel_count, sizeof(*drives));
+    if (drives == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "no host memory for the lanes");
+    }
+    pthread_mutex_init(&work.lock, NULL);
+    for (uint32_t i = 0; i < pieces->kernel_count; i++) {
+        drives[i].work = &work;
+        drives[i].kernel = pieces->kernels[i];
+        drives[i].context = kernel_context(pieces->kernels[i]);
+    }
+    uint64_t begun_ns = now_ns();
+    if (pieces->items > 0) {
+        run_all(&work, drives);
+    }
+    double seconds = (double)ACRE_MAX(now_ns() - begun_ns, (uint64_t)1) / 1e9;
+    if (ret_report != NULL) {
+        write_report(&work, (double)in_bytes + out_bytes, seconds, ret_report);
+    }
+    pthread_mutex_destroy(&work.lock);
+    free(drives);
+    return work.result < 0 ? acre_fail(err, work.result, "items from %" PRIu64 " on: %s",
+                                       work.failed_item, work.failure.text)
+                           : 0;
+}

@@ -1,0 +1,77 @@
+/* remote_inner.h - what the files of remote.h share: the caller's side of a runner.
+ *
+ * Locks, in the order they are taken:
+ *   ring_lock   head of the ring, and the eventfds that messages name
+ *   slot_lock   which slots are free
+ *   lock        how the runner ended, and the memory shared with it
+ * `ended` is read without one: once set, nothing else of the runner is touched until it is
+ * started again. */
+#ifndef ACRE_COMPUTE_REMOTE_INNER_H
+#define ACRE_COMPUTE_REMOTE_INNER_H
+
+#include "compute/remote.h"
+#include "compute/wire_shared.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+enum { REMOTE_EVENTFDS = 32 }; /* known to the runner at a time; others are sent again */
+
+struct remote_map {
+    struct remote_map *next;
+    uint8_t *host;
+    uint64_t bytes, offset;
+};
+
+struct remote_eventfd {
+    uint64_t number; /* in messages; 0: none */
+    int fd;          /* our own copy: what the caller closes and opens again is told from it */
+};
+
+struct remote {
+    struct acre_backend table; /* acre_backend_remote, less what the runner cannot */
+    char backend[16];
+    uint32_t device;
+    struct wire_shared *shared;
+    int shared_fd, host_fd, room_fd, answer_fds[WIRE_SLOTS];
+
+    int socket, pidfd; /* of the present runner; -1 */
+    pid_t pid;
+    atomic_bool ended;
+
+    pthread_mutex_t ring_lock;
+    uint64_t head, tail; /* the tail as last seen */
+    struct remote_eventfd eventfds[REMOTE_EVENTFDS];
+    uint32_t eventfd_next;
+    uint64_t eventfd_number;
+
+    pthread_mutex_t slot_lock;
+    pthread_cond_t slot_freed;
+    uint32_t slots_taken; /* bits */
+
+    pthread_mutex_t lock;
+    char why[ACRE_ERROR_TEXT_MAX]; /* it ended, or is being ended */
+    struct remote_map *maps;
+    uint64_t host_bytes; /* of the file behind them: given out once, in order */
+};
+
+/* ACRE_EUNAVAILABLE with the reason when the runner has ended; asks the kernel. */
+int remote_look(struct remote *remote, struct acre_error *err);
+/* The same, for one that is known to have ended. */
+int remote_refuse(struct remote *remote, struct acre_error *err);
+/* Where host memory is in the file. ACRE_EINVALID: it is not of acre_remote_map. */
+int remote_find(struct remote *remote, const void *host, uint64_t bytes, uint64_t *ret_offset,
+                struct acre_error *err);
+/* Sleep until `fd` (an eventfd, then cleared) is written or the runner ends. */
+void remote_sleep(const struct remote *remote, int fd);
+/* Ring lock held: eventfds that the runner knows by a number. 0: it does not. */
+uint64_t remote_known_eventfd(const struct remote *remote, int fd);
+/* Send it; `ret_old` is one that it must forget after this message; 0: none. */
+int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uint64_t *ret_old,
+                        struct acre_error *err);
+void remote_forget_eventfds(struct remote *remote); /* all */
+void remote_close(void *place);
+/* The path of the runner's program; `path` has room for PATH_MAX bytes. */
+int remote_find_program(char *path, struct acre_error *err);
+
+#endif

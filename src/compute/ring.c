@@ -1,0 +1,248 @@
+/* ring.c - the life of rings: made, started, stopped, given another handler, destroyed.
+ *
+ * One lock for all rings of a context guards their lives; messages take no lock (ring_call.c). */
+#include "compute/ring_inner.h"
+
+#include "compute/context.h"
+#include "compute/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS_MIN = 2, SLOTS_MAX = 65536, SLOTS = 1024, HANG_MS = 1000, STATE_BYTES = 16 };
+
+static int check_number(const char *field, uint32_t value, uint32_t min, uint32_t max,
+                        struct acre_error *err) {
+    if (value < min || value > max) {
+        return acre_fail(err, ACRE_EINVALID, "ring: %s: %u; accepted: %u to %u", field, value, min,
+                         max);
+    }
+    return 0;
+}
+
+static int check_options(struct acre_ring *ring, const struct acre_source *source,
+                         const struct acre_ring_options *options, struct acre_error *err) {
+    const char *handler = options->handler != NULL ? options->handler : "handle";
+    size_t length = strlen(handler);
+    bool is_name =
+        length > 0 && length < sizeof(ring->handler) &&
+        strspn(handler, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") ==
+            length;
+    if (!is_name) {
+        return acre_fail(err, ACRE_EINVALID, "ring: handler: '%.64s' is no name", handler);
+    }
+    if (source->language != ACRE_LANGUAGE_AUTO && source->language != ACRE_LANGUAGE_PORTABLE) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "ring '%s': handlers are written in the portable dialect", handler);
+    }
+    memcpy(ring->handler, handler, length + 1);
+    ring->in_words = options->in_words;
+    ring->out_words = options->out_words;
+    ring->slots = options->slots != 0 ? options->slots : SLOTS;
+    ring->warps = options->warps != 0 ? options->warps : 1;
+    ring->hang_ms = options->hang_ms != 0 ? options->hang_ms : HANG_MS;
+    int r = check_number("in_words", ring->in_words, 1, RING_WORDS_MAX, err);
+    r = r == 0 ? check_number("out_words", ring->out_words, 1, RING_WORDS_MAX, err) : r;
+    r = r == 0 ? check_number("slots", ring->slots, SLOTS_MIN, SLOTS_MAX, err) : r;
+    r = r == 0 ? check_number("warps", ring->warps, 1, RING_WARPS_MAX, err) : r;
+    if (r == 0 && (ring->slots & (ring->slots - 1)) != 0) {
+        r = acre_fail(err, ACRE_EINVALID, "ring: slots: %u; accepted: powers of two", ring->slots);
+    }
+    ring->in_vectors = (ring->in_words + 2) / 3;
+    ring->out_vectors = (ring->out_words + 2) / 3;
+    return r;
+}
+
+static int make_memory(struct acre_ring *ring, struct acre_error *err) {
+    struct acre_context *context = ring->context;
+    uint64_t in_bytes = (uint64_t)ring->slots * ring->in_vectors * 16;
+    uint64_t out_bytes = (uint64_t)ring->slots * ring->out_vectors * 16;
+    uint64_t control_bytes = RING_CONTROL_WORDS * sizeof(uint32_t);
+    uint64_t bytes = control_bytes + in_bytes + out_bytes;
+    int r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_MAPPED, bytes, &ring->memory, err);
+    if (r < 0) {
+        return r;
+    }
+    uint8_t *host = acre_buffer_host(context, ring->memory);
+    memset(host, 0, bytes);
+    ring->control = (_Atomic uint32_t *)host;
+    ring->in = (uint32_t *)(host + control_bytes);
+    ring->out = (uint32_t *)(host + control_bytes + in_bytes);
+    ring->turns = aligned_alloc(_Alignof(struct ring_slot), ring->slots * sizeof(*ring->turns));
+    if (ring->turns == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "ring '%s': slots", ring->handler);
+    }
+    for (uint32_t i = 0; i < ring->slots; i++) {
+        atomic_init(&ring->turns[i].turn, (uint64_t)(ring->slots + i) * 4 + SLOT_FREE);
+    }
+    atomic_store(&ring->tail, ring->slots);
+    atomic_store(&ring->head, ring->slots);
+    if (ring->state.id != 0) {
+        uint64_t ignored;
+        return acre_buffer_size(context, ring->state, &ignored, err);
+    }
+    r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_DEVICE, STATE_BYTES, &ring->state, err);
+    ring->owns_state = r == 0;
+    return r == 0 ? acre_fill(ring->stream, ring->state, 0, STATE_BYTES, 0, 4, err) : r;
+}
+
+static int fill(struct acre_ring *ring, const struct acre_source *source,
+                const struct acre_ring_options *options, struct acre_error *err) {
+    struct acre_context *context = ring->context;
+    int r = check_options(ring, source, options, err);
+    r = r == 0 ? acre_stream_create(context, &ring->stream, err) : r;
+    r = r == 0 ? make_memory(ring, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    const struct acre_compute_device *device = context_device(context);
+    ring->path = ACRE_RING_RESIDENT;
+    if ((device->capabilities & ACRE_CAN_RING) == 0) {
+        ring->path = ACRE_RING_WORKER;
+        snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
+                 device->backend);
+    }
+    struct acre_program *program;
+    r = ring_build(ring, source, &program, err);
+    if (r < 0) {
+        return r;
+    }
+    pthread_mutex_lock(&context->rings_lock);
+    ring_begin_at(ring, ring->slots);
+    r = ring_adopt(ring, program, err);
+    r = r == 0 ? ring_serve(ring, err) : r;
+    if (r == 0) {
+        atomic_store(&ring->state_now, RING_RUNNING);
+    }
+    pthread_mutex_unlock(&context->rings_lock);
+    return r == 0 ? ring_threads_start(ring, err) : r;
+}
+
+int acre_ring_create(struct acre_context *context, const struct acre_source *source,
+                     const struct acre_ring_options *options, struct acre_ring **ret_ring,
+                     struct acre_error *err) {
+    struct acre_ring *ring = aligned_alloc(_Alignof(struct acre_ring), sizeof(*ring));
+    if (ring == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "ring");
+    }
+    memset(ring, 0, sizeof(*ring));
+    ring->context = context;
+    ring->state = options->state;
+    pthread_mutex_lock(&context->rings_lock);
+    ring->next = context->rings;
+    context->rings = ring;
+    atomic_store(&ring->state_now, RING_STOPPED);
+    pthread_mutex_unlock(&context->rings_lock);
+    int r = fill(ring, source, options, err);
+    if (r < 0) {
+        acre_ring_destroy(ring);
+        return r;
+    }
+    *ret_ring = ring;
+    return 0;
+}
+
+void acre_ring_destroy(struct acre_ring *ring) {
+    if (ring == NULL) {
+        return;
+    }
+    struct acre_context *context = ring->context;
+    ring_threads_stop(ring);
+    pthread_mutex_lock(&context->rings_lock);
+    ring_halt(ring);
+    struct acre_ring **link = &context->rings;
+    while (*link != ring) {
+        link = &(*link)->next;
+    }
+    *link = ring->next;
+    pthread_mutex_unlock(&context->rings_lock);
+    if (ring->memory.id != 0) {
+        acre_buffer_free(ring->stream, ring->memory, NULL);
+    }
+    if (ring->owns_state) {
+        acre_buffer_free(ring->stream, ring->state, NULL);
+    }
+    acre_stream_destroy(ring->stream);
+    acre_program_destroy(ring->program);
+    free(ring->turns);
+    free(ring);
+}
+
+void rings_destroy(struct acre_context *context) {
+    while (context->rings != NULL) {
+        acre_ring_destroy(context->rings);
+    }
+}
+
+int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
+    enum ring_state expected = RING_RUNNING;
+    if (!atomic_compare_exchange_strong(&ring->state_now, &expected, RING_STOPPED)) {
+        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it does not run", ring->handler);
+    }
+    /* The watcher moves the head over answers, and over what a loss or a hang takes away. */
+    uint64_t tail = atomic_load(&ring->tail);
+    while (atomic_load(&ring->head) < tail && atomic_load(&ring->state_now) == RING_STOPPED) {
+        ring_wake(&ring->alarm);
+        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), 50000);
+    }
+    pthread_mutex_lock(&ring->context->rings_lock);
+    ring_halt(ring);
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    return 0;
+}
+
+int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
+    pthread_mutex_lock(&ring->context->rings_lock);
+    int r = 0;
+    if (atomic_load(&ring->state_now) != RING_STOPPED) {
+        r = acre_fail(err, ACRE_ECONFLICT, "ring '%s': it %s", ring->handler,
+                      atomic_load(&ring->state_now) == RING_RUNNING ? "runs already"
+                                                                    : "failed; make another");
+    } else {
+        r = ring_serve(ring, err);
+        if (r == 0) {
+            ring->restarts++;
+            atomic_store(&ring->state_now, RING_RUNNING);
+        }
+    }
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    return r;
+}
+
+int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
+                     struct acre_error *err) {
+    struct acre_context *context = ring->context;
+    struct acre_program *program;
+    int r = ring_build(ring, source, &program, err);
+    if (r < 0) {
+        return r;
+    }
+    rings_pause(context); /* messages wait meanwhile */
+    r = ring_adopt(ring, program, err);
+    ring->reloads += r == 0;
+    rings_resume(context);
+    return r;
+}
+
+void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report) {
+    struct acre_ring_report report = {.hangs = atomic_load(&ring->hangs)};
+    pthread_mutex_lock(&ring->context->rings_lock);
+    report.path = ring->path;
+    snprintf(report.reason, sizeof(report.reason), "%s", ring->reason);
+    report.is_running = atomic_load(&ring->state_now) == RING_RUNNING;
+    report.restarts = ring->restarts;
+    report.reloads = ring->reloads;
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    report.posted = atomic_load(&ring->tail) - ring->slots;
+    uint64_t head = atomic_load(&ring->head);
+    for (uint64_t number = head; number < report.posted + ring->slots; number++) {
+        uint64_t turn = atomic_load(&ring->turns[number & (ring->slots - 1)].turn);
+        head += turn / 4 != number || ring_is_answered(ring, number);
+    }
+    report.answered = head - ring->slots;
+    for (uint32_t i = 0; i < ring->warps; i++) {
+        report.beats += atomic_load(&ring->control[RING_BEATS + i]);
+    }
+    *ret_report = report;
+}

@@ -1,0 +1,160 @@
+/* ring_call.c - messages: posting and collecting, by any number of threads.
+ *
+ * A bounded queue of many producers after Vyukov: a slot's turn tells for which number it is free.
+ * Producers take numbers by compare-and-swap of the tail, only when their slot is free, so a full
+ * ring changes nothing. A vector's words are written before its tag: the device reads vectors
+ * whole, and finds the tag only with its words. */
+#include "compute/ring_inner.h"
+
+#include "compute/context.h"
+#include "compute/stream.h"
+
+#include <immintrin.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { SPIN_NS = 100000, STEP_MIN_NS = 20000, STEP_MAX_NS = 1000000 };
+
+/* Patience: spins first, then sleeps in growing steps; false when the time is over. */
+struct patience {
+    uint32_t spins;
+    uint64_t begun_ns;
+};
+
+static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int timeout_ms) {
+    if (++patience->spins % 64 != 0) {
+        _mm_pause();
+        return true;
+    }
+    uint64_t now = now_ns();
+    patience->begun_ns = patience->begun_ns != 0 ? patience->begun_ns : now;
+    uint64_t waited_ns = now - patience->begun_ns;
+    if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
+        return false;
+    }
+    if (waited_ns > SPIN_NS) {
+        uint64_t step_ns = ACRE_MAX(waited_ns / 16, (uint64_t)STEP_MIN_NS);
+        uint32_t seen = atomic_load(&ring->bell);
+        atomic_fetch_add(&ring->sleepers, 1);
+        ring_sleep(&ring->bell, seen, ACRE_MIN(step_ns, (uint64_t)STEP_MAX_NS));
+        atomic_fetch_sub(&ring->sleepers, 1);
+    }
+    return true;
+}
+
+static int refuse(struct acre_ring *ring, struct acre_error *err) {
+    if (atomic_load(&ring->state_now) == RING_STOPPED) {
+        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
+    }
+    pthread_mutex_lock(&ring->context->rings_lock);
+    int r = acre_fail(err, ACRE_EUNAVAILABLE, "ring '%s': %s", ring->handler, ring->failure);
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    return r;
+}
+
+static void write_message(struct acre_ring *ring, uint64_t number, const uint32_t *in) {
+    uint32_t *vector = ring->in + (size_t)(number & (ring->slots - 1)) * ring->in_vectors * 4;
+    for (uint32_t i = 0, left = ring->in_words; i < ring->in_vectors; i++, vector += 4) {
+        uint32_t count = ACRE_MIN(left, 3U);
+        memcpy(vector, in + i * 3, count * sizeof(*in));
+        left -= count;
+        __atomic_store_n(&vector[3], (uint32_t)number, __ATOMIC_RELEASE);
+    }
+}
+
+int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
+                   struct acre_error *err) {
+    struct patience patience = {0};
+    uint64_t number = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    for (;;) {
+        if (atomic_load(&ring->state_now) != RING_RUNNING) {
+            return refuse(ring, err);
+        }
+        struct ring_slot *slot = &ring->turns[number & (ring->slots - 1)];
+        uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
+        if (turn == number * 4 + SLOT_FREE) {
+            if (atomic_compare_exchange_weak(&ring->tail, &number, number + 1)) {
+                atomic_store(&slot->turn, number * 4 + SLOT_TAKEN);
+                break;
+            }
+            continue;
+        }
+        uint64_t now = atomic_load(&ring->tail);
+        if (now == number && !wait_a_little(ring, &patience, timeout_ms)) {
+            return acre_fail(err, ACRE_ETIMEOUT,
+                             "ring '%s': all %u slots are taken; collect answers, or give it more",
+                             ring->handler, ring->slots);
+        }
+        number = now;
+    }
+    write_message(ring, number, in);
+    if (ring->path == ACRE_RING_WORKER && atomic_load(&ring->worker_sleeps)) {
+        ring_wake(&ring->alarm);
+    }
+    *ret_ticket = number;
+    return 0;
+}
+
+static void read_answer(const struct acre_ring *ring, uint64_t number, uint32_t *ret_out) {
+    const uint32_t *vector =
+        ring->out + (size_t)(number & (ring->slots - 1)) * ring->out_vectors * 4;
+    for (uint32_t i = 0, left = ring->out_words; i < ring->out_vectors; i++, vector += 4) {
+        uint32_t count = ACRE_MIN(left, 3U);
+        memcpy(ret_out + i * 3, vector, count * sizeof(*ret_out));
+        left -= count;
+    }
+}
+
+static void free_slot(struct acre_ring *ring, uint64_t number) {
+    atomic_store_explicit(&ring->turns[number & (ring->slots - 1)].turn,
+                          (number + ring->slots) * 4 + SLOT_FREE, memory_order_release);
+}
+
+void ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
+    uint64_t turn = number * 4 + SLOT_ABANDONED;
+    atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
+                                   (number + ring->slots) * 4 + SLOT_FREE);
+}
+
+/* The slot goes to `otherwise` when time is over. */
+static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, int timeout_ms,
+                   enum slot_turn otherwise, struct acre_error *err) {
+    struct ring_slot *slot = &ring->turns[ticket & (ring->slots - 1)];
+    uint64_t turn = ticket * 4 + SLOT_TAKEN;
+    if (!atomic_compare_exchange_strong(&slot->turn, &turn, ticket * 4 + SLOT_COLLECTING)) {
+        return acre_fail(err, ACRE_ENOTFOUND,
+                         "ring '%s': ticket %" PRIu64 " was never given, or collected before",
+                         ring->handler, ticket);
+    }
+    struct patience patience = {0};
+    while (!ring_is_answered(ring, ticket)) {
+        if (ticket < atomic_load_explicit(&ring->lost_below, memory_order_relaxed) &&
+            !ring_is_answered(ring, ticket)) {
+            free_slot(ring, ticket);
+            return context_loss(ring->context, err);
+        }
+        if (!wait_a_little(ring, &patience, timeout_ms)) {
+            atomic_store(&slot->turn, ticket * 4 + otherwise);
+            if (otherwise == SLOT_ABANDONED && ring_is_answered(ring, ticket)) {
+                ring_release_abandoned(ring, ticket);
+            }
+            return acre_fail(err, ACRE_ETIMEOUT, "ring '%s': no answer within %d ms", ring->handler,
+                             timeout_ms);
+        }
+    }
+    read_answer(ring, ticket, ret_out);
+    free_slot(ring, ticket);
+    return 0;
+}
+
+int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, int timeout_ms,
+                      struct acre_error *err) {
+    return collect(ring, ticket, ret_out, timeout_ms, SLOT_TAKEN, err);
+}
+
+int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out, int timeout_ms,
+                   struct acre_error *err) {
+    uint64_t ticket;
+    int r = acre_ring_post(ring, in, timeout_ms, &ticket, err);
+    return r == 0 ? collect(ring, ticket, ret_out, timeout_ms, SLOT_ABANDONED, err) : r;
+}

@@ -1,0 +1,96 @@
+/* ring_inner.h - a ring, shared by its three files: ring.c (life), ring_call.c (messages) and
+ * ring_serve.c (who answers: the resident kernel or the worker, and who watches them).
+ *
+ * Messages have numbers, from `slots` on, so that no slot's first number is the zero that memory
+ * begins with. Their low 32 bits are the tag of vectors. */
+#ifndef ACRE_COMPUTE_RING_INNER_H
+#define ACRE_COMPUTE_RING_INNER_H
+
+#include "compute/ring.h"
+
+enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
+
+/* A slot of the host's: who has it. `turn` is number * 4 + one of these. */
+enum slot_turn { SLOT_FREE, SLOT_TAKEN, SLOT_COLLECTING, SLOT_ABANDONED };
+
+struct ring_slot {
+    _Alignas(64) _Atomic uint64_t turn;
+};
+
+struct acre_ring {
+    struct acre_context *context;
+    struct acre_ring *next;
+    char handler[128];
+    uint32_t in_words, out_words, in_vectors, out_vectors;
+    uint32_t slots, warps, hang_ms;
+    struct acre_buffer memory; /* mapped: control, messages, answers */
+    struct acre_buffer state;
+    bool owns_state;
+    _Atomic uint32_t *control;
+    uint32_t *in, *out;
+    struct ring_slot *turns;
+    struct acre_stream *stream;
+
+    /* Under the context's rings_lock. */
+    struct acre_program *program;
+    struct acre_kernel *kernel; /* of the path */
+    enum acre_ring_path path;
+    char reason[160];
+    bool is_serving;       /* the resident kernel is there */
+    struct acre_event end; /* of it */
+    atomic_uint epoch;     /* of the context, when it was started; written under the lock */
+    uint32_t restarts, reloads;
+    char failure[256];
+
+    _Alignas(64) _Atomic uint64_t tail; /* number of the next message */
+    _Atomic enum ring_state state_now;
+    _Atomic uint64_t lost_below; /* what has no answer below it gets none */
+    _Atomic uint64_t head;       /* all before it are answered or lost */
+    _Atomic uint32_t hangs;
+    _Atomic uint32_t sleepers, bell; /* who sleeps for an answer, and what for */
+
+    pthread_t watcher, worker;
+    bool has_watcher, has_worker;
+    _Atomic bool is_ending;
+    _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
+    _Atomic bool worker_sleeps;
+};
+
+static inline bool ring_is_answered(const struct acre_ring *ring, uint64_t number) {
+    const uint32_t *vector =
+        ring->out + (size_t)(number & (ring->slots - 1)) * ring->out_vectors * 4;
+    for (uint32_t i = 0; i < ring->out_vectors; i++) {
+        if (__atomic_load_n(&vector[i * 4 + 3], __ATOMIC_ACQUIRE) != (uint32_t)number) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline bool ring_is_posted(const struct acre_ring *ring, uint64_t number) {
+    const uint32_t *vector = ring->in + (size_t)(number & (ring->slots - 1)) * ring->in_vectors * 4;
+    const uint32_t *tag =
+        &vector[(ring->in_vectors - 1) * 4 + 3]; /* the last one is written last */
+    return __atomic_load_n(tag, __ATOMIC_ACQUIRE) == (uint32_t)number;
+}
+
+/* Free the slot of a message that nobody will ask for any more, once it is answered or lost. */
+void ring_release_abandoned(struct acre_ring *ring, uint64_t number);
+
+/* --- ring_serve.c: rings_lock held ------------------------------------------------------------ */
+
+/* Compile and load a handler and what is around it; rings_lock not needed. */
+int ring_build(struct acre_ring *ring, const struct acre_source *source,
+               struct acre_program **ret_program, struct acre_error *err);
+/* Take the program over instead of the old one; when it fails, the new one is destroyed. */
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err);
+/* Begin in the present epoch with the message `next`. */
+void ring_begin_at(struct acre_ring *ring, uint64_t next);
+int ring_serve(struct acre_ring *ring, struct acre_error *err); /* start answering; is: fine */
+void ring_halt(struct acre_ring *ring);                         /* the resident kernel leaves */
+int ring_threads_start(struct acre_ring *ring, struct acre_error *err);
+void ring_threads_stop(struct acre_ring *ring); /* rings_lock not held */
+void ring_wake(_Atomic uint32_t *word);
+void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns);
+
+#endif

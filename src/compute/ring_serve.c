@@ -1,0 +1,370 @@
+/* ring_serve.c - who answers the messages of a ring, and who watches them.
+ *
+ * Resident: one launch of acre_ring that stays until its stop word is set. Worker: a thread that
+ * launches acre_ring_batch for the messages that wait, and publishes their answers when it is done.
+ * The watcher looks some times within `hang_ms`: it moves the head over what is answered, ends the
+ * runner of a handler that takes too long, and starts the ring again after a loss of its context.
+ *
+ * A device is believed to keep a kernel resident only after it has shown that kernel and host see
+ * each other's words while the kernel runs: some rounds of ping and pong. */
+#include "compute/ring_inner.h"
+
+#include "compute/context.h"
+#include "compute/remote.h"
+#include "compute/stream.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROBE_MS = 500, SPIN_NS = 50000, AFTER_LOSS_NS = 1000000, SOURCE_MAX = 5 << 20 };
+
+void ring_wake(_Atomic uint32_t *word) {
+    atomic_fetch_add(word, 1);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns) {
+    struct timespec step = {.tv_sec = (time_t)(ns / 1000000000),
+                            .tv_nsec = (long)(ns % 1000000000)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &step, NULL, 0);
+}
+
+/* --- building --------------------------------------------------------------------------------- */
+
+int ring_build(struct acre_ring *ring, const struct acre_source *source,
+               struct acre_program **ret_program, struct acre_error *err) {
+    bool is_cuda = strcmp(context_device(ring->context)->backend, "cuda") == 0;
+    struct acre_buf text;
+    acre_buf_init(&text, SOURCE_MAX);
+    int r = ring_source_write(source->text, ring->handler, is_cuda, &text);
+    if (r < 0) {
+        acre_buf_finish(&text);
+        return acre_fail(err, r, "ring '%s': the source is too long", ring->handler);
+    }
+    struct acre_source whole = *source;
+    whole.text = text.data;
+    whole.language = ACRE_LANGUAGE_PORTABLE;
+    r = acre_program_build(ring->context, &whole, ret_program, NULL, err);
+    acre_buf_finish(&text);
+    return r;
+}
+
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
+    const char *name = ring->path == ACRE_RING_RESIDENT ? "acre_ring" : "acre_ring_batch";
+    int r = acre_kernel_find(program, name, &ring->kernel, err);
+    if (r < 0) {
+        acre_program_destroy(program);
+        return r;
+    }
+    acre_program_destroy(ring->program);
+    ring->program = program;
+    return 0;
+}
+
+/* --- the resident kernel ---------------------------------------------------------------------- */
+
+static const struct acre_grid one_item = {.groups = {1}, .group = {1}};
+
+static bool see_pong(struct acre_ring *ring, uint32_t round) {
+    uint64_t begun_ns = now_ns();
+    while (atomic_load(&ring->control[RING_PONG]) != round) {
+        if (now_ns() - begun_ns > (uint64_t)PROBE_MS * 1000000) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Empty reason: kernel and host see each other. */
+static int probe(struct acre_ring *ring, struct acre_error *err) {
+    struct acre_kernel *kernel;
+    int r = acre_kernel_find(ring->program, "acre_ring_probe", &kernel, err);
+    if (r < 0) {
+        return r;
+    }
+    atomic_store(&ring->control[RING_PING], 0);
+    atomic_store(&ring->control[RING_PONG], 0);
+    struct acre_arg arg = ACRE_BUFFER(ring->memory);
+    r = acre_launch(ring->stream, kernel, one_item, &arg, 1, err);
+    for (uint32_t i = 1; r == 0 && i <= RING_PROBES && ring->reason[0] == '\0'; i++) {
+        atomic_store(&ring->control[RING_PING], i);
+        if (!see_pong(ring, i)) {
+            snprintf(ring->reason, sizeof(ring->reason),
+                     "a running kernel and the host did not see each other's words within %d ms "
+                     "(round %u of %d)",
+                     PROBE_MS, i, RING_PROBES);
+        }
+    }
+    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, err) : r;
+}
+
+static int choose_path(struct acre_ring *ring, struct acre_error *err) {
+    if (ring->path != ACRE_RING_RESIDENT || ring->restarts > 0 || ring->reloads > 0) {
+        return 0;
+    }
+    int r = probe(ring, err);
+    if (r == 0 && ring->reason[0] != '\0') {
+        ring->path = ACRE_RING_WORKER;
+        r = acre_kernel_find(ring->program, "acre_ring_batch", &ring->kernel, err);
+    }
+    return r;
+}
+
+void ring_begin_at(struct acre_ring *ring, uint64_t next) {
+    for (uint32_t i = 0; i < ring->warps; i++) {
+        /* Warp i takes the numbers that leave i when divided by the number of warps. */
+        uint64_t own = next + (i + ring->warps - next % ring->warps) % ring->warps;
+        atomic_store(&ring->control[RING_NEXT + i], (uint32_t)own);
+    }
+    atomic_store(&ring->epoch, atomic_load(&ring->context->epoch));
+}
+
+int ring_serve(struct acre_ring *ring, struct acre_error *err) {
+    if (ring->is_serving) {
+        return 0;
+    }
+    int r = choose_path(ring, err);
+    if (r < 0 || ring->path == ACRE_RING_WORKER) {
+        return r;
+    }
+    atomic_store(&ring->control[RING_STOP], 0);
+    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
+    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
+    struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
+                              ACRE_BUFFER_AT(ring->memory, in_at),
+                              ACRE_BUFFER_AT(ring->memory, out_at),
+                              ACRE_BUFFER(ring->state),
+                              ACRE_U32(ring->in_vectors),
+                              ACRE_U32(ring->out_vectors),
+                              ACRE_U32(ring->slots - 1)};
+    struct acre_grid grid = {.groups = {ring->warps}, .group = {RING_LANES}};
+    ring->stream->is_resident = true;
+    r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
+    r = r == 0 ? acre_event_record(ring->stream, &ring->end, err) : r;
+    ring->is_serving = r == 0;
+    return r;
+}
+
+void ring_halt(struct acre_ring *ring) {
+    struct acre_context *context = ring->context;
+    if (!ring->is_serving) {
+        return;
+    }
+    atomic_store(&ring->control[RING_STOP], 1);
+    uint64_t begun_ns = now_ns();
+    while (!stream_is_past(ring->stream, ring->end.sequence) &&
+           now_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000 &&
+           context->table->check(context->place, NULL) == 0) {
+        uint32_t seen = atomic_load(&ring->alarm);
+        if (now_ns() - begun_ns > SPIN_NS) {
+            ring_sleep(&ring->alarm, seen, SPIN_NS);
+        }
+    }
+    ring->is_serving = false;
+}
+
+void rings_pause(struct acre_context *context) {
+    pthread_mutex_lock(&context->rings_lock);
+    if (context->ring_pauses++ == 0) {
+        for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
+            ring_halt(ring);
+        }
+    }
+}
+
+static void fail(struct acre_ring *ring, const char *why) {
+    snprintf(ring->failure, sizeof(ring->failure), "%s", why);
+    atomic_store(&ring->lost_below, UINT64_MAX);
+    atomic_store(&ring->state_now, RING_FAILED);
+}
+
+void rings_resume(struct acre_context *context) {
+    if (--context->ring_pauses == 0) {
+        for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
+            struct acre_error err = {0};
+            if (atomic_load(&ring->state_now) == RING_RUNNING &&
+                ring->epoch == atomic_load(&context->epoch) && ring_serve(ring, &err) < 0) {
+                fail(ring, err.text);
+            }
+        }
+    }
+    pthread_mutex_unlock(&context->rings_lock);
+}
+
+/* --- the worker ------------------------------------------------------------------------------- */
+
+static uint32_t waiting(const struct acre_ring *ring, uint64_t first) {
+    uint32_t count = 0;
+    while (count < ring->slots && ring_is_posted(ring, first + count)) {
+        count++;
+    }
+    return count;
+}
+
+static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
+    for (uint64_t number = first; number < first + count; number++) {
+        uint32_t *vector = ring->out + (size_t)(number & (ring->slots - 1)) * ring->out_vectors * 4;
+        for (uint32_t i = 0; i < ring->out_vectors; i++) {
+            __atomic_store_n(&vector[i * 4 + 3], (uint32_t)number, __ATOMIC_RELEASE);
+        }
+    }
+    if (atomic_load(&ring->sleepers) > 0) {
+        ring_wake(&ring->bell);
+    }
+}
+
+static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
+    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
+    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
+    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, in_at),
+                              ACRE_BUFFER_AT(ring->memory, out_at),
+                              ACRE_BUFFER(ring->state),
+                              ACRE_U32(ring->in_vectors),
+                              ACRE_U32(ring->out_vectors),
+                              ACRE_U32(ring->slots - 1),
+                              ACRE_U32((uint32_t)first),
+                              ACRE_U32(count)};
+    struct acre_grid grid = {.groups = {ACRE_MIN(ring->warps, count)}, .group = {1}};
+    pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
+    int r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), NULL);
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+}
+
+static void *work(void *argument) {
+    struct acre_ring *ring = argument;
+    uint64_t next = ring->slots;
+    uint64_t idle_since_ns = 0;
+    while (!atomic_load(&ring->is_ending)) {
+        uint64_t lost = atomic_load(&ring->lost_below);
+        next = lost != UINT64_MAX ? ACRE_MAX(next, lost) : next;
+        uint32_t seen = atomic_load(&ring->alarm);
+        uint32_t count = lost != UINT64_MAX ? waiting(ring, next) : 0;
+        if (count > 0) {
+            if (handle_batch(ring, next, count) == 0) {
+                publish(ring, next, count);
+                next += count;
+            } else {
+                ring_wake(&ring->alarm); /* the watcher sees why; then lost_below moves on */
+                ring_sleep(&ring->alarm, atomic_load(&ring->alarm), AFTER_LOSS_NS);
+            }
+            idle_since_ns = 0;
+            continue;
+        }
+        uint64_t now = now_ns();
+        idle_since_ns = idle_since_ns != 0 ? idle_since_ns : now;
+        if (now - idle_since_ns > SPIN_NS) {
+            atomic_store(&ring->worker_sleeps, true);
+            if (waiting(ring, next) == 0) {
+                ring_sleep(&ring->alarm, seen, UINT64_C(1000000000));
+            }
+            atomic_store(&ring->worker_sleeps, false);
+        }
+    }
+    return NULL;
+}
+
+/* --- the watcher ------------------------------------------------------------------------------ */
+
+/* Over what is answered, or lost. */
+static uint64_t move_head(struct acre_ring *ring) {
+    uint64_t head = atomic_load(&ring->head);
+    uint64_t tail = atomic_load(&ring->tail);
+    uint64_t lost_below = atomic_load(&ring->lost_below);
+    while (head < tail) {
+        /* A slot that serves a later number already was answered, too. */
+        uint64_t turn = atomic_load(&ring->turns[head & (ring->slots - 1)].turn);
+        if (turn / 4 == head && head >= lost_below && !ring_is_answered(ring, head)) {
+            break;
+        }
+        ring_release_abandoned(ring, head);
+        head++;
+    }
+    atomic_store(&ring->head, head);
+    return head;
+}
+
+/* The context was lost: what had no answer will get none, and another kernel begins. */
+static void begin_again(struct acre_ring *ring) {
+    struct acre_context *context = ring->context;
+    pthread_mutex_lock(&context->rings_lock);
+    atomic_store(&ring->lost_below, atomic_load(&ring->tail));
+    ring_begin_at(ring, move_head(ring));
+    ring->is_serving = false;
+    ring->restarts++;
+    struct acre_error err = {0};
+    if (atomic_load(&context->failed) != 0) {
+        context_failure(context, &err);
+        fail(ring, err.text);
+    } else if (atomic_load(&ring->state_now) == RING_RUNNING && context->ring_pauses == 0 &&
+               ring_serve(ring, &err) < 0) {
+        fail(ring, err.text);
+    }
+    pthread_mutex_unlock(&context->rings_lock);
+}
+
+static void end_hung(struct acre_ring *ring, uint64_t number) {
+    struct acre_context *context = ring->context;
+    char why[200];
+    snprintf(why, sizeof(why), "ring '%s': message %" PRIu64 " took longer than %u ms",
+             ring->handler, number - ring->slots, ring->hang_ms);
+    atomic_fetch_add(&ring->hangs, 1);
+    if (context->is_remote) {
+        acre_remote_end(context->place, why); /* the keeper makes the context anew */
+    } else {
+        context_lose(context, ACRE_ETIMEOUT, why);
+    }
+}
+
+static void *watch(void *argument) {
+    struct acre_ring *ring = argument;
+    struct acre_context *context = ring->context;
+    uint64_t last = 0;
+    uint64_t since_ns = now_ns();
+    while (!atomic_load(&ring->is_ending)) {
+        uint32_t seen = atomic_load(&ring->alarm);
+        bool has_failed = atomic_load(&context->failed) != 0;
+        if (atomic_load(&ring->state_now) != RING_FAILED &&
+            (has_failed || atomic_load(&context->epoch) != ring->epoch)) {
+            begin_again(ring);
+        }
+        uint64_t head = move_head(ring);
+        uint64_t now = now_ns();
+        if (head != last || head == atomic_load(&ring->tail)) {
+            last = head;
+            since_ns = now;
+        } else if (now - since_ns > (uint64_t)ring->hang_ms * 1000000) {
+            end_hung(ring, head);
+            since_ns = now;
+        }
+        ring_sleep(&ring->alarm, seen, (uint64_t)ACRE_MAX(ring->hang_ms / 8, 1U) * 1000000);
+    }
+    return NULL;
+}
+
+int ring_threads_start(struct acre_ring *ring, struct acre_error *err) {
+    int error = pthread_create(&ring->watcher, NULL, watch, ring);
+    ring->has_watcher = error == 0;
+    if (error == 0 && ring->path == ACRE_RING_WORKER) {
+        error = pthread_create(&ring->worker, NULL, work, ring);
+        ring->has_worker = error == 0;
+    }
+    return error == 0 ? 0 : acre_fail_errno(err, error, "ring '%s': thread", ring->handler);
+}
+
+void ring_threads_stop(struct acre_ring *ring) {
+    atomic_store(&ring->is_ending, true);
+    ring_wake(&ring->alarm);
+    if (ring->has_watcher) {
+        pthread_join(ring->watcher, NULL);
+    }
+    if (ring->has_worker) {
+        pthread_join(ring->worker, NULL);
+    }
+}
