@@ -72,7 +72,7 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
     X("hipErrorOutOfMemory",              2,    NOMEM,       false,   "the device has no such memory left") \
     X("hipErrorInvalidConfiguration",     9,    INVALID,     false,   "a grid or a group that the device cannot have") \
     X("hipErrorNoDevice",                 100,  UNAVAILABLE, false,   "no AMD GPU that HIP can use") \
-    X("hipErrorInvalidDevice",            101,  UNAVAILABLE, false,   "no such AMD GPU")           \
+    X("hipErrorInvalidDevice",            101,  UNAVAILABLE, false,   "no AMD GPU that HIP can use") \
     X("hipErrorInvalidImage",             200,  CORRUPT,     false,   "not compiled code")         \
     X("hipErrorNoBinaryForGpu",           209,  CORRUPT,     false,   "compiled for another GPU")  \
     X("hipErrorECCNotCorrectable",        214,  IO,          true,    "the device's memory is damaged") \

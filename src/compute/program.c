@@ -230,7 +230,7 @@ int acre_program_native(struct acre_context *context, const char *signature,
                          context_device(context)->name);
     }
     struct signature parsed;
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     int r = signature_read(acre_str_from(signature), &parsed, err);
     if (r < 0) {
         return r;
@@ -468,7 +468,7 @@ static int run(struct build *build, struct acre_program **ret_program, struct ac
     if (r < 0) {
         return r;
     }
-    struct acre_program *program;
+    struct acre_program *program = NULL;
     r = create(build->context, build->all, build->count, &program, err);
     if (r < 0) {
         return r;
