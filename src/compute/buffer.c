@@ -201,14 +201,33 @@ int buffer_resolve(struct acre_context *context, struct acre_buffer buffer, uint
     return 0;
 }
 
+/* A stream and a number of its work in one word. The epochs in the number wrap after 4096: a
+ * context that was lost so often has other worries. */
+static uint64_t make_user(const struct acre_stream *stream, uint64_t sequence) {
+    return (uint64_t)stream->word_index << WORD_SHIFT | (sequence & SEQUENCE_MASK);
+}
+
+static struct pool_point point_of(const struct acre_context *context, uint64_t user) {
+    uint64_t above = (uint64_t)atomic_load(&context->epoch) << 40 & ~SEQUENCE_MASK;
+    return (struct pool_point){.stream = (uint32_t)(user >> WORD_SHIFT),
+                               .sequence = user == 0 ? 0 : above | (user & SEQUENCE_MASK)};
+}
+
+bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
+                 struct pool_point *ret_point) {
+    const struct slot *slot = slot_find(context, buffer);
+    uint64_t user = slot != NULL ? atomic_load_explicit(&slot->born, memory_order_acquire) : 0;
+    *ret_point = point_of(context, user);
+    return slot_find(context, buffer) != NULL;
+}
+
 void buffer_used(struct acre_context *context, struct acre_buffer buffer,
                  const struct acre_stream *stream) {
     struct slot *slot = slot_find(context, buffer);
-    uint64_t word = (uint64_t)stream->word_index << WORD_SHIFT;
-    uint64_t user = word | ((stream->issued + 1) & SEQUENCE_MASK);
+    uint64_t user = make_user(stream, stream->issued + 1);
     for (size_t i = 0; slot != NULL && i < USERS_MAX; i++) {
         uint64_t seen = atomic_load_explicit(&slot->users[i], memory_order_relaxed);
-        if (seen != 0 && (seen & ~SEQUENCE_MASK) == word) {
+        if (seen != 0 && seen >> WORD_SHIFT == stream->word_index) {
             atomic_store_explicit(&slot->users[i], user, memory_order_relaxed);
             return; /* nobody else writes a stream's entry, but slot_put */
         }
@@ -339,10 +358,9 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
     struct slot *slot = slot_at(buffers, number);
     uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed) + 1;
     write_slot(slot, &place, atomic_load(&context->epoch));
-    atomic_store_explicit(&slot->users[0],
-                          (uint64_t)stream->word_index << WORD_SHIFT |
-                              (stream->issued & SEQUENCE_MASK),
-                          memory_order_release);
+    uint64_t born = make_user(stream, stream->issued);
+    atomic_store_explicit(&slot->born, born, memory_order_release);
+    atomic_store_explicit(&slot->users[0], born, memory_order_release);
     slot->chunk = chunk;
     if (kind != ACRE_MEMORY_DEVICE) {
         host_add(buffers, number, &place);
@@ -412,16 +430,13 @@ static int list_users(struct acre_context *context, const struct slot *slot, uin
     struct buffers *buffers = context->buffers;
     const struct pool *pool = buffers->heaps[HEAP_DEVICE].pool;
     bool is_crowded = atomic_load_explicit(&slot->is_crowded, memory_order_relaxed);
-    uint64_t above = (uint64_t)atomic_load(&context->epoch) << 40 & ~SEQUENCE_MASK;
     uint32_t max = USERS_MAX + (is_crowded ? WORDS_MAX : 0);
     struct pool_point *points = NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; i < max; i++) {
         struct pool_point point;
         if (i < USERS_MAX) {
-            uint64_t user = atomic_load_explicit(&slot->users[i], memory_order_relaxed);
-            point = (struct pool_point){.stream = (uint32_t)(user >> WORD_SHIFT),
-                                        .sequence = user == 0 ? 0 : above | (user & SEQUENCE_MASK)};
+            point = point_of(context, atomic_load_explicit(&slot->users[i], memory_order_relaxed));
         } else {
             point = (struct pool_point){.stream = i - USERS_MAX,
                                         .sequence = atomic_load_explicit(
