@@ -88,6 +88,12 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
     }
 }
 
+void context_region_destroy(struct acre_context *context, uint64_t region) {
+    rings_pause(context);
+    context->table->region_destroy(context->place, region);
+    rings_resume(context);
+}
+
 /* --- opening -------------------------------------------------------------------------------- */
 
 static int open_place(struct acre_context *context, enum acre_context_isolation isolation,
@@ -263,7 +269,7 @@ void acre_context_close(struct acre_context *context) {
         programs_destroy(context);
         buffers_destroy(context);
         if (context->words_region != 0) {
-            context->table->region_destroy(context->place, context->words_region);
+            context_region_destroy(context, context->words_region);
         }
         if (context->words != NULL) {
             context_unmap(context, (void *)context->words, WORDS_MAX * sizeof(uint64_t));

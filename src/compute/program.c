@@ -13,6 +13,8 @@
 #include "compute/cache.h"
 #include "compute/context.h"
 #include "compute/dialect.h"
+#include "compute/graph.h"
+#include "compute/ring.h"
 #include "core/clock.h"
 
 #include <stdio.h>
@@ -63,12 +65,21 @@ static int load_module(struct acre_program *program, struct acre_error *err) {
     if (program->module_epoch == epoch) {
         return 0;
     }
+    rings_pause(context);
     int r = context->table->load(context->place, program->binary.data, program->binary.length,
                                  &program->module, err);
+    rings_resume(context);
     if (r == 0) {
         program->module_epoch = epoch;
     }
     return r;
+}
+
+static void unload(struct acre_program *program) {
+    struct acre_context *context = program->context;
+    rings_pause(context);
+    context->table->unload(context->place, program->module);
+    rings_resume(context);
 }
 
 /* Gate and the program's lock held. */
@@ -174,7 +185,8 @@ void acre_program_destroy(struct acre_program *program) {
     pthread_rwlock_rdlock(&context->gate);
     if (program->module_epoch != 0 && program->module_epoch == atomic_load(&context->epoch) &&
         atomic_load(&context->failed) == 0) {
-        context->table->unload(context->place, program->module);
+        graphs_forget(context);
+        unload(program);
     }
     pthread_rwlock_unlock(&context->gate);
     release(program);
@@ -427,7 +439,7 @@ static int try_load(struct build *build, struct acre_program *program, struct ac
         build->binary = (struct acre_buf){0};
     } else {
         if (program->module_epoch != 0) {
-            program->context->table->unload(program->context->place, program->module);
+            unload(program);
         }
         for (uint32_t i = 0; i < program->count; i++) {
             atomic_store(&program->kernels[i].epoch, 0);

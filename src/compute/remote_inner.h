@@ -12,6 +12,7 @@
 #include "compute/remote.h"
 #include "compute/wire_shared.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -32,6 +33,7 @@ struct remote {
     struct acre_backend table; /* acre_backend_remote, less what the runner cannot */
     char backend[16];
     uint32_t device;
+    char program[PATH_MAX]; /* of all runners of this place */
     struct wire_shared *shared;
     int shared_fd, host_fd, room_fd, answer_fds[WIRE_SLOTS];
 
@@ -71,7 +73,5 @@ int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uin
                         struct acre_error *err);
 void remote_forget_eventfds(struct remote *remote); /* all */
 void remote_close(void *place);
-/* The path of the runner's program; `path` has room for PATH_MAX bytes. */
-int remote_find_program(char *path, struct acre_error *err);
 
 #endif

@@ -43,7 +43,7 @@ static bool take_sibling(char *path, const char *of) {
     return length < PATH_MAX && access(path, X_OK) == 0;
 }
 
-int remote_find_program(char *path, struct acre_error *err) {
+static int find_program(char path[PATH_MAX], struct acre_error *err) {
     const char *named = secure_getenv("ACRE_RUNNER");
     if (named != NULL && named[0] != '\0') {
         if (strlen(named) < PATH_MAX && access(named, X_OK) == 0) {
@@ -302,11 +302,6 @@ static void clear_shared(struct remote *remote) {
 }
 
 static int start(struct remote *remote, struct acre_error *err) {
-    char path[PATH_MAX];
-    int r = remote_find_program(path, err);
-    if (r < 0) {
-        return r;
-    }
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         return acre_fail_errno(err, errno, "socket of a runner");
@@ -315,10 +310,10 @@ static int start(struct remote *remote, struct acre_error *err) {
     int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, WIRE_SOCKET_FD + 1);
     close(sockets[1]);
     remote->socket = sockets[0];
-    int error = theirs < 0 ? errno : spawn(path, theirs, &remote->pid);
+    int error = theirs < 0 ? errno : spawn(remote->program, theirs, &remote->pid);
     close_fd(&theirs);
     if (error != 0) {
-        return acre_fail_errno(err, error, "%s", path);
+        return acre_fail_errno(err, error, "%s", remote->program);
     }
     remote->pidfd = (int)syscall(SYS_pidfd_open, remote->pid, 0);
     if (remote->pidfd < 0) {
@@ -332,7 +327,7 @@ static int start(struct remote *remote, struct acre_error *err) {
     pthread_mutex_unlock(&remote->lock);
     clear_shared(remote);
     atomic_store(&remote->ended, false);
-    r = greet(remote, err);
+    int r = greet(remote, err);
     if (r < 0) {
         acre_remote_end(remote, err != NULL ? err->text : "the runner did not start");
     }
@@ -405,7 +400,8 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
     pthread_mutex_init(&remote->lock, NULL);
     pthread_cond_init(&remote->slot_freed, NULL);
     atomic_store(&remote->ended, true);
-    int r = make_shared(remote, err);
+    int r = find_program(remote->program, err);
+    r = r < 0 ? r : make_shared(remote, err);
     r = r < 0 ? r : start(remote, err);
     if (r < 0) {
         remote_close(remote);

@@ -52,6 +52,9 @@ struct runner {
     pthread_mutex_t tail_lock; /* slots wait here for the queue to come to a position */
     pthread_cond_t tail_moved;
     atomic_uint tail_waiters;
+    /* One more with each answer, and read before each message and request: what was made for an
+     * earlier answer is seen by them. The caller's word for it is another process's. */
+    atomic_uint answered;
 
     pthread_mutex_t lock; /* all below */
     struct runner_stream streams[WIRE_STREAMS_MAX];

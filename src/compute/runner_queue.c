@@ -123,6 +123,7 @@ uint32_t runner_take(struct runner *runner, uint64_t tail, uint64_t head) {
         runner_end(runner, ACRE_EINTERNAL, err.text);
     }
     if (message->op != WIRE_PAD) {
+        atomic_load_explicit(&runner->answered, memory_order_acquire);
         execute(runner, message, &launch, tail);
     }
     return bytes;

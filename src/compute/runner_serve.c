@@ -384,6 +384,8 @@ static int serve(struct runner *runner, const struct wire_request *request, cons
     if (r < 0) {
         return r;
     }
+    atomic_load_explicit(&runner->answered, memory_order_acquire);
+    atomic_load_explicit(&runner->shared->tail, memory_order_acquire);
     if (goes_after[request->op]) {
         if (request->after > atomic_load(&runner->shared->head)) {
             return acre_fail(err, ACRE_EINVALID, "request: after work that was never given");
@@ -458,6 +460,7 @@ void *runner_slot_main(void *argument) {
         }
         struct wire_request request = slot->request;
         runner_serve(runner, &request, runner->shared->payload[at.index], &slot->answer);
+        atomic_fetch_add_explicit(&runner->answered, 1, memory_order_release);
         atomic_store(&slot->state, WIRE_SLOT_ANSWERED); /* pairs with await_answer */
         if (atomic_load(&slot->caller_sleeps) != 0) {
             uint64_t one = 1;

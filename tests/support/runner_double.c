@@ -37,7 +37,12 @@ struct graph {
     struct acre_native_node nodes[];
 };
 
+struct made { /* before each thing of a place */
+    struct made *next, *previous;
+};
+
 struct place {
+    struct made made; /* ring of them */
     atomic_bool is_faulty;
     atomic_int regions;
     pthread_mutex_t lock;
@@ -47,6 +52,25 @@ struct place {
 
 static void *pointer(uint64_t handle) {
     return (void *)(uintptr_t)handle; // NOLINT
+}
+
+static void *make(struct place *place, size_t bytes) {
+    struct made *made = acre_calloc(1, sizeof(*made) + bytes);
+    pthread_mutex_lock(&place->lock);
+    *made = (struct made){.next = &place->made, .previous = place->made.previous};
+    made->previous->next = made;
+    place->made.previous = made;
+    pthread_mutex_unlock(&place->lock);
+    return made + 1;
+}
+
+static void unmake(struct place *place, void *thing) {
+    struct made *made = (struct made *)thing - 1;
+    pthread_mutex_lock(&place->lock);
+    made->previous->next = made->next;
+    made->next->previous = made->previous;
+    pthread_mutex_unlock(&place->lock);
+    free(made);
 }
 
 static int double_open(void **ret_self, struct acre_error *err) {
@@ -72,11 +96,16 @@ static int double_place_open(void *self, uint32_t device, void **ret_place,
     struct place *place = acre_calloc(1, sizeof(*place));
     pthread_mutex_init(&place->lock, NULL);
     pthread_cond_init(&place->opened, NULL);
+    place->made = (struct made){&place->made, &place->made};
     *ret_place = place;
     return 0;
 }
 
 static void double_place_close(void *place) {
+    struct place *self = place;
+    while (self->made.next != &self->made) {
+        unmake(self, self->made.next + 1);
+    }
     free(place);
 }
 
@@ -102,10 +131,10 @@ static int double_region_create(void *place, enum acre_memory kind, uint64_t byt
     if (kind == ACRE_MEMORY_DEVICE && bytes > UINT64_C(1) << 30) {
         return acre_fail(err, ACRE_ENOMEM, "doubleAlloc: DOUBLE_ERROR_OUT_OF_MEMORY");
     }
-    struct region *region = acre_calloc(1, sizeof(*region));
+    struct region *region = make(place, sizeof(*region));
     *region = (struct region){.bytes = host, .size = bytes, .is_own = host == NULL};
     if (host == NULL) {
-        region->bytes = acre_calloc(1, bytes);
+        region->bytes = make(place, bytes);
     }
     atomic_fetch_add(&((struct place *)place)->regions, 1);
     ret_region->handle = (uintptr_t)region;
@@ -117,23 +146,22 @@ static void double_region_destroy(void *place, uint64_t handle) {
     struct region *region = pointer(handle);
     atomic_fetch_sub(&((struct place *)place)->regions, 1);
     if (region->is_own) {
-        free(region->bytes);
+        unmake(place, region->bytes);
     }
-    free(region);
+    unmake(place, region);
 }
 
 static int double_stream_create(void *place, uint64_t word_region, uint64_t word_offset,
                                 uint64_t *ret_stream, struct acre_error *err) {
-    (void)place, (void)err;
-    struct stream *stream = acre_calloc(1, sizeof(*stream));
+    (void)err;
+    struct stream *stream = make(place, sizeof(*stream));
     stream->word = (void *)(((struct region *)pointer(word_region))->bytes + word_offset);
     *ret_stream = (uintptr_t)stream;
     return 0;
 }
 
 static void double_stream_destroy(void *place, uint64_t stream) {
-    (void)place;
-    free(pointer(stream));
+    unmake(place, pointer(stream));
 }
 
 static int double_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
@@ -168,16 +196,20 @@ static void add(const struct acre_native_launch *launch) {
     }
 }
 
+__attribute__((no_sanitize("undefined"))) static void crash(void) {
+    volatile int *volatile nowhere = NULL;
+    *nowhere = 1; // NOLINT
+}
+
 static int double_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
                          struct acre_error *err) {
     struct place *self = place;
-    volatile int *volatile nowhere = NULL;
     switch (launch->kernel) {
     case ADD:
         add(launch);
         break;
     case CRASH:
-        *nowhere = 1; // NOLINT
+        crash();
         break;
     case ABORT:
         abort();
