@@ -1,6 +1,7 @@
 /* The portable dialect (GPU-1): its words on every compiler that is here, lines numbered as the
  * user does, kernels under their own names; and every example of docs/kernels.md. */
 #include "compute/dialect.h"
+#include "compute/ring.h"
 #include "core/file.h"
 #include "support/compilers.h"
 #include "support/opencl_rig.h"
@@ -110,6 +111,30 @@ static uint32_t compile_blocks(const struct compiler *compiler, const char *page
     return blocks;
 }
 
+/* The handlers of the page, with the kernels that call them. */
+static void compile_handlers(const struct compiler *compiler, const char *page) {
+    const char *at = strstr(page, "```c handler\n");
+    REQUIRE(at != NULL);
+    at += strlen("```c handler\n");
+    const char *end_of = strstr(at, "```");
+    REQUIRE(end_of != NULL);
+    for (int is_resident = 0; is_resident <= (compiler == &cuda); is_resident++) {
+        struct acre_buf block, whole;
+        acre_buf_init(&block, TEXT_MAX_BYTES);
+        acre_buf_init(&whole, TEXT_MAX_BYTES);
+        acre_buf_append(&block, at, (size_t)(end_of - at));
+        REQUIRE_EQ(ring_source_write(block.data, "handle", is_resident, &whole), 0);
+        const struct acre_source source = {
+            .text = whole.data, .name = "example", .language = ACRE_LANGUAGE_PORTABLE};
+        acre_test_context("%s: handler", compiler->backend);
+        int r = build(compiler, &source);
+        CHECK_STR(said.data, "");
+        CHECK_EQ(r, 0);
+        acre_buf_finish(&block);
+        acre_buf_finish(&whole);
+    }
+}
+
 static void compile_page(const struct compiler *compiler) {
     struct acre_buf page;
     struct acre_error err = {0};
@@ -117,6 +142,7 @@ static void compile_page(const struct compiler *compiler) {
     acre_buf_init(&page, TEXT_MAX_BYTES);
     REQUIRE_EQ(acre_file_read(ACRE_SOURCE "/docs/kernels.md", TEXT_MAX_BYTES, &page, &err), 0);
     CHECK(compile_blocks(compiler, page.data, "```c portable\n", ACRE_LANGUAGE_AUTO) >= 5);
+    compile_handlers(compiler, page.data);
     uint32_t plain = compile_blocks(compiler, page.data, compiler->fence, ACRE_LANGUAGE_AUTO);
     CHECK(plain >= 1 || compiler == &hip || compiler == &cpu);
     acre_buf_finish(&page);
