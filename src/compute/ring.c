@@ -112,7 +112,8 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
     }
     pthread_mutex_lock(&context->rings_lock);
     ring_begin_at(ring, ring->slots);
-    r = ring_adopt(ring, program, err);
+    struct acre_program *none;
+    r = ring_adopt(ring, program, &none, err);
     r = r == 0 ? ring_serve(ring, err) : r;
     if (r == 0) {
         atomic_store(&ring->state_now, RING_RUNNING);
@@ -221,9 +222,12 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
         return r;
     }
     rings_pause(context); /* messages wait meanwhile */
-    r = ring_adopt(ring, program, err);
+    struct acre_program *old = NULL;
+    r = ring_adopt(ring, program, &old, err);
     ring->reloads += r == 0;
     rings_resume(context);
+    ring_settle(ring);
+    acre_program_destroy(old);
     return r;
 }
 

@@ -101,16 +101,24 @@ int ring_build(struct acre_ring *ring, const struct acre_source *source,
     return r;
 }
 
-int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_program **ret_old,
+               struct acre_error *err) {
     const char *name = ring->path == ACRE_RING_RESIDENT ? "acre_ring" : "acre_ring_batch";
     int r = acre_kernel_find(program, name, &ring->kernel, err);
     if (r < 0) {
         acre_program_destroy(program);
         return r;
     }
-    acre_program_destroy(ring->program);
+    *ret_old = ring->program;
     ring->program = program;
     return 0;
+}
+
+void ring_settle(struct acre_ring *ring) {
+    uint64_t begun = atomic_load(&ring->batches);
+    while (begun % 2 != 0 && atomic_load(&ring->batches) == begun) {
+        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), SPIN_NS);
+    }
 }
 
 /* --- the resident kernel ---------------------------------------------------------------------- */
@@ -264,10 +272,13 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
+    atomic_fetch_add(&ring->batches, 1);
     pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
     int r = launch_batch(ring, ring->stream, ring->kernel, first, count, NULL);
     pthread_mutex_unlock(&ring->context->rings_lock);
-    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    atomic_fetch_add(&ring->batches, 1);
+    return r;
 }
 
 static void *work(void *argument) {
