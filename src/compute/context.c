@@ -54,7 +54,9 @@ int context_enter(struct acre_context *context, struct acre_error *err) {
 
 void context_leave(struct acre_context *context, int result) {
     pthread_rwlock_unlock(&context->gate);
-    if (result < 0) {
+    /* While one call tries whether the device works again, that one must say how it went: all
+     * others are refused until then, a wait for its work too. */
+    if (result < 0 || atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
         context_tell(context, result);
     }
 }

@@ -154,6 +154,16 @@ static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
 }
 
+/* Failed work never comes. A runner's death is its keeper's business; in this process the place is
+ * asked by whoever waits. */
+static void look_at_place(struct acre_context *context) {
+    struct acre_error why = {0};
+    if (!context->is_remote && atomic_load(&context->failed) == 0 &&
+        context->table->check(context->place, &why) < 0) {
+        context_lose(context, ACRE_EUNAVAILABLE, why.text);
+    }
+}
+
 int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
               struct acre_error *err) {
     _Atomic uint64_t *word = &context->words[word_index];
@@ -180,6 +190,7 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             uint64_t step_ns = waited_ns / 16;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
+            look_at_place(context);
         }
     }
 }

@@ -370,6 +370,7 @@ static void open_context(struct acre_compute *compute, uint32_t number,
                                      .debug = options->debug};
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->rings_lock, NULL);
     breaker_init(&context->breaker);
     atomic_store(&context->epoch, 1);
     context->words = mmap(NULL, WORDS_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,
@@ -414,6 +415,7 @@ static void close_context(struct acre_context *context) {
     pthread_mutex_destroy(&place->lock);
     free(place);
     breaker_finish(&context->breaker);
+    pthread_mutex_destroy(&context->rings_lock);
     pthread_mutex_destroy(&context->lock);
     pthread_rwlock_destroy(&context->gate);
     free(context);
