@@ -57,6 +57,20 @@ struct acre_ring {
     _Atomic uint64_t batches; /* of the worker, begun and ended: odd while it is at one */
 };
 
+/* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
+ * many bytes on some devices (OpenCL). */
+enum { RING_PART_BYTES = 1024 };
+
+static inline uint64_t ring_in_at(void) {
+    return (RING_CONTROL_WORDS * sizeof(uint32_t) + RING_PART_BYTES - 1) / RING_PART_BYTES *
+           RING_PART_BYTES;
+}
+
+static inline uint64_t ring_out_at(const struct acre_ring *ring) {
+    uint64_t in_bytes = (uint64_t)ring->slots * ring->in_vectors * 16;
+    return ring_in_at() + (in_bytes + RING_PART_BYTES - 1) / RING_PART_BYTES * RING_PART_BYTES;
+}
+
 static inline bool ring_is_answered(const struct acre_ring *ring, uint64_t number) {
     const uint32_t *vector =
         ring->out + (size_t)(number & (ring->slots - 1)) * ring->out_vectors * 4;

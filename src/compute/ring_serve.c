@@ -42,10 +42,8 @@ static const struct acre_grid one_item = {.groups = {1}, .group = {1}};
 static int launch_batch(struct acre_ring *ring, struct acre_stream *stream,
                         struct acre_kernel *kernel, uint64_t first, uint32_t count,
                         struct acre_error *err) {
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
-    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
+    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
@@ -186,11 +184,9 @@ int ring_serve(struct acre_ring *ring, struct acre_error *err) {
         return r;
     }
     atomic_store(&ring->control[RING_STOP], 0);
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
     struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
-                              ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
+                              ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
