@@ -49,8 +49,8 @@ ACRE_API int acre_kernel_find(struct acre_program *program, const char *name,
                               struct acre_kernel **ret_kernel, struct acre_error *err);
 
 /* A C function as a kernel of a context with ACRE_CAN_NATIVE. It is called from several threads,
- * each with some of the groups; `arguments` point to what the signature names ("void add(global
- * const float *a, uint n)"): a buffer's address, or the value. */
+ * each with some of the groups; `arguments` are what the signature names ("void add(global const
+ * float *a, uint n)"): where a buffer is, or where the value is. */
 struct acre_groups {
     uint64_t first, end; /* numbers of groups: x first, then y, then z */
     uint32_t groups[3], group[3];

@@ -23,10 +23,13 @@ enum acre_memory {
 };
 
 /* ACRE_ENOMEM: the device has no more; ACRE_ELIMIT: the context may not have more (the texts say
- * how much is held, by how many buffers, and what is free). Contents are undefined. */
+ * how much is held, by how many buffers, and what is free). Contents are undefined. Another stream
+ * may use it after an event of this one (acre_stream_after). */
 ACRE_API int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_t bytes,
                                struct acre_buffer *ret_buffer, struct acre_error *err);
-/* After what the stream was given so far. ACRE_ENOTFOUND: freed before. */
+/* After what the stream was given so far, and what other streams were that use it. ACRE_ENOTFOUND:
+ * freed before; ACRE_ECORRUPT (contexts with `debug`): something wrote before or after it; it is
+ * freed all the same. */
 ACRE_API int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buffer,
                               struct acre_error *err);
 /* Where the host sees it, until it is freed; NULL: device memory, or no live buffer. */
@@ -63,12 +66,13 @@ struct acre_memory_report {
     double fragmentation;              /* 1 - largest free / all free; 0: one piece */
     uint32_t blocks;                   /* of the driver */
     enum acre_pressure pressure;       /* of used / limit: < 50 %, < 80 %, more */
-    uint64_t pinned_bytes;
+    uint64_t pinned_bytes;             /* in pinned and mapped buffers */
 };
 
 ACRE_API void acre_memory_report(struct acre_context *context,
                                  struct acre_memory_report *ret_report);
-/* Give free blocks back to the driver until at most `keep_bytes` are reserved. */
+/* Give free blocks back to the driver until at most `keep_bytes` are reserved. ACRE_ECORRUPT: see
+ * acre_buffer_free, here for all buffers. */
 ACRE_API int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes,
                               struct acre_error *err);
 /* Called by the thread whose allocation or free changes the level; one function a context. It may

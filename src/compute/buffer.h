@@ -29,6 +29,11 @@ void buffer_used(struct acre_context *context, struct acre_buffer buffer,
 bool buffer_of_host(struct acre_context *context, const void *host, uint64_t bytes,
                     struct place_of *ret_place);
 
+/* The same as a buffer: id 0 for plain memory. */
+struct acre_buffer buffer_at_host(struct acre_context *context, const void *host, uint64_t bytes);
+/* The context of a buffer's id, of the same runtime; NULL: there is none (any more). */
+struct acre_context *buffer_context(struct acre_compute *compute, struct acre_buffer buffer);
+
 int buffers_create(struct acre_context *context, struct acre_error *err);
 void buffers_destroy(struct acre_context *context); /* all regions too; place still open */
 /* The context was lost: device memory is gone, host memory is made known to the new place. Gate

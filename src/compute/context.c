@@ -54,7 +54,9 @@ int context_enter(struct acre_context *context, struct acre_error *err) {
 
 void context_leave(struct acre_context *context, int result) {
     pthread_rwlock_unlock(&context->gate);
-    if (result < 0) {
+    /* While one call tries whether the device works again, that one must say how it went: all
+     * others are refused until then, a wait for its work too. */
+    if (result < 0 || atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
         context_tell(context, result);
     }
 }
@@ -86,6 +88,12 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
     } else {
         munmap(host, bytes);
     }
+}
+
+void context_region_destroy(struct acre_context *context, uint64_t region) {
+    rings_pause(context);
+    context->table->region_destroy(context->place, region);
+    rings_resume(context);
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -263,7 +271,7 @@ void acre_context_close(struct acre_context *context) {
         programs_destroy(context);
         buffers_destroy(context);
         if (context->words_region != 0) {
-            context->table->region_destroy(context->place, context->words_region);
+            context_region_destroy(context, context->words_region);
         }
         if (context->words != NULL) {
             context_unmap(context, (void *)context->words, WORDS_MAX * sizeof(uint64_t));

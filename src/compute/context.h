@@ -10,6 +10,8 @@ int context_failure(struct acre_context *context, struct acre_error *err);
 int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
                 struct acre_error *err);
 void context_unmap(struct acre_context *context, void *host, uint64_t bytes);
+/* Give a region back to the driver, which would wait for resident kernels: they leave meanwhile. */
+void context_region_destroy(struct acre_context *context, uint64_t region);
 const struct acre_compute_device *context_device(const struct acre_context *context);
 /* The gate held for reading, unless the context is lost for good or its circuit is open. */
 int context_enter(struct acre_context *context, struct acre_error *err);

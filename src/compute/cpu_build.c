@@ -9,6 +9,7 @@
  * traps of mathematical functions are given up, so that loops can be vectorised. The libraries are
  * named by their files that every system has, so that no development package is needed. */
 #include "compute/cpu_module.h"
+#include "compute/dialect_cpu.h"
 
 #include "core/file.h"
 
@@ -27,8 +28,9 @@
 
 enum { OBJECT_MAX_BYTES = 256 << 20, WORDS_MAX_OPTIONS = 64, ENVIRONMENT_MAX = 4096 };
 
-/* A kernel's frame must fit in a fiber's stack with room for what it calls. */
-#define FRAME_MAX "-Werror=frame-larger-than=32768"
+/* A frame must fit in a fiber's stack, with room for what is called from there. */
+static const char *const frame_max = "-Werror=frame-larger-than=32768";
+_Static_assert(CPU_FIBER_STACK_BYTES >= 2 * 32768, "room");
 
 static const char *const before[] = {
     "-std=gnu17",
@@ -44,7 +46,6 @@ static const char *const before[] = {
     "-fno-strict-aliasing",
     "-fno-semantic-interposition",
     "-Werror=implicit-function-declaration",
-    FRAME_MAX,
 };
 static const char *const after[] = {
     "-fdiagnostics-color=never",
@@ -288,6 +289,9 @@ static int build(const char *program, struct command *command,
     size_t from = log->length;
     add_words(command, &program, 1);
     add_words(command, before, ACRE_COUNT(before));
+    if (strncmp(source->text, DIALECT_CPU_FIBERS, strlen(DIALECT_CPU_FIBERS)) == 0) {
+        add_words(command, &frame_max, 1);
+    }
     int r = add_options(command, source->options, err);
     r = r == 0 ? make_directory(command, source, err) : r;
     if (r < 0) {

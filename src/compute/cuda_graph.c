@@ -1,7 +1,8 @@
 /* cuda_graph.c - nodes of CUDA's graphs, and kernels brought to the device when a module loads.
  *
  * A copy of n bytes is a three-dimensional one of one row; addresses are "unified", so that the
- * driver finds out which side is the host. Drivers before CUDA 12 know version 1 of a launch node
+ * driver finds out which side is the host. Its pitch is not told: that has a limit of 2 GiB, and a
+ * single row needs none. Drivers before CUDA 12 know version 1 of a launch node
  * only, which is the beginning of version 2. */
 #include "compute/cuda.h"
 
@@ -35,24 +36,19 @@ int cuda_node_update(const struct gpu *gpu, gpu_handle made, gpu_handle node,
 int cuda_node_copy(const struct gpu *gpu, gpu_handle *ret_node, gpu_handle graph,
                    const gpu_handle *after, size_t count, gpu_handle context, uintptr_t to,
                    uintptr_t from, size_t bytes) {
-    struct cuda_copy_node copy = {
-        .from = {.type = CUDA_MEMORY_UNIFIED, .device = from, .pitch = bytes, .height = 1},
-        .to = {.type = CUDA_MEMORY_UNIFIED, .device = to, .pitch = bytes, .height = 1},
-        .width_bytes = bytes,
-        .height = 1,
-        .depth = 1};
+    struct cuda_copy_node copy = {.from = {.type = CUDA_MEMORY_UNIFIED, .device = from},
+                                  .to = {.type = CUDA_MEMORY_UNIFIED, .device = to},
+                                  .width_bytes = bytes,
+                                  .height = 1,
+                                  .depth = 1};
     return cuda_of(gpu)->own.node_copy(ret_node, graph, after, count, &copy, context);
 }
 
 int cuda_node_set(const struct gpu *gpu, gpu_handle *ret_node, gpu_handle graph,
                   const gpu_handle *after, size_t count, gpu_handle context, uintptr_t to,
                   unsigned value, unsigned element_bytes, size_t elements) {
-    struct cuda_set_node set = {.to = to,
-                                .pitch = elements * element_bytes,
-                                .value = value,
-                                .element_bytes = element_bytes,
-                                .width = elements,
-                                .height = 1};
+    struct cuda_set_node set = {
+        .to = to, .value = value, .element_bytes = element_bytes, .width = elements, .height = 1};
     return cuda_of(gpu)->own.node_set(ret_node, graph, after, count, &set, context);
 }
 

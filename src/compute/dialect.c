@@ -7,14 +7,13 @@
  * is a macro itself with that word in it. They are blanked out, byte for byte, so that lines and
  * columns stay.
  *
- * Functions without a word before them are meant for the device: NVRTC has an option for that,
- * clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the names they have:
- * in the dialect by the macro, in plain CUDA and HIP by putting it before their declarations, whose
- * places the signatures tell. Lowered names (nvrtcAddNameExpression) were the other way; they
- * would have to be kept beside each binary, on disk too, and differ for each back end. */
-#include "compute/dialect.h"
-
-#include "compute/lexer.h"
+ * Functions without a word before them are meant for the device: NVRTC has an option for that
+ * (cuda_rtc.c), clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the
+ * names they have: in the dialect by the macro, in plain CUDA and HIP by putting it before their
+ * declarations, whose places the signatures tell. Lowered names (nvrtcAddNameExpression) were the
+ * other way; they would have to be kept beside each binary, on disk too, and differ for each back
+ * end. */
+#include "compute/dialect_text.h"
 
 #include <string.h>
 
@@ -90,7 +89,14 @@ static const char *const cuda_prelude[] = {
     "#define kernel extern \"C\" __global__\n"
     "#define local __shared__\n"
     "#define constant __constant__\n"
-    "#define restrict __restrict__\n",
+    "#define restrict __restrict__\n"
+    /* Of rings: a handler is a function that 32 lanes of one warp call. */
+    "#define handler static\n"
+    "#ifdef __HIP__\n"
+    "#define lane_sync() __builtin_amdgcn_wave_barrier()\n"
+    "#else\n"
+    "#define lane_sync() __syncwarp()\n"
+    "#endif\n",
     NULL};
 
 static const char *const opencl_prelude[] = {
@@ -107,13 +113,16 @@ static const char *const opencl_prelude[] = {
     "#undef atomic_exchange\n" /* C11's, which is another */
     "#define atomic_exchange(p, value) atomic_xchg(p, value)\n"
     "#define atomic_compare(p, expected, value) atomic_cmpxchg(p, expected, value)\n"
+    "#define handler static\n"
+    "#define lane_sync() ((void)0)\n" /* one lane */
     /* OpenCL adds no floats: take the old bits, and try until nobody came between. */
     "#define ACRE_ADD_FLOAT(space)                                                         \\\n"
     "    static float __attribute__((overloadable)) atomic_add_float(volatile space float *p, \\\n"
     "                                                                float value) {        \\\n"
     "        volatile space uint *bits = (volatile space uint *)p;                         \\\n"
     "        uint old = *bits, seen;                                                       \\\n"
-    "        while ((seen = atomic_cmpxchg(bits, old, as_uint(as_float(old) + value))) != old) { \\\n"
+    "        while ((seen = atomic_cmpxchg(bits, old, as_uint(as_float(old) + value))) !=  \\\n"
+    "               old) {                                                                 \\\n"
     "            old = seen;                                                               \\\n"
     "        }                                                                             \\\n"
     "        return as_float(old);                                                         \\\n"
@@ -129,15 +138,14 @@ struct dialect {
     enum acre_language plain; /* the other language it takes */
     const char *const *prelude;
     const char *before, *after; /* around a text in the dialect */
-    const char *options;        /* for a text in the dialect */
     bool is_cplusplus;
 };
 
 static const struct dialect dialects[] = {
-    {"cuda", ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", "-default-device", true},
+    {"cuda", ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", true},
     {"hip", ACRE_LANGUAGE_HIP, cuda_prelude, "#pragma clang force_cuda_host_device begin\n",
-     "\n#pragma clang force_cuda_host_device end\n", "", true},
-    {"opencl", ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", "", false},
+     "\n#pragma clang force_cuda_host_device end\n", true},
+    {"opencl", ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", false},
 };
 
 static const char *const language_names[] = {"", "the portable dialect", "CUDA", "HIP", "OpenCL"};
@@ -151,11 +159,6 @@ static const struct dialect *dialect_of(const char *backend) {
     return NULL;
 }
 
-const char *dialect_options(const char *backend, enum acre_language language) {
-    const struct dialect *dialect = dialect_of(backend);
-    return dialect != NULL && language == ACRE_LANGUAGE_PORTABLE ? dialect->options : "";
-}
-
 void dialect_prelude(const char *backend, struct acre_buf *out) {
     const struct dialect *dialect = dialect_of(backend);
     for (const char *const *part = dialect != NULL ? dialect->prelude : NULL;
@@ -164,10 +167,9 @@ void dialect_prelude(const char *backend, struct acre_buf *out) {
     }
 }
 
-/* `#line 1 "name"`: from here on compilers count as the user does. */
-static void write_line(const char *name, struct acre_buf *out) {
+void dialect_line(const char *name, uint32_t line, struct acre_buf *out) {
     name = name != NULL ? name : "kernel";
-    acre_buf_puts(out, "#line 1 \"");
+    acre_buf_printf(out, "#line %u \"", line);
     for (size_t i = 0; name[i] != '\0' && i < NAME_SHOWN; i++) {
         bool is_odd = (unsigned char)name[i] < ' ' || name[i] == '"' || name[i] == '\\';
         acre_buf_putc(out, is_odd ? '?' : name[i]);
@@ -175,9 +177,7 @@ static void write_line(const char *name, struct acre_buf *out) {
     acre_buf_puts(out, "\"\n");
 }
 
-/* Whether the declaration that goes on here has a '*' before it has a name's end; and whether it
- * says const. It is looked at so far only, so that the whole stays linear. */
-static bool points(struct lexer lexer, bool *ret_is_const) {
+bool dialect_points(struct lexer lexer, bool *ret_is_const) {
     struct token token;
     for (size_t i = 0; i < POINTER_TOKENS_MAX && lexer_next(&lexer, &token, NULL) == 0; i++) {
         *ret_is_const |= token_is(&token, "const");
@@ -199,9 +199,9 @@ static const char *replacement(const struct lexer *lexer, const struct token *to
         return "      ";
     }
     if (token_is(token, "local")) {
-        return points(*lexer, &is_const) ? "     " : NULL;
+        return dialect_points(*lexer, &is_const) ? "     " : NULL;
     }
-    if (token_is(token, "constant") && points(*lexer, &is_const)) {
+    if (token_is(token, "constant") && dialect_points(*lexer, &is_const)) {
         return is_const ? "        " : "const   ";
     }
     return NULL;
@@ -238,7 +238,7 @@ static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf
 static void write_portable(const struct dialect *dialect, const char *name, struct acre_str text,
                            struct acre_buf *out) {
     acre_buf_puts(out, dialect->before);
-    write_line(name, out);
+    dialect_line(name, 1, out);
     if (dialect->is_cplusplus) {
         write_cplusplus(text, false, out);
     } else {
@@ -251,7 +251,7 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
 static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
                         const struct signature *all, uint32_t count, struct acre_buf *out) {
     size_t written = 0;
-    write_line(name, out);
+    dialect_line(name, 1, out);
     for (uint32_t i = 0; i < count && dialect->is_cplusplus; i++) {
         ACRE_ASSERT(all[i].offset >= written && all[i].offset <= text.length);
         acre_buf_append(out, text.data + written, all[i].offset - written);

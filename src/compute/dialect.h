@@ -22,9 +22,6 @@ int dialect_write(const char *backend, const struct acre_source *source,
                   struct acre_buf *out, struct acre_error *err);
 /* The prelude alone. */
 void dialect_prelude(const char *backend, struct acre_buf *out);
-/* What the compiler must be told for a text in that language; "": nothing. Goes before the user's
- * own options. */
-const char *dialect_options(const char *backend, enum acre_language language);
 /* For the CPU: C with one acre_native_function `acre_entry_NAME` for each kernel (dialect_cpu.c).
  */
 int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,

@@ -43,10 +43,12 @@ static const struct gpu_fault *find_fault(const struct gpu_vendor *vendor, int c
 int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const char *call,
              struct acre_error *err) {
     const struct gpu_fault *fault = find_fault(gpu->vendor, code);
+    const char *colon = call != NULL ? ": " : "";
+    call = call != NULL ? call : "";
     const char *version = strstr(call, "_v"); /* users know it as cuMemAlloc */
     int length = version != NULL ? (int)(version - call) : (int)strlen(call);
     if (fault == NULL) {
-        return acre_fail(err, ACRE_EINTERNAL, "%.*s: %s (%d)", length, call,
+        return acre_fail(err, ACRE_EINTERNAL, "%.*s%s%s (%d)", length, call, colon,
                          gpu->vendor->code_name(gpu, code), code);
     }
     if (fault->is_lasting && place != NULL) {
@@ -54,9 +56,10 @@ int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const cha
         atomic_compare_exchange_strong(&place->lasting, &none, code);
     }
     if (fault->words == NULL) {
-        return acre_fail(err, fault->error, "%.*s: %s", length, call, fault->name);
+        return acre_fail(err, fault->error, "%.*s%s%s", length, call, colon, fault->name);
     }
-    return acre_fail(err, fault->error, "%.*s: %s (%s)", length, call, fault->words, fault->name);
+    return acre_fail(err, fault->error, "%.*s%s%s (%s)", length, call, colon, fault->words,
+                     fault->name);
 }
 
 int gpu_enter(struct gpu_place *place, struct acre_error *err) {
@@ -291,9 +294,7 @@ int gpu_check(void *self, struct acre_error *err) {
         }
         pthread_mutex_unlock(&place->lock);
     }
-    return code == 0 || code == NOT_READY
-               ? 0
-               : gpu_fail(gpu, place, code, gpu->names->stream_query, err);
+    return code == 0 || code == NOT_READY ? 0 : gpu_fail(gpu, place, code, NULL, err);
 }
 
 int gpu_memory(void *self, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {

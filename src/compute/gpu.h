@@ -93,7 +93,7 @@ struct gpu { /* what open() gives: `self` of the table */
 int gpu_start(struct gpu *gpu, struct acre_error *err);
 void gpu_close(void *self); /* what gpu_start made, and frees the struct; NULL is fine */
 /* "cuMemAlloc: a text (CUDA_ERROR_X)", the ACRE_E* of it; lasting faults are kept by the place
- * (NULL: none). `call` is the function's name: gpu->names->alloc. */
+ * (NULL: none). `call` is the function's name: gpu->names->alloc; NULL: not told. */
 int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const char *call,
              struct acre_error *err);
 /* Make its context the calling thread's. */

@@ -81,7 +81,8 @@ int gpu_image_check(const void *image, size_t length, struct acre_error *err) {
     } else if (is_bundle(bytes, length)) {
         is_whole = is_whole_bundle(bytes, length);
     } else {
-        is_whole = length >= 2 && memchr(bytes, '\0', length) == bytes + length - 1;
+        is_whole =
+            length >= 2 && bytes[0] != ELFMAG0 && memchr(bytes, '\0', length) == bytes + length - 1;
     }
     return is_whole
                ? 0

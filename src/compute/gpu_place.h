@@ -93,8 +93,8 @@ int gpu_args_make(const struct acre_native_launch *launch, struct gpu_args *args
                   struct acre_error *err);
 const char *gpu_copy_name(const struct acre_native_copy *copy); /* for times */
 
-/* A fill as drivers do it. They know patterns of 1, 2 and 4 bytes; one of 8 is written once, in
- * halves, and then doubled by copies. */
+/* A fill as drivers do it. They know patterns of 1, 2 and 4 bytes at multiples of these; any other
+ * is written once, in parts, and then doubled by copies. */
 struct gpu_step {
     uintptr_t to;
     uintptr_t from;         /* copies */

@@ -80,23 +80,40 @@ int gpu_copy(void *self, uint64_t handle, const struct acre_native_copy *copy,
     return stream->is_profiled ? gpu_profile_end(place, stream, err) : 0;
 }
 
+/* The largest unit that drivers can set at this address and the pattern is made of. */
+static unsigned unit_of(uintptr_t to, uint32_t pattern_bytes) {
+    unsigned unit = ACRE_MIN(pattern_bytes, 4U);
+    while (to % unit != 0) {
+        unit /= 2;
+    }
+    return unit;
+}
+
+static unsigned part_of(uint64_t pattern, unsigned unit, uint32_t index) {
+    return (unsigned)(pattern >> (8 * unit * index) & (UINT64_MAX >> (64 - 8 * unit)));
+}
+
 uint32_t gpu_fill_steps(uintptr_t to, const struct acre_native_fill *fill,
                         struct gpu_step steps[GPU_STEPS_MAX]) {
-    uint32_t low = (uint32_t)fill->pattern;
-    uint32_t high = (uint32_t)(fill->pattern >> 32);
     uint32_t size = fill->pattern_bytes;
-    ACRE_ASSERT((size == 1 || size == 2 || size == 4 || size == 8) && fill->bytes > 0 &&
-                fill->bytes % size == 0 && to % size == 0);
-    if (size < 8 || low == high) {
-        size = ACRE_MIN(size, 4U);
-        steps[0] = (struct gpu_step){
-            .to = to, .value = low, .element_bytes = size, .count = (size_t)(fill->bytes / size)};
+    ACRE_ASSERT((size == 1 || size == 2 || size == 4 || size == 8) && fill->bytes % size == 0);
+    if (fill->bytes == 0) {
+        return 0;
+    }
+    unsigned unit = unit_of(to, size);
+    bool is_even = true; /* all parts are the same */
+    for (uint32_t i = 0; i < size / unit; i++) {
+        unsigned part = part_of(fill->pattern, unit, i);
+        is_even &= part == part_of(fill->pattern, unit, 0);
+        steps[i] = (struct gpu_step){
+            .to = to + i * unit, .value = part, .element_bytes = unit, .count = 1};
+    }
+    if (is_even) {
+        steps[0].count = (size_t)(fill->bytes / unit);
         return 1;
     }
-    steps[0] = (struct gpu_step){.to = to, .value = low, .element_bytes = 4, .count = 1};
-    steps[1] = (struct gpu_step){.to = to + 4, .value = high, .element_bytes = 4, .count = 1};
-    uint32_t count = 2;
-    for (uint64_t have = 8; have < fill->bytes; have *= 2) {
+    uint32_t count = size / unit;
+    for (uint64_t have = size; have < fill->bytes; have *= 2) {
         steps[count++] = (struct gpu_step){.to = to + (uintptr_t)have,
                                            .from = to,
                                            .count = (size_t)ACRE_MIN(have, fill->bytes - have)};

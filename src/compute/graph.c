@@ -235,7 +235,8 @@ static int prepare(struct acre_graph *graph, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    if (context->table->graph_create != NULL && executable->count > 0) {
+    bool has_graphs = (context_device(context)->capabilities & ACRE_CAN_GRAPH) != 0;
+    if (has_graphs && executable->count > 0) {
         struct executable *found = take_over(context, executable);
         if (found != NULL) {
             executable_free(executable);

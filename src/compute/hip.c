@@ -267,7 +267,7 @@ static int hip_compile(void *self, const struct acre_native_source *source, stru
     const struct gpu_place *place = self;
     const struct hip *hip = hip_of(place->gpu);
     if (!hip->has_rtc) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "HIPRTC: %s", hip->rtc_absent);
+        return acre_fail(err, ACRE_EUNSUPPORTED, "HIPRTC: %s", hip->rtc_absent);
     }
     const char *identity = place->gpu->devices[place->index].description.identity;
     char arch[HIP_ARCH_BYTES];

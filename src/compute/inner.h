@@ -106,10 +106,12 @@ struct acre_stream {
     atomic_bool is_resident;    /* its kernel stays (ring.c): no sign of a hang */
     uint64_t issued;            /* number of the last piece of work */
     uint64_t signaled;          /* number of the last one that has a signal */
+    uint64_t freed_weight;      /* heap.c: what was freed since then */
     _Atomic uint64_t watched;   /* `signaled`, for the keeper */
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */
-    struct recording *recording;             /* graph.c; NULL: works */
+    bool is_profiled;
+    struct recording *recording; /* graph.c; NULL: works */
 };
 
 #endif

@@ -280,7 +280,7 @@ static int memory(void *asked, uint64_t *ret_free, uint64_t *ret_total, struct a
     (void)err;
     struct opencl_place *place = asked;
     pthread_mutex_lock(&place->lock);
-    *ret_free = place->total_bytes - ACRE_MIN(place->used_bytes, place->total_bytes);
+    *ret_free = place->total_bytes - place->used_bytes;
     pthread_mutex_unlock(&place->lock);
     *ret_total = place->total_bytes;
     return 0;

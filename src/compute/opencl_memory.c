@@ -92,17 +92,39 @@ void opencl_region_free(struct opencl_place *place, struct opencl_region *region
     free(region);
 }
 
+/* Drivers that share the host's memory would give more than there is. */
+static bool take(struct opencl_place *place, uint64_t bytes) {
+    pthread_mutex_lock(&place->lock);
+    bool has_room = bytes <= place->total_bytes - place->used_bytes;
+    place->used_bytes += has_room ? bytes : 0;
+    pthread_mutex_unlock(&place->lock);
+    return has_room;
+}
+
+static void give_back(struct opencl_place *place, uint64_t bytes) {
+    pthread_mutex_lock(&place->lock);
+    place->used_bytes -= bytes;
+    pthread_mutex_unlock(&place->lock);
+}
+
+static uint64_t taken_by(enum acre_memory kind, uint64_t bytes) {
+    return kind == ACRE_MEMORY_DEVICE ? bytes : 0;
+}
+
 int opencl_region_create(void *in, enum acre_memory kind, uint64_t bytes, void *host,
                          struct acre_region *ret_region, struct acre_error *err) {
     struct opencl_place *place = in;
     struct opencl_region *region = NULL;
+    if (!take(place, taken_by(kind, bytes))) {
+        return refuse(place, bytes, "device memory", "too little is left", err);
+    }
     int r = opencl_region_make(place, kind, bytes, host, &region, err);
     if (r < 0) {
+        give_back(place, taken_by(kind, bytes));
         return r;
     }
     pthread_mutex_lock(&place->lock);
     opencl_link_add(&place->regions, &region->link);
-    place->used_bytes += kind == ACRE_MEMORY_DEVICE ? bytes : 0;
     pthread_mutex_unlock(&place->lock);
     *ret_region = (struct acre_region){.handle = (uintptr_t)region,
                                        .address = region->is_svm ? (uintptr_t)region->base : 0};
@@ -114,9 +136,10 @@ void opencl_region_destroy(void *in, uint64_t handle) {
     struct opencl_region *region = (struct opencl_region *)(uintptr_t)handle;
     pthread_mutex_lock(&place->lock);
     opencl_link_remove(&region->link);
-    place->used_bytes -= region->kind == ACRE_MEMORY_DEVICE ? region->bytes : 0;
     pthread_mutex_unlock(&place->lock);
+    uint64_t bytes = taken_by(region->kind, region->bytes);
     opencl_region_free(place, region);
+    give_back(place, bytes);
 }
 
 /* --- parts ---------------------------------------------------------------------------------- */

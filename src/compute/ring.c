@@ -80,9 +80,11 @@ static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     atomic_store(&ring->head, ring->slots);
     if (ring->state.id != 0) {
         uint64_t ignored;
-        return acre_buffer_size(context, ring->state, &ignored, err);
+        r = acre_buffer_size(context, ring->state, &ignored, err);
+        return r < 0 ? acre_fail_in(err, r, "ring '%s': state", ring->handler) : 0;
     }
-    r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_DEVICE, STATE_BYTES, &ring->state, err);
+    /* The host's, which a loss of the context leaves: nobody has to make it again. */
+    r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_MAPPED, STATE_BYTES, &ring->state, err);
     ring->owns_state = r == 0;
     return r == 0 ? acre_fill(ring->stream, ring->state, 0, STATE_BYTES, 0, 4, err) : r;
 }

@@ -15,6 +15,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -81,8 +82,13 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
+    if (stream->is_profiled) {
+        context->table->profile(context->place, stream->handle, true, NULL);
+    }
     stream->epoch = epoch;
-    stream->issued = stream->signaled = first_of_epoch(epoch);
+    /* Above all that an earlier stream with this word was given: what waits for that is done. */
+    stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
+    stream->signaled = stream->issued;
     atomic_store(&stream->watched, stream->signaled);
     atomic_store(word_of(stream), stream->issued);
     return 0;
@@ -148,15 +154,24 @@ static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
 }
 
-int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
-                struct acre_error *err) {
-    struct acre_context *context = stream->context;
-    _Atomic uint64_t *word = word_of(stream);
+/* Failed work never comes. A runner's death is its keeper's business; in this process the place is
+ * asked by whoever waits. */
+static void look_at_place(struct acre_context *context) {
+    struct acre_error why = {0};
+    if (!context->is_remote && atomic_load(&context->failed) == 0 &&
+        context->table->check(context->place, &why) < 0) {
+        context_lose(context, ACRE_EUNAVAILABLE, why.text);
+    }
+}
+
+int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
+              struct acre_error *err) {
+    _Atomic uint64_t *word = &context->words[word_index];
     uint64_t begun_ns = 0;
     for (uint32_t spins = 0;; spins++) {
         uint64_t seen = atomic_load_explicit(word, memory_order_acquire);
         if (seen >= sequence) { /* also after a loss: words go on above what was lost */
-            return answer(stream, sequence, err);
+            return 0;
         }
         if (spins % 64 != 63) {
             _mm_pause();
@@ -175,8 +190,15 @@ int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
             uint64_t step_ns = waited_ns / 16;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
+            look_at_place(context);
         }
     }
+}
+
+int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
+                struct acre_error *err) {
+    int r = word_wait(stream->context, stream->word_index, sequence, timeout_ms, err);
+    return r == 0 ? answer(stream, sequence, err) : r;
 }
 
 int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
@@ -251,6 +273,10 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
 }
 
 int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
+    if (fcntl(event_fd, F_GETFD) < 0) {
+        return acre_fail(err, ACRE_EINVALID, "event_fd: %d is no open file; accepted: an eventfd",
+                         event_fd);
+    }
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
@@ -260,6 +286,39 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
     if (r == 0) {
         stream_issue(stream);
     }
+    stream_leave(stream, r);
+    return r;
+}
+
+/* --- times ---------------------------------------------------------------------------------- */
+
+int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *err) {
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    r = context->table->profile == NULL
+            ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
+                        context_device(context)->name)
+            : context->table->profile(context->place, stream->handle, on, err);
+    stream->is_profiled = r == 0 ? on : stream->is_profiled;
+    stream_leave(stream, r);
+    return r;
+}
+
+int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timings, uint32_t max,
+                        uint32_t *ret_count, struct acre_error *err) {
+    int r = acre_stream_sync(stream, ACRE_FOREVER, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = stream->context;
+    r = context->table->timings == NULL ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
+                                                    context_device(context)->name)
+                                        : context->table->timings(context->place, stream->handle,
+                                                                  ret_timings, max, ret_count, err);
     stream_leave(stream, r);
     return r;
 }

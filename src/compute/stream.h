@@ -22,6 +22,9 @@ int stream_signal(struct acre_stream *stream, struct acre_error *err);
 /* Wait for a number; not entered. As acre_event_wait. */
 int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
                 struct acre_error *err);
+/* The same for the word of a stream that may be gone; 0 also when it was lost. */
+int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
+              struct acre_error *err);
 /* A look without waiting: has it come (or been lost)? */
 bool stream_is_past(const struct acre_stream *stream, uint64_t sequence);
 /* All streams of a context that was lost: the epoch grows, waiters look. Gate written. */

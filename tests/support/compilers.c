@@ -39,7 +39,7 @@ static void fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(vo
     }
 }
 
-int compile_cuda(const char *text, const char *option, struct acre_buf *log, struct acre_buf *out) {
+int compile_cuda(const char *text, struct acre_buf *log, struct acre_buf *out) {
     static const char *const sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12",
                                           "/usr/local/cuda/lib64/libnvrtc.so", NULL};
 #define AT(field, symbol)                                                                          \
@@ -56,11 +56,12 @@ int compile_cuda(const char *text, const char *option, struct acre_buf *log, str
         return -1;
     }
     void *program = NULL;
-    const char *options[] = {"-arch=compute_90", option};
+    static const char *const options[] = {"--gpu-architecture=compute_90",
+                                          "--device-as-default-execution-space"};
     if (nvrtc.create(&program, text, "prelude", 0, NULL, NULL) != 0) {
         return 1;
     }
-    int r = nvrtc.compile(program, option[0] != '\0' ? 2 : 1, options);
+    int r = nvrtc.compile(program, ACRE_COUNT(options), options);
     fetch(program, nvrtc.log_size, nvrtc.log, log);
     if (r == 0) {
         fetch(program, nvrtc.ptx_size, nvrtc.ptx, out);
@@ -88,8 +89,7 @@ struct cl {
     int (*release_context)(void *context);
 };
 
-int compile_opencl(const char *text, const char *option, struct acre_buf *log,
-                   struct acre_buf *out) {
+int compile_opencl(const char *text, struct acre_buf *log, struct acre_buf *out) {
     (void)out;
     static const char *const sonames[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
 #undef AT
@@ -119,7 +119,7 @@ int compile_opencl(const char *text, const char *option, struct acre_buf *log,
         return -1;
     }
     void *program = cl.program(context, 1, &text, NULL, &r);
-    r = r == 0 ? cl.build(program, 1, &device, option, NULL, NULL) : r;
+    r = r == 0 ? cl.build(program, 1, &device, "", NULL, NULL) : r;
     size_t size = 0;
     if (cl.info(program, device, CL_BUILD_LOG, 0, NULL, &size) == 0 && size > 1) {
         char *said = acre_calloc(size + 1, 1);
@@ -157,8 +157,7 @@ static const char hip_declarations[] =
     "__device__ float max(float, float), sin(float);\n"
     "#undef F\n#undef I\n";
 
-int compile_hip(const char *text, const char *option, struct acre_buf *log, struct acre_buf *out) {
-    (void)option;
+int compile_hip(const char *text, struct acre_buf *log, struct acre_buf *out) {
     (void)out;
     char path[] = "/tmp/acre-hip-XXXXXX", messages[] = "/tmp/acre-hip-log-XXXXXX";
     int fd = mkstemp(path), log_fd = mkstemp(messages);
@@ -168,24 +167,24 @@ int compile_hip(const char *text, const char *option, struct acre_buf *log, stru
     }
     dprintf(fd, "%s%s", hip_declarations, text);
     close(fd);
-    char *const arguments[] = {"clang",
-                               "-x",
-                               "hip",
-                               "--cuda-device-only",
-                               "-nogpulib",
-                               "-nogpuinc",
-                               "-Wall",
-                               "-Wno-unused-function",
-                               "--offload-arch=gfx906",
-                               "-fsyntax-only",
-                               path,
-                               NULL};
+    const char *const arguments[] = {"clang",
+                                     "-x",
+                                     "hip",
+                                     "--cuda-device-only",
+                                     "-nogpulib",
+                                     "-nogpuinc",
+                                     "-Wall",
+                                     "-Wno-unused-function",
+                                     "--offload-arch=gfx906",
+                                     "-fsyntax-only",
+                                     path,
+                                     NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, log_fd, STDERR_FILENO);
     pid_t pid;
     int status = -1;
-    int r = posix_spawnp(&pid, "clang", &actions, NULL, arguments, environ);
+    int r = posix_spawnp(&pid, "clang", &actions, NULL, (char *const *)arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (r == 0) {
         waitpid(pid, &status, 0);

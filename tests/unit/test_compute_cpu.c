@@ -1,6 +1,6 @@
 /* The CPU back end through its table: order, threads, waiting, times (GPU-1, GPU-3). */
-#include "compute/backend.h"
 #include "core/rand.h"
+#include "support/cpu_rig.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -19,84 +19,7 @@
 
 static const struct acre_backend *const table = &acre_backend_cpu;
 
-enum { WORDS = 512, MIB = 1 << 20 };
-
-struct rig {
-    void *self, *place;
-    _Atomic uint64_t *words;
-    uint64_t words_region;
-};
-
-static void require(int r, const struct acre_error *err) {
-    if (r < 0) {
-        acre_test_context("%s", err->text);
-        REQUIRE_EQ(r, 0);
-    }
-}
-
-static void rig_init(struct rig *rig) {
-    struct acre_error err;
-    *rig = (struct rig){0};
-    require(table->open(&rig->self, &err), &err);
-    require(table->place_open(rig->self, 0, &rig->place, &err), &err);
-    void *pages = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(pages != MAP_FAILED);
-    rig->words = pages;
-    struct acre_region region;
-    require(table->region_create(rig->place, ACRE_MEMORY_MAPPED, WORDS * 8, pages, &region, &err),
-            &err);
-    rig->words_region = region.handle;
-}
-
-static void rig_finish(struct rig *rig) {
-    table->place_close(rig->place);
-    table->close(rig->self);
-    munmap((void *)rig->words, WORDS * 8);
-}
-
-static uint64_t make_stream(struct rig *rig, uint32_t word) {
-    struct acre_error err;
-    uint64_t stream = 0;
-    require(table->stream_create(rig->place, rig->words_region, word * 8, &stream, &err), &err);
-    return stream;
-}
-
-static struct acre_region make_region(struct rig *rig, uint64_t bytes) {
-    struct acre_error err;
-    struct acre_region region = {0};
-    require(table->region_create(rig->place, ACRE_MEMORY_DEVICE, bytes, NULL, &region, &err), &err);
-    REQUIRE(region.address != 0);
-    return region;
-}
-
-static uint64_t make_native(struct rig *rig, acre_native_function *function) {
-    struct acre_error err;
-    uint64_t kernel = 0;
-    require(table->native(rig->place, function, &kernel, &err), &err);
-    return kernel;
-}
-
-/* As the front waits: spin, then sleep on the low half. */
-static void await(struct rig *rig, uint32_t word, uint64_t value) {
-    uint64_t seen = atomic_load(&rig->words[word]);
-    while (seen < value) {
-        struct timespec step = {.tv_sec = 10};
-        long r = syscall(SYS_futex, &rig->words[word], FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
-        REQUIRE(r == 0 || errno != ETIMEDOUT);
-        seen = atomic_load(&rig->words[word]);
-    }
-}
-
-static void signal_and_await(struct rig *rig, uint64_t stream, uint32_t word, uint64_t value) {
-    struct acre_error err;
-    require(table->signal(rig->place, stream, value, &err), &err);
-    await(rig, word, value);
-}
-
-static struct acre_native_arg buffer_arg(const struct acre_region *region, uint64_t offset) {
-    return (struct acre_native_arg){
-        .kind = ACRE_NATIVE_BUFFER, .region = region->handle, .offset = offset};
-}
+enum { MIB = 1 << 20 };
 
 /* --- native kernels -------------------------------------------------------------------------- */
 
@@ -113,12 +36,12 @@ static void add_native(const struct acre_groups *groups, const void *const *argu
     }
 }
 
-static void launch_add(struct rig *rig, uint64_t stream, uint64_t kernel,
+static void launch_add(struct cpu_rig *rig, uint64_t stream, uint64_t kernel,
                        const struct acre_region *data, uint64_t offset, uint32_t groups,
                        uint32_t value) {
     _Alignas(16) uint8_t extra[16] = {0};
     memcpy(extra, &value, sizeof(value));
-    struct acre_native_arg args[] = {buffer_arg(data, offset),
+    struct acre_native_arg args[] = {cpu_rig_buffer(data, offset),
                                      {.kind = ACRE_NATIVE_VALUE, .bytes = 4, .region = 0}};
     struct acre_native_launch launch = {.kernel = kernel,
                                         .grid = {{groups, 1, 1}, {64, 1, 1}},
@@ -127,37 +50,15 @@ static void launch_add(struct rig *rig, uint64_t stream, uint64_t kernel,
                                         .extra = extra,
                                         .extra_bytes = 16};
     struct acre_error err;
-    require(table->launch(rig->place, stream, &launch, &err), &err);
+    cpu_rig_require(table->launch(rig->place, stream, &launch, &err), &err);
     memset(extra, 0xff, sizeof(extra)); /* the caller's again */
-}
-
-static void fill(struct rig *rig, uint64_t stream, const struct acre_region *to, uint64_t offset,
-                 uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes) {
-    struct acre_native_fill work = {.to = to->handle,
-                                    .to_offset = offset,
-                                    .bytes = bytes,
-                                    .pattern = pattern,
-                                    .pattern_bytes = pattern_bytes};
-    struct acre_error err;
-    require(table->fill(rig->place, stream, &work, &err), &err);
-}
-
-static void copy(struct rig *rig, uint64_t stream, const struct acre_region *to, uint64_t to_offset,
-                 const struct acre_region *from, uint64_t from_offset, uint64_t bytes) {
-    struct acre_native_copy work = {.to = to->handle,
-                                    .to_offset = to_offset,
-                                    .from = from->handle,
-                                    .from_offset = from_offset,
-                                    .bytes = bytes};
-    struct acre_error err;
-    require(table->copy(rig->place, stream, &work, &err), &err);
 }
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
 static void it_describes_the_machine(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     CHECK_EQ(table->count(rig.self), 1);
     struct acre_compute_device device;
     table->describe(rig.self, 0, &device);
@@ -170,12 +71,12 @@ static void it_describes_the_machine(void) {
     CHECK_EQ(table->memory(rig.place, &available, &total, NULL), 0);
     CHECK(available > 0 && available <= total && total == device.memory_bytes);
     CHECK_EQ(table->check(rig.place, NULL), 0);
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static void more_memory_than_there_is_is_refused(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     uint64_t available = 0;
     uint64_t total = 0;
     REQUIRE_EQ(table->memory(rig.place, &available, &total, NULL), 0);
@@ -187,25 +88,25 @@ static void more_memory_than_there_is_is_refused(void) {
                  ACRE_ENOMEM);
         CHECK_HAS(err.text, "available");
     }
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static void a_stream_works_in_order(void) {
-    struct rig rig;
-    rig_init(&rig);
-    uint64_t stream = make_stream(&rig, 3);
-    uint64_t kernel = make_native(&rig, add_native);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    uint64_t stream = cpu_rig_stream(&rig, 3);
+    uint64_t kernel = cpu_rig_native(&rig, add_native);
     enum { GROUPS = 4096, ITEMS = GROUPS * 64 };
-    struct acre_region a = make_region(&rig, ITEMS * 4);
-    struct acre_region b = make_region(&rig, ITEMS * 4);
+    struct acre_region a = cpu_rig_region(&rig, ITEMS * 4);
+    struct acre_region b = cpu_rig_region(&rig, ITEMS * 4);
     const uint32_t *seen = (const uint32_t *)(uintptr_t)b.address;
     for (uint32_t round = 1; round <= 20; round++) {
-        fill(&rig, stream, &a, 0, ITEMS * 4, round, 4);
+        cpu_rig_fill(&rig, stream, &a, 0, ITEMS * 4, round, 4);
         launch_add(&rig, stream, kernel, &a, 0, GROUPS, 7);
         launch_add(&rig, stream, kernel, &a, 0, GROUPS / 2, 1);
-        copy(&rig, stream, &b, 0, &a, 0, ITEMS * 4);
-        fill(&rig, stream, &a, 0, ITEMS * 4, 0, 4);
-        signal_and_await(&rig, stream, 3, round);
+        cpu_rig_copy(&rig, stream, &b, 0, &a, 0, ITEMS * 4);
+        cpu_rig_fill(&rig, stream, &a, 0, ITEMS * 4, 0, 4);
+        cpu_rig_sync(&rig, stream, 3, round);
         uint32_t wrong = 0;
         for (uint32_t i = 0; i < ITEMS; i++) {
             wrong += seen[i] != round + 7 + (i < ITEMS / 2);
@@ -213,7 +114,7 @@ static void a_stream_works_in_order(void) {
         CHECK_EQ(wrong, 0);
     }
     table->stream_destroy(rig.place, stream);
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static void patterns_fill_from_their_first_byte(void) {
@@ -230,17 +131,17 @@ static void patterns_fill_from_their_first_byte(void) {
         {0, 3 * MIB + 8, 0x0123456789abcdef, 8},
         {4, 3 * MIB, 0, 8},
     };
-    struct rig rig;
-    rig_init(&rig);
-    uint64_t stream = make_stream(&rig, 0);
-    struct acre_region region = make_region(&rig, 4 * MIB);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
+    struct acre_region region = cpu_rig_region(&rig, 4 * MIB);
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)region.address;
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
-        fill(&rig, stream, &region, 0, 4 * MIB, 0xee, 1);
-        fill(&rig, stream, &region, rows[i].offset, rows[i].bytes, rows[i].pattern,
-             rows[i].pattern_bytes);
-        signal_and_await(&rig, stream, 0, i + 1);
+        cpu_rig_fill(&rig, stream, &region, 0, 4 * MIB, 0xee, 1);
+        cpu_rig_fill(&rig, stream, &region, rows[i].offset, rows[i].bytes, rows[i].pattern,
+                     rows[i].pattern_bytes);
+        cpu_rig_sync(&rig, stream, 0, i + 1);
         uint32_t wrong = 0;
         for (uint64_t at = 0; at < 4 * MIB; at++) {
             uint64_t in = at - rows[i].offset;
@@ -251,7 +152,7 @@ static void patterns_fill_from_their_first_byte(void) {
         }
         CHECK_EQ(wrong, 0);
     }
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 /* "void flag(global uint *flag)": ends when the flag is set. */
@@ -263,130 +164,133 @@ static void wait_native(const struct acre_groups *groups, const void *const *arg
     }
 }
 
-static void launch_wait(struct rig *rig, uint64_t stream, uint64_t kernel,
+static void launch_wait(struct cpu_rig *rig, uint64_t stream, uint64_t kernel,
                         const struct acre_region *flag) {
-    struct acre_native_arg args[] = {buffer_arg(flag, 0)};
+    struct acre_native_arg args[] = {cpu_rig_buffer(flag, 0)};
     struct acre_native_launch launch = {
         .kernel = kernel, .grid = {{1, 1, 1}, {1, 1, 1}}, .args = args, .arg_count = 1};
     struct acre_error err;
-    require(table->launch(rig->place, stream, &launch, &err), &err);
+    cpu_rig_require(table->launch(rig->place, stream, &launch, &err), &err);
 }
 
 /* A stream that waits holds no thread: hundreds may wait for one. */
 static void streams_wait_for_words_of_others(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
-    struct acre_region flag = make_region(&rig, 4096);
-    struct acre_region data = make_region(&rig, 64 * 4);
-    uint64_t wait_kernel = make_native(&rig, wait_native);
-    uint64_t add_kernel = make_native(&rig, add_native);
-    uint64_t first = make_stream(&rig, 0);
+    struct acre_region flag = cpu_rig_region(&rig, 4096);
+    struct acre_region data = cpu_rig_region(&rig, 64 * 4);
+    uint64_t wait_kernel = cpu_rig_native(&rig, wait_native);
+    uint64_t add_kernel = cpu_rig_native(&rig, add_native);
+    uint64_t first = cpu_rig_stream(&rig, 0);
     launch_wait(&rig, first, wait_kernel, &flag);
-    require(table->signal(rig.place, first, 1, &err), &err);
+    cpu_rig_require(table->signal(rig.place, first, 1, &err), &err);
     enum { CHAIN = 300 };
     for (uint32_t i = 1; i <= CHAIN; i++) {
-        uint64_t stream = make_stream(&rig, i);
-        require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 1, &err), &err);
+        uint64_t stream = cpu_rig_stream(&rig, i);
+        cpu_rig_require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 1, &err),
+                        &err);
         launch_add(&rig, stream, add_kernel, &data, 0, 1, 1);
-        require(table->signal(rig.place, stream, 1, &err), &err);
+        cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
     }
-    uint64_t other = make_stream(&rig, CHAIN + 1);
-    signal_and_await(&rig, other, CHAIN + 1, 1); /* others go on meanwhile */
+    uint64_t other = cpu_rig_stream(&rig, CHAIN + 1);
+    cpu_rig_sync(&rig, other, CHAIN + 1, 1); /* others go on meanwhile */
     CHECK_U64(atomic_load(&rig.words[1]), 0);
     CHECK_EQ(*(const uint32_t *)(uintptr_t)data.address, 0);
     atomic_store((_Atomic uint32_t *)(uintptr_t)flag.address, 1);
-    await(&rig, CHAIN, 1);
+    cpu_rig_await(&rig, CHAIN, 1);
     CHECK_EQ(*(const uint32_t *)(uintptr_t)data.address, CHAIN);
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 /* A word that only the host writes is found too. */
 static void streams_wait_for_words_of_the_host(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
-    uint64_t stream = make_stream(&rig, 0);
-    require(table->wait(rig.place, stream, rig.words_region, 100 * 8, 5, &err), &err);
-    require(table->signal(rig.place, stream, 1, &err), &err);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
+    cpu_rig_require(table->wait(rig.place, stream, rig.words_region, 100 * 8, 5, &err), &err);
+    cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     atomic_store(&rig.words[100], 4);
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     atomic_store(&rig.words[100], 6);
-    await(&rig, 0, 1);
-    rig_finish(&rig);
+    cpu_rig_await(&rig, 0, 1);
+    cpu_rig_finish(&rig);
 }
 
 static void notify_comes_after_the_work_before_it(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     REQUIRE(fd >= 0);
     uint64_t count = 0;
-    struct acre_region flag = make_region(&rig, 4096);
-    uint64_t kernel = make_native(&rig, wait_native);
-    uint64_t stream = make_stream(&rig, 0);
+    struct acre_region flag = cpu_rig_region(&rig, 4096);
+    uint64_t kernel = cpu_rig_native(&rig, wait_native);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
     launch_wait(&rig, stream, kernel, &flag);
-    require(table->notify(rig.place, stream, fd, &err), &err);
-    require(table->signal(rig.place, stream, 1, &err), &err);
+    cpu_rig_require(table->notify(rig.place, stream, fd, &err), &err);
+    cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
     CHECK(eventfd_read(fd, &count) < 0 && errno == EAGAIN);
     atomic_store((_Atomic uint32_t *)(uintptr_t)flag.address, 1);
-    await(&rig, 0, 1);
+    cpu_rig_await(&rig, 0, 1);
     CHECK_EQ(eventfd_read(fd, &count), 0);
     CHECK_U64(count, 1);
-    require(table->notify(rig.place, stream, fd, &err), &err); /* of an idle stream: at once */
+    cpu_rig_require(table->notify(rig.place, stream, fd, &err),
+                    &err); /* of an idle stream: at once */
     CHECK_EQ(eventfd_read(fd, &count), 0);
     close(fd);
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static void a_place_closes_with_work_under_way(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
-    uint64_t kernel = make_native(&rig, add_native);
-    struct acre_region data = make_region(&rig, 4 * MIB);
+    uint64_t kernel = cpu_rig_native(&rig, add_native);
+    struct acre_region data = cpu_rig_region(&rig, 4 * MIB);
     for (uint32_t i = 0; i < 8; i++) {
-        uint64_t stream = make_stream(&rig, i);
+        uint64_t stream = cpu_rig_stream(&rig, i);
         if (i % 2 != 0) { /* for ever */
-            require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 99, &err), &err);
+            cpu_rig_require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 99, &err),
+                            &err);
         }
         for (uint32_t k = 0; k < 20; k++) {
             launch_add(&rig, stream, kernel, &data, 0, 1, 1);
-            fill(&rig, stream, &data, 2 * MIB, 2 * MIB, 1, 1);
+            cpu_rig_fill(&rig, stream, &data, 2 * MIB, 2 * MIB, 1, 1);
         }
     }
-    rig_finish(&rig); /* no leak, no crash */
+    cpu_rig_finish(&rig); /* no leak, no crash */
 }
 
 static void times_are_told_once_and_in_order(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
-    uint64_t stream = make_stream(&rig, 0);
-    uint64_t kernel = make_native(&rig, add_native);
-    struct acre_region a = make_region(&rig, 2 * MIB);
-    fill(&rig, stream, &a, 0, 2 * MIB, 0, 1); /* before: not told */
-    require(table->profile(rig.place, stream, true, &err), &err);
-    fill(&rig, stream, &a, 0, 2 * MIB, 0, 1);
-    copy(&rig, stream, &a, 0, &a, MIB, 4096);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
+    uint64_t kernel = cpu_rig_native(&rig, add_native);
+    struct acre_region a = cpu_rig_region(&rig, 2 * MIB);
+    cpu_rig_fill(&rig, stream, &a, 0, 2 * MIB, 0, 1); /* before: not told */
+    cpu_rig_require(table->profile(rig.place, stream, true, &err), &err);
+    cpu_rig_fill(&rig, stream, &a, 0, 2 * MIB, 0, 1);
+    cpu_rig_copy(&rig, stream, &a, 0, &a, MIB, 4096);
     launch_add(&rig, stream, kernel, &a, 0, 64, 1);
-    signal_and_await(&rig, stream, 0, 1);
+    cpu_rig_sync(&rig, stream, 0, 1);
     struct acre_timing timings[8];
     uint32_t count = 0;
-    require(table->timings(rig.place, stream, timings, 2, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.place, stream, timings, 2, &count, &err), &err);
     REQUIRE_EQ(count, 2);
     CHECK_STR(timings[0].name, "fill");
     CHECK_STR(timings[1].name, "copy");
     CHECK_U64(timings[1].bytes, 4096);
     CHECK(timings[0].running_us > 0 && timings[0].queued_us >= 0);
-    require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
     REQUIRE_EQ(count, 1);
     CHECK_STR(timings[0].name, "native");
-    require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
     CHECK_EQ(count, 0);
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 /* "void visit(global uint *seen)": counts visits of each group. */
@@ -402,22 +306,22 @@ static void every_group_runs_once(void) {
         {{1, 1, 1}, {1, 1, 1}},    {{7, 1, 1}, {64, 1, 1}},     {{1, 9, 1}, {1, 1024, 1}},
         {{3, 5, 7}, {4, 4, 4}},    {{100000, 1, 1}, {1, 1, 1}}, {{17, 13, 101}, {8, 8, 1}},
         {{1, 1, 50000}, {2, 1, 1}}};
-    struct rig rig;
-    rig_init(&rig);
-    struct acre_region region = make_region(&rig, 100000 * 4);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    struct acre_region region = cpu_rig_region(&rig, 100000 * 4);
     const uint32_t *seen = (const uint32_t *)(uintptr_t)region.address;
-    uint64_t stream = make_stream(&rig, 0);
-    uint64_t kernel = make_native(&rig, visit_native);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
+    uint64_t kernel = cpu_rig_native(&rig, visit_native);
     for (uint32_t i = 0; i < ACRE_COUNT(grids) * 3; i++) {
         struct acre_grid grid = grids[i % ACRE_COUNT(grids)];
         acre_test_context("grid %u", i);
-        fill(&rig, stream, &region, 0, 100000 * 4, 0, 4);
-        struct acre_native_arg args[] = {buffer_arg(&region, 0)};
+        cpu_rig_fill(&rig, stream, &region, 0, 100000 * 4, 0, 4);
+        struct acre_native_arg args[] = {cpu_rig_buffer(&region, 0)};
         struct acre_native_launch launch = {
             .kernel = kernel, .grid = grid, .args = args, .arg_count = 1};
         struct acre_error err;
-        require(table->launch(rig.place, stream, &launch, &err), &err);
-        signal_and_await(&rig, stream, 0, i + 1);
+        cpu_rig_require(table->launch(rig.place, stream, &launch, &err), &err);
+        cpu_rig_sync(&rig, stream, 0, i + 1);
         uint32_t count = grid.groups[0] * grid.groups[1] * grid.groups[2];
         uint32_t wrong = 0;
         for (uint32_t k = 0; k < 100000; k++) {
@@ -425,7 +329,7 @@ static void every_group_runs_once(void) {
         }
         CHECK_EQ(wrong, 0);
     }
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static void bad_grids_are_refused(void) {
@@ -435,17 +339,17 @@ static void bad_grids_are_refused(void) {
         {{UINT32_MAX, UINT32_MAX, UINT32_MAX}, {1, 1, 1}},
         {{INT32_MAX, 65535, 65535}, {1024, 1, 1}},
     };
-    struct rig rig;
-    rig_init(&rig);
-    uint64_t stream = make_stream(&rig, 0);
-    uint64_t kernel = make_native(&rig, visit_native);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
+    uint64_t kernel = cpu_rig_native(&rig, visit_native);
     for (size_t i = 0; i < ACRE_COUNT(grids); i++) {
         struct acre_native_launch launch = {.kernel = kernel, .grid = grids[i]};
         struct acre_error err;
         CHECK_EQ(table->launch(rig.place, stream, &launch, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "accepted");
     }
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 /* "void tally(local uint *mine, global uint *sums)": local memory is its group's alone. */
@@ -466,21 +370,21 @@ static void tally_native(const struct acre_groups *groups, const void *const *ar
 }
 
 static void local_arguments_are_memory_of_the_group(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     struct acre_error err;
     enum { GROUPS = 20000 };
-    struct acre_region sums = make_region(&rig, GROUPS * 4);
-    uint64_t stream = make_stream(&rig, 0);
+    struct acre_region sums = cpu_rig_region(&rig, GROUPS * 4);
+    uint64_t stream = cpu_rig_stream(&rig, 0);
     struct acre_native_arg args[] = {{.kind = ACRE_NATIVE_LOCAL, .bytes = 1000},
-                                     buffer_arg(&sums, 0),
+                                     cpu_rig_buffer(&sums, 0),
                                      {.kind = ACRE_NATIVE_LOCAL, .bytes = 1000}};
-    struct acre_native_launch launch = {.kernel = make_native(&rig, tally_native),
+    struct acre_native_launch launch = {.kernel = cpu_rig_native(&rig, tally_native),
                                         .grid = {{GROUPS, 1, 1}, {1, 1, 1}},
                                         .args = args,
                                         .arg_count = 3};
-    require(table->launch(rig.place, stream, &launch, &err), &err);
-    signal_and_await(&rig, stream, 0, 1);
+    cpu_rig_require(table->launch(rig.place, stream, &launch, &err), &err);
+    cpu_rig_sync(&rig, stream, 0, 1);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < GROUPS; i++) {
         wrong += ((const uint32_t *)(uintptr_t)sums.address)[i] != 250 * i + 250;
@@ -489,13 +393,13 @@ static void local_arguments_are_memory_of_the_group(void) {
     args[0].bytes = 1 << 20;
     CHECK_EQ(table->launch(rig.place, stream, &launch, &err), ACRE_ELIMIT);
     CHECK_HAS(err.text, "local memory");
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 /* --- many threads ---------------------------------------------------------------------------- */
 
 struct user {
-    struct rig *rig;
+    struct cpu_rig *rig;
     pthread_t thread;
     uint32_t number;
     uint64_t kernel;
@@ -507,14 +411,14 @@ struct user {
  * of the next user's past now and then. */
 static void *use(void *argument) {
     struct user *user = argument;
-    struct rig *rig = user->rig;
+    struct cpu_rig *rig = user->rig;
     struct acre_rand rand;
     acre_rand_seed(&rand, user->number + 1);
-    uint64_t stream = make_stream(rig, user->number);
-    struct acre_region data = make_region(rig, 2 * MIB);
+    uint64_t stream = cpu_rig_stream(rig, user->number);
+    struct acre_region data = cpu_rig_region(rig, 2 * MIB);
     uint32_t *view = (uint32_t *)(uintptr_t)data.address;
     uint32_t expect = 0;
-    fill(rig, stream, &data, 0, 2 * MIB, 0, 4);
+    cpu_rig_fill(rig, stream, &data, 0, 2 * MIB, 0, 4);
     for (uint32_t round = 1; round <= user->rounds; round++) {
         uint32_t value = (uint32_t)acre_rand_below(&rand, 1000);
         switch (acre_rand_below(&rand, 5)) {
@@ -527,22 +431,23 @@ static void *use(void *argument) {
             expect += value;
             break;
         case 2:
-            copy(rig, stream, &data, MIB, &data, 0, 4 << acre_rand_below(&rand, 18));
+            cpu_rig_copy(rig, stream, &data, MIB, &data, 0, 4 << acre_rand_below(&rand, 18));
             break;
         case 3: {
             struct acre_error err;
             uint32_t next = (user->number + 1) % 8;
             uint64_t past = atomic_load(&rig->words[next]);
-            require(table->wait(rig->place, stream, rig->words_region, next * 8, past, &err), &err);
+            cpu_rig_require(
+                table->wait(rig->place, stream, rig->words_region, next * 8, past, &err), &err);
             break;
         }
         default:
-            fill(rig, stream, &data, 0, 4096, value, 4);
+            cpu_rig_fill(rig, stream, &data, 0, 4096, value, 4);
             expect = value;
             break;
         }
         if (acre_rand_below(&rand, 4) == 0 || round == user->rounds) {
-            signal_and_await(rig, stream, user->number, round);
+            cpu_rig_sync(rig, stream, user->number, round);
             user->wrong += view[0] != expect || view[63] != expect;
         }
     }
@@ -552,11 +457,11 @@ static void *use(void *argument) {
 }
 
 static void many_threads_mix_work(void) {
-    struct rig rig;
-    rig_init(&rig);
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
     enum { USERS = 8 };
     struct user users[USERS];
-    uint64_t kernel = make_native(&rig, add_native);
+    uint64_t kernel = cpu_rig_native(&rig, add_native);
     for (uint32_t i = 0; i < USERS; i++) {
         users[i] = (struct user){.rig = &rig, .number = i, .kernel = kernel, .rounds = 1500};
         REQUIRE_EQ(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
@@ -565,7 +470,7 @@ static void many_threads_mix_work(void) {
         pthread_join(users[i].thread, NULL);
         CHECK_EQ(users[i].wrong, 0);
     }
-    rig_finish(&rig);
+    cpu_rig_finish(&rig);
 }
 
 static const struct acre_test tests[] = {

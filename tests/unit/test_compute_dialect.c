@@ -3,15 +3,14 @@
 #include "compute/dialect.h"
 #include "core/file.h"
 #include "support/compilers.h"
-#include "support/test.h"
+#include "support/opencl_rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { TEXT_MAX_BYTES = 1 << 20 };
 
-typedef int compile_function(const char *text, const char *option, struct acre_buf *log,
-                             struct acre_buf *out);
+typedef int compile_function(const char *text, struct acre_buf *log, struct acre_buf *out);
 
 static const struct compiler {
     const char *backend;
@@ -48,7 +47,7 @@ static int build(const struct compiler *compiler, const struct acre_source *sour
     signatures_free(all, count);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
-    return compiler->compile(text.data, dialect_options(compiler->backend, language), &said, &made);
+    return compiler->compile(text.data, &said, &made);
 }
 
 static void begin(void) {
@@ -260,9 +259,6 @@ static void the_cpu_has_a_writer_of_its_own(void) { /* GPU-1 */
     begin();
     CHECK_EQ(dialect_write("cpu", &source, ACRE_LANGUAGE_PORTABLE, NULL, 0, &text, NULL), 0);
     CHECK_STR(text.data, "cpu k 0");
-    CHECK_STR(dialect_options("cpu", ACRE_LANGUAGE_PORTABLE), "");
-    CHECK_STR(dialect_options("cuda", ACRE_LANGUAGE_PORTABLE), "-default-device");
-    CHECK_STR(dialect_options("cuda", ACRE_LANGUAGE_CUDA), "");
     acre_buf_clear(&text);
     dialect_prelude("cpu", &text);
     CHECK_EQ(text.length, 0);
@@ -294,4 +290,6 @@ static const struct acre_test tests[] = {
     {"a_text_too_long_is_told", a_text_too_long_is_told, 0},
 };
 
-ACRE_TEST_MAIN(tests)
+int main(int argc, char **argv) {
+    return rig_main(tests, ACRE_COUNT(tests), argc, argv);
+}

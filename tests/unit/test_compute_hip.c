@@ -3,6 +3,8 @@
  *
  * Compilation is real: AMD's compiler makes code objects for three architectures. Where its
  * libraries are missing these tests are skipped with what dlopen said. */
+#include "compute/dialect.h"
+#include "compute/gpu_image.h"
 #include "compute/gpu_place.h"
 #include "compute/hip.h"
 
@@ -84,8 +86,13 @@ static void finish(struct result *result) {
     acre_buf_finish(&result->log);
 }
 
-static bool has_bytes(const struct acre_buf *buf, const char *text) {
-    return memmem(buf->data, buf->length, text, strlen(text)) != NULL;
+/* Whether `name` is a kernel of the code, and the only one. */
+static bool has_kernel(const struct acre_buf *binary, const char *name) {
+    struct acre_buf names;
+    gpu_image_kernels(binary->data, binary->length, &names);
+    bool has = names.length == strlen(name) + 1 && strcmp(names.data, name) == 0;
+    acre_buf_finish(&names);
+    return has;
 }
 
 /* --- devices --------------------------------------------------------------------------------- */
@@ -156,9 +163,7 @@ static void kernels_compile_for_every_architecture(void) {
                 {"gfx1030", 0x36},
                 {"gfx906", 0x2f},
                 {"gfx90a:sramecc+:xnack-", 0x3f}}; /* as a device calls itself */
-    static const struct {
-        const char *name, *text, *symbol;
-    } kernels[] = {{"add", add, "add.kd"}, {"mixed", mixed, "mixed.kd"}};
+    static const struct { const char *name, *text; } kernels[] = {{"add", add}, {"mixed", mixed}};
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         for (size_t k = 0; k < ACRE_COUNT(kernels); k++) {
             struct result result = build(rows[i].arch, kernels[k].text, "");
@@ -170,7 +175,7 @@ static void kernels_compile_for_every_architecture(void) {
             memcpy(&header, result.binary.data, sizeof(header));
             CHECK_EQ(header.e_machine, EM_AMDGPU);
             CHECK_U64(header.e_flags & 0xff, rows[i].mach);
-            CHECK(has_bytes(&result.binary, kernels[k].symbol));
+            CHECK(has_kernel(&result.binary, kernels[k].name));
             CHECK_EQ(gpu_image_check(result.binary.data, result.binary.length, NULL), 0);
             finish(&result);
         }
@@ -215,7 +220,7 @@ static void warnings_are_in_the_log_and_do_no_harm(void) {
     acre_test_context("%s", result.err.text);
     REQUIRE_EQ(result.r, 0);
     CHECK_HAS(result.log.data, "kernel:2:2: warning: look here");
-    CHECK(has_bytes(&result.binary, "k.kd"));
+    CHECK(has_kernel(&result.binary, "k"));
     finish(&result);
 }
 
@@ -323,6 +328,85 @@ static void another_clang_is_an_error_and_not_the_end(void) {
     struct result result = build("gfx90a", add, "");
     CHECK_EQ(result.r, ACRE_EUNAVAILABLE);
     CHECK_HAS(result.err.text, "another clang");
+    finish(&result);
+}
+
+/* --- the dialect ----------------------------------------------------------------------------- */
+
+/* Every word of dialect.h. */
+static const char every_word[] =
+    "constant float table[4] = {1, 2, 3, 4};\n"
+    "uint helper(uint x) { return popcount(x) + clz(x); }\n"
+    "float twice(local float *p, constant float *t) { return p[0] * 2 + t[1]; }\n"
+    "kernel void words(global const float *a, global float *b, global uint *u, global int *s,\n"
+    "                  global double *d, uint n, uchar c, ushort h) {\n"
+    "    local float part[64];\n"
+    "    ulong i = global_id(0) + global_id(1) * global_size(0) + global_id(2);\n"
+    "    ulong g = group_id(0) + group_count(0) + local_size(0) + local_id(0) + c + h;\n"
+    "    part[local_id(0) % 64] = a[i];\n"
+    "    barrier();\n"
+    "    if (i >= n) { return; }\n"
+    "    b[i] = sqrt(a[i]) + sin(a[i]) + fma(a[i], 2.0f, 1.0f) + twice(part, table) + exp(a[i]);\n"
+    "    b[i] += min(a[i], 2.0f) + max(a[i], 1.0f) + clamp(a[i], 0.0f, 1.0f) + pow(a[i], 2.0f);\n"
+    "    d[i] = sqrt(d[i]) + cos(d[i]) + fma(d[i], 2.0, 1.0) + clamp(d[i], 0.0, 1.0);\n"
+    "    atomic_add(&u[0], 1u); atomic_sub(&u[1], 1u); atomic_min(&u[2], (uint)g);\n"
+    "    atomic_max(&u[3], n); atomic_and(&u[4], n); atomic_or(&u[5], n); atomic_xor(&u[6], n);\n"
+    "    atomic_exchange(&u[7], n); atomic_compare(&u[8], 0u, 1u);\n"
+    "    atomic_add(&s[0], 1); atomic_sub(&s[1], 1); atomic_min(&s[2], -1); atomic_max(&s[3], 4);\n"
+    "    atomic_and(&s[4], 1); atomic_or(&s[5], 2); atomic_xor(&s[6], 3);\n"
+    "    atomic_exchange(&s[7], 4); atomic_compare(&s[8], 0, 1);\n"
+    "    atomic_add_float(&b[0], 1.5f); atomic_add_float(&part[1], 1.5f);\n"
+    "    u[9] = as_uint(a[0]) + helper(n) + min(u[9], 4u); b[1] = as_float(u[0]);\n"
+    "}\n";
+
+static struct result build_dialect(const char *arch, const char *text,
+                                   enum acre_language language) {
+    struct signature *all = NULL;
+    uint32_t count = 0;
+    struct acre_error err = {0};
+    REQUIRE_EQ(signatures_read("mine", acre_str_from(text), language, &all, &count, &err), 0);
+    struct acre_source source = {.text = text, .name = "mine", .language = language};
+    struct acre_buf out;
+    acre_buf_init(&out, LOG_MAX);
+    REQUIRE_EQ(dialect_write("hip", &source, language, all, count, &out, &err), 0);
+    struct result result = build(arch, out.data, "");
+    acre_buf_finish(&out);
+    signatures_free(all, count);
+    return result;
+}
+
+/* GPU-1: one source compiles on all. That the kernel is there is the point: a prelude may make of
+ * it a function that is compiled and dropped. */
+static void the_dialect_compiles_for_every_architecture(void) {
+    static const char *const arches[] = {"gfx90a", "gfx1030", "gfx906"};
+    for (size_t i = 0; i < ACRE_COUNT(arches); i++) {
+        struct result result = build_dialect(arches[i], every_word, ACRE_LANGUAGE_PORTABLE);
+        acre_test_context("%s: %s", arches[i], result.err.text);
+        REQUIRE_EQ(result.r, 0);
+        CHECK_STR(result.log.data, "");
+        CHECK(has_kernel(&result.binary, "words"));
+        finish(&result);
+    }
+}
+
+static void lines_of_the_dialect_are_the_users(void) {
+    struct result result = build_dialect(
+        "gfx90a", "kernel void k(global float *a) {\n    a[0] = b;\n}\n", ACRE_LANGUAGE_PORTABLE);
+    CHECK_EQ(result.r, ACRE_EINVALID);
+    CHECK_HAS(result.err.text, "mine:2:12: error: use of undeclared identifier 'b'");
+    finish(&result);
+}
+
+static void plain_kernels_keep_their_names(void) {
+    struct result result =
+        build_dialect("gfx90a",
+                      "#include <hip/hip_runtime.h>\n"
+                      "template <typename T> __device__ T twice(T x) { return x + x; }\n"
+                      "__global__ void plain(float *a) { a[0] = twice(a[1]); }\n",
+                      ACRE_LANGUAGE_HIP);
+    acre_test_context("%s", result.err.text);
+    REQUIRE_EQ(result.r, 0);
+    CHECK(has_kernel(&result.binary, "plain"));
     finish(&result);
 }
 
@@ -501,7 +585,7 @@ static void a_place_compiles_for_its_device(void) {
     CHECK_EQ(((const Elf64_Ehdr *)(const void *)binary.data)->e_flags & 0xff, 0x36);
     hip->has_rtc = false;
     snprintf(hip->rtc_absent, sizeof(hip->rtc_absent), "libhiprtc.so.6: not here");
-    CHECK_EQ(acre_backend_hip.compile(&place, &source, &binary, &log, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(acre_backend_hip.compile(&place, &source, &binary, &log, &err), ACRE_EUNSUPPORTED);
     CHECK_STR(err.text, "HIPRTC: libhiprtc.so.6: not here");
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
@@ -555,6 +639,9 @@ static const struct acre_test tests[] = {
     {"buffers_keep_their_limits", buffers_keep_their_limits, 0},
     {"many_threads_may_compile", many_threads_may_compile, 0},
     {"another_clang_is_an_error_and_not_the_end", another_clang_is_an_error_and_not_the_end, 0},
+    {"the_dialect_compiles_for_every_architecture", the_dialect_compiles_for_every_architecture, 0},
+    {"lines_of_the_dialect_are_the_users", lines_of_the_dialect_are_the_users, 0},
+    {"plain_kernels_keep_their_names", plain_kernels_keep_their_names, 0},
     {"contexts_are_devices", contexts_are_devices, 0},
     {"work_has_hips_arguments", work_has_hips_arguments, 0},
     {"host_functions_are_called_by_either_way", host_functions_are_called_by_either_way, 0},

@@ -1,0 +1,80 @@
+/* cache.h - compiled programs on disk, by everything they depend on.
+ *
+ * One file for each, named by its key. An entry is written beside its place and renamed, so that
+ * readers, of any process, see all of it or nothing; and it carries a checksum, so that what the
+ * disk lost is noticed. A cache that cannot be used costs only the caching: no caller fails for it.
+ *
+ * Entries are code that will be run, so a directory that others may write to, or that belongs to
+ * somebody else, is not used. Any thread, any number of processes. It compiles nothing. */
+#ifndef ACRE_COMPUTE_CACHE_H
+#define ACRE_COMPUTE_CACHE_H
+
+#include "core/buf.h"
+#include "core/str.h"
+
+enum {
+    CACHE_KEY_BYTES = 32,
+    CACHE_FILE_MAX = 80,               /* of an entry's name */
+    CACHE_ENTRY_MAX_BYTES = 256 << 20, /* no compiled program comes near it */
+    CACHE_HEADER_BYTES = 176,
+};
+#define CACHE_LIMIT_BYTES (UINT64_C(1) << 30) /* what writing prunes to */
+
+struct cache_key {
+    uint8_t bytes[CACHE_KEY_BYTES];
+};
+
+/* What a compiled program is made of. */
+struct cache_source {
+    struct acre_str text; /* as the compiler gets it */
+    const char *options;
+    const char *backend;
+    const char *identity; /* of the device: architecture, compiler, driver */
+    const char *name;     /* for people only: not part of the key */
+};
+
+struct cache_entry {
+    char file[CACHE_FILE_MAX]; /* name in the directory */
+    char backend[16], name[48];
+    uint64_t bytes;   /* of the file */
+    uint64_t used_ms; /* last time, since 1970 */
+};
+
+struct cache_count {
+    uint32_t entries, damaged; /* damaged: removed */
+    uint64_t bytes;
+};
+
+/* ACRE_EINTERNAL: the library that hashes failed. */
+int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
+                 struct acre_error *err);
+/* Append the compiled program. ACRE_ENOTFOUND: there is none; ACRE_ECORRUPT: it was damaged, and is
+ * removed; ACRE_EDENIED, ACRE_EIO ...: the directory cannot be used. */
+int cache_read(const char *directory, const struct cache_key *key, struct acre_buf *binary,
+               struct acre_error *err);
+/* The directory is made when it is missing. Entries that were used least recently go when all would
+ * be more than CACHE_LIMIT_BYTES. */
+int cache_write(const char *directory, const struct cache_key *key,
+                const struct cache_source *source, const void *binary, size_t length,
+                struct acre_error *err);
+/* The entry is of no use (a driver refused it). */
+void cache_remove(const char *directory, const struct cache_key *key);
+
+/* `acre compute cache`. A directory that is not there has no entries. List: most recently used
+ * first; free() it. Verify: read all, remove what is damaged. Prune: least recently used first,
+ * until all is at most `limit_bytes`; what writers that died left behind goes too. Each counts what
+ * it listed, checked or removed. */
+int cache_list(const char *directory, struct cache_entry **ret_entries, uint32_t *ret_count,
+               struct acre_error *err);
+int cache_verify(const char *directory, struct cache_count *ret_checked, struct acre_error *err);
+int cache_prune(const char *directory, uint64_t limit_bytes, struct cache_count *ret_removed,
+                struct acre_error *err);
+int cache_clear(const char *directory, struct cache_count *ret_removed, struct acre_error *err);
+
+/* An entry's bytes, checked: the program in it. `key` NULL: any. ACRE_ECORRUPT says what is wrong.
+ * Pure. */
+int cache_entry_read(struct acre_str bytes, const struct cache_key *key,
+                     struct cache_entry *ret_entry, struct acre_str *ret_binary,
+                     struct acre_error *err);
+
+#endif

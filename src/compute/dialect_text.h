@@ -1,0 +1,14 @@
+/* dialect_text.h - what dialect.c and dialect_cpu*.c share. Pure. */
+#ifndef ACRE_COMPUTE_DIALECT_TEXT_H
+#define ACRE_COMPUTE_DIALECT_TEXT_H
+
+#include "compute/dialect.h"
+#include "compute/lexer.h"
+
+/* `#line 1 "name"`: from here on compilers count as the user does. */
+void dialect_line(const char *name, uint32_t line, struct acre_buf *out);
+/* Whether the declaration that goes on here has a '*' before it has a name's end; and whether it
+ * says const. It is looked at so far only, so that the whole stays linear. */
+bool dialect_points(struct lexer lexer, bool *ret_is_const);
+
+#endif

@@ -1,0 +1,533 @@
+/* program.c - from a source to kernels that can be launched, and back after a loss.
+ *
+ * Building: read the signatures, write the text for the back end's compiler, look for it in the
+ * disk cache, compile it when it is not there, load the module. The compiled bytes stay in memory:
+ * a context that was lost and made anew has no modules, and each program loads its own again when
+ * one of its kernels is next wanted, in whichever thread comes first.
+ *
+ * A kernel's handle is good for one epoch of the context. Whoever holds the gate for reading knows
+ * that the epoch does not change, so that handle and facts, written before `epoch` is, are read
+ * without a lock by everybody who sees the present one there. */
+#include "compute/program.h"
+
+#include "compute/cache.h"
+#include "compute/context.h"
+#include "compute/dialect.h"
+#include "compute/graph.h"
+#include "compute/ring.h"
+#include "core/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TEXT_MAX_BYTES = 2 * SOURCE_MAX_BYTES, /* prelude and all */
+    LOG_MAX_BYTES = 1 << 20,
+    OPTIONS_MAX_BYTES = 64 << 10,
+    MESSAGE_SHOWN = 400,
+    NAME_SHOWN = 96,
+};
+
+struct acre_program {
+    struct acre_context *context;
+    struct acre_program *next; /* of the context */
+    struct acre_kernel *kernels;
+    uint32_t count;
+    acre_native_function *function; /* NULL: compiled */
+    struct acre_buf binary;         /* what `load` takes */
+    pthread_mutex_t lock;           /* loading: the next two, and the kernels' handles */
+    uint64_t module;
+    uint32_t module_epoch; /* 0: not loaded */
+};
+
+/* --- loading -------------------------------------------------------------------------------- */
+
+/* The gate for reading, while the context works. */
+static int enter(struct acre_context *context, struct acre_error *err) {
+    pthread_rwlock_rdlock(&context->gate);
+    if (atomic_load(&context->failed) == 0) {
+        return 0;
+    }
+    int r = context_failure(context, err);
+    pthread_rwlock_unlock(&context->gate);
+    return r;
+}
+
+static void leave(struct acre_context *context) {
+    pthread_rwlock_unlock(&context->gate);
+}
+
+/* The program's module in the present epoch. Gate and the program's lock held. */
+static int load_module(struct acre_program *program, struct acre_error *err) {
+    struct acre_context *context = program->context;
+    uint32_t epoch = atomic_load(&context->epoch);
+    if (program->module_epoch == epoch) {
+        return 0;
+    }
+    rings_pause(context);
+    int r = context->table->load(context->place, program->binary.data, program->binary.length,
+                                 &program->module, err);
+    rings_resume(context);
+    if (r == 0) {
+        program->module_epoch = epoch;
+    }
+    return r;
+}
+
+static void unload(struct acre_program *program) {
+    struct acre_context *context = program->context;
+    rings_pause(context);
+    context->table->unload(context->place, program->module);
+    rings_resume(context);
+}
+
+/* Gate and the program's lock held. */
+static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
+    struct acre_program *program = kernel->program;
+    struct acre_context *context = program->context;
+    uint64_t handle = 0;
+    struct acre_kernel_facts facts = {0};
+    int r;
+    if (program->function != NULL) {
+        r = context->table->native(context->place, program->function, &handle, err);
+    } else {
+        r = load_module(program, err);
+        r = r == 0 ? context->table->kernel(context->place, program->module, kernel->signature.name,
+                                            &handle, &facts, err)
+                   : r;
+    }
+    if (r < 0) {
+        return r;
+    }
+    kernel->handle = handle;
+    kernel->facts = facts;
+    /* Pairs with the load in kernel_handle: who sees the epoch sees the two above. */
+    atomic_store_explicit(&kernel->epoch, atomic_load(&context->epoch), memory_order_release);
+    return 0;
+}
+
+int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err) {
+    struct acre_program *program = kernel->program;
+    uint32_t epoch = atomic_load_explicit(&program->context->epoch, memory_order_relaxed);
+    /* Pairs with the store in load_kernel. */
+    if (atomic_load_explicit(&kernel->epoch, memory_order_acquire) != epoch) {
+        pthread_mutex_lock(&program->lock);
+        int r = atomic_load(&kernel->epoch) != epoch ? load_kernel(kernel, err) : 0;
+        pthread_mutex_unlock(&program->lock);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *ret_handle = kernel->handle;
+    return 0;
+}
+
+struct acre_context *kernel_context(const struct acre_kernel *kernel) {
+    return kernel->program->context;
+}
+
+/* --- programs ------------------------------------------------------------------------------- */
+
+/* Takes over the signatures when it succeeds. */
+static int create(struct acre_context *context, const struct signature *all, uint32_t count,
+                  struct acre_program **ret_program, struct acre_error *err) {
+    struct acre_program *program = calloc(1, sizeof(*program));
+    struct acre_kernel *kernels = calloc(count, sizeof(*kernels));
+    if (program == NULL || kernels == NULL) {
+        free(program);
+        free(kernels);
+        return acre_fail(err, ACRE_ENOMEM, "program");
+    }
+    *program = (struct acre_program){.context = context, .kernels = kernels, .count = count};
+    pthread_mutex_init(&program->lock, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        kernels[i].program = program;
+        kernels[i].signature = all[i];
+    }
+    *ret_program = program;
+    return 0;
+}
+
+static void release(struct acre_program *program) {
+    for (uint32_t i = 0; i < program->count; i++) {
+        free(program->kernels[i].signature.parameters);
+    }
+    if (program->binary.data != NULL) {
+        acre_buf_finish(&program->binary);
+    }
+    pthread_mutex_destroy(&program->lock);
+    free(program->kernels);
+    free(program);
+}
+
+static void add_to_context(struct acre_program *program) {
+    struct acre_context *context = program->context;
+    pthread_mutex_lock(&context->lock);
+    program->next = context->programs;
+    context->programs = program;
+    pthread_mutex_unlock(&context->lock);
+}
+
+void acre_program_destroy(struct acre_program *program) {
+    if (program == NULL) {
+        return;
+    }
+    struct acre_context *context = program->context;
+    pthread_mutex_lock(&context->lock);
+    struct acre_program **at = &context->programs;
+    while (*at != program) {
+        ACRE_ASSERT(*at != NULL); /* destroyed twice */
+        at = &(*at)->next;
+    }
+    *at = program->next;
+    pthread_mutex_unlock(&context->lock);
+    pthread_rwlock_rdlock(&context->gate);
+    if (program->module_epoch != 0 && program->module_epoch == atomic_load(&context->epoch) &&
+        atomic_load(&context->failed) == 0) {
+        graphs_forget(context);
+        unload(program);
+    }
+    pthread_rwlock_unlock(&context->gate);
+    release(program);
+}
+
+void programs_destroy(struct acre_context *context) {
+    while (context->programs != NULL) {
+        acre_program_destroy(context->programs);
+    }
+}
+
+int acre_kernel_find(struct acre_program *program, const char *name,
+                     struct acre_kernel **ret_kernel, struct acre_error *err) {
+    char shown[NAME_SHOWN], names[256] = "";
+    acre_str_show(acre_str_from(name), shown, sizeof(shown));
+    size_t length = 0;
+    for (uint32_t i = 0; i < program->count; i++) {
+        struct acre_kernel *kernel = &program->kernels[i];
+        bool is_there = atomic_load(&kernel->epoch) != 0;
+        if (name != NULL && strcmp(kernel->signature.name, name) == 0) {
+            if (!is_there) {
+                return acre_fail(err, ACRE_ENOTFOUND,
+                                 "kernel '%s' is in the source (line %u), but not in what was "
+                                 "compiled: is it under an #if?",
+                                 shown, kernel->signature.line);
+            }
+            *ret_kernel = kernel;
+            return 0;
+        }
+        if (is_there && length < sizeof(names)) {
+            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                       length > 0 ? ", " : "", kernel->signature.name);
+        }
+    }
+    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; it has: %s%s", shown,
+                     names, length < sizeof(names) ? "" : "...");
+}
+
+/* --- native --------------------------------------------------------------------------------- */
+
+int acre_program_native(struct acre_context *context, const char *signature,
+                        acre_native_function *function, struct acre_program **ret_program,
+                        struct acre_error *err) {
+    if (signature == NULL || function == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: %s",
+                         signature == NULL ? "signature" : "function",
+                         signature == NULL ? "\"void name(parameters)\"" : "a function");
+    }
+    if (context->table->native == NULL) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "%s runs no C functions as kernels; accepted: a context on the CPU, in "
+                         "this process",
+                         context_device(context)->name);
+    }
+    struct signature parsed;
+    struct acre_program *program = NULL;
+    int r = signature_read(acre_str_from(signature), &parsed, err);
+    if (r < 0) {
+        return r;
+    }
+    r = create(context, &parsed, 1, &program, err);
+    if (r < 0) {
+        free(parsed.parameters);
+        return r;
+    }
+    program->function = function;
+    r = enter(context, err);
+    if (r == 0) {
+        uint64_t handle;
+        r = kernel_handle(&program->kernels[0], &handle, err);
+        leave(context);
+    }
+    if (r < 0) {
+        release(program);
+        return r;
+    }
+    add_to_context(program);
+    *ret_program = program;
+    return 0;
+}
+
+/* --- building ------------------------------------------------------------------------------- */
+
+struct build {
+    struct acre_context *context;
+    const struct acre_source *source;
+    const char *name, *backend, *options;
+    enum acre_language language;
+    struct signature *all;
+    uint32_t count;
+    struct acre_buf text, binary, log;
+    struct cache_key key;
+    struct acre_build_report report;
+};
+
+static int check_source(struct build *build, struct acre_error *err) {
+    const struct acre_source *source = build->source;
+    if (source->text == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "source.text: NULL; accepted: the text of kernels");
+    }
+    if ((uint32_t)source->language > ACRE_LANGUAGE_OPENCL) {
+        return acre_fail(err, ACRE_EINVALID, "source.language: %d; accepted: 0 to %d",
+                         (int)source->language, ACRE_LANGUAGE_OPENCL);
+    }
+    if (build->context->table->compile == NULL) {
+        return acre_fail(err, ACRE_EUNSUPPORTED, "%s (%s) compiles no sources",
+                         context_device(build->context)->name, build->backend);
+    }
+    build->name = source->name != NULL ? source->name : "kernel";
+    build->language = source->language;
+    if (build->language == ACRE_LANGUAGE_AUTO) {
+        build->language = language_of(acre_str_from(source->text));
+        /* Kernels of CUDA are kernels of HIP, when nobody said they are not. */
+        if (build->language == ACRE_LANGUAGE_CUDA && strcmp(build->backend, "hip") == 0) {
+            build->language = ACRE_LANGUAGE_HIP;
+        }
+    }
+    return 0;
+}
+
+/* Everything before the compiler: signatures, text, options. */
+static int prepare(struct build *build, struct acre_error *err) {
+    const struct acre_source *source = build->source;
+    int r = signatures_read(build->name, acre_str_from(source->text), build->language, &build->all,
+                            &build->count, err);
+    if (r < 0) {
+        return r;
+    }
+    if (build->count == 0) {
+        char shown[NAME_SHOWN];
+        static const char *const words[] = {"", "kernel", "__global__", "__global__", "__kernel"};
+        return acre_fail(err, ACRE_EINVALID, "%s has no kernel; accepted: '%s void name(...)'",
+                         acre_str_show(acre_str_from(build->name), shown, sizeof(shown)),
+                         words[build->language]);
+    }
+    r = dialect_write(build->backend, source, build->language, build->all, build->count,
+                      &build->text, err);
+    if (r < 0) {
+        return r;
+    }
+    build->options = source->options != NULL ? source->options : "";
+    return strlen(build->options) <= OPTIONS_MAX_BYTES
+               ? 0
+               : acre_fail(err, ACRE_ELIMIT, "source.options: %zu bytes; accepted: at most %d",
+                           strlen(build->options), OPTIONS_MAX_BYTES);
+}
+
+/* The first line of the log that tells of an error; else the first that tells anything. */
+static struct acre_str first_message(struct acre_str log) {
+    struct acre_str line, first = {"", 0};
+    struct acre_split lines = acre_split_begin(log, '\n');
+    while (acre_split_next(&lines, &line)) {
+        line = acre_str_trim(line);
+        if (line.length > 0 && memmem(line.data, line.length, "error", 5) != NULL) {
+            return line;
+        }
+        first = first.length == 0 ? line : first;
+    }
+    return first;
+}
+
+/* Gate held. */
+static int compile(struct build *build, const struct acre_program *program,
+                   struct acre_error *err) {
+    struct acre_context *context = build->context;
+    const char *kernels[SIGNATURES_MAX];
+    for (uint32_t i = 0; i < program->count; i++) {
+        kernels[i] = program->kernels[i].signature.name;
+    }
+    const struct acre_native_source native = {.text = build->text.data,
+                                              .length = build->text.length,
+                                              .options = build->options,
+                                              .kernels = kernels,
+                                              .kernel_count = program->count};
+    acre_buf_clear(&build->binary);
+    int r = context->table->compile(context->place, &native, &build->binary, &build->log, err);
+    if (r == 0 && acre_buf_failed(&build->binary)) {
+        r = acre_fail(err, ACRE_ELIMIT, "%s: more than %d bytes of compiled code", build->name,
+                      CACHE_ENTRY_MAX_BYTES);
+    }
+    struct acre_str message = first_message((struct acre_str){build->log.data, build->log.length});
+    if (r == ACRE_EINVALID && message.length > 0) {
+        char shown[MESSAGE_SHOWN];
+        acre_fail(err, r, "%s", acre_str_show_text(message, shown, sizeof(shown)));
+    }
+    return r;
+}
+
+static void tell_cache(struct build *build, const char *format, const char *why) {
+    int length = snprintf(build->report.cache, sizeof(build->report.cache), "%s: ", format);
+    snprintf(build->report.cache + length, sizeof(build->report.cache) - (size_t)length, "%s", why);
+}
+
+static struct cache_source cache_source_of(const struct build *build) {
+    return (struct cache_source){.text = {build->text.data, build->text.length},
+                                 .options = build->options,
+                                 .backend = build->backend,
+                                 .identity = context_device(build->context)->identity,
+                                 .name = build->name};
+}
+
+/* The compiled program from the cache; false: there is none. */
+static bool find_cached(struct build *build) {
+    const char *directory = build->context->compute->cache;
+    const struct cache_source source = cache_source_of(build);
+    struct acre_error why = {0};
+    if (directory[0] == '\0') {
+        tell_cache(build, "off", "no directory was given");
+        return false;
+    }
+    int r = cache_key_of(&source, &build->key, &why);
+    r = r == 0 ? cache_read(directory, &build->key, &build->binary, &why) : r;
+    if (r == ACRE_ECORRUPT) {
+        tell_cache(build, "damaged and rebuilt", why.text);
+    } else if (r < 0 && r != ACRE_ENOTFOUND) {
+        tell_cache(build, "not used", why.text);
+    }
+    return r == 0;
+}
+
+static void keep_cached(struct build *build) {
+    const char *directory = build->context->compute->cache;
+    const struct cache_source source = cache_source_of(build);
+    struct acre_error why = {0};
+    if (directory[0] != '\0' && cache_write(directory, &build->key, &source, build->binary.data,
+                                            build->binary.length, &why) < 0) {
+        tell_cache(build, "not kept", why.text);
+    }
+}
+
+/* Load the module and ask for all kernels. One that is not in it (under an #if) keeps epoch 0. */
+static int load_all(struct acre_program *program, struct acre_error *err) {
+    pthread_mutex_lock(&program->lock);
+    int r = load_module(program, err);
+    for (uint32_t i = 0; i < program->count && r == 0; i++) {
+        struct acre_error why = {0};
+        r = load_kernel(&program->kernels[i], &why);
+        r = r == ACRE_ENOTFOUND ? 0 : r;
+        r = r < 0 ? acre_fail(err, r, "%s", why.text) : 0;
+    }
+    pthread_mutex_unlock(&program->lock);
+    return r;
+}
+
+/* Lends the binary to the program, and takes it back when it cannot be loaded. */
+static int try_load(struct build *build, struct acre_program *program, struct acre_error *err) {
+    program->binary = build->binary;
+    int r = load_all(program, err);
+    if (r == 0) {
+        build->binary = (struct acre_buf){0};
+    } else {
+        if (program->module_epoch != 0) {
+            unload(program);
+        }
+        for (uint32_t i = 0; i < program->count; i++) {
+            atomic_store(&program->kernels[i].epoch, 0);
+        }
+        program->module_epoch = 0;
+        program->binary = (struct acre_buf){0};
+    }
+    return r;
+}
+
+/* Gate held. */
+static int make(struct build *build, struct acre_program *program, struct acre_error *err) {
+    if (find_cached(build)) {
+        struct acre_error why = {0};
+        if (try_load(build, program, &why) == 0) {
+            build->report.was_cached = true;
+            return 0;
+        }
+        /* Sound as a file, but not what this device takes: it must go, or it would come again. */
+        cache_remove(build->context->compute->cache, &build->key);
+        tell_cache(build, "damaged and rebuilt", why.text);
+    }
+    int r = compile(build, program, err);
+    if (r < 0) {
+        return r;
+    }
+    r = try_load(build, program, err);
+    if (r == 0) {
+        struct acre_buf kept = build->binary;
+        build->binary = program->binary; /* lent back, to be written */
+        keep_cached(build);
+        build->binary = kept;
+    }
+    return r;
+}
+
+static int run(struct build *build, struct acre_program **ret_program, struct acre_error *err) {
+    int r = check_source(build, err);
+    r = r == 0 ? prepare(build, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    struct acre_program *program = NULL;
+    r = create(build->context, build->all, build->count, &program, err);
+    if (r < 0) {
+        return r;
+    }
+    free(build->all); /* what is in it is the program's */
+    build->all = NULL;
+    r = enter(build->context, err);
+    if (r == 0) {
+        r = make(build, program, err);
+        leave(build->context);
+    }
+    if (r < 0) {
+        release(program);
+        return r;
+    }
+    add_to_context(program);
+    *ret_program = program;
+    return 0;
+}
+
+int acre_program_build(struct acre_context *context, const struct acre_source *source,
+                       struct acre_program **ret_program, struct acre_build_report *ret_report,
+                       struct acre_error *err) {
+    struct acre_clock clock = acre_clock_real();
+    uint64_t begin_ns = acre_clock_monotonic_ns(&clock);
+    struct build build = {
+        .context = context, .source = source, .backend = context_device(context)->backend};
+    acre_buf_init(&build.text, TEXT_MAX_BYTES);
+    acre_buf_init(&build.binary, CACHE_ENTRY_MAX_BYTES);
+    acre_buf_init(&build.log, LOG_MAX_BYTES);
+    int r = run(&build, ret_program, err);
+    if (ret_report != NULL) {
+        *ret_report = build.report;
+        ret_report->build_ms = (double)(acre_clock_monotonic_ns(&clock) - begin_ns) / 1e6;
+        ret_report->log = build.log.data;
+        build.log = (struct acre_buf){0};
+    }
+    signatures_free(build.all, build.all != NULL ? build.count : 0);
+    acre_buf_finish(&build.text);
+    acre_buf_finish(&build.binary);
+    acre_buf_finish(&build.log);
+    return r;
+}
+
+void acre_build_report_finish(struct acre_build_report *report) {
+    free(report->log);
+    *report = (struct acre_build_report){0};
+}

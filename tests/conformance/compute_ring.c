@@ -1,0 +1,431 @@
+/* compute_ring.c - rings: called, posted, collected, from many threads, stopped, reloaded, hung.
+ *
+ * Messages are 8 words; the handler answers 2 x + 1 for each (another one 3 x + 1). All exact.
+ * Whether the kernel stays on the device or a worker launches it is printed and not judged. */
+#include "conformance/compute_suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WORDS = 8 };
+
+static struct acre_ring *start_ring(struct kit *kit, const char *text,
+                                    struct acre_ring_options options) {
+    struct acre_ring *ring = NULL;
+    struct acre_source source = {.text = text, .name = "handler.acl"};
+    options.in_words = options.in_words != 0 ? options.in_words : WORDS;
+    options.out_words = options.out_words != 0 ? options.out_words : WORDS;
+    OK(acre_ring_create(kit->context, &source, &options, &ring, ERR));
+    REQUIRE(ring != NULL);
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK(report.is_running);
+    CHECK((report.path == ACRE_RING_RESIDENT) == (report.reason[0] == '\0'));
+    printf("%s%s%s\n", report.path == ACRE_RING_RESIDENT ? "resident" : "worker",
+           report.reason[0] != '\0' ? ": " : "", report.reason);
+    return ring;
+}
+
+static void make_message(uint32_t *message, uint32_t number) {
+    for (uint32_t i = 0; i < WORDS; i++) {
+        message[i] = number * 2654435761u + i;
+    }
+}
+
+/* Whether the answer to message `number` is that of this factor. */
+static bool is_answer(const uint32_t *answer, uint32_t number, uint32_t factor) {
+    uint32_t message[WORDS];
+    make_message(message, number);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        if (answer[i] != message[i] * factor + 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_call(struct acre_ring *ring, uint32_t number, uint32_t factor) {
+    uint32_t message[WORDS];
+    uint32_t answer[WORDS] = {0};
+    make_message(message, number);
+    OK(acre_ring_call(ring, message, answer, 20000, ERR));
+    acre_test_context("message %u", number);
+    CHECK(is_answer(answer, number, factor));
+    acre_test_context("%s", "");
+}
+
+static void rings_answer_calls(void) { /* GPU-4 */
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring = start_ring(&kit, compute_handler_twice, (struct acre_ring_options){0});
+    for (uint32_t i = 0; i < 500; i++) {
+        check_call(ring, i, 2);
+    }
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK_U64(report.posted, 500);
+    CHECK_U64(report.answered, 500);
+    CHECK_EQ(report.hangs, 0);
+    CHECK_EQ(report.restarts, 0);
+    CHECK_EQ(report.reloads, 0);
+    CHECK(report.path == ACRE_RING_WORKER || report.beats > 0);
+    acre_ring_destroy(ring);
+    acre_ring_destroy(NULL);
+    kit_close(&kit);
+}
+
+static void rings_take_messages_of_all_sizes(void) {
+    static const uint32_t sizes[] = {1, 2, 31, 32, 33, 95, 96};
+    struct kit kit;
+    kit_open(&kit);
+    for (size_t i = 0; i < ACRE_COUNT(sizes); i++) {
+        uint32_t words = sizes[i];
+        char text[600];
+        snprintf(text, sizeof(text),
+                 "handler void other(local const uint *in, local uint *out, global uint *state,\n"
+                 "                   uint lane, uint lanes) {\n"
+                 "    for (uint i = lane; i < %uu; i += lanes) {\n"
+                 "        out[i] = in[%uu - 1u - i] + i;\n"
+                 "    }\n"
+                 "    lane_sync();\n"
+                 "    if (lane == 0u) {\n" /* what the others wrote is there */
+                 "        out[0] += %uu > 1u ? out[%uu - 1u] : 0u;\n"
+                 "    }\n"
+                 "}\n",
+                 words, words, words, words);
+        struct acre_ring *ring =
+            start_ring(&kit, text,
+                       (struct acre_ring_options){
+                           .handler = "other", .in_words = words, .out_words = words, .slots = 4});
+        uint32_t in[96];
+        uint32_t out[97];
+        for (int round = 0; round < 20; round++) {
+            kit_random(&kit, in, sizeof(in));
+            out[words] = 0xabcdef;
+            OK(acre_ring_call(ring, in, out, 20000, ERR));
+            for (uint32_t j = 0; j < words; j++) {
+                acre_test_context("word %u of %u", j, words);
+                uint32_t last = words > 1 && j == 0 ? in[0] + words - 1 : 0;
+                REQUIRE_EQ(out[j], in[words - 1 - j] + j + last);
+            }
+            CHECK_U64(out[words], 0xabcdef);
+        }
+        acre_ring_destroy(ring);
+    }
+    kit_close(&kit);
+}
+
+static void rings_collect_in_any_order(void) {
+    struct kit kit;
+    kit_open(&kit);
+    enum { COUNT = 64 };
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = COUNT});
+    for (int round = 0; round < 5; round++) {
+        struct {
+            uint64_t ticket;
+            uint32_t number;
+        } posted[COUNT];
+        uint32_t message[WORDS];
+        uint32_t answer[WORDS];
+        for (uint32_t i = 0; i < COUNT; i++) {
+            posted[i].number = (uint32_t)acre_rand_next(&kit.rand);
+            make_message(message, posted[i].number);
+            OK(acre_ring_post(ring, message, 20000, &posted[i].ticket, ERR));
+            memset(message, 0, sizeof(message));
+        }
+        acre_rand_shuffle(&kit.rand, posted, COUNT, sizeof(posted[0]));
+        for (uint32_t i = 0; i < COUNT; i++) {
+            OK(acre_ring_collect(ring, posted[i].ticket, answer, 20000, ERR));
+            CHECK(is_answer(answer, posted[i].number, 2));
+        }
+        CHECK_EQ(acre_ring_collect(ring, posted[7].ticket, answer, 0, ERR), ACRE_ENOTFOUND);
+    }
+    uint32_t answer[WORDS];
+    CHECK_EQ(acre_ring_collect(ring, UINT64_MAX - 5, answer, 0, ERR), ACRE_ENOTFOUND);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_that_are_full_say_so(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 8});
+    uint64_t tickets[9];
+    uint32_t message[WORDS];
+    uint32_t answer[WORDS];
+    for (uint32_t i = 0; i < 8; i++) { /* answered or not: taken until collected */
+        make_message(message, i);
+        OK(acre_ring_post(ring, message, 20000, &tickets[i], ERR));
+    }
+    make_message(message, 8);
+    FAILS(acre_ring_post(ring, message, 0, &tickets[8], ERR), ACRE_ETIMEOUT, "8");
+    FAILS(acre_ring_post(ring, message, 30, &tickets[8], ERR), ACRE_ETIMEOUT, "8");
+    OK(acre_ring_collect(ring, tickets[0], answer, 20000, ERR));
+    CHECK(is_answer(answer, 0, 2));
+    OK(acre_ring_post(ring, message, 20000, &tickets[8], ERR));
+    for (uint32_t i = 1; i < 9; i++) {
+        OK(acre_ring_collect(ring, tickets[i], answer, 20000, ERR));
+        CHECK(is_answer(answer, i, 2));
+    }
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+struct producer {
+    struct acre_ring *ring;
+    uint32_t first, count;
+    atomic_uint *wrong;
+    atomic_uint *thrice; /* answers of the second handler */
+    pthread_t thread;
+};
+
+/* Posts in bursts and collects; any answer of either handler is right. */
+static void *produce(void *user) {
+    struct producer *self = user;
+    enum { BURST = 16 };
+    for (uint32_t i = 0; i < self->count; i += BURST) {
+        uint64_t tickets[BURST];
+        uint32_t message[WORDS];
+        uint32_t answer[WORDS];
+        for (uint32_t j = 0; j < BURST; j++) {
+            make_message(message, self->first + i + j);
+            OK(acre_ring_post(self->ring, message, 20000, &tickets[j], ERR));
+        }
+        for (uint32_t j = 0; j < BURST; j++) {
+            OK(acre_ring_collect(self->ring, tickets[j], answer, 20000, ERR));
+            bool is_twice = is_answer(answer, self->first + i + j, 2);
+            bool is_thrice = is_answer(answer, self->first + i + j, 3);
+            atomic_fetch_add(self->thrice, is_thrice);
+            atomic_fetch_add(self->wrong, !is_twice && !is_thrice);
+        }
+    }
+    return NULL;
+}
+
+static void start_producers(struct producer *producers, size_t count, struct producer pattern) {
+    for (size_t i = 0; i < count; i++) {
+        producers[i] = pattern;
+        producers[i].first = (uint32_t)i * 1000000;
+        REQUIRE_EQ(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
+    }
+}
+
+static void rings_have_many_producers(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 256});
+    struct producer producers[8];
+    atomic_uint wrong = 0;
+    atomic_uint thrice = 0;
+    double begun = kit_seconds();
+    start_producers(
+        producers, 8,
+        (struct producer){.ring = ring, .count = 1600, .wrong = &wrong, .thrice = &thrice});
+    for (size_t i = 0; i < 8; i++) {
+        pthread_join(producers[i].thread, NULL);
+    }
+    printf("%.0f messages/s\n", 8 * 1600 / (kit_seconds() - begun));
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK_U64(atomic_load(&wrong), 0);
+    CHECK_U64(atomic_load(&thrice), 0);
+    CHECK_U64(report.posted, 8 * 1600);
+    CHECK_U64(report.answered, 8 * 1600);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_reload_under_load(void) { /* nothing posted is lost */
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 256});
+    struct producer producers[4];
+    atomic_uint wrong = 0;
+    atomic_uint thrice = 0;
+    start_producers(
+        producers, 4,
+        (struct producer){.ring = ring, .count = 1600, .wrong = &wrong, .thrice = &thrice});
+    struct acre_source next = {.text = compute_handler_thrice, .name = "next.acl"};
+    struct acre_source broken = {.text = "handler void handle(oh no\n", .name = "broken.acl"};
+    OK(acre_ring_reload(ring, &next, ERR));
+    FAILS(acre_ring_reload(ring, &broken, ERR), ACRE_EINVALID, "broken.acl");
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(producers[i].thread, NULL);
+    }
+    CHECK_U64(atomic_load(&wrong), 0);
+    check_call(ring, 5, 3); /* the new one, which the broken one did not replace */
+    struct acre_source first = {.text = compute_handler_twice, .name = "first.acl"};
+    OK(acre_ring_reload(ring, &first, ERR));
+    check_call(ring, 6, 2);
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK_EQ(report.reloads, 2);
+    CHECK_U64(report.answered, 4 * 1600 + 2);
+    printf("%u answers of the second handler\n", atomic_load(&thrice));
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_stop_and_start(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 32});
+    struct acre_ring_report report;
+    uint64_t tickets[16];
+    uint32_t message[WORDS];
+    uint32_t answer[WORDS];
+    for (uint32_t i = 0; i < 16; i++) {
+        make_message(message, i);
+        OK(acre_ring_post(ring, message, 20000, &tickets[i], ERR));
+    }
+    OK(acre_ring_stop(ring, ERR));
+    acre_ring_report(ring, &report);
+    CHECK(!report.is_running);
+    CHECK_U64(report.answered, 16); /* what was posted is answered first */
+    FAILS(acre_ring_post(ring, message, 0, &tickets[0], ERR), ACRE_ECONFLICT, "stopped");
+    FAILS(acre_ring_call(ring, message, answer, 0, ERR), ACRE_ECONFLICT, "stopped");
+    for (uint32_t i = 0; i < 16; i++) { /* also by a ring that does not run */
+        OK(acre_ring_collect(ring, tickets[i], answer, 20000, ERR));
+        CHECK(is_answer(answer, i, 2));
+    }
+    OK(acre_ring_start(ring, ERR));
+    check_call(ring, 99, 2);
+    for (uint32_t i = 0; i < 5; i++) {
+        OK(acre_ring_stop(ring, ERR));
+        OK(acre_ring_start(ring, ERR));
+        check_call(ring, i, 2);
+    }
+    acre_ring_report(ring, &report);
+    CHECK(report.is_running);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_keep_state(void) {
+    struct kit kit;
+    kit_open(&kit);
+    uint32_t words[4] = {1000, 0, 0, 0};
+    struct acre_buffer state = kit_data(&kit, words, sizeof(words));
+    OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_state,
+                   (struct acre_ring_options){.in_words = 1, .out_words = 1, .state = state});
+    uint32_t sum = 1000;
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t answer = 0;
+        OK(acre_ring_call(ring, &i, &answer, 20000, ERR));
+        CHECK_U64(answer, sum);
+        sum += i;
+    }
+    acre_ring_destroy(ring);
+    kit_get(&kit, words, state, sizeof(words));
+    CHECK_U64(words[0], sum);
+    kit_free(&kit, state);
+    kit_close(&kit);
+}
+
+static void rings_beside_other_work(void) { /* allocation, building and launching go on */
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring = start_ring(&kit, compute_handler_twice, (struct acre_ring_options){0});
+    for (uint32_t i = 0; i < 10; i++) {
+        check_call(ring, i, 2);
+        uint32_t bytes = (i + 1) * 3 * KIT_MIB; /* more than the pool has at hand */
+        struct acre_buffer buffer = kit_buffer(&kit, ACRE_MEMORY_DEVICE, bytes);
+        OK(acre_fill(kit.stream, buffer, 0, bytes, i, 4, ERR));
+        if (i % 2 == 0) { /* of two programs, each loaded beside the ring */
+            RUN(&kit, "increment", acre_grid_for(1), ACRE_BUFFER(buffer), ACRE_U32(1));
+        } else {
+            RUN(&kit, "in_place", acre_grid_for(1), ACRE_BUFFER(buffer), ACRE_U32(1), ACRE_U32(1));
+        }
+        check_call(ring, i + 100, 2);
+        kit_free(&kit, buffer);
+        int r = acre_memory_trim(kit.context, 0, ERR);
+        CHECK(r == 0 || r == ACRE_ECONFLICT); /* refused while a kernel is resident */
+    }
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_bad_options_are_refused(void) {
+    static const struct {
+        struct acre_ring_options options;
+        const char *part;
+    } rows[] = {
+        {{.in_words = 0, .out_words = 1}, "in_words"},
+        {{.in_words = 97, .out_words = 1}, "97"},
+        {{.in_words = 1, .out_words = 0}, "out_words"},
+        {{.in_words = 1, .out_words = 1000}, "1000"},
+        {{.in_words = 1, .out_words = 1, .slots = 3}, "slots"},
+        {{.in_words = 1, .out_words = 1, .slots = 1 << 20}, "slots"},
+        {{.in_words = 1, .out_words = 1, .warps = 65}, "warps"},
+        {{.in_words = 1, .out_words = 1, .handler = "nobody"}, "nobody"},
+        {{.in_words = 1, .out_words = 1, .state = {12345}}, "state"},
+    };
+    struct kit kit;
+    kit_open(&kit);
+    struct kit_held before = kit_held(kit.context);
+    struct acre_ring *ring = NULL;
+    struct acre_source source = {.text = compute_handler_twice, .name = "handler.acl"};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_error *err = ERR;
+        acre_test_context("row %zu", i);
+        CHECK(acre_ring_create(kit.context, &source, &rows[i].options, &ring, err) < 0);
+        CHECK_HAS(err->text, rows[i].part);
+        CHECK(ring == NULL);
+    }
+    source.text = "handler void handle(local const uint *in, local uint *out, global uint *state,\n"
+                  "                    uint lane, uint lanes) {\n    nonsense;\n}\n";
+    struct acre_ring_options fine = {.in_words = 1, .out_words = 1};
+    FAILS(acre_ring_create(kit.context, &source, &fine, &ring, ERR), ACRE_EINVALID, "nonsense");
+    CHECK_HELD(kit.context, &before);
+    kit_close(&kit);
+}
+
+static void rings_that_hang_are_restarted(void) { /* GPU-4 */
+    kit_needs_isolation();
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_hang, (struct acre_ring_options){.hang_ms = 300});
+    check_call(ring, 1, 2);
+    uint32_t message[WORDS] = {0xdead};
+    uint32_t answer[WORDS];
+    double begun = kit_seconds();
+    struct acre_error *err = ERR;
+    int r = acre_ring_call(ring, message, answer, 10000, err);
+    double told_s = kit_seconds() - begun;
+    printf("hang told after %.0f ms: %s (%s)\n", told_s * 1e3, err->text, acre_error_name(r));
+    CHECK(r == ACRE_ETIMEOUT || r == ACRE_EUNAVAILABLE);
+    CHECK(told_s < 5);
+    begun = kit_seconds();
+    check_call(ring, 2, 2); /* made anew by itself */
+    printf("answers again after %.0f ms\n", (kit_seconds() - begun) * 1e3);
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK_EQ(report.hangs, 1);
+    CHECK(report.restarts >= 1);
+    CHECK(report.is_running);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static const struct acre_test tests[] = {
+    TEST(rings_answer_calls),
+    TEST(rings_take_messages_of_all_sizes),
+    TEST(rings_collect_in_any_order),
+    TEST(rings_that_are_full_say_so),
+    TEST(rings_have_many_producers),
+    TEST(rings_reload_under_load),
+    TEST(rings_stop_and_start),
+    TEST(rings_keep_state),
+    TEST(rings_beside_other_work),
+    TEST(rings_bad_options_are_refused),
+    TEST(rings_that_hang_are_restarted),
+};
+SUITE(compute_ring_suite, tests);

@@ -1,0 +1,283 @@
+/* compute_soak.c - N mixed operations from T threads; every content is checked, and at the end the
+ * device has all of its memory back.
+ *
+ * Each thread has a stream and buffers whose words all have one known value; an operation changes
+ * the buffer and the value alike. Programs, one ring and the context are shared by all. What each
+ * thread does depends on the seed only; how threads interleave does not. */
+#include "conformance/compute_suite.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3 };
+
+struct worker {
+    struct kit *kit;
+    struct acre_ring *ring;
+    struct acre_kernel *affine;
+    uint64_t operations, seed;
+    pthread_t thread;
+    struct acre_stream *stream;
+    struct acre_rand rand;
+    uint32_t *words; /* WORDS_MAX */
+    struct holding {
+        struct acre_buffer buffer;
+        enum acre_memory kind;
+        uint32_t count, value;
+    } held[HELD];
+    uint64_t done[16]; /* by operation */
+};
+
+static uint32_t below(struct worker *self, uint32_t bound) {
+    return (uint32_t)acre_rand_below(&self->rand, bound);
+}
+
+static void verify(struct worker *self, struct holding *holding) {
+    OK(acre_copy_out(self->stream, self->words, holding->buffer, 0, holding->count * 4, ERR));
+    for (uint32_t i = 0; i < holding->count; i++) {
+        if (self->words[i] != holding->value) {
+            acre_test_context("word %u of %u, kind %d, seed %" PRIu64, i, holding->count,
+                              (int)holding->kind, kit_choice.seed);
+            REQUIRE_EQ(self->words[i], holding->value);
+        }
+    }
+}
+
+static void drop(struct worker *self, struct holding *holding) {
+    verify(self, holding);
+    OK(acre_buffer_free(self->stream, holding->buffer, ERR));
+    holding->buffer.id = 0;
+}
+
+static void make(struct worker *self, struct holding *holding) {
+    holding->count = 1 + (below(self, WORDS_MAX - 1) >> below(self, 14));
+    holding->kind = below(self, 8) == 0 ? (enum acre_memory)below(self, KINDS) : ACRE_MEMORY_DEVICE;
+    holding->value = (uint32_t)acre_rand_next(&self->rand);
+    OK(acre_buffer_alloc(self->stream, holding->kind, holding->count * 4, &holding->buffer, ERR));
+    OK(acre_fill(self->stream, holding->buffer, 0, holding->count * 4, holding->value, 4, ERR));
+}
+
+static void change(struct worker *self, struct holding *holding) {
+    uint32_t factor = (uint32_t)acre_rand_next(&self->rand) | 1;
+    OK(acre_launch(
+        self->stream, self->affine, acre_grid_for(holding->count),
+        ARGS(ACRE_BUFFER(holding->buffer), ACRE_U32(factor), ACRE_U32(7), ACRE_U32(holding->count)),
+        ERR));
+    holding->value = holding->value * factor + 7;
+}
+
+/* --- operations: each leaves contents and values in step ------------------------------------ */
+
+static void renew(struct worker *self, struct holding *holding) {
+    drop(self, holding);
+    make(self, holding);
+}
+
+static void refill(struct worker *self, struct holding *holding) {
+    holding->value = (uint32_t)acre_rand_next(&self->rand);
+    OK(acre_fill(self->stream, holding->buffer, 0, holding->count * 4, holding->value, 4, ERR));
+}
+
+static void copy_in(struct worker *self, struct holding *holding) {
+    holding->value = (uint32_t)acre_rand_next(&self->rand);
+    for (uint32_t i = 0; i < holding->count; i++) {
+        self->words[i] = holding->value;
+    }
+    OK(acre_copy_in(self->stream, holding->buffer, 0, self->words, holding->count * 4, ERR));
+}
+
+static void copy_across(struct worker *self, struct holding *holding) {
+    struct holding *from = &self->held[below(self, HELD)];
+    if (from != holding && from->count >= holding->count) {
+        OK(acre_copy(self->stream, holding->buffer, 0, from->buffer, 0, holding->count * 4, ERR));
+        holding->value = from->value;
+    }
+}
+
+static void launch(struct worker *self, struct holding *holding) {
+    if (holding->kind != ACRE_MEMORY_PINNED) { /* which kernels do not see */
+        change(self, holding);
+    }
+}
+
+static void replay(struct worker *self, struct holding *holding) {
+    if (holding->kind == ACRE_MEMORY_PINNED) {
+        return;
+    }
+    struct acre_graph *graph = NULL;
+    uint32_t value = holding->value;
+    OK(acre_graph_begin(self->stream, ERR));
+    OK(acre_fill(self->stream, holding->buffer, 0, holding->count * 4, value + 1, 4, ERR));
+    holding->value = value + 1;
+    change(self, holding);
+    change(self, holding);
+    OK(acre_graph_end(self->stream, &graph, ERR));
+    OK(acre_graph_launch(graph, self->stream, ERR));
+    OK(acre_graph_launch(graph, self->stream, ERR)); /* begins with a fill: the same again */
+    acre_graph_destroy(graph);
+}
+
+static void wait_event(struct worker *self, struct holding *holding) {
+    struct acre_event event;
+    (void)holding;
+    OK(acre_event_record(self->stream, &event, ERR));
+    int r = acre_event_wait(event, 0, ERR);
+    REQUIRE(r == 0 || r == ACRE_ETIMEOUT);
+    OK(acre_event_wait(event, 60000, ERR));
+}
+
+static void side_stream(struct worker *self, struct holding *holding) {
+    struct acre_stream *side = NULL;
+    struct acre_event event;
+    OK(acre_stream_create(self->kit->context, &side, ERR));
+    OK(acre_event_record(self->stream, &event, ERR));
+    OK(acre_stream_after(side, event, ERR));
+    OK(acre_fill(side, holding->buffer, 0, holding->count * 4, holding->value ^ 1, 4, ERR));
+    holding->value ^= 1;
+    OK(acre_event_record(side, &event, ERR));
+    OK(acre_stream_after(self->stream, event, ERR));
+    acre_stream_destroy(side);
+}
+
+static void call_ring(struct worker *self, struct holding *holding) {
+    uint32_t in[RING_WORDS];
+    uint32_t out[RING_WORDS];
+    (void)holding;
+    for (uint32_t i = 0; i < RING_WORDS; i++) {
+        in[i] = (uint32_t)acre_rand_next(&self->rand);
+    }
+    OK(acre_ring_call(self->ring, in, out, 60000, ERR));
+    for (uint32_t i = 0; i < RING_WORDS; i++) {
+        REQUIRE_EQ(out[i], in[i] * 2 + 1);
+    }
+}
+
+static void build(struct worker *self, struct holding *holding) {
+    struct acre_program *program = NULL;
+    struct acre_kernel *kernel = kit_kernel_in(self->kit->context, "scramble", &program);
+    (void)holding;
+    REQUIRE(kernel != NULL);
+    acre_program_destroy(program);
+}
+
+static void refused(struct worker *self, struct holding *holding) {
+    REQUIRE_EQ(acre_launch(self->stream, self->affine, acre_grid_for(0),
+                           ARGS(ACRE_BUFFER(holding->buffer)), ERR),
+               ACRE_EINVALID);
+    REQUIRE_EQ(acre_fill(self->stream, holding->buffer, 4, holding->count * 4, 0, 4, ERR),
+               ACRE_EINVALID);
+}
+
+static const struct {
+    const char *name;
+    uint32_t of_1000;
+    void (*run)(struct worker *, struct holding *);
+} operations[] = {
+    {"renew", 200, renew},    {"verify", 100, verify},    {"fill", 100, refill},
+    {"copy_in", 80, copy_in}, {"copy", 100, copy_across}, {"launch", 250, launch},
+    {"graph", 20, replay},    {"event", 60, wait_event},  {"side", 8, side_stream},
+    {"ring", 50, call_ring},  {"build", 1, build},        {"refused", 31, refused},
+};
+
+static void *work(void *user) {
+    struct worker *self = user;
+    acre_rand_seed(&self->rand, self->seed);
+    self->words = calloc(WORDS_MAX, 4);
+    REQUIRE(self->words != NULL);
+    OK(acre_stream_create(self->kit->context, &self->stream, ERR));
+    for (size_t i = 0; i < HELD; i++) {
+        make(self, &self->held[i]);
+    }
+    for (uint64_t i = 0; i < self->operations; i++) {
+        uint32_t dice = below(self, 1000);
+        size_t which = 0;
+        while (dice >= operations[which].of_1000) {
+            dice -= operations[which].of_1000;
+            which++;
+        }
+        operations[which].run(self, &self->held[below(self, HELD)]);
+        self->done[which]++;
+    }
+    for (size_t i = 0; i < HELD; i++) {
+        drop(self, &self->held[i]);
+    }
+    acre_stream_destroy(self->stream);
+    free(self->words);
+    return NULL;
+}
+
+static void print_json(const struct worker *workers, uint32_t threads, uint64_t all, double seconds,
+                       const struct acre_memory_report *memory) {
+    printf("{\"name\": \"compute_soak\", \"backend\": \"%s\", \"isolation\": \"%s\", "
+           "\"threads\": %u, \"operations\": %" PRIu64 ", \"seconds\": %.2f, "
+           "\"operations_per_s\": %.0f, \"errors\": 0, \"used_bytes\": %" PRIu64
+           ", \"reserved_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 ", \"seed\": %" PRIu64,
+           kit_choice.backend, kit_is_isolated() ? "process" : "none", threads, all, seconds,
+           (double)all / seconds, memory->used_bytes, memory->reserved_bytes, memory->peak_bytes,
+           kit_choice.seed);
+    for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+        uint64_t sum = 0;
+        for (uint32_t j = 0; j < threads; j++) {
+            sum += workers[j].done[i];
+        }
+        printf(", \"%s\": %" PRIu64, operations[i].name, sum);
+    }
+    printf("}\n");
+}
+
+static void soak(uint64_t all, uint32_t threads) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring = NULL;
+    struct acre_source source = {.text = compute_handler_twice, .name = "handler.acl"};
+    struct acre_ring_options options = {.in_words = RING_WORDS, .out_words = RING_WORDS};
+    OK(acre_ring_create(kit.context, &source, &options, &ring, ERR));
+    struct worker *workers = calloc(threads, sizeof(*workers));
+    REQUIRE(workers != NULL);
+    double begun = kit_seconds();
+    for (uint32_t i = 0; i < threads; i++) {
+        workers[i] = (struct worker){.kit = &kit,
+                                     .ring = ring,
+                                     .affine = kit_kernel(&kit, "affine"),
+                                     .operations = all / threads + (i < all % threads),
+                                     .seed = kit_choice.seed * 1000 + i};
+        REQUIRE_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        pthread_join(workers[i].thread, NULL);
+    }
+    double seconds = kit_seconds() - begun;
+    acre_ring_destroy(ring);
+    OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
+    OK(acre_memory_trim(kit.context, 0, ERR));
+    struct acre_memory_report memory;
+    struct acre_context_report report;
+    acre_memory_report(kit.context, &memory);
+    acre_context_report(kit.context, &report);
+    CHECK_U64(memory.used_bytes, 0);
+    CHECK_U64(memory.reserved_bytes, 0); /* device memory back to the start */
+    CHECK_U64(memory.blocks, 0);
+    CHECK_EQ(report.rebuilt, 0);
+    print_json(workers, threads, all, seconds, &memory);
+    free(workers);
+    kit_close(&kit);
+}
+
+static struct {
+    uint64_t operations;
+    uint32_t threads;
+} asked;
+
+static void soak_as_asked(void) {
+    soak(asked.operations, asked.threads);
+}
+
+int compute_soak(uint64_t all, uint32_t threads, char *program) {
+    enum { DAY_S = 24 * 3600 };
+    static const struct acre_test tests[] = {{"soak", soak_as_asked, DAY_S}};
+    char *argv[] = {program, NULL};
+    asked.operations = all;
+    asked.threads = threads;
+    return acre_test_main(tests, 1, 1, argv);
+}

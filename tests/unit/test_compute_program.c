@@ -1,0 +1,448 @@
+/* Programs (GPU-1): built by a real compiler (OpenCL's), kept on disk, loaded again after a loss.
+ * The context is put together here, so that an epoch can pass without a runner being killed. */
+#include "compute/cache.h"
+#include "compute/context.h"
+#include "compute/dialect.h"
+#include "compute/program.h"
+#include "support/opencl_rig.h"
+#include "support/tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The parts of the front that programs ask. */
+const struct acre_compute_device *context_device(const struct acre_context *context) {
+    return &context->compute->devices[context->device];
+}
+
+int context_failure(struct acre_context *context, struct acre_error *err) {
+    return acre_fail(err, atomic_load(&context->failed), "lost: %s", context->failure);
+}
+
+int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
+                      struct acre_buf *out, struct acre_error *err) {
+    (void)source;
+    (void)all;
+    (void)count;
+    (void)out;
+    return acre_fail(err, ACRE_EUNSUPPORTED, "not here");
+}
+
+/* --- a context that counts ------------------------------------------------------------------ */
+
+static struct {
+    const struct acre_backend *real;
+    atomic_uint compiled, loaded, unloaded, asked;
+    atomic_int refuse_loads; /* so many of the next */
+} counts;
+
+static int compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+                   struct acre_buf *log, struct acre_error *err) {
+    counts.compiled++;
+    return counts.real->compile(place, source, binary, log, err);
+}
+
+static int load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+                struct acre_error *err) {
+    counts.loaded++;
+    if (counts.refuse_loads > 0) {
+        counts.refuse_loads--;
+        return acre_fail(err, ACRE_ECORRUPT, "not such bytes");
+    }
+    return counts.real->load(place, binary, length, ret_module, err);
+}
+
+static void unload(void *place, uint64_t module) {
+    counts.unloaded++;
+    counts.real->unload(place, module);
+}
+
+static int kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
+                  struct acre_kernel_facts *ret_facts, struct acre_error *err) {
+    counts.asked++;
+    return counts.real->kernel(place, module, name, ret_kernel, ret_facts, err);
+}
+
+struct bench {
+    struct tree tree;
+    struct acre_backend table;
+    struct acre_compute_device device;
+    struct acre_compute compute;
+    struct acre_context context;
+    void *self;
+};
+
+static struct bench *bench_open(const struct acre_backend *real) {
+    struct bench *bench = acre_calloc(1, sizeof(*bench));
+    struct acre_error err = {0};
+    counts.real = real;
+    if (real->open(&bench->self, &err) < 0) {
+        acre_test_skip("%s", err.text);
+    }
+    bench->tree = tree_create(NULL);
+    bench->table = *real;
+    bench->table.compile = compile;
+    bench->table.load = load;
+    bench->table.unload = unload;
+    bench->table.kernel = kernel;
+    real->describe(bench->self, 0, &bench->device);
+    snprintf(bench->device.backend, sizeof(bench->device.backend), "%s", real->name);
+    bench->compute.devices = &bench->device;
+    bench->compute.device_count = 1;
+    bench->compute.cache = acre_strdup(tree_path(&bench->tree, "cache"));
+    bench->context.compute = &bench->compute;
+    bench->context.table = &bench->table;
+    atomic_store(&bench->context.epoch, 1);
+    pthread_rwlock_init(&bench->context.gate, NULL);
+    pthread_mutex_init(&bench->context.lock, NULL);
+    REQUIRE_EQ(real->place_open(bench->self, 0, &bench->context.place, &err), 0);
+    return bench;
+}
+
+static void bench_close(struct bench *bench) {
+    programs_destroy(&bench->context);
+    CHECK(bench->context.programs == NULL);
+    counts.real->place_close(bench->context.place);
+    counts.real->close(bench->self);
+    pthread_mutex_destroy(&bench->context.lock);
+    pthread_rwlock_destroy(&bench->context.gate);
+    tree_remove(&bench->tree);
+    free(bench->compute.cache);
+    free(bench);
+}
+
+static const struct acre_source good = {
+    .text = "kernel void add(global const float *a, global float *b, uint n) {\n"
+            "    if (global_id(0) < n) { b[global_id(0)] += a[global_id(0)]; }\n"
+            "}\n"
+            "#ifdef NEVER\n"
+            "kernel void hidden(int n) {}\n"
+            "#endif\n"
+            "kernel void zero(global float *b) { b[global_id(0)] = 0.0f; }\n",
+    .name = "good.c"};
+
+static struct acre_program *build(struct bench *bench, const struct acre_source *source,
+                                  struct acre_build_report *ret_report) {
+    struct acre_program *program = NULL;
+    struct acre_error err = {0};
+    int r = acre_program_build(&bench->context, source, &program, ret_report, &err);
+    CHECK_STR(err.text, "");
+    REQUIRE_EQ(r, 0);
+    return program;
+}
+
+/* --- building ------------------------------------------------------------------------------- */
+
+static void kernels_are_found_by_name(void) { /* GPU-1 */
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_build_report report;
+    struct acre_program *program = build(bench, &good, &report);
+    struct acre_kernel *found = NULL;
+    struct acre_error err = {0};
+    CHECK_STR(report.log, "");
+    CHECK_STR(report.cache, "");
+    CHECK(!report.was_cached && report.build_ms > 0);
+    acre_build_report_finish(&report);
+    CHECK(report.log == NULL);
+    REQUIRE_EQ(acre_kernel_find(program, "add", &found, &err), 0);
+    CHECK_STR(found->signature.name, "add");
+    CHECK_EQ(found->signature.count, 3);
+    CHECK(found->facts.group_max > 0);
+    CHECK(kernel_context(found) == &bench->context);
+    found = NULL;
+    CHECK_EQ(acre_kernel_find(program, "mul\n", &found, &err), ACRE_ENOTFOUND);
+    CHECK_STR(err.text, "no kernel 'mul\\n' in the program; it has: add, zero");
+    CHECK_EQ(acre_kernel_find(program, NULL, &found, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(acre_kernel_find(program, "hidden", &found, &err), ACRE_ENOTFOUND);
+    CHECK_STR(err.text, "kernel 'hidden' is in the source (line 5), but not in what was compiled: "
+                        "is it under an #if?");
+    CHECK(found == NULL);
+    acre_program_destroy(program);
+    acre_program_destroy(NULL);
+    CHECK_EQ(counts.unloaded, 1);
+    bench_close(bench);
+}
+
+static void what_was_compiled_is_not_compiled_again(void) { /* GPU-1 */
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_build_report first, second;
+    build(bench, &good, &first);
+    CHECK_EQ(counts.compiled, 1);
+    build(bench, &good, &second);
+    CHECK_EQ(counts.compiled, 1);
+    CHECK(!first.was_cached && second.was_cached);
+    CHECK_STR(second.cache, "");
+    struct acre_source other = good;
+    other.options = "-DNEVER";
+    struct acre_kernel *found;
+    struct acre_program *program = build(bench, &other, NULL);
+    CHECK_EQ(counts.compiled, 2);
+    CHECK_EQ(acre_kernel_find(program, "hidden", &found, NULL), 0);
+    snprintf(bench->device.identity, sizeof(bench->device.identity), "another driver");
+    build(bench, &good, NULL);
+    CHECK_EQ(counts.compiled, 3);
+    acre_build_report_finish(&first);
+    acre_build_report_finish(&second);
+    bench_close(bench);
+}
+
+/* GPU-1: a file cut short, and a sound file that the driver refuses. */
+static void damaged_entries_are_rebuilt(void) {
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_build_report report;
+    struct cache_entry *entries = NULL;
+    uint32_t count = 0;
+    char path[256];
+    build(bench, &good, NULL);
+    REQUIRE_EQ(cache_list(bench->compute.cache, &entries, &count, NULL), 0);
+    REQUIRE_EQ(count, 1);
+    CHECK_STR(entries[0].name, "good.c");
+    snprintf(path, sizeof(path), "cache/%s", entries[0].file);
+    tree_put(&bench->tree, path, "not what it was");
+    build(bench, &good, &report);
+    CHECK_EQ(counts.compiled, 2);
+    CHECK(!report.was_cached);
+    CHECK_HAS(report.cache, "damaged and rebuilt: ");
+    acre_build_report_finish(&report);
+    counts.refuse_loads = 1;
+    build(bench, &good, &report);
+    CHECK_EQ(counts.compiled, 3);
+    CHECK_STR(report.cache, "damaged and rebuilt: not such bytes");
+    acre_build_report_finish(&report);
+    build(bench, &good, &report);
+    CHECK(report.was_cached);
+    CHECK_EQ(counts.compiled, 3);
+    acre_build_report_finish(&report);
+    free(entries);
+    bench_close(bench);
+}
+
+static void without_a_cache_programs_are_built(void) { /* GPU-1 */
+    static const struct {
+        const char *directory, *expect;
+    } rows[] = {
+        {"", "off: "},
+        {"file", "not kept: "},
+        {"file/below", "not kept: "},
+    };
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    tree_put(&bench->tree, "file", "in the way");
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_build_report report;
+        const char *directory = rows[i].directory;
+        acre_test_context("'%s'", directory);
+        free(bench->compute.cache);
+        bench->compute.cache =
+            acre_strdup(directory[0] != '\0' ? tree_path(&bench->tree, directory) : "");
+        build(bench, &good, &report);
+        CHECK(!report.was_cached);
+        CHECK_HAS(report.cache, rows[i].expect);
+        acre_build_report_finish(&report);
+    }
+    CHECK_EQ(counts.compiled, 3);
+    bench_close(bench);
+}
+
+/* --- what cannot be built ------------------------------------------------------------------- */
+
+static void bad_sources_are_refused(void) { /* GPU-1 */
+    static const struct {
+        struct acre_source source;
+        int expect;
+        const char *text;
+        bool is_the_compilers;
+    } rows[] = {
+        {{.text = NULL}, ACRE_EINVALID, "source.text: NULL", false},
+        {{.text = "kernel void f() {}", .language = (enum acre_language)9},
+         ACRE_EINVALID,
+         "source.language: 9; accepted: 0 to 4",
+         false},
+        {{.text = "int x;", .name = "x.c"},
+         ACRE_EINVALID,
+         "x.c has no kernel; accepted: 'kernel void name(...)'",
+         false},
+        {{.text = "__global__ void f() {}"},
+         ACRE_EUNSUPPORTED,
+         "kernel is written in CUDA, which the back end cuda would take; accepted by opencl: the "
+         "portable dialect or OpenCL",
+         false},
+        {{.text = "kernel void f(bool b) {}", .name = "b.c"},
+         ACRE_EINVALID,
+         "b.c:1: kernel 'f', parameter 1: ",
+         false},
+        {{.text = "// one\n// two\nkernel void f() { nowhere(); }\n", .name = "c.c"},
+         ACRE_EINVALID,
+         "c.c:3:19: ",
+         true},
+        {{.text = "__kernel void f() { get_local_id(0) }\n", .name = "d.cl"},
+         ACRE_EINVALID,
+         "d.cl:1:",
+         true},
+    };
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_program *program = NULL;
+        struct acre_build_report report = {0};
+        struct acre_error err = {0};
+        acre_test_context("row %zu", i);
+        CHECK_EQ(acre_program_build(&bench->context, &rows[i].source, &program, &report, &err),
+                 rows[i].expect);
+        CHECK_EQ(err.code, rows[i].expect);
+        CHECK_HAS(err.text, rows[i].text);
+        CHECK(program == NULL && report.log != NULL && report.build_ms > 0);
+        CHECK_EQ(strstr(report.log, "error") != NULL, rows[i].is_the_compilers);
+        acre_build_report_finish(&report);
+    }
+    CHECK(bench->context.programs == NULL);
+    bench_close(bench);
+}
+
+static void modules_that_do_not_load_leave_nothing(void) { /* GPU-1 */
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_program *program = NULL;
+    struct acre_error err = {0};
+    counts.refuse_loads = 2;
+    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_ECORRUPT);
+    CHECK_STR(err.text, "not such bytes");
+    CHECK(program == NULL && bench->context.programs == NULL);
+    counts.refuse_loads = 0;
+    build(bench, &good, NULL);
+    CHECK_EQ(counts.compiled, 2); /* what did not load was not kept */
+    bench_close(bench);
+}
+
+static void a_lost_context_builds_nothing(void) { /* GPU-6 */
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_program *kept = build(bench, &good, NULL), *program = NULL;
+    struct acre_error err = {0};
+    snprintf(bench->context.failure, sizeof(bench->context.failure), "the runner died");
+    atomic_store(&bench->context.failed, ACRE_EUNAVAILABLE);
+    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "lost: the runner died");
+    CHECK(program == NULL);
+    acre_program_destroy(kept);
+    CHECK_EQ(counts.unloaded, 0); /* there is nobody to tell */
+    atomic_store(&bench->context.failed, 0);
+    bench_close(bench);
+}
+
+/* --- after a loss --------------------------------------------------------------------------- */
+
+enum { THREADS = 8 };
+
+struct asker {
+    pthread_t thread;
+    struct acre_kernel *kernels[2];
+    uint64_t handles[2];
+    pthread_barrier_t *together;
+};
+
+static void *ask(void *user) {
+    struct asker *asker = user;
+    struct acre_context *context = kernel_context(asker->kernels[0]);
+    pthread_barrier_wait(asker->together);
+    pthread_rwlock_rdlock(&context->gate);
+    for (int i = 0; i < 2; i++) {
+        if (kernel_handle(asker->kernels[i], &asker->handles[i], NULL) < 0 ||
+            asker->kernels[i]->facts.group_max == 0) {
+            asker->handles[i] = 0;
+        }
+    }
+    pthread_rwlock_unlock(&context->gate);
+    return NULL;
+}
+
+static void a_lost_module_is_loaded_once_by_whoever_needs_it(void) { /* GPU-6 */
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_program *program = build(bench, &good, NULL);
+    struct acre_kernel *kernels[2];
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, THREADS);
+    REQUIRE_EQ(acre_kernel_find(program, "add", &kernels[0], NULL), 0);
+    REQUIRE_EQ(acre_kernel_find(program, "zero", &kernels[1], NULL), 0);
+    for (uint32_t epoch = 2; epoch < 12; epoch++) {
+        struct asker askers[THREADS];
+        acre_test_context("epoch %u", epoch);
+        counts.loaded = counts.asked = 0;
+        pthread_rwlock_wrlock(&bench->context.gate);
+        atomic_store(&bench->context.epoch, epoch);
+        pthread_rwlock_unlock(&bench->context.gate);
+        for (int i = 0; i < THREADS; i++) {
+            askers[i] = (struct asker){.kernels = {kernels[0], kernels[1]}, .together = &together};
+            REQUIRE(pthread_create(&askers[i].thread, NULL, ask, &askers[i]) == 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(askers[i].thread, NULL);
+            CHECK(askers[i].handles[0] != 0 && askers[i].handles[1] != 0);
+            CHECK_U64(askers[i].handles[0], askers[0].handles[0]);
+            CHECK_U64(askers[i].handles[1], askers[0].handles[1]);
+        }
+        CHECK_EQ(counts.loaded, 1);
+        CHECK_EQ(counts.asked, 2);
+        CHECK_EQ(counts.compiled, 1);
+    }
+    uint64_t handle = 77;
+    struct acre_error err = {0};
+    atomic_store(&bench->context.epoch, 12);
+    counts.refuse_loads = 1;
+    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), ACRE_ECORRUPT);
+    CHECK_U64(handle, 77);
+    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), 0); /* and is tried again */
+    pthread_barrier_destroy(&together);
+    bench_close(bench);
+}
+
+/* --- native --------------------------------------------------------------------------------- */
+
+static void nothing(const struct acre_groups *groups, const void *const *arguments) {
+    (void)groups;
+    (void)arguments;
+}
+
+static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct acre_program *program = NULL;
+    struct acre_kernel *found;
+    struct acre_error err = {0};
+    uint64_t handle = 0;
+    int r = acre_program_native(&bench->context, "void add(global const float *a, uint n)", nothing,
+                                &program, &err);
+    CHECK_STR(err.text, "");
+    REQUIRE_EQ(r, 0);
+    REQUIRE_EQ(acre_kernel_find(program, "add", &found, &err), 0);
+    CHECK_EQ(found->signature.count, 2);
+    CHECK_EQ(kernel_handle(found, &handle, &err), 0);
+    CHECK(handle != 0);
+    acre_program_destroy(program);
+    CHECK_EQ(counts.loaded + counts.unloaded, 0);
+    program = NULL;
+    CHECK_EQ(acre_program_native(&bench->context, "add", nothing, &program, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_program_native(&bench->context, NULL, nothing, &program, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_program_native(&bench->context, "void f()", NULL, &program, &err), ACRE_EINVALID);
+    bench->table.native = NULL; /* as a GPU, or a runner */
+    CHECK_EQ(acre_program_native(&bench->context, "void f()", nothing, &program, &err),
+             ACRE_EUNSUPPORTED);
+    CHECK_HAS(err.text, "a context on the CPU, in this process");
+    bench->table.compile = NULL;
+    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_EUNSUPPORTED);
+    CHECK_HAS(err.text, "compiles no sources");
+    CHECK(program == NULL);
+    bench_close(bench);
+}
+
+static const struct acre_test tests[] = {
+    {"kernels_are_found_by_name", kernels_are_found_by_name, 0},
+    {"what_was_compiled_is_not_compiled_again", what_was_compiled_is_not_compiled_again, 0},
+    {"damaged_entries_are_rebuilt", damaged_entries_are_rebuilt, 0},
+    {"without_a_cache_programs_are_built", without_a_cache_programs_are_built, 0},
+    {"bad_sources_are_refused", bad_sources_are_refused, 0},
+    {"modules_that_do_not_load_leave_nothing", modules_that_do_not_load_leave_nothing, 0},
+    {"a_lost_context_builds_nothing", a_lost_context_builds_nothing, 0},
+    {"a_lost_module_is_loaded_once_by_whoever_needs_it",
+     a_lost_module_is_loaded_once_by_whoever_needs_it, 0},
+    {"c_functions_are_kernels_of_the_cpu", c_functions_are_kernels_of_the_cpu, 0},
+};
+
+int main(int argc, char **argv) {
+    return rig_main(tests, ACRE_COUNT(tests), argc, argv);
+}
