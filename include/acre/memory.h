@@ -66,13 +66,13 @@ struct acre_memory_report {
     double fragmentation;              /* 1 - largest free / all free; 0: one piece */
     uint32_t blocks;                   /* of the driver */
     enum acre_pressure pressure;       /* of used / limit: < 50 %, < 80 %, more */
-    uint64_t pinned_bytes;
+    uint64_t pinned_bytes;             /* in pinned and mapped buffers */
 };
 
 ACRE_API void acre_memory_report(struct acre_context *context,
                                  struct acre_memory_report *ret_report);
-/* Give free blocks back to the driver until at most `keep_bytes` are reserved. ACRE_ECONFLICT: not
- * while a ring is resident; ACRE_ECORRUPT: see acre_buffer_free, here for all buffers. */
+/* Give free blocks back to the driver until at most `keep_bytes` are reserved. ACRE_ECORRUPT: see
+ * acre_buffer_free, here for all buffers. */
 ACRE_API int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes,
                               struct acre_error *err);
 /* Called by the thread whose allocation or free changes the level; one function a context. It may

@@ -201,14 +201,33 @@ int buffer_resolve(struct acre_context *context, struct acre_buffer buffer, uint
     return 0;
 }
 
+/* A stream and a number of its work in one word. The epochs in the number wrap after 4096: a
+ * context that was lost so often has other worries. */
+static uint64_t make_user(const struct acre_stream *stream, uint64_t sequence) {
+    return (uint64_t)stream->word_index << WORD_SHIFT | (sequence & SEQUENCE_MASK);
+}
+
+static struct pool_point point_of(const struct acre_context *context, uint64_t user) {
+    uint64_t above = (uint64_t)atomic_load(&context->epoch) << 40 & ~SEQUENCE_MASK;
+    return (struct pool_point){.stream = (uint32_t)(user >> WORD_SHIFT),
+                               .sequence = user == 0 ? 0 : above | (user & SEQUENCE_MASK)};
+}
+
+bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
+                 struct pool_point *ret_point) {
+    const struct slot *slot = slot_find(context, buffer);
+    uint64_t user = slot != NULL ? atomic_load_explicit(&slot->born, memory_order_acquire) : 0;
+    *ret_point = point_of(context, user);
+    return slot_find(context, buffer) != NULL;
+}
+
 void buffer_used(struct acre_context *context, struct acre_buffer buffer,
                  const struct acre_stream *stream) {
     struct slot *slot = slot_find(context, buffer);
-    uint64_t word = (uint64_t)stream->word_index << WORD_SHIFT;
-    uint64_t user = word | ((stream->issued + 1) & SEQUENCE_MASK);
+    uint64_t user = make_user(stream, stream->issued + 1);
     for (size_t i = 0; slot != NULL && i < USERS_MAX; i++) {
         uint64_t seen = atomic_load_explicit(&slot->users[i], memory_order_relaxed);
-        if (seen != 0 && (seen & ~SEQUENCE_MASK) == word) {
+        if (seen != 0 && seen >> WORD_SHIFT == stream->word_index) {
             atomic_store_explicit(&slot->users[i], user, memory_order_relaxed);
             return; /* nobody else writes a stream's entry, but slot_put */
         }
@@ -339,10 +358,9 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
     struct slot *slot = slot_at(buffers, number);
     uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed) + 1;
     write_slot(slot, &place, atomic_load(&context->epoch));
-    atomic_store_explicit(&slot->users[0],
-                          (uint64_t)stream->word_index << WORD_SHIFT |
-                              (stream->issued & SEQUENCE_MASK),
-                          memory_order_release);
+    uint64_t born = make_user(stream, stream->issued);
+    atomic_store_explicit(&slot->born, born, memory_order_release);
+    atomic_store_explicit(&slot->users[0], born, memory_order_release);
     slot->chunk = chunk;
     if (kind != ACRE_MEMORY_DEVICE) {
         host_add(buffers, number, &place);
@@ -353,30 +371,54 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
     return 0;
 }
 
+/* The chunk is not needed after all. context->lock held. */
+static void give_up(struct acre_stream *stream, struct heap *heap, struct chunk *chunk) {
+    struct pool_point point = {.stream = stream->word_index, .sequence = stream->issued};
+    pool_free(heap->pool, chunk, point, NULL, 0);
+}
+
+/* Entered, with context->lock: both are held still when it returns 0, neither when it fails. */
+static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes,
+                struct chunk **ret_chunk, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
+    int r = pool_alloc(heap->pool, stream->word_index, taken, ret_chunk);
+    if (r == 0 && !context->debug) {
+        return 0; /* nearly always */
+    }
+    pthread_mutex_unlock(&context->lock);
+    r = r == 0 ? 0 : heap_alloc(heap, stream, taken, &context->buffers->live, ret_chunk, err);
+    if (r < 0) {
+        return r;
+    }
+    if (context->debug) {
+        struct pool_place place = pool_place(*ret_chunk);
+        r = guard_arm(stream, &place, bytes, err);
+    }
+    pthread_mutex_lock(&context->lock);
+    if (r < 0) {
+        give_up(stream, heap, *ret_chunk);
+        pthread_mutex_unlock(&context->lock);
+        stream_leave(stream, r);
+    }
+    return r;
+}
+
 static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t bytes,
                 struct acre_buffer *ret_buffer, bool *ret_changed, struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
     struct heap *heap = &buffers->heaps[kind];
     struct chunk *chunk;
-    uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
-    int r = heap_alloc(heap, stream, taken, &buffers->live, &chunk, err);
+    pthread_mutex_lock(&context->lock);
+    int r = take(stream, heap, bytes, &chunk, err);
     if (r < 0) {
         return r;
     }
-    struct pool_place place = pool_place(chunk);
-    r = context->debug ? guard_arm(stream, &place, bytes, err) : 0;
-    pthread_mutex_lock(&context->lock);
-    if (r == 0) {
-        r = add(stream, kind, chunk, bytes, ret_buffer);
-        if (r < 0) {
-            acre_fail(err, r, "buffers: %u of at most %d", buffers->live, SLOTS_MAX - 1);
-        }
-    }
+    r = add(stream, kind, chunk, bytes, ret_buffer);
     if (r < 0) {
-        pool_free(heap->pool, chunk,
-                  (struct pool_point){.stream = stream->word_index, .sequence = stream->issued},
-                  NULL, 0);
+        acre_fail(err, r, "buffers: %u of at most %d", buffers->live, SLOTS_MAX - 1);
+        give_up(stream, heap, chunk);
     }
     *ret_changed = pressure_update(context);
     pthread_mutex_unlock(&context->lock);
@@ -412,16 +454,13 @@ static int list_users(struct acre_context *context, const struct slot *slot, uin
     struct buffers *buffers = context->buffers;
     const struct pool *pool = buffers->heaps[HEAP_DEVICE].pool;
     bool is_crowded = atomic_load_explicit(&slot->is_crowded, memory_order_relaxed);
-    uint64_t above = (uint64_t)atomic_load(&context->epoch) << 40 & ~SEQUENCE_MASK;
     uint32_t max = USERS_MAX + (is_crowded ? WORDS_MAX : 0);
     struct pool_point *points = NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; i < max; i++) {
         struct pool_point point;
         if (i < USERS_MAX) {
-            uint64_t user = atomic_load_explicit(&slot->users[i], memory_order_relaxed);
-            point = (struct pool_point){.stream = (uint32_t)(user >> WORD_SHIFT),
-                                        .sequence = user == 0 ? 0 : above | (user & SEQUENCE_MASK)};
+            point = point_of(context, atomic_load_explicit(&slot->users[i], memory_order_relaxed));
         } else {
             point = (struct pool_point){.stream = i - USERS_MAX,
                                         .sequence = atomic_load_explicit(

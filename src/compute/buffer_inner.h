@@ -28,6 +28,7 @@ struct slot {
     _Atomic uint64_t region, offset, bytes;
     void *_Atomic host;
     _Atomic uint64_t users[USERS_MAX]; /* streams and their last work with it; 0: none */
+    _Atomic uint64_t born;             /* where it was allocated, as a user */
     struct chunk *chunk;               /* NULL: lost. This and the next: context->lock */
     uint32_t next_free;
 };
@@ -56,6 +57,10 @@ struct slot *slot_find(const struct acre_context *context, struct acre_buffer bu
  */
 bool slot_id(const struct acre_context *context, uint32_t number, struct acre_buffer *ret_buffer);
 
+/* The moment it was allocated: its guards are there then. False: no live buffer. */
+bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
+                 struct pool_point *ret_point);
+
 /* --- memory.c --------------------------------------------------------------------------------- */
 
 /* Has the level changed? context->lock held. Tell then, without lock and gate. */
@@ -67,7 +72,8 @@ void pressure_tell(struct acre_context *context);
 
 /* What a buffer of `bytes` takes, with its guards. */
 uint64_t guard_bytes(uint64_t bytes);
-/* Fill the guards around a new buffer: chunk `place`, `bytes` of it the user's. Entered. */
+/* Fill the guards around a new buffer: chunk `place`, `bytes` of it the user's; a signal tells when
+ * they are there. Entered. */
 int guard_arm(struct acre_stream *stream, const struct pool_place *place, uint64_t bytes,
               struct acre_error *err);
 /* ACRE_ECORRUPT: something wrote before or after the buffer. Not entered; waits. */

@@ -14,6 +14,8 @@ static const char *const prelude[] = {
     "#define true 1\n"
     "#define false 0\n"
     "#define kernel static inline __attribute__((always_inline))\n"
+    "#define handler static inline\n" /* of rings, which have one lane here */
+    "#define lane_sync() ((void)0)\n"
     "#define global\n"
     "#define constant const\n"
     "#define local static __thread __attribute__((aligned(16)))\n"

@@ -119,7 +119,9 @@ static int resolve_node(struct acre_context *context, const struct graph_node *n
     if (after == NULL) {
         return no_memory(err);
     }
-    memcpy(after, node->after, node->after_count * sizeof(*after));
+    for (uint32_t i = 0; i < node->after_count; i++) {
+        after[i] = node->after[i];
+    }
     *native = (struct acre_native_node){
         .kind = node->kind, .after = after, .after_count = node->after_count};
     switch (node->kind) {
@@ -235,7 +237,8 @@ static int prepare(struct acre_graph *graph, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    if (context->table->graph_create != NULL && executable->count > 0) {
+    bool has_graphs = (context_device(context)->capabilities & ACRE_CAN_GRAPH) != 0;
+    if (has_graphs && executable->count > 0) {
         struct executable *found = take_over(context, executable);
         if (found != NULL) {
             executable_free(executable);

@@ -44,15 +44,17 @@ static int fill(struct acre_stream *stream, uint64_t region, uint64_t offset, ui
 int guard_arm(struct acre_stream *stream, const struct pool_place *place, uint64_t bytes,
               struct acre_error *err) {
     uint64_t rear = GUARD_BYTES + bytes;
+    int r = 0;
     if (place->host != NULL) { /* nothing under way uses it: see `only_past` */
         memset(place->host, CANARY, GUARD_BYTES);
         memset((char *)place->host + rear, CANARY, place->bytes - rear);
-        return 0;
+    } else {
+        r = fill(stream, place->region, place->offset, GUARD_BYTES, CANARY, err);
+        r = r == 0 ? fill(stream, place->region, place->offset + rear, place->bytes - rear, CANARY,
+                          err)
+                   : r;
     }
-    int r = fill(stream, place->region, place->offset, GUARD_BYTES, CANARY, err);
-    return r == 0
-               ? fill(stream, place->region, place->offset + rear, place->bytes - rear, CANARY, err)
-               : r;
+    return r == 0 ? stream_signal(stream, err) : r;
 }
 
 int guard_poison(struct acre_stream *stream, const struct place_of *place, struct acre_error *err) {
@@ -110,13 +112,43 @@ static int fetch(struct acre_stream *stream, const struct guards *guards,
     work.to_offset += GUARD_BYTES;
     work.from_offset = guards->rear;
     work.bytes = guards->rear_bytes;
-    r = r == 0 ? context->table->copy(context->place, stream->handle, &work, err) : r;
-    stream_issue(stream); /* also when only the first was queued */
-    return r == 0 ? stream_signal(stream, err) : r;
+    return r == 0 ? context->table->copy(context->place, stream->handle, &work, err) : r;
+}
+
+/* Trim looks at buffers that others may free at any time: once this stream is known as a user,
+ * their memory stays until it has come. Entered. */
+static int hold(struct acre_stream *stream, struct acre_buffer buffer, struct guards *ret_guards,
+                struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    pthread_mutex_lock(&context->lock);
+    buffer_used(context, buffer, stream);
+    pthread_mutex_unlock(&context->lock);
+    return find(context, buffer, ret_guards, err);
+}
+
+/* What was brought to the host, unless the buffer was freed meanwhile. Not entered. */
+static int judge(struct acre_context *context, struct acre_buffer buffer,
+                 const struct guards *guards, const uint8_t *piece, struct acre_error *err) {
+    const uint8_t *front = guards->host != NULL ? guards->host : piece;
+    const uint8_t *rear = front + GUARD_BYTES + (guards->host != NULL ? guards->bytes : 0);
+    int r = ACRE_ENOTFOUND;
+    pthread_mutex_lock(&context->lock);
+    if (slot_find(context, buffer) != NULL) {
+        r = look(front, GUARD_BYTES, guards, true, err);
+        r = r == 0 ? look(rear, guards->rear_bytes, guards, false, err) : r;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return r;
 }
 
 int guard_check(struct acre_stream *stream, struct acre_buffer buffer, struct acre_error *err) {
-    int r = stream_enter(stream, err);
+    struct acre_context *context = stream->context;
+    struct pool_point born;
+    if (!buffer_born(context, buffer, &born)) {
+        return ACRE_ENOTFOUND;
+    }
+    int r = word_wait(context, born.stream, born.sequence, ACRE_FOREVER, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
     if (r < 0) {
         return r;
     }
@@ -127,21 +159,16 @@ int guard_check(struct acre_stream *stream, struct acre_buffer buffer, struct ac
     }
     struct pool_place piece = pool_place(chunk);
     struct guards guards;
-    r = find(stream->context, buffer, &guards, err);
-    if (r == 0) {
-        buffer_used(stream->context, buffer, stream);
-        r = guards.host == NULL ? fetch(stream, &guards, &piece, err) : stream_signal(stream, err);
+    r = hold(stream, buffer, &guards, err);
+    if (r == 0 && guards.host == NULL) {
+        r = fetch(stream, &guards, &piece, err);
     }
-    uint64_t sequence = stream->issued;
+    uint64_t sequence = stream_issue(stream); /* whatever was queued: those who wait for it hear */
+    int signal = stream_signal(stream, err);
+    r = r == 0 ? signal : r;
     stream_leave(stream, r);
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
-    if (r == 0) {
-        const uint8_t *front = guards.host != NULL ? guards.host : piece.host;
-        const uint8_t *rear =
-            guards.host != NULL ? front + GUARD_BYTES + guards.bytes : front + GUARD_BYTES;
-        r = look(front, GUARD_BYTES, &guards, true, err);
-        r = r == 0 ? look(rear, guards.rear_bytes, &guards, false, err) : r;
-    }
+    r = r == 0 ? judge(context, buffer, &guards, piece.host, err) : r;
     staging_put(stream, chunk, sequence);
     return r;
 }

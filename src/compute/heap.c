@@ -10,6 +10,7 @@
 #include "compute/heap.h"
 
 #include "compute/context.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 #include "core/units.h"
 
@@ -203,12 +204,15 @@ int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
         stream_signal(stream, NULL); /* what it freed itself */
         stream_leave(stream, 0);
         wait_for_freed(heap);
+        rings_pause(heap->context);
         r = stream_enter(stream, err);
         if (r < 0) {
+            rings_resume(heap->context);
             return r;
         }
         heap_trim(heap, 0);
         r = heap_take(heap, stream->word_index, bytes, true, ret_chunk, &driver);
+        rings_resume(heap->context);
     }
     if (r == ACRE_ENOMEM || r == ACRE_ENOFIT || r == ACRE_ELIMIT) {
         r = refuse(heap, r, bytes, buffers, driver.text, err);

@@ -43,7 +43,8 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
     X(true,  version,     "hiprtcVersion",            int,          (int *, int *))                \
     X(true,  create,      "hiprtcCreateProgram",      int,                                         \
       (gpu_handle *, const char *, const char *name, int, const char **, const char **))           \
-    X(true,  compile,     "hiprtcCompileProgram",     int,          (gpu_handle, int, const char **)) \
+    X(true,  compile,     "hiprtcCompileProgram",     int,                                         \
+      (gpu_handle, int, const char **))                                                            \
     X(true,  destroy,     "hiprtcDestroyProgram",     int,          (gpu_handle *))                \
     X(true,  log_size,    "hiprtcGetProgramLogSize",  int,          (gpu_handle, size_t *))        \
     X(true,  log,         "hiprtcGetProgramLog",      int,          (gpu_handle, char *))          \
@@ -67,29 +68,45 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
  * "Memory access fault by GPU node" and aborts the process. Hence no row for it that would be met
  * in practice; those with `lasting` are what it may answer instead. */
 #define HIP_FAULTS(X)                                                                              \
-    /* name                               code  ours         lasting  words                     */ \
-    X("hipErrorInvalidValue",             1,    INVALID,     false,   NULL)                        \
-    X("hipErrorOutOfMemory",              2,    NOMEM,       false,   "the device has no such memory left") \
-    X("hipErrorInvalidConfiguration",     9,    INVALID,     false,   "a grid or a group that the device cannot have") \
-    X("hipErrorNoDevice",                 100,  UNAVAILABLE, false,   "no AMD GPU that HIP can use") \
-    X("hipErrorInvalidDevice",            101,  UNAVAILABLE, false,   "no AMD GPU that HIP can use") \
-    X("hipErrorInvalidImage",             200,  CORRUPT,     false,   "not compiled code")         \
-    X("hipErrorNoBinaryForGpu",           209,  CORRUPT,     false,   "compiled for another GPU")  \
-    X("hipErrorECCNotCorrectable",        214,  IO,          true,    "the device's memory is damaged") \
-    X("hipErrorInvalidKernelFile",        218,  CORRUPT,     false,   "not compiled code")         \
-    X("hipErrorSharedObjectInitFailed",   303,  CORRUPT,     false,   "not compiled code")         \
-    X("hipErrorIllegalState",             401,  UNAVAILABLE, true,    NULL)                        \
-    X("hipErrorNotFound",                 500,  NOTFOUND,    false,   NULL)                        \
-    X("hipErrorIllegalAddress",           700,  UNAVAILABLE, true,    "a kernel read or wrote outside its memory") \
-    X("hipErrorLaunchOutOfResources",     701,  LIMIT,       false,   "the kernel needs more registers or local memory than a group can have") \
-    X("hipErrorLaunchTimeOut",            702,  TIMEOUT,     true,    "a kernel ran too long for the driver") \
-    X("hipErrorContextIsDestroyed",       709,  UNAVAILABLE, true,    NULL)                        \
-    X("hipErrorAssert",                   710,  UNAVAILABLE, true,    "an assert in a kernel failed") \
-    X("hipErrorHostMemoryAlreadyRegistered", 712, CONFLICT,  false,   NULL)                        \
-    X("hipErrorLaunchFailure",            719,  UNAVAILABLE, true,    "a kernel failed")           \
-    X("hipErrorNotSupported",             801,  UNSUPPORTED, false,   NULL)                        \
-    X("hipErrorRuntimeMemory",            1052, NOMEM,       false,   NULL)                        \
-    X("hipErrorRuntimeOther",             1053, UNAVAILABLE, true,    NULL)
+    /* name                                   code  ours         lasting, words */                 \
+    X("hipErrorInvalidValue",                  1,    INVALID,     false, NULL)                     \
+    X("hipErrorOutOfMemory",                   2,    NOMEM,       false,                           \
+      "the device has no such memory left")                                                        \
+    X("hipErrorNotInitialized",                3,    UNAVAILABLE, true,  NULL)                     \
+    X("hipErrorDeinitialized",                 4,    UNAVAILABLE, true,                            \
+      "the driver has shut down")                                                                  \
+    X("hipErrorInvalidConfiguration",          9,    INVALID,     false,                           \
+      "a grid or a group that the device cannot have")                                             \
+    X("hipErrorNoDevice",                      100,  UNAVAILABLE, false,                           \
+      "no AMD GPU that HIP can use")                                                               \
+    X("hipErrorInvalidDevice",                 101,  UNAVAILABLE, false,                           \
+      "no AMD GPU that HIP can use")                                                               \
+    X("hipErrorInvalidImage",                  200,  CORRUPT,     false, "not compiled code")      \
+    X("hipErrorInvalidContext",                201,  UNAVAILABLE, false, NULL)                     \
+    X("hipErrorNoBinaryForGpu",                209,  CORRUPT,     false,                           \
+      "compiled for another GPU")                                                                  \
+    X("hipErrorECCNotCorrectable",             214,  UNAVAILABLE, true,                            \
+      "the device's memory is damaged")                                                            \
+    X("hipErrorInvalidKernelFile",             218,  CORRUPT,     false, "not compiled code")      \
+    X("hipErrorSharedObjectInitFailed",        303,  CORRUPT,     false, "not compiled code")      \
+    X("hipErrorInvalidHandle",                 400,  INVALID,     false, NULL)                     \
+    X("hipErrorIllegalState",                  401,  UNAVAILABLE, true,  NULL)                     \
+    X("hipErrorNotFound",                      500,  NOTFOUND,    false, NULL)                     \
+    X("hipErrorIllegalAddress",                700,  UNAVAILABLE, true,                            \
+      "a kernel read or wrote outside its memory")                                                 \
+    X("hipErrorLaunchOutOfResources",          701,  INVALID,     false,                           \
+      "the kernel needs more registers or local memory than a group can have")                     \
+    X("hipErrorLaunchTimeOut",                 702,  UNAVAILABLE, true,                            \
+      "a kernel ran too long for the driver")                                                      \
+    X("hipErrorContextIsDestroyed",            709,  UNAVAILABLE, true,  NULL)                     \
+    X("hipErrorAssert",                        710,  UNAVAILABLE, true,                            \
+      "an assert in a kernel failed")                                                              \
+    X("hipErrorHostMemoryAlreadyRegistered",   712,  CONFLICT,    false, NULL)                     \
+    X("hipErrorHostMemoryNotRegistered",       713,  INVALID,     false, NULL)                     \
+    X("hipErrorLaunchFailure",                 719,  UNAVAILABLE, true,  "a kernel failed")        \
+    X("hipErrorNotSupported",                  801,  UNSUPPORTED, false, NULL)                     \
+    X("hipErrorRuntimeMemory",                 1052, NOMEM,       false, NULL)                     \
+    X("hipErrorRuntimeOther",                  1053, UNAVAILABLE, true,  NULL)
 /* clang-format on */
 
 enum hip_number {

@@ -13,22 +13,18 @@
  *     the second to be loaded registers its options twice, and LLVM ends the process. If PoCL's is
  *     here already, that is told instead. (With a device the runtime loads comgr at once, so it is
  *     first wherever HIP is looked for before OpenCL.)
- * One compilation at a time: "LLVM is not multi threaded", says HIPRTC's source, and has a lock for
- * each program only. */
+ * It has a lock of its own for the whole process: threads may ask at once, and wait. */
 #include "compute/hip.h"
 
 #include "core/dl.h"
 
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OPTIONS_MAX = 64, OPTION_BYTES_MAX = 4096, ARCH_OPTION_BYTES = HIP_ARCH_BYTES + 32 };
 enum { LOG_BYTES_MAX = 16 << 20 }; /* more than any compiler says: clang stops after 20 errors */
-
-static pthread_mutex_t compiler = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- loading -------------------------------------------------------------------------------- */
 
@@ -230,9 +226,7 @@ int hiprtc_compile(const struct hiprtc *rtc, const char *arch,
         memcpy(text, name, sizeof(name) - 1);
         memcpy(text + sizeof(name) - 1, source->text, source->length);
         text[sizeof(name) - 1 + source->length] = '\0';
-        pthread_mutex_lock(&compiler);
         r = create_and_compile(rtc, text, &options, binary, log, err);
-        pthread_mutex_unlock(&compiler);
     }
     free(text);
     free(options.words);

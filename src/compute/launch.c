@@ -17,7 +17,7 @@
 enum { GROUPS_X_MAX = INT32_MAX, GROUPS_YZ_MAX = 65535, VALUE_ALIGN = 16 };
 
 struct acre_grid acre_grid_for(uint64_t items) {
-    uint64_t groups = (items + 255) / 256;
+    uint64_t groups = items / 256 + (items % 256 != 0);
     return (struct acre_grid){.groups = {(uint32_t)ACRE_MIN(groups, (uint64_t)UINT32_MAX), 1, 1},
                               .group = {256, 1, 1}};
 }

@@ -5,6 +5,7 @@
  * it again; each change is told with the level there is then. */
 #include "compute/buffer_inner.h"
 #include "compute/context.h"
+#include "compute/ring.h"
 
 /* --- pressure ------------------------------------------------------------------------------- */
 
@@ -70,7 +71,7 @@ void acre_memory_report(struct acre_context *context, struct acre_memory_report 
             report.frees += pools[i].frees;
             report.hits += pools[i].hits;
         }
-        report.pinned_bytes += i != HEAP_DEVICE ? pools[i].reserved_bytes : 0;
+        report.pinned_bytes += i != HEAP_DEVICE ? pools[i].used_bytes : 0;
     }
     *ret_report = report;
 }
@@ -101,13 +102,14 @@ static int check_all(struct acre_context *context, struct acre_error *err) {
 
 int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes, struct acre_error *err) {
     int found = context->debug ? check_all(context, err) : 0;
+    rings_pause(context);
     int r = context_enter(context, err);
-    if (r < 0) {
-        return r;
-    }
-    for (size_t i = 0; i < HEAPS; i++) {
+    for (size_t i = 0; i < HEAPS && r == 0; i++) {
         heap_trim(&context->buffers->heaps[i], keep_bytes);
     }
-    context_leave(context, 0);
-    return found;
+    if (r == 0) {
+        context_leave(context, 0);
+    }
+    rings_resume(context);
+    return r < 0 ? r : found;
 }

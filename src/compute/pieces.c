@@ -302,8 +302,15 @@ static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_ou
     uint64_t in = 0;
     uint64_t out = 0;
     for (uint32_t i = 0; i < pieces->array_count; i++) {
-        in += pieces->arrays[i].in_bytes;
-        out += pieces->arrays[i].out_bytes;
+        const struct pieces_array *array = &pieces->arrays[i];
+        if ((array->in_bytes > 0 && array->in == NULL) ||
+            (array->out_bytes > 0 && array->out == NULL)) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "array %u: NULL; accepted: memory of %" PRIu64 " items", i + 1,
+                             pieces->items);
+        }
+        in += array->in_bytes;
+        out += array->out_bytes;
     }
     uint64_t ignored;
     if (in + out == 0 || in + out > UINT32_MAX ||

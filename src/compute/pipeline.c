@@ -29,6 +29,13 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
                       struct acre_error *err) {
     struct pieces_array arrays[2];
     uint32_t count = 0;
+    if (pipeline->items > 0 && ((pipeline->in_bytes > 0 && pipeline->in == NULL) ||
+                                (pipeline->out_bytes > 0 && pipeline->out == NULL))) {
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "pipeline: %s: NULL; accepted: memory of %" PRIu64 " items, or 0 bytes of each",
+            pipeline->in_bytes > 0 && pipeline->in == NULL ? "in" : "out", pipeline->items);
+    }
     if (pipeline->in_bytes > 0) {
         arrays[count++] = (struct pieces_array){.in = pipeline->in, .in_bytes = pipeline->in_bytes};
     }

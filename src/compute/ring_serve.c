@@ -37,6 +37,40 @@ void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns) {
 
 /* --- building --------------------------------------------------------------------------------- */
 
+static const struct acre_grid one_item = {.groups = {1}, .group = {1}};
+
+static int launch_batch(struct acre_ring *ring, struct acre_stream *stream,
+                        struct acre_kernel *kernel, uint64_t first, uint32_t count,
+                        struct acre_error *err) {
+    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
+                              ACRE_BUFFER(ring->state),
+                              ACRE_U32(ring->in_vectors),
+                              ACRE_U32(ring->out_vectors),
+                              ACRE_U32(ring->slots - 1),
+                              ACRE_U32((uint32_t)first),
+                              ACRE_U32(count)};
+    struct acre_grid grid = one_item;
+    grid.groups[0] = ACRE_MAX(ACRE_MIN(ring->warps, count), 1U);
+    return acre_launch(stream, kernel, grid, args, ACRE_COUNT(args), err);
+}
+
+/* Some compilers (PoCL's) finish their work at the first launch, which may take longer than a
+ * message may: a launch for no message comes before the first. */
+static int warm_up(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
+    struct acre_kernel *kernel;
+    struct acre_stream *stream;
+    int r = acre_kernel_find(program, "acre_ring_batch", &kernel, err);
+    r = r == 0 ? acre_stream_create(ring->context, &stream, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    r = launch_batch(ring, stream, kernel, 0, 0, err);
+    r = r == 0 ? acre_stream_sync(stream, ACRE_FOREVER, err) : r;
+    acre_stream_destroy(stream);
+    return r;
+}
+
 int ring_build(struct acre_ring *ring, const struct acre_source *source,
                struct acre_program **ret_program, struct acre_error *err) {
     bool is_cuda = strcmp(context_device(ring->context)->backend, "cuda") == 0;
@@ -50,26 +84,42 @@ int ring_build(struct acre_ring *ring, const struct acre_source *source,
     struct acre_source whole = *source;
     whole.text = text.data;
     whole.language = ACRE_LANGUAGE_PORTABLE;
-    r = acre_program_build(ring->context, &whole, ret_program, NULL, err);
+    struct acre_program *program;
+    r = acre_program_build(ring->context, &whole, &program, NULL, err);
     acre_buf_finish(&text);
+    if (r == 0 && ring->path == ACRE_RING_WORKER) {
+        r = warm_up(ring, program, err);
+        if (r < 0) {
+            acre_program_destroy(program);
+        }
+    }
+    if (r == 0) {
+        *ret_program = program;
+    }
     return r;
 }
 
-int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_program **ret_old,
+               struct acre_error *err) {
     const char *name = ring->path == ACRE_RING_RESIDENT ? "acre_ring" : "acre_ring_batch";
     int r = acre_kernel_find(program, name, &ring->kernel, err);
     if (r < 0) {
         acre_program_destroy(program);
         return r;
     }
-    acre_program_destroy(ring->program);
+    *ret_old = ring->program;
     ring->program = program;
     return 0;
 }
 
-/* --- the resident kernel ---------------------------------------------------------------------- */
+void ring_settle(struct acre_ring *ring) {
+    uint64_t begun = atomic_load(&ring->batches);
+    while (begun % 2 != 0 && atomic_load(&ring->batches) == begun) {
+        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), SPIN_NS);
+    }
+}
 
-static const struct acre_grid one_item = {.groups = {1}, .group = {1}};
+/* --- the resident kernel ---------------------------------------------------------------------- */
 
 static bool see_pong(struct acre_ring *ring, uint32_t round) {
     uint64_t begun_ns = now_ns();
@@ -134,11 +184,9 @@ int ring_serve(struct acre_ring *ring, struct acre_error *err) {
         return r;
     }
     atomic_store(&ring->control[RING_STOP], 0);
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
     struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
-                              ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
+                              ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
@@ -220,21 +268,13 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
-    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
-                              ACRE_BUFFER(ring->state),
-                              ACRE_U32(ring->in_vectors),
-                              ACRE_U32(ring->out_vectors),
-                              ACRE_U32(ring->slots - 1),
-                              ACRE_U32((uint32_t)first),
-                              ACRE_U32(count)};
-    struct acre_grid grid = {.groups = {ACRE_MIN(ring->warps, count)}, .group = {1}};
+    atomic_fetch_add(&ring->batches, 1);
     pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
-    int r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), NULL);
+    int r = launch_batch(ring, ring->stream, ring->kernel, first, count, NULL);
     pthread_mutex_unlock(&ring->context->rings_lock);
-    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    atomic_fetch_add(&ring->batches, 1);
+    return r;
 }
 
 static void *work(void *argument) {

@@ -15,6 +15,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -84,6 +85,10 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (stream->is_profiled) {
         context->table->profile(context->place, stream->handle, true, NULL);
     }
+    if (stream->epoch != 0 && atomic_load(&stream->told) != stream->epoch &&
+        stream->issued > done_in(stream, stream->epoch)) {
+        stream->owed = stream->issued;
+    }
     stream->epoch = epoch;
     /* Above all that an earlier stream with this word was given: what waits for that is done. */
     stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
@@ -138,19 +143,45 @@ int stream_launched(struct acre_stream *stream, const struct acre_kernel *kernel
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
+/* Whether something before it was accepted and then refused. */
+static int late_refusal(struct acre_stream *stream, uint32_t epoch, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    if (context->table->stream_error == NULL) {
+        return 0;
+    }
+    int r = 0;
+    pthread_rwlock_rdlock(&context->gate); /* the handle is of this epoch while that lasts */
+    if (atomic_load(&context->epoch) == epoch) {
+        r = context->table->stream_error(context->place, stream->handle, err);
+    }
+    pthread_rwlock_unlock(&context->gate);
+    return r;
+}
+
 static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint32_t epoch = epoch_of(sequence);
     if (epoch < atomic_load(&context->epoch) && sequence > done_in(stream, epoch)) {
+        atomic_store(&stream->told, epoch);
         return context_loss(context, err);
     }
-    return 0;
+    return late_refusal(stream, epoch, err);
 }
 
 static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     struct timespec step = {.tv_nsec = (long)ns};
     /* The low half, which changes with every signal. */
     syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
+}
+
+/* Failed work never comes. A runner's death is its keeper's business; in this process the place is
+ * asked by whoever waits. */
+static void look_at_place(struct acre_context *context) {
+    struct acre_error why = {0};
+    if (!context->is_remote && atomic_load(&context->failed) == 0 &&
+        context->table->check(context->place, &why) < 0) {
+        context_lose(context, ACRE_EUNAVAILABLE, why.text);
+    }
 }
 
 int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
@@ -179,6 +210,7 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             uint64_t step_ns = waited_ns / 16;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
+            look_at_place(context);
         }
     }
 }
@@ -200,6 +232,11 @@ int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
     }
     r = stream_signal(stream, err);
     struct acre_event event = {.stream = stream, .sequence = stream->issued};
+    if (r == 0 && stream->owed != 0) { /* what was given before is lost: this event tells of it */
+        event.sequence =
+            atomic_load(&stream->told) != epoch_of(stream->owed) ? stream->owed : event.sequence;
+        stream->owed = 0;
+    }
     stream_leave(stream, r);
     if (r == 0) {
         *ret_event = event;
@@ -261,6 +298,10 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
 }
 
 int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
+    if (fcntl(event_fd, F_GETFD) < 0) {
+        return acre_fail(err, ACRE_EINVALID, "event_fd: %d is no open file; accepted: an eventfd",
+                         event_fd);
+    }
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;

@@ -185,6 +185,9 @@ static void copies_between_two_contexts(void) {
         struct acre_buffer there;
         OK(acre_buffer_alloc(stream, kinds[k], BYTES, &there, ERR));
         /* Given to the stream of the one, then to that of the other. */
+        struct acre_event ready;
+        OK(acre_event_record(kit.stream, &ready, ERR));
+        OK(acre_stream_after(stream, ready, ERR));
         OK(acre_copy(stream, there, 1000, here, 0, BYTES - 1000, ERR));
         OK(acre_stream_sync(stream, ACRE_FOREVER, ERR));
         OK(acre_copy(kit.stream, here, 500, there, 1000, BYTES - 1000, ERR));

@@ -272,18 +272,14 @@ struct kit_held kit_held(struct acre_context *context) {
     struct acre_context_report report;
     acre_memory_report(context, &memory);
     acre_context_report(context, &report);
-    return (struct kit_held){.used_bytes = memory.used_bytes,
-                             .pinned_bytes = memory.pinned_bytes,
-                             .buffers = report.buffers,
-                             .files = open_files()};
+    return (struct kit_held){
+        .used_bytes = memory.used_bytes, .buffers = report.buffers, .files = open_files()};
 }
 
 void kit_check_held(struct acre_context *context, const struct kit_held *before, const char *file,
                     int line) {
     struct kit_held now = kit_held(context);
     acre_check_u64(now.used_bytes, before->used_bytes, false, "used bytes", "before", file, line);
-    acre_check_u64(now.pinned_bytes, before->pinned_bytes, false, "pinned bytes", "before", file,
-                   line);
     acre_check_u64(now.buffers, before->buffers, false, "buffers", "before", file, line);
     acre_check_u64(now.files, before->files, false, "open files", "before", file, line);
 }

@@ -94,9 +94,9 @@ void kit_check_same(const void *got, const void *expected, size_t bytes, const c
                     int line);
 #define CHECK_SAME(got, expected, bytes)                                                           \
     kit_check_same((got), (expected), (bytes), __FILE__, __LINE__)
-/* Memory, buffers and pinned memory before and after something that must not leak. */
+/* Memory and buffers (of the host's, too) before and after something that must not leak. */
 struct kit_held {
-    uint64_t used_bytes, pinned_bytes;
+    uint64_t used_bytes;
     uint32_t buffers, files;
 };
 struct kit_held kit_held(struct acre_context *context);

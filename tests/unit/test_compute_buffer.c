@@ -361,12 +361,10 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void tags_stay_with_many_threads(void) { /* GPU-2: never two owners */
-    struct rig rig = open_rig(&(struct double_options){.memory_bytes = 256 * MIB, .seed = 5});
-    double_start(rig.context);
+static void play(struct rig *rig) {
     struct worker workers[WORKERS];
     for (uint32_t i = 0; i < WORKERS; i++) {
-        workers[i] = (struct worker){.rig = &rig, .seed = 77 + i};
+        workers[i] = (struct worker){.rig = rig, .seed = 77 + i};
         REQUIRE_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < WORKERS; i++) {
@@ -376,13 +374,37 @@ static void tags_stay_with_many_threads(void) { /* GPU-2: never two owners */
         CHECK_U64(workers[i].wrong, 0);
     }
     struct acre_memory_report report;
-    CHECK_EQ(acre_memory_trim(rig.context, 0, NULL), 0);
-    acre_memory_report(rig.context, &report);
+    CHECK_EQ(acre_memory_trim(rig->context, 0, NULL), 0);
+    acre_memory_report(rig->context, &report);
     CHECK_U64(report.used_bytes, 0);
     CHECK_U64(report.reserved_bytes, 0);
     CHECK_U64(report.pinned_bytes, 0);
     CHECK_U64(report.allocations, report.frees);
+}
+
+static void tags_stay_with_many_threads(void) { /* GPU-2: never two owners */
+    struct rig rig = open_rig(&(struct double_options){.memory_bytes = 256 * MIB, .seed = 5});
+    double_start(rig.context);
+    play(&rig);
     double_close(rig.compute);
+}
+
+static void tags_stay_on_the_cpu(bool debug) {
+    struct acre_compute_options options = {.backends = "cpu", .cache = ""};
+    struct acre_context_options how = {.memory_limit_bytes = 256 * MIB, .debug = debug};
+    struct rig rig = {0};
+    REQUIRE_EQ(acre_compute_open(&options, &rig.compute, NULL), 0);
+    REQUIRE_EQ(acre_context_open(rig.compute, 0, &how, &rig.context, NULL), 0);
+    play(&rig);
+    acre_compute_close(rig.compute);
+}
+
+static void tags_stay_with_many_threads_on_the_cpu(void) {
+    tags_stay_on_the_cpu(false);
+}
+
+static void tags_and_canaries_stay_on_the_cpu(void) {
+    tags_stay_on_the_cpu(true);
 }
 
 static const struct acre_test tests[] = {
@@ -396,6 +418,8 @@ static const struct acre_test tests[] = {
     {"host_memory_is_found_by_its_address", host_memory_is_found_by_its_address, 0},
     {"a_loss_takes_device_memory_only", a_loss_takes_device_memory_only, 0},
     {"tags_stay_with_many_threads", tags_stay_with_many_threads, 0},
+    {"tags_stay_with_many_threads_on_the_cpu", tags_stay_with_many_threads_on_the_cpu, 0},
+    {"tags_and_canaries_stay_on_the_cpu", tags_and_canaries_stay_on_the_cpu, 0},
 };
 
 ACRE_TEST_MAIN(tests)
