@@ -300,7 +300,9 @@ static int greet(struct remote *remote, struct acre_error *err) {
         bool is_known = strcmp(acre_error_name(note.error.code), "UNKNOWN") != 0;
         return acre_fail(err, is_known ? note.error.code : ACRE_EINTERNAL, "%s", note.error.text);
     }
-    set_table(&remote->table, note.number);
+    if (remote->table.name == NULL) { /* a later runner can the same, and others read it */
+        set_table(&remote->table, note.number);
+    }
     return 0;
 }
 

@@ -268,10 +268,11 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
-    atomic_fetch_add(&ring->batches, 1);
-    pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
-    int r = launch_batch(ring, ring->stream, ring->kernel, first, count, NULL);
+    atomic_fetch_add(&ring->batches, 1); /* from here on a kernel that is exchanged stays */
+    pthread_mutex_lock(&ring->context->rings_lock);
+    struct acre_kernel *kernel = ring->kernel;
     pthread_mutex_unlock(&ring->context->rings_lock);
+    int r = launch_batch(ring, ring->stream, kernel, first, count, NULL);
     r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
     atomic_fetch_add(&ring->batches, 1);
     return r;
