@@ -111,8 +111,11 @@ static int open_place(struct acre_context *context, enum acre_context_isolation 
                              ? !is_cpu
                              : isolation == ACRE_CONTEXT_ISOLATION_PROCESS;
     if (context->is_remote) {
-        context->table = &acre_backend_remote;
-        return acre_remote_open(slot->table->name, index, &context->place, err);
+        int r = acre_remote_open(slot->table->name, index, &context->place, err);
+        if (r == 0) {
+            context->table = acre_remote_table(context->place);
+        }
+        return r;
     }
     context->table = slot->table;
     return slot->table->place_open(slot->self, index, &context->place, err);
