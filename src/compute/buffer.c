@@ -371,30 +371,54 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
     return 0;
 }
 
+/* The chunk is not needed after all. context->lock held. */
+static void give_up(struct acre_stream *stream, struct heap *heap, struct chunk *chunk) {
+    struct pool_point point = {.stream = stream->word_index, .sequence = stream->issued};
+    pool_free(heap->pool, chunk, point, NULL, 0);
+}
+
+/* Entered, with context->lock: both are held still when it returns 0, neither when it fails. */
+static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes,
+                struct chunk **ret_chunk, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
+    int r = pool_alloc(heap->pool, stream->word_index, taken, ret_chunk);
+    if (r == 0 && !context->debug) {
+        return 0; /* nearly always */
+    }
+    pthread_mutex_unlock(&context->lock);
+    r = r == 0 ? 0 : heap_alloc(heap, stream, taken, &context->buffers->live, ret_chunk, err);
+    if (r < 0) {
+        return r;
+    }
+    if (context->debug) {
+        struct pool_place place = pool_place(*ret_chunk);
+        r = guard_arm(stream, &place, bytes, err);
+    }
+    pthread_mutex_lock(&context->lock);
+    if (r < 0) {
+        give_up(stream, heap, *ret_chunk);
+        pthread_mutex_unlock(&context->lock);
+        stream_leave(stream, r);
+    }
+    return r;
+}
+
 static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t bytes,
                 struct acre_buffer *ret_buffer, bool *ret_changed, struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
     struct heap *heap = &buffers->heaps[kind];
     struct chunk *chunk;
-    uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
-    int r = heap_alloc(heap, stream, taken, &buffers->live, &chunk, err);
+    pthread_mutex_lock(&context->lock);
+    int r = take(stream, heap, bytes, &chunk, err);
     if (r < 0) {
         return r;
     }
-    struct pool_place place = pool_place(chunk);
-    r = context->debug ? guard_arm(stream, &place, bytes, err) : 0;
-    pthread_mutex_lock(&context->lock);
-    if (r == 0) {
-        r = add(stream, kind, chunk, bytes, ret_buffer);
-        if (r < 0) {
-            acre_fail(err, r, "buffers: %u of at most %d", buffers->live, SLOTS_MAX - 1);
-        }
-    }
+    r = add(stream, kind, chunk, bytes, ret_buffer);
     if (r < 0) {
-        pool_free(heap->pool, chunk,
-                  (struct pool_point){.stream = stream->word_index, .sequence = stream->issued},
-                  NULL, 0);
+        acre_fail(err, r, "buffers: %u of at most %d", buffers->live, SLOTS_MAX - 1);
+        give_up(stream, heap, chunk);
     }
     *ret_changed = pressure_update(context);
     pthread_mutex_unlock(&context->lock);

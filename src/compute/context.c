@@ -54,7 +54,9 @@ int context_enter(struct acre_context *context, struct acre_error *err) {
 
 void context_leave(struct acre_context *context, int result) {
     pthread_rwlock_unlock(&context->gate);
-    if (result < 0) {
+    /* While one call tries whether the device works again, that one must say how it went: all
+     * others are refused until then, a wait for its work too. */
+    if (result < 0 || atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
         context_tell(context, result);
     }
 }
@@ -109,8 +111,11 @@ static int open_place(struct acre_context *context, enum acre_context_isolation 
                              ? !is_cpu
                              : isolation == ACRE_CONTEXT_ISOLATION_PROCESS;
     if (context->is_remote) {
-        context->table = &acre_backend_remote;
-        return acre_remote_open(slot->table->name, index, &context->place, err);
+        int r = acre_remote_open(slot->table->name, index, &context->place, err);
+        if (r == 0) {
+            context->table = acre_remote_table(context->place);
+        }
+        return r;
     }
     context->table = slot->table;
     return slot->table->place_open(slot->self, index, &context->place, err);

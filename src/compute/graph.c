@@ -119,7 +119,9 @@ static int resolve_node(struct acre_context *context, const struct graph_node *n
     if (after == NULL) {
         return no_memory(err);
     }
-    memcpy(after, node->after, node->after_count * sizeof(*after));
+    for (uint32_t i = 0; i < node->after_count; i++) {
+        after[i] = node->after[i];
+    }
     *native = (struct acre_native_node){
         .kind = node->kind, .after = after, .after_count = node->after_count};
     switch (node->kind) {

@@ -56,10 +56,8 @@ static int check_options(struct acre_ring *ring, const struct acre_source *sourc
 
 static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     struct acre_context *context = ring->context;
-    uint64_t in_bytes = (uint64_t)ring->slots * ring->in_vectors * 16;
-    uint64_t out_bytes = (uint64_t)ring->slots * ring->out_vectors * 16;
-    uint64_t control_bytes = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t bytes = control_bytes + in_bytes + out_bytes;
+    uint64_t out_at = ring_out_at(ring);
+    uint64_t bytes = out_at + (uint64_t)ring->slots * ring->out_vectors * 16;
     int r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_MAPPED, bytes, &ring->memory, err);
     if (r < 0) {
         return r;
@@ -67,8 +65,8 @@ static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     uint8_t *host = acre_buffer_host(context, ring->memory);
     memset(host, 0, bytes);
     ring->control = (_Atomic uint32_t *)host;
-    ring->in = (uint32_t *)(host + control_bytes);
-    ring->out = (uint32_t *)(host + control_bytes + in_bytes);
+    ring->in = (uint32_t *)(host + ring_in_at());
+    ring->out = (uint32_t *)(host + out_at);
     ring->turns = aligned_alloc(_Alignof(struct ring_slot), ring->slots * sizeof(*ring->turns));
     if (ring->turns == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "ring '%s': slots", ring->handler);
@@ -112,7 +110,8 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
     }
     pthread_mutex_lock(&context->rings_lock);
     ring_begin_at(ring, ring->slots);
-    r = ring_adopt(ring, program, err);
+    struct acre_program *none;
+    r = ring_adopt(ring, program, &none, err);
     r = r == 0 ? ring_serve(ring, err) : r;
     if (r == 0) {
         atomic_store(&ring->state_now, RING_RUNNING);
@@ -221,9 +220,12 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
         return r;
     }
     rings_pause(context); /* messages wait meanwhile */
-    r = ring_adopt(ring, program, err);
+    struct acre_program *old = NULL;
+    r = ring_adopt(ring, program, &old, err);
     ring->reloads += r == 0;
     rings_resume(context);
+    ring_settle(ring);
+    acre_program_destroy(old);
     return r;
 }
 

@@ -85,6 +85,10 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (stream->is_profiled) {
         context->table->profile(context->place, stream->handle, true, NULL);
     }
+    if (stream->epoch != 0 && atomic_load(&stream->told) != stream->epoch &&
+        stream->issued > done_in(stream, stream->epoch)) {
+        stream->owed = stream->issued;
+    }
     stream->epoch = epoch;
     /* Above all that an earlier stream with this word was given: what waits for that is done. */
     stream->issued = ACRE_MAX(first_of_epoch(epoch), atomic_load(word_of(stream)) + 1);
@@ -139,13 +143,29 @@ int stream_launched(struct acre_stream *stream, const struct acre_kernel *kernel
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
+/* Whether something before it was accepted and then refused. */
+static int late_refusal(struct acre_stream *stream, uint32_t epoch, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    if (context->table->stream_error == NULL) {
+        return 0;
+    }
+    int r = 0;
+    pthread_rwlock_rdlock(&context->gate); /* the handle is of this epoch while that lasts */
+    if (atomic_load(&context->epoch) == epoch) {
+        r = context->table->stream_error(context->place, stream->handle, err);
+    }
+    pthread_rwlock_unlock(&context->gate);
+    return r;
+}
+
 static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint32_t epoch = epoch_of(sequence);
     if (epoch < atomic_load(&context->epoch) && sequence > done_in(stream, epoch)) {
+        atomic_store(&stream->told, epoch);
         return context_loss(context, err);
     }
-    return 0;
+    return late_refusal(stream, epoch, err);
 }
 
 static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
@@ -212,6 +232,11 @@ int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
     }
     r = stream_signal(stream, err);
     struct acre_event event = {.stream = stream, .sequence = stream->issued};
+    if (r == 0 && stream->owed != 0) { /* what was given before is lost: this event tells of it */
+        event.sequence =
+            atomic_load(&stream->told) != epoch_of(stream->owed) ? stream->owed : event.sequence;
+        stream->owed = 0;
+    }
     stream_leave(stream, r);
     if (r == 0) {
         *ret_event = event;

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static void rig_make(struct rig *rig) {
     struct acre_error err = {0};
@@ -42,8 +43,29 @@ struct rig rig_open(const char *backend, uint32_t device) {
     return rig;
 }
 
+struct rig rig_open_here(const struct acre_backend *table) {
+    struct rig rig = {.table = table};
+    struct acre_error err = {0};
+    int r = table->open(&rig.self, &err);
+    r = r < 0 ? r : table->place_open(rig.self, 0, &rig.place, &err);
+    if (r < 0) {
+        acre_test_skip("%s", err.text);
+    }
+    void *host = mmap(NULL, HOST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(host != MAP_FAILED);
+    rig.words = host;
+    rig.numbers = (void *)((uint8_t *)host + NUMBERS_AT);
+    rig_make(&rig);
+    return rig;
+}
+
 void rig_close(struct rig *rig) {
+    bool is_here = rig->table->close != NULL; /* the table of a remote place goes with it */
     rig->table->place_close(rig->place);
+    if (is_here) {
+        rig->table->close(rig->self);
+        munmap((void *)rig->words, HOST_BYTES);
+    }
 }
 
 uint64_t rig_find(struct rig *rig, const char *name) {
@@ -82,13 +104,14 @@ int rig_add(struct rig *rig, uint64_t region, uint64_t offset, uint64_t count, u
 
 int rig_reach(struct rig *rig, struct acre_error *err) {
     int r = rig->table->signal(rig->place, rig->stream, ++rig->issued, err);
-    struct pollfd fd = {.fd = acre_remote_pidfd(rig->place), .events = POLLIN};
+    bool is_here = rig->table->close != NULL;
+    struct pollfd fd = {.fd = is_here ? -1 : acre_remote_pidfd(rig->place), .events = POLLIN};
     while (r == 0 && atomic_load(rig->words) < rig->issued) {
         if (poll(&fd, 1, 0) == 1) {
             return rig->table->check(rig->place, err);
         }
     }
-    return r == 0 ? rig->table->stream_error(rig->place, rig->stream, err) : r;
+    return r == 0 && !is_here ? rig->table->stream_error(rig->place, rig->stream, err) : r;
 }
 
 void rig_await_end(struct rig *rig) {

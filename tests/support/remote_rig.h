@@ -6,7 +6,7 @@
 
 struct rig {
     const struct acre_backend *table;
-    void *place;
+    void *self, *place;
     _Atomic uint64_t *words; /* of host memory: 512 words, then numbers */
     uint32_t *numbers;
     uint64_t host; /* region */
@@ -17,6 +17,8 @@ enum { HOST_BYTES = 1 << 16, NUMBERS_AT = 4096 };
 
 /* "double": of runner_double.c; others in acre-runner. Skips the test where there is none. */
 struct rig rig_open(const char *backend, uint32_t device);
+/* The same in this process. */
+struct rig rig_open_here(const struct acre_backend *table);
 void rig_close(struct rig *rig);
 void rig_restart(struct rig *rig);
 /* A kernel of the double by its name. */

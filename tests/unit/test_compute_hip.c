@@ -333,13 +333,6 @@ static void another_clang_is_an_error_and_not_the_end(void) {
 
 /* --- the dialect ----------------------------------------------------------------------------- */
 
-/* Of the CPU alone: not asked for here. */
-int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
-                      struct acre_buf *out, struct acre_error *err) {
-    (void)source, (void)all, (void)count, (void)out;
-    return acre_fail(err, ACRE_EUNSUPPORTED, "not asked for");
-}
-
 /* Every word of dialect.h. */
 static const char every_word[] =
     "constant float table[4] = {1, 2, 3, 4};\n"
@@ -376,7 +369,7 @@ static struct result build_dialect(const char *arch, const char *text,
     struct acre_buf out;
     acre_buf_init(&out, LOG_MAX);
     REQUIRE_EQ(dialect_write("hip", &source, language, all, count, &out, &err), 0);
-    struct result result = build(arch, out.data, dialect_options("hip", language));
+    struct result result = build(arch, out.data, "");
     acre_buf_finish(&out);
     signatures_free(all, count);
     return result;

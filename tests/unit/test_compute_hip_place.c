@@ -252,7 +252,7 @@ static void a_fault_lasts(void) {
     struct kit kit;
     open_kit(&kit, "fault");
     CHECK_EQ(TABLE->check(kit.place, &kit.err), ACRE_EUNAVAILABLE);
-    CHECK_STR(kit.err.text, "hipStreamQuery: a kernel failed (hipErrorLaunchFailure)");
+    CHECK_HAS(kit.err.text, "a kernel failed (hipErrorLaunchFailure)");
     setenv("ACRE_HIP_DOUBLE", "", 1);
     CHECK_EQ(TABLE->check(kit.place, &kit.err), ACRE_EUNAVAILABLE);
     kit_close(&kit);

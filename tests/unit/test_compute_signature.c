@@ -44,7 +44,7 @@ static const struct { enum acre_language language; const char *text, *expect; } 
         "f(U1 U2 U8 S1 S2 F8)"},
     {P, "kernel void f(float4 v, global const float4 *p, uint2 u) {}", "f(V16 B16c V8)"},
     {P, "constant float table[2] = {1, 2};\nkernel void f(int n) {}", "f(S4)"},
-    {P, "#if 0\nkernel void off(int n) {} don't\n#if 1\n#endif\n#endif\nkernel void on() {}", "on()"},
+    {P, "#if 0\nkernel void off() {} don't\n#if 1\n#endif\n#endif\nkernel void on() {}", "on()"},
     {P, "#if 0\nkernel void off() {\n#else\nkernel void on() {\n#endif\n}", "on()"},
     {P, "#define CONV(kernel, x) ((kernel)[x])\nkernel void f() {}", "f()"},
     {P, "#define N 16 /* of a kernel,\n   say */\nkernel void f() {}", "f()"},
