@@ -35,7 +35,8 @@ struct acre_auto_options {
 
 ACRE_API int acre_auto_create(const struct acre_auto_options *options, struct acre_auto **ret_auto,
                               struct acre_error *err);
-ACRE_API void acre_auto_destroy(struct acre_auto *automatic); /* keeps what was learned */
+/* Keeps what was learned. The contexts are still open; NULL is fine. */
+ACRE_API void acre_auto_destroy(struct acre_auto *automatic);
 /* Waits for the answer. `arrays` are host memory, in the order of the options. */
 ACRE_API int acre_auto_run(struct acre_auto *automatic, uint32_t items, void *const *arrays,
                            const struct acre_arg *values, uint32_t value_count,
@@ -55,6 +56,8 @@ struct acre_auto_cost {
 };
 ACRE_API uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret_costs,
                                   uint32_t max);
+/* Why what was learned before is not used (the file is damaged, or of another kernel); "". */
+ACRE_API const char *acre_auto_note(struct acre_auto *automatic);
 ACRE_API const char *acre_way_name(enum acre_way way); /* "ring" */
 
 #ifdef __cplusplus

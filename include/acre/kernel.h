@@ -43,7 +43,8 @@ ACRE_API int acre_program_build(struct acre_context *context, const struct acre_
                                 struct acre_program **ret_program,
                                 struct acre_build_report *ret_report, struct acre_error *err);
 ACRE_API void acre_build_report_finish(struct acre_build_report *report);
-ACRE_API void acre_program_destroy(struct acre_program *program); /* NULL is fine */
+/* What was launched of it was waited for; NULL is fine. */
+ACRE_API void acre_program_destroy(struct acre_program *program);
 /* ACRE_ENOTFOUND lists the kernels there are. */
 ACRE_API int acre_kernel_find(struct acre_program *program, const char *name,
                               struct acre_kernel **ret_kernel, struct acre_error *err);

@@ -119,7 +119,9 @@ static int resolve_node(struct acre_context *context, const struct graph_node *n
     if (after == NULL) {
         return no_memory(err);
     }
-    memcpy(after, node->after, node->after_count * sizeof(*after));
+    for (uint32_t i = 0; i < node->after_count; i++) {
+        after[i] = node->after[i];
+    }
     *native = (struct acre_native_node){
         .kind = node->kind, .after = after, .after_count = node->after_count};
     switch (node->kind) {
@@ -394,11 +396,13 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
     pthread_mutex_lock(&graph->lock);
     r = check_uses(graph, stream, err);
     r = r == 0 ? prepare(graph, err) : r;
+    bool has_queued = r == 0 && graph->executable->count > 0; /* some of it, when it fails */
     r = r == 0 ? queue(graph, stream, err) : r;
-    if (r == 0 && graph->executable->count > 0) {
+    if (has_queued) {
         const struct graph_node *first = &graph->recipe.nodes[0];
-        r = stream_launched(stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL,
-                            err);
+        int told = stream_launched(
+            stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL, NULL);
+        r = r == 0 ? told : r;
     }
     pthread_mutex_unlock(&graph->lock);
     stream_leave(stream, r);

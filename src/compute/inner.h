@@ -109,6 +109,8 @@ struct acre_stream {
     uint64_t freed_weight;      /* heap.c: what was freed since then */
     _Atomic uint64_t watched;   /* `signaled`, for the keeper */
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
+    uint64_t owed;              /* lost, and nobody was told yet: what the next event is about */
+    atomic_uint told;           /* last epoch whose loss a waiter was told */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */
     bool is_profiled;
     struct recording *recording; /* graph.c; NULL: works */

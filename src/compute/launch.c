@@ -80,15 +80,28 @@ static bool kind_fits(const struct parameter *parameter, const struct acre_arg *
     }
 }
 
-static int refuse_arg(const struct acre_kernel *kernel, uint32_t index, const struct acre_arg *arg,
+static int refuse_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
                       struct acre_error *err) {
-    const struct parameter *parameter = &kernel->signature.parameters[index];
+    const struct parameter *parameter = &signature->parameters[index];
     const char *given = arg->kind < ACRE_COUNT(arg_kinds) ? arg_kinds[arg->kind] : "nothing known";
     return acre_fail(err, ACRE_EINVALID,
                      "kernel '%s': argument %u '%s' is %s of %u bytes; accepted: %s"
                      " (%u bytes)",
-                     kernel->signature.name, index + 1, parameter->name, given, arg->bytes,
+                     signature->name, index + 1, parameter->name, given, arg->bytes,
                      parameter->type, parameter->bytes);
+}
+
+int launch_check_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
+                     struct acre_error *err) {
+    const struct parameter *parameter = &signature->parameters[index];
+    bool is_value = arg->kind != ACRE_ARG_BUFFER && arg->kind != ACRE_ARG_LOCAL;
+    bool any_size = parameter->kind == PARAMETER_STRUCT;
+    if (!kind_fits(parameter, arg) ||
+        (is_value && (arg->bytes == 0 || (!any_size && arg->bytes != parameter->bytes) ||
+                      (arg->kind == ACRE_ARG_BYTES && arg->pointer == NULL)))) {
+        return refuse_arg(signature, index, arg, err);
+    }
+    return 0;
 }
 
 static int resolve_buffer(const struct acre_stream *stream, const struct acre_kernel *kernel,
@@ -127,10 +140,10 @@ static int resolve_buffer(const struct acre_stream *stream, const struct acre_ke
 static int resolve_arg(const struct acre_stream *stream, const struct acre_kernel *kernel,
                        uint32_t index, const struct acre_arg *arg, struct launch *launch,
                        struct acre_error *err) {
-    const struct parameter *parameter = &kernel->signature.parameters[index];
     struct acre_native_arg *to = &launch->args[index];
-    if (!kind_fits(parameter, arg)) {
-        return refuse_arg(kernel, index, arg, err);
+    int r = launch_check_arg(&kernel->signature, index, arg, err);
+    if (r < 0) {
+        return r;
     }
     if (arg->kind == ACRE_ARG_BUFFER) {
         return resolve_buffer(stream, kernel, index, arg, to, err);
@@ -138,11 +151,6 @@ static int resolve_arg(const struct acre_stream *stream, const struct acre_kerne
     if (arg->kind == ACRE_ARG_LOCAL) {
         *to = (struct acre_native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = arg->bytes};
         return 0;
-    }
-    bool any_size = parameter->kind == PARAMETER_STRUCT;
-    if (arg->bytes == 0 || (!any_size && arg->bytes != parameter->bytes) ||
-        (arg->kind == ACRE_ARG_BYTES && arg->pointer == NULL)) {
-        return refuse_arg(kernel, index, arg, err);
     }
     if (arg->bytes > ACRE_EXTRA_MAX - launch->native.extra_bytes) {
         return acre_fail(err, ACRE_ELIMIT, "kernel '%s': more than %d bytes of values",

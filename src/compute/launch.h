@@ -3,6 +3,7 @@
 #define ACRE_COMPUTE_LAUNCH_H
 
 #include "compute/inner.h"
+#include "compute/signature.h"
 
 struct launch {
     struct acre_native_launch native; /* points into the two below */
@@ -10,6 +11,9 @@ struct launch {
     uint8_t extra[ACRE_EXTRA_MAX];
 };
 
+/* Whether an argument may stand for the parameter `index`, but for the buffer it names. Pure. */
+int launch_check_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
+                     struct acre_error *err);
 /* Gate held. Everything that can be wrong with a launch is found here. `stream` (NULL: none yet) is
  * noted as a user of the buffers. */
 int launch_make(struct acre_context *context, const struct acre_stream *stream,

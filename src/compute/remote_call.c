@@ -14,6 +14,7 @@
 
 enum {
     SPIN_NS = 20000,
+    ALL_SLOTS = (1 << WIRE_SLOTS) - 1,
     PAYLOAD_KEPT = 1 << 16, /* of the payload's pages: more is given back after a call */
 };
 
@@ -32,6 +33,18 @@ int remote_code(int code) {
 
 /* --- a call --------------------------------------------------------------------------------- */
 
+/* The number of a slot that is the caller's now. */
+static uint32_t take_slot(struct remote *remote) {
+    pthread_mutex_lock(&remote->slot_lock);
+    while (remote->slots_taken == ALL_SLOTS) {
+        pthread_cond_wait(&remote->slot_freed, &remote->slot_lock);
+    }
+    uint32_t index = (uint32_t)__builtin_ctz(~remote->slots_taken);
+    remote->slots_taken |= 1U << index;
+    pthread_mutex_unlock(&remote->slot_lock);
+    return index;
+}
+
 /* Takes a slot, if the runner is there and the payload fits. */
 static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struct call *ret_call,
                  struct acre_error *err) {
@@ -42,14 +55,7 @@ static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struc
     if (atomic_load(&remote->ended)) {
         return remote_refuse(remote, err);
     }
-    const uint32_t all = (1U << WIRE_SLOTS) - 1;
-    pthread_mutex_lock(&remote->slot_lock);
-    while (remote->slots_taken == all) {
-        pthread_cond_wait(&remote->slot_freed, &remote->slot_lock);
-    }
-    uint32_t index = (uint32_t)__builtin_ctz(~remote->slots_taken);
-    remote->slots_taken |= 1U << index;
-    pthread_mutex_unlock(&remote->slot_lock);
+    uint32_t index = take_slot(remote);
     *ret_call = (struct call){.remote = remote,
                               .index = index,
                               .slot = &remote->shared->slots[index],
@@ -141,10 +147,16 @@ static void tell(void *place, uint32_t op, uint64_t number) {
 
 /* --- memory and streams --------------------------------------------------------------------- */
 
+/* With all slots taken, maybe behind work that never ends, it does not wait for one: the runner
+ * looks by itself, and ends when nothing works. */
 int remote_check(void *place, struct acre_error *err) {
+    struct remote *remote = place;
     uint64_t none = 0;
-    int r = remote_look(place, err);
-    return r < 0 ? r : ask_numbers(place, WIRE_REQUEST_CHECK, &none, 0, NULL, err);
+    int r = remote_look(remote, err);
+    pthread_mutex_lock(&remote->slot_lock);
+    bool is_busy = remote->slots_taken == ALL_SLOTS;
+    pthread_mutex_unlock(&remote->slot_lock);
+    return r < 0 || is_busy ? r : ask_numbers(remote, WIRE_REQUEST_CHECK, &none, 0, NULL, err);
 }
 
 int remote_memory(void *place, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
@@ -187,6 +199,11 @@ int remote_stream_create(void *place, uint64_t word_region, uint64_t word_offset
 
 void remote_stream_destroy(void *place, uint64_t stream) {
     tell(place, WIRE_REQUEST_STREAM_DESTROY, remote_stream(stream));
+}
+
+int remote_stream_own(void *place, uint64_t stream, struct acre_error *err) {
+    uint64_t number[WIRE_NUMBERS] = {remote_stream(stream)};
+    return ask_numbers(place, WIRE_REQUEST_STREAM_OWN, number, 1, number, err);
 }
 
 int remote_region_export(void *place, uint64_t region, uint8_t ret_ticket[64],

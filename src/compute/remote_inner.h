@@ -26,6 +26,7 @@ struct remote_map {
 
 struct remote_eventfd {
     uint64_t number; /* in messages; 0: none */
+    int of;          /* as the caller named it: only that one is compared */
     int fd;          /* our own copy: what the caller closes and opens again is told from it */
 };
 

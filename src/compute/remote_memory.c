@@ -105,7 +105,7 @@ static bool is_same(int a, int b) {
 uint64_t remote_known_eventfd(const struct remote *remote, int fd) {
     for (uint32_t i = 0; i < REMOTE_EVENTFDS; i++) {
         const struct remote_eventfd *known = &remote->eventfds[i];
-        if (known->number != 0 && is_same(known->fd, fd)) {
+        if (known->number != 0 && known->of == fd && is_same(known->fd, fd)) {
             return known->number;
         }
     }
@@ -132,7 +132,7 @@ int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uin
     if (slot->number != 0) {
         close(slot->fd);
     }
-    *slot = (struct remote_eventfd){.number = ++remote->eventfd_number, .fd = copy};
+    *slot = (struct remote_eventfd){.number = ++remote->eventfd_number, .of = fd, .fd = copy};
     *ret_number = slot->number;
     return 0;
 }

@@ -56,19 +56,17 @@ static int check_options(struct acre_ring *ring, const struct acre_source *sourc
 
 static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     struct acre_context *context = ring->context;
-    uint64_t in_bytes = (uint64_t)ring->slots * ring->in_vectors * 16;
-    uint64_t out_bytes = (uint64_t)ring->slots * ring->out_vectors * 16;
-    uint64_t control_bytes = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t bytes = control_bytes + in_bytes + out_bytes;
+    uint64_t out_at = ring_out_at(ring);
+    uint64_t bytes = out_at + (uint64_t)ring->slots * ring->out_vectors * 16;
     int r = acre_buffer_alloc(ring->stream, ACRE_MEMORY_MAPPED, bytes, &ring->memory, err);
     if (r < 0) {
         return r;
     }
     uint8_t *host = acre_buffer_host(context, ring->memory);
     memset(host, 0, bytes);
-    ring->control = (_Atomic uint32_t *)host;
-    ring->in = (uint32_t *)(host + control_bytes);
-    ring->out = (uint32_t *)(host + control_bytes + in_bytes);
+    ring->control = (_Atomic uint32_t *)(void *)host;
+    ring->in = (uint32_t *)(void *)(host + ring_in_at());
+    ring->out = (uint32_t *)(void *)(host + out_at);
     ring->turns = aligned_alloc(_Alignof(struct ring_slot), ring->slots * sizeof(*ring->turns));
     if (ring->turns == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "ring '%s': slots", ring->handler);
@@ -93,17 +91,22 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
                 const struct acre_ring_options *options, struct acre_error *err) {
     struct acre_context *context = ring->context;
     int r = check_options(ring, source, options, err);
-    r = r == 0 ? acre_stream_create(context, &ring->stream, err) : r;
-    r = r == 0 ? make_memory(ring, err) : r;
     if (r < 0) {
         return r;
     }
     const struct acre_compute_device *device = context_device(context);
-    ring->path = ACRE_RING_RESIDENT;
-    if ((device->capabilities & ACRE_CAN_RING) == 0) {
+    if ((device->capabilities & ACRE_CAN_RING) != 0) {
+        ring->path = ACRE_RING_RESIDENT;
+        r = stream_create_resident(context, &ring->stream, err);
+    } else {
         ring->path = ACRE_RING_WORKER;
         snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
                  device->backend);
+        r = acre_stream_create(context, &ring->stream, err);
+    }
+    r = r == 0 ? make_memory(ring, err) : r;
+    if (r < 0) {
+        return r;
     }
     struct acre_program *program;
     r = ring_build(ring, source, &program, err);
@@ -112,7 +115,8 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
     }
     pthread_mutex_lock(&context->rings_lock);
     ring_begin_at(ring, ring->slots);
-    r = ring_adopt(ring, program, err);
+    struct acre_program *none;
+    r = ring_adopt(ring, program, &none, err);
     r = r == 0 ? ring_serve(ring, err) : r;
     if (r == 0) {
         atomic_store(&ring->state_now, RING_RUNNING);
@@ -129,6 +133,7 @@ int acre_ring_create(struct acre_context *context, const struct acre_source *sou
         return acre_fail(err, ACRE_ENOMEM, "ring");
     }
     memset(ring, 0, sizeof(*ring));
+    pthread_mutex_init(&ring->moved_lock, NULL);
     ring->context = context;
     ring->state = options->state;
     pthread_mutex_lock(&context->rings_lock);
@@ -167,6 +172,10 @@ void acre_ring_destroy(struct acre_ring *ring) {
     }
     acre_stream_destroy(ring->stream);
     acre_program_destroy(ring->program);
+    acre_map_finish(&ring->moved);
+    free(ring->rows);
+    free(ring->free_rows);
+    pthread_mutex_destroy(&ring->moved_lock);
     free(ring->turns);
     free(ring);
 }
@@ -221,9 +230,12 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
         return r;
     }
     rings_pause(context); /* messages wait meanwhile */
-    r = ring_adopt(ring, program, err);
+    struct acre_program *old = NULL;
+    r = ring_adopt(ring, program, &old, err);
     ring->reloads += r == 0;
     rings_resume(context);
+    ring_settle(ring);
+    acre_program_destroy(old);
     return r;
 }
 

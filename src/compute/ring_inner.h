@@ -7,6 +7,7 @@
 #define ACRE_COMPUTE_RING_INNER_H
 
 #include "compute/ring.h"
+#include "core/map.h"
 
 enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
 
@@ -42,7 +43,14 @@ struct acre_ring {
     uint32_t restarts, reloads;
     char failure[256];
 
+    pthread_mutex_t moved_lock; /* answers that made room for later messages (ring_call.c) */
+    struct acre_map moved;      /* ticket -> row of `rows` */
+    uint32_t *rows;             /* an answer each, and whether it is one; NULL: none moved yet */
+    uint32_t *free_rows;        /* stack */
+    uint32_t free_row_count;
+
     _Alignas(64) _Atomic uint64_t tail; /* number of the next message */
+    _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
     _Atomic uint64_t head;       /* all before it are answered or lost */
@@ -54,7 +62,22 @@ struct acre_ring {
     _Atomic bool is_ending;
     _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
     _Atomic bool worker_sleeps;
+    _Atomic uint64_t batches; /* of the worker, begun and ended: odd while it is at one */
 };
+
+/* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
+ * many bytes on some devices (OpenCL). */
+enum { RING_PART_BYTES = 1024 };
+
+static inline uint64_t ring_in_at(void) {
+    return (RING_CONTROL_WORDS * sizeof(uint32_t) + RING_PART_BYTES - 1) / RING_PART_BYTES *
+           RING_PART_BYTES;
+}
+
+static inline uint64_t ring_out_at(const struct acre_ring *ring) {
+    uint64_t in_bytes = (uint64_t)ring->slots * ring->in_vectors * 16;
+    return ring_in_at() + (in_bytes + RING_PART_BYTES - 1) / RING_PART_BYTES * RING_PART_BYTES;
+}
 
 static inline bool ring_is_answered(const struct acre_ring *ring, uint64_t number) {
     const uint32_t *vector =
@@ -82,8 +105,12 @@ void ring_release_abandoned(struct acre_ring *ring, uint64_t number);
 /* Compile and load a handler and what is around it; rings_lock not needed. */
 int ring_build(struct acre_ring *ring, const struct acre_source *source,
                struct acre_program **ret_program, struct acre_error *err);
-/* Take the program over instead of the old one; when it fails, the new one is destroyed. */
-int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err);
+/* Take the program over instead of the old one, which is given back (NULL: none) and may be at work
+ * until ring_settle; when it fails, the new one is destroyed. */
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_program **ret_old,
+               struct acre_error *err);
+/* Wait until the worker is past what it had begun; rings_lock not held. */
+void ring_settle(struct acre_ring *ring);
 /* Begin in the present epoch with the message `next`. */
 void ring_begin_at(struct acre_ring *ring, uint64_t next);
 int ring_serve(struct acre_ring *ring, struct acre_error *err); /* start answering; is: fine */

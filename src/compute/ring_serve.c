@@ -42,10 +42,8 @@ static const struct acre_grid one_item = {.groups = {1}, .group = {1}};
 static int launch_batch(struct acre_ring *ring, struct acre_stream *stream,
                         struct acre_kernel *kernel, uint64_t first, uint32_t count,
                         struct acre_error *err) {
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
-    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
+    struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
@@ -101,16 +99,24 @@ int ring_build(struct acre_ring *ring, const struct acre_source *source,
     return r;
 }
 
-int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_error *err) {
+int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre_program **ret_old,
+               struct acre_error *err) {
     const char *name = ring->path == ACRE_RING_RESIDENT ? "acre_ring" : "acre_ring_batch";
     int r = acre_kernel_find(program, name, &ring->kernel, err);
     if (r < 0) {
         acre_program_destroy(program);
         return r;
     }
-    acre_program_destroy(ring->program);
+    *ret_old = ring->program;
     ring->program = program;
     return 0;
+}
+
+void ring_settle(struct acre_ring *ring) {
+    uint64_t begun = atomic_load(&ring->batches);
+    while (begun % 2 != 0 && atomic_load(&ring->batches) == begun) {
+        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), SPIN_NS);
+    }
 }
 
 /* --- the resident kernel ---------------------------------------------------------------------- */
@@ -155,6 +161,7 @@ static int choose_path(struct acre_ring *ring, struct acre_error *err) {
     int r = probe(ring, err);
     if (r == 0 && ring->reason[0] != '\0') {
         ring->path = ACRE_RING_WORKER;
+        atomic_store(&ring->stream->is_resident, false);
         r = acre_kernel_find(ring->program, "acre_ring_batch", &ring->kernel, err);
     }
     return r;
@@ -178,17 +185,14 @@ int ring_serve(struct acre_ring *ring, struct acre_error *err) {
         return r;
     }
     atomic_store(&ring->control[RING_STOP], 0);
-    uint64_t in_at = RING_CONTROL_WORDS * sizeof(uint32_t);
-    uint64_t out_at = in_at + (uint64_t)ring->slots * ring->in_vectors * 16;
     struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
-                              ACRE_BUFFER_AT(ring->memory, in_at),
-                              ACRE_BUFFER_AT(ring->memory, out_at),
+                              ACRE_BUFFER_AT(ring->memory, ring_in_at()),
+                              ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
                               ACRE_U32(ring->slots - 1)};
     struct acre_grid grid = {.groups = {ring->warps}, .group = {RING_LANES}};
-    ring->stream->is_resident = true;
     r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
     r = r == 0 ? acre_event_record(ring->stream, &ring->end, err) : r;
     ring->is_serving = r == 0;
@@ -264,10 +268,14 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
-    pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
-    int r = launch_batch(ring, ring->stream, ring->kernel, first, count, NULL);
+    atomic_fetch_add(&ring->batches, 1); /* from here on a kernel that is exchanged stays */
+    pthread_mutex_lock(&ring->context->rings_lock);
+    struct acre_kernel *kernel = ring->kernel;
     pthread_mutex_unlock(&ring->context->rings_lock);
-    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    int r = launch_batch(ring, ring->stream, kernel, first, count, NULL);
+    r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    atomic_fetch_add(&ring->batches, 1);
+    return r;
 }
 
 static void *work(void *argument) {

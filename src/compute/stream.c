@@ -82,8 +82,19 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
+    r = stream->is_resident && context->table->stream_own != NULL
+            ? context->table->stream_own(context->place, stream->handle, err)
+            : 0;
+    if (r < 0) {
+        context->table->stream_destroy(context->place, stream->handle);
+        return r;
+    }
     if (stream->is_profiled) {
         context->table->profile(context->place, stream->handle, true, NULL);
+    }
+    if (stream->epoch != 0 && atomic_load(&stream->told) != stream->epoch &&
+        stream->issued > done_in(stream, stream->epoch)) {
+        stream->owed = stream->issued;
     }
     stream->epoch = epoch;
     /* Above all that an earlier stream with this word was given: what waits for that is done. */
@@ -139,13 +150,29 @@ int stream_launched(struct acre_stream *stream, const struct acre_kernel *kernel
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
+/* Whether something before it was accepted and then refused. */
+static int late_refusal(struct acre_stream *stream, uint32_t epoch, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    if (context->table->stream_error == NULL) {
+        return 0;
+    }
+    int r = 0;
+    pthread_rwlock_rdlock(&context->gate); /* the handle is of this epoch while that lasts */
+    if (atomic_load(&context->epoch) == epoch) {
+        r = context->table->stream_error(context->place, stream->handle, err);
+    }
+    pthread_rwlock_unlock(&context->gate);
+    return r;
+}
+
 static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint32_t epoch = epoch_of(sequence);
     if (epoch < atomic_load(&context->epoch) && sequence > done_in(stream, epoch)) {
+        atomic_store(&stream->told, epoch);
         return context_loss(context, err);
     }
-    return 0;
+    return late_refusal(stream, epoch, err);
 }
 
 static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
@@ -212,6 +239,11 @@ int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
     }
     r = stream_signal(stream, err);
     struct acre_event event = {.stream = stream, .sequence = stream->issued};
+    if (r == 0 && stream->owed != 0) { /* what was given before is lost: this event tells of it */
+        event.sequence =
+            atomic_load(&stream->told) != epoch_of(stream->owed) ? stream->owed : event.sequence;
+        stream->owed = 0;
+    }
     stream_leave(stream, r);
     if (r == 0) {
         *ret_event = event;
@@ -325,13 +357,14 @@ int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timi
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
-                       struct acre_error *err) {
+static int create(struct acre_context *context, bool is_resident, struct acre_stream **ret_stream,
+                  struct acre_error *err) {
     struct acre_stream *stream = calloc(1, sizeof(*stream));
     if (stream == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
     stream->context = context;
+    atomic_store(&stream->is_resident, is_resident);
     pthread_mutex_lock(&context->lock);
     int r = take_word(context, &stream->word_index, err);
     pthread_mutex_unlock(&context->lock);
@@ -359,13 +392,35 @@ int acre_stream_create(struct acre_context *context, struct acre_stream **ret_st
     return 0;
 }
 
+int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
+                       struct acre_error *err) {
+    return create(context, false, ret_stream, err);
+}
+
+int stream_create_resident(struct acre_context *context, struct acre_stream **ret_stream,
+                           struct acre_error *err) {
+    return create(context, true, ret_stream, err);
+}
+
+/* Also while the circuit is open: what is under way must be over. */
+static void drain(struct acre_stream *stream) {
+    struct acre_context *context = stream->context;
+    pthread_rwlock_rdlock(&context->gate);
+    bool is_live = stream->epoch == atomic_load(&context->epoch) &&
+                   atomic_load(&context->failed) == 0 && stream_signal(stream, NULL) == 0;
+    pthread_rwlock_unlock(&context->gate);
+    if (is_live) {
+        word_wait(context, stream->word_index, stream->signaled, ACRE_FOREVER, NULL);
+    }
+}
+
 void acre_stream_destroy(struct acre_stream *stream) {
     if (stream == NULL) {
         return;
     }
     struct acre_context *context = stream->context;
     recording_drop(stream);
-    acre_stream_sync(stream, ACRE_FOREVER, NULL);
+    drain(stream);
     pthread_rwlock_rdlock(&context->gate);
     if (stream->epoch == atomic_load(&context->epoch)) {
         context->table->stream_destroy(context->place, stream->handle);

@@ -133,6 +133,36 @@ static void launches_on_parts_of_buffers(void) {
     kit_close(&kit);
 }
 
+/* Where a device takes parts at some addresses only, that is told: at once or by who waits. */
+static void launches_on_odd_parts_work_or_are_told(void) {
+    struct kit kit;
+    kit_open(&kit);
+    enum { N = 64 };
+    struct acre_buffer buffer = kit_buffer(&kit, ACRE_MEMORY_MAPPED, N * 4);
+    uint32_t *host = acre_buffer_host(kit.context, buffer);
+    struct acre_kernel *kernel = kit_kernel(&kit, "affine");
+    for (uint32_t at = 0; at < 33; at++) {
+        for (uint32_t i = 0; i < N; i++) {
+            host[i] = i;
+        }
+        struct acre_error *err = ERR;
+        int r = acre_launch(
+            kit.stream, kernel, kit_grid(1, 4),
+            ARGS(ACRE_BUFFER_AT(buffer, at * 4), ACRE_U32(2), ACRE_U32(1), ACRE_U32(4)), err);
+        r = r == 0 ? acre_stream_sync(kit.stream, ACRE_FOREVER, err) : r;
+        acre_test_context("at word %u: %s", at, err->text);
+        CHECK(r == 0 || (r == ACRE_EUNSUPPORTED && strstr(err->text, "accepted") != NULL));
+        CHECK(r == 0 || at != 0);
+        for (uint32_t i = 0; i < N; i++) {
+            bool is_changed = r == 0 && i >= at && i < at + 4;
+            CHECK_U64(host[i], is_changed ? i * 2 + 1 : i);
+        }
+    }
+    acre_test_context("%s", "");
+    kit_free(&kit, buffer);
+    kit_close(&kit);
+}
+
 static void local_memory_reduces(void) {
     struct kit kit;
     kit_open(&kit);
@@ -358,6 +388,7 @@ static const struct acre_test tests[] = {
     TEST(launches_of_all_dimensions_know_their_ids),
     TEST(launches_on_mapped_memory),
     TEST(launches_on_parts_of_buffers),
+    TEST(launches_on_odd_parts_work_or_are_told),
     TEST(local_memory_reduces),
     TEST(local_memory_transposes),
     TEST(local_memory_scans),

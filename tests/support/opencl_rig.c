@@ -15,12 +15,6 @@ const char *const rig_memories[2] = {"svm", "buffers"};
 
 static const struct acre_backend *const cl = &acre_backend_opencl;
 
-/* What PoCL and the LLVM in it never free; ours is still looked for. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libpocl\nleak:libLLVM\nleak:libclang\n";
-}
-
 int rig_main(const struct acre_test *tests, size_t count, int argc, char **argv) {
     struct tree cache = tree_create(NULL);
     setenv("POCL_CACHE_DIR", cache.root, 1);

@@ -82,7 +82,7 @@ static int region_create(void *self, enum acre_memory kind, uint64_t bytes, void
             .bytes = is_device ? calloc(1, bytes) : host, .size = bytes, .kind = kind};
         ACRE_ASSERT(region.bytes != NULL);
         r = add_region(place, region, ret_region);
-        place->counts.device_bytes += is_device ? bytes : 0;
+        *(is_device ? &place->counts.device_bytes : &place->counts.host_bytes) += bytes;
     }
     pthread_mutex_unlock(&place->lock);
     return r;
@@ -94,6 +94,8 @@ static void drop_region(struct double_place *place, uint64_t handle) {
     if (region->kind == ACRE_MEMORY_DEVICE && !region->is_import) {
         place->counts.device_bytes -= region->size;
         free(region->bytes);
+    } else if (!region->is_import) {
+        place->counts.host_bytes -= region->size;
     }
     *region = (struct region_double){0};
     place->counts.regions--;
@@ -145,6 +147,12 @@ static int memory(void *self, uint64_t *ret_free, uint64_t *ret_total, struct ac
     *ret_free = place->memory_bytes - place->counts.device_bytes;
     *ret_total = place->memory_bytes;
     pthread_mutex_unlock(&place->lock);
+    return 0;
+}
+
+static int check(void *self, struct acre_error *err) {
+    (void)self;
+    (void)err;
     return 0;
 }
 
@@ -323,6 +331,7 @@ static const struct acre_backend plain = {.name = "double",
                                           .region_create = region_create,
                                           .region_destroy = region_destroy,
                                           .memory = memory,
+                                          .check = check,
                                           .stream_create = stream_create,
                                           .stream_destroy = stream_destroy,
                                           .copy = copy,
@@ -334,6 +343,7 @@ static const struct acre_backend importing = {.name = "double",
                                               .region_create = region_create,
                                               .region_destroy = region_destroy,
                                               .memory = memory,
+                                              .check = check,
                                               .stream_create = stream_create,
                                               .stream_destroy = stream_destroy,
                                               .copy = copy,
@@ -370,7 +380,11 @@ static void open_context(struct acre_compute *compute, uint32_t number,
                                      .debug = options->debug};
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->rings_lock, NULL);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&context->rings_lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     breaker_init(&context->breaker);
     atomic_store(&context->epoch, 1);
     context->words = mmap(NULL, WORDS_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,

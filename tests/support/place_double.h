@@ -31,8 +31,8 @@ void double_start(struct acre_context *context); /* a thread does it from now on
 void double_lose(struct acre_context *context);
 
 struct double_counts {
-    uint32_t regions;      /* there are now */
-    uint64_t device_bytes; /* of them, device memory */
+    uint32_t regions;                  /* there are now */
+    uint64_t device_bytes, host_bytes; /* of them, device memory */
     uint32_t created, signals, copies, imports;
 };
 struct double_counts double_counts(struct acre_context *context);

@@ -60,8 +60,9 @@ struct rig rig_open_here(const struct acre_backend *table) {
 }
 
 void rig_close(struct rig *rig) {
+    bool is_here = rig->table->close != NULL; /* the table of a remote place goes with it */
     rig->table->place_close(rig->place);
-    if (rig->table->close != NULL) { /* opened here */
+    if (is_here) {
         rig->table->close(rig->self);
         munmap((void *)rig->words, HOST_BYTES);
     }

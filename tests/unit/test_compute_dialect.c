@@ -1,6 +1,7 @@
 /* The portable dialect (GPU-1): its words on every compiler that is here, lines numbered as the
  * user does, kernels under their own names; and every example of docs/kernels.md. */
 #include "compute/dialect.h"
+#include "compute/ring.h"
 #include "core/file.h"
 #include "support/compilers.h"
 #include "support/opencl_rig.h"
@@ -23,13 +24,25 @@ static const struct compiler {
 
 static struct acre_buf text, said, made;
 
-/* The CPU's texts are dialect_cpu.c's: here only that it is asked. */
-int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
-                      struct acre_buf *out, struct acre_error *err) {
-    (void)all;
-    (void)err;
-    return acre_buf_printf(out, "cpu %s %u", source->name, count);
+/* The system's compiler, through the back end. */
+static int compile_cpu(const char *source, struct acre_buf *log, struct acre_buf *out) {
+    const struct acre_backend *table = &acre_backend_cpu;
+    void *self, *place;
+    struct acre_error err = {0};
+    REQUIRE_EQ(table->open(&self, &err), 0);
+    REQUIRE_EQ(table->place_open(self, 0, &place, &err), 0);
+    const struct acre_native_source native = {
+        .text = source, .length = strlen(source), .options = ""};
+    int r = table->compile(place, &native, out, log, &err);
+    table->place_close(place);
+    table->close(self);
+    if (r < 0 && r != ACRE_EINVALID) {
+        acre_buf_puts(log, err.text);
+    }
+    return r == 0 ? 0 : r == ACRE_EINVALID ? 1 : -1;
 }
+
+static const struct compiler cpu = {"cpu", ACRE_LANGUAGE_AUTO, "```c cpu\n", compile_cpu};
 
 /* As acre_program_build does it. */
 static int build(const struct compiler *compiler, const struct acre_source *source) {
@@ -98,6 +111,30 @@ static uint32_t compile_blocks(const struct compiler *compiler, const char *page
     return blocks;
 }
 
+/* The handlers of the page, with the kernels that call them. */
+static void compile_handlers(const struct compiler *compiler, const char *page) {
+    const char *at = strstr(page, "```c handler\n");
+    REQUIRE(at != NULL);
+    at += strlen("```c handler\n");
+    const char *end_of = strstr(at, "```");
+    REQUIRE(end_of != NULL);
+    for (int is_resident = 0; is_resident <= (compiler == &cuda); is_resident++) {
+        struct acre_buf block, whole;
+        acre_buf_init(&block, TEXT_MAX_BYTES);
+        acre_buf_init(&whole, TEXT_MAX_BYTES);
+        acre_buf_append(&block, at, (size_t)(end_of - at));
+        REQUIRE_EQ(ring_source_write(block.data, "handle", is_resident, &whole), 0);
+        const struct acre_source source = {
+            .text = whole.data, .name = "example", .language = ACRE_LANGUAGE_PORTABLE};
+        acre_test_context("%s: handler", compiler->backend);
+        int r = build(compiler, &source);
+        CHECK_STR(said.data, "");
+        CHECK_EQ(r, 0);
+        acre_buf_finish(&block);
+        acre_buf_finish(&whole);
+    }
+}
+
 static void compile_page(const struct compiler *compiler) {
     struct acre_buf page;
     struct acre_error err = {0};
@@ -105,14 +142,19 @@ static void compile_page(const struct compiler *compiler) {
     acre_buf_init(&page, TEXT_MAX_BYTES);
     REQUIRE_EQ(acre_file_read(ACRE_SOURCE "/docs/kernels.md", TEXT_MAX_BYTES, &page, &err), 0);
     CHECK(compile_blocks(compiler, page.data, "```c portable\n", ACRE_LANGUAGE_AUTO) >= 5);
+    compile_handlers(compiler, page.data);
     uint32_t plain = compile_blocks(compiler, page.data, compiler->fence, ACRE_LANGUAGE_AUTO);
-    CHECK(plain >= 1 || compiler == &hip);
+    CHECK(plain >= 1 || compiler == &hip || compiler == &cpu);
     acre_buf_finish(&page);
     end();
 }
 
 static void examples_compile_as_cuda(void) { /* GPU-1 */
     compile_page(&cuda);
+}
+
+static void examples_compile_on_the_cpu(void) { /* GPU-1 */
+    compile_page(&cpu);
 }
 
 static void examples_compile_as_hip(void) { /* GPU-1 */
@@ -140,6 +182,10 @@ static void check_lines(const struct compiler *compiler, const char *place) {
 
 static void cuda_messages_have_the_users_lines(void) { /* GPU-1 */
     check_lines(&cuda, "my kernel.c(3)");
+}
+
+static void cpu_messages_have_the_users_lines(void) { /* GPU-1 */
+    check_lines(&cpu, "my kernel.c:3:");
 }
 
 static void hip_messages_have_the_users_lines(void) { /* GPU-1 */
@@ -254,17 +300,6 @@ static void sources_of_others_are_refused(void) { /* GPU-1 */
     end();
 }
 
-static void the_cpu_has_a_writer_of_its_own(void) { /* GPU-1 */
-    const struct acre_source source = {.text = "", .name = "k"};
-    begin();
-    CHECK_EQ(dialect_write("cpu", &source, ACRE_LANGUAGE_PORTABLE, NULL, 0, &text, NULL), 0);
-    CHECK_STR(text.data, "cpu k 0");
-    acre_buf_clear(&text);
-    dialect_prelude("cpu", &text);
-    CHECK_EQ(text.length, 0);
-    end();
-}
-
 static void a_text_too_long_is_told(void) { /* GPU-1 */
     const struct acre_source source = {.text = "kernel void f() {}", .name = "k"};
     struct acre_buf small;
@@ -278,15 +313,16 @@ static void a_text_too_long_is_told(void) { /* GPU-1 */
 
 static const struct acre_test tests[] = {
     {"examples_compile_as_cuda", examples_compile_as_cuda, 120},
+    {"examples_compile_on_the_cpu", examples_compile_on_the_cpu, 120},
     {"examples_compile_as_hip", examples_compile_as_hip, 120},
     {"examples_compile_as_opencl", examples_compile_as_opencl, 120},
     {"cuda_messages_have_the_users_lines", cuda_messages_have_the_users_lines, 0},
+    {"cpu_messages_have_the_users_lines", cpu_messages_have_the_users_lines, 0},
     {"hip_messages_have_the_users_lines", hip_messages_have_the_users_lines, 0},
     {"opencl_messages_have_the_users_lines", opencl_messages_have_the_users_lines, 0},
     {"plain_cuda_kernels_keep_their_names", plain_cuda_kernels_keep_their_names, 120},
     {"pointers_lose_the_words_cuda_does_not_want", pointers_lose_the_words_cuda_does_not_want, 0},
     {"sources_of_others_are_refused", sources_of_others_are_refused, 0},
-    {"the_cpu_has_a_writer_of_its_own", the_cpu_has_a_writer_of_its_own, 0},
     {"a_text_too_long_is_told", a_text_too_long_is_told, 0},
 };
 

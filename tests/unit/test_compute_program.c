@@ -1,32 +1,13 @@
 /* Programs (GPU-1): built by a real compiler (OpenCL's), kept on disk, loaded again after a loss.
- * The context is put together here, so that an epoch can pass without a runner being killed. */
+ * Back ends are counted through a copy of their table, and an epoch passes without a runner being
+ * killed, by counting it up. */
 #include "compute/cache.h"
-#include "compute/context.h"
-#include "compute/dialect.h"
 #include "compute/program.h"
 #include "support/opencl_rig.h"
 #include "support/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* The parts of the front that programs ask. */
-const struct acre_compute_device *context_device(const struct acre_context *context) {
-    return &context->compute->devices[context->device];
-}
-
-int context_failure(struct acre_context *context, struct acre_error *err) {
-    return acre_fail(err, atomic_load(&context->failed), "lost: %s", context->failure);
-}
-
-int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
-                      struct acre_buf *out, struct acre_error *err) {
-    (void)source;
-    (void)all;
-    (void)count;
-    (void)out;
-    return acre_fail(err, ACRE_EUNSUPPORTED, "not here");
-}
 
 /* --- a context that counts ------------------------------------------------------------------ */
 
@@ -66,48 +47,37 @@ static int kernel(void *place, uint64_t module, const char *name, uint64_t *ret_
 struct bench {
     struct tree tree;
     struct acre_backend table;
-    struct acre_compute_device device;
-    struct acre_compute compute;
-    struct acre_context context;
-    void *self;
+    struct acre_compute *compute;
+    struct acre_context *context;
 };
 
 static struct bench *bench_open(const struct acre_backend *real) {
     struct bench *bench = acre_calloc(1, sizeof(*bench));
     struct acre_error err = {0};
-    counts.real = real;
-    if (real->open(&bench->self, &err) < 0) {
-        acre_test_skip("%s", err.text);
-    }
     bench->tree = tree_create(NULL);
+    const struct acre_compute_options options = {.backends = real->name,
+                                                 .cache = tree_path(&bench->tree, "cache")};
+    const struct acre_context_options here = {.isolation = ACRE_CONTEXT_ISOLATION_NONE};
+    REQUIRE_EQ(acre_compute_open(&options, &bench->compute, &err), 0);
+    if (acre_compute_count(bench->compute) == 0) {
+        acre_test_skip("%s", acre_compute_absent(bench->compute, real->name));
+    }
+    REQUIRE_EQ(acre_context_open(bench->compute, 0, &here, &bench->context, &err), 0);
+    counts.real = real;
     bench->table = *real;
     bench->table.compile = compile;
     bench->table.load = load;
     bench->table.unload = unload;
     bench->table.kernel = kernel;
-    real->describe(bench->self, 0, &bench->device);
-    snprintf(bench->device.backend, sizeof(bench->device.backend), "%s", real->name);
-    bench->compute.devices = &bench->device;
-    bench->compute.device_count = 1;
-    bench->compute.cache = acre_strdup(tree_path(&bench->tree, "cache"));
-    bench->context.compute = &bench->compute;
-    bench->context.table = &bench->table;
-    atomic_store(&bench->context.epoch, 1);
-    pthread_rwlock_init(&bench->context.gate, NULL);
-    pthread_mutex_init(&bench->context.lock, NULL);
-    REQUIRE_EQ(real->place_open(bench->self, 0, &bench->context.place, &err), 0);
+    bench->context->table = &bench->table;
     return bench;
 }
 
 static void bench_close(struct bench *bench) {
-    programs_destroy(&bench->context);
-    CHECK(bench->context.programs == NULL);
-    counts.real->place_close(bench->context.place);
-    counts.real->close(bench->self);
-    pthread_mutex_destroy(&bench->context.lock);
-    pthread_rwlock_destroy(&bench->context.gate);
+    programs_destroy(bench->context);
+    CHECK(bench->context->programs == NULL);
+    acre_compute_close(bench->compute);
     tree_remove(&bench->tree);
-    free(bench->compute.cache);
     free(bench);
 }
 
@@ -125,7 +95,7 @@ static struct acre_program *build(struct bench *bench, const struct acre_source 
                                   struct acre_build_report *ret_report) {
     struct acre_program *program = NULL;
     struct acre_error err = {0};
-    int r = acre_program_build(&bench->context, source, &program, ret_report, &err);
+    int r = acre_program_build(bench->context, source, &program, ret_report, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
     return program;
@@ -148,7 +118,7 @@ static void kernels_are_found_by_name(void) { /* GPU-1 */
     CHECK_STR(found->signature.name, "add");
     CHECK_EQ(found->signature.count, 3);
     CHECK(found->facts.group_max > 0);
-    CHECK(kernel_context(found) == &bench->context);
+    CHECK(kernel_context(found) == bench->context);
     found = NULL;
     CHECK_EQ(acre_kernel_find(program, "mul\n", &found, &err), ACRE_ENOTFOUND);
     CHECK_STR(err.text, "no kernel 'mul\\n' in the program; it has: add, zero");
@@ -178,7 +148,8 @@ static void what_was_compiled_is_not_compiled_again(void) { /* GPU-1 */
     struct acre_program *program = build(bench, &other, NULL);
     CHECK_EQ(counts.compiled, 2);
     CHECK_EQ(acre_kernel_find(program, "hidden", &found, NULL), 0);
-    snprintf(bench->device.identity, sizeof(bench->device.identity), "another driver");
+    snprintf(bench->compute->devices[0].identity, sizeof(bench->compute->devices[0].identity),
+             "another driver");
     build(bench, &good, NULL);
     CHECK_EQ(counts.compiled, 3);
     acre_build_report_finish(&first);
@@ -194,7 +165,7 @@ static void damaged_entries_are_rebuilt(void) {
     uint32_t count = 0;
     char path[256];
     build(bench, &good, NULL);
-    REQUIRE_EQ(acre_cache_list(bench->compute.cache, &entries, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_list(bench->compute->cache, &entries, &count, NULL), 0);
     REQUIRE_EQ(count, 1);
     CHECK_STR(entries[0].name, "good.c");
     snprintf(path, sizeof(path), "cache/%s", entries[0].file);
@@ -231,8 +202,8 @@ static void without_a_cache_programs_are_built(void) { /* GPU-1 */
         struct acre_build_report report;
         const char *directory = rows[i].directory;
         acre_test_context("'%s'", directory);
-        free(bench->compute.cache);
-        bench->compute.cache =
+        free(bench->compute->cache);
+        bench->compute->cache =
             acre_strdup(directory[0] != '\0' ? tree_path(&bench->tree, directory) : "");
         build(bench, &good, &report);
         CHECK(!report.was_cached);
@@ -285,7 +256,7 @@ static void bad_sources_are_refused(void) { /* GPU-1 */
         struct acre_build_report report = {0};
         struct acre_error err = {0};
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_program_build(&bench->context, &rows[i].source, &program, &report, &err),
+        CHECK_EQ(acre_program_build(bench->context, &rows[i].source, &program, &report, &err),
                  rows[i].expect);
         CHECK_EQ(err.code, rows[i].expect);
         CHECK_HAS(err.text, rows[i].text);
@@ -293,7 +264,7 @@ static void bad_sources_are_refused(void) { /* GPU-1 */
         CHECK_EQ(strstr(report.log, "error") != NULL, rows[i].is_the_compilers);
         acre_build_report_finish(&report);
     }
-    CHECK(bench->context.programs == NULL);
+    CHECK(bench->context->programs == NULL);
     bench_close(bench);
 }
 
@@ -302,9 +273,9 @@ static void modules_that_do_not_load_leave_nothing(void) { /* GPU-1 */
     struct acre_program *program = NULL;
     struct acre_error err = {0};
     counts.refuse_loads = 2;
-    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_ECORRUPT);
+    CHECK_EQ(acre_program_build(bench->context, &good, &program, NULL, &err), ACRE_ECORRUPT);
     CHECK_STR(err.text, "not such bytes");
-    CHECK(program == NULL && bench->context.programs == NULL);
+    CHECK(program == NULL && bench->context->programs == NULL);
     counts.refuse_loads = 0;
     build(bench, &good, NULL);
     CHECK_EQ(counts.compiled, 2); /* what did not load was not kept */
@@ -315,14 +286,14 @@ static void a_lost_context_builds_nothing(void) { /* GPU-6 */
     struct bench *bench = bench_open(&acre_backend_opencl);
     struct acre_program *kept = build(bench, &good, NULL), *program = NULL;
     struct acre_error err = {0};
-    snprintf(bench->context.failure, sizeof(bench->context.failure), "the runner died");
-    atomic_store(&bench->context.failed, ACRE_EUNAVAILABLE);
-    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_EUNAVAILABLE);
-    CHECK_STR(err.text, "lost: the runner died");
+    snprintf(bench->context->failure, sizeof(bench->context->failure), "the runner died");
+    atomic_store(&bench->context->failed, ACRE_EUNAVAILABLE);
+    CHECK_EQ(acre_program_build(bench->context, &good, &program, NULL, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "the runner died");
     CHECK(program == NULL);
     acre_program_destroy(kept);
     CHECK_EQ(counts.unloaded, 0); /* there is nobody to tell */
-    atomic_store(&bench->context.failed, 0);
+    atomic_store(&bench->context->failed, 0);
     bench_close(bench);
 }
 
@@ -364,9 +335,9 @@ static void a_lost_module_is_loaded_once_by_whoever_needs_it(void) { /* GPU-6 */
         struct asker askers[THREADS];
         acre_test_context("epoch %u", epoch);
         counts.loaded = counts.asked = 0;
-        pthread_rwlock_wrlock(&bench->context.gate);
-        atomic_store(&bench->context.epoch, epoch);
-        pthread_rwlock_unlock(&bench->context.gate);
+        pthread_rwlock_wrlock(&bench->context->gate);
+        atomic_store(&bench->context->epoch, epoch);
+        pthread_rwlock_unlock(&bench->context->gate);
         for (int i = 0; i < THREADS; i++) {
             askers[i] = (struct asker){.kernels = {kernels[0], kernels[1]}, .together = &together};
             REQUIRE(pthread_create(&askers[i].thread, NULL, ask, &askers[i]) == 0);
@@ -383,7 +354,7 @@ static void a_lost_module_is_loaded_once_by_whoever_needs_it(void) { /* GPU-6 */
     }
     uint64_t handle = 77;
     struct acre_error err = {0};
-    atomic_store(&bench->context.epoch, 12);
+    atomic_store(&bench->context->epoch, 12);
     counts.refuse_loads = 1;
     CHECK_EQ(kernel_handle(kernels[0], &handle, &err), ACRE_ECORRUPT);
     CHECK_U64(handle, 77);
@@ -405,7 +376,7 @@ static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
     struct acre_kernel *found;
     struct acre_error err = {0};
     uint64_t handle = 0;
-    int r = acre_program_native(&bench->context, "void add(global const float *a, uint n)", nothing,
+    int r = acre_program_native(bench->context, "void add(global const float *a, uint n)", nothing,
                                 &program, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
@@ -416,15 +387,15 @@ static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
     acre_program_destroy(program);
     CHECK_EQ(counts.loaded + counts.unloaded, 0);
     program = NULL;
-    CHECK_EQ(acre_program_native(&bench->context, "add", nothing, &program, &err), ACRE_EINVALID);
-    CHECK_EQ(acre_program_native(&bench->context, NULL, nothing, &program, &err), ACRE_EINVALID);
-    CHECK_EQ(acre_program_native(&bench->context, "void f()", NULL, &program, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_program_native(bench->context, "add", nothing, &program, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_program_native(bench->context, NULL, nothing, &program, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_program_native(bench->context, "void f()", NULL, &program, &err), ACRE_EINVALID);
     bench->table.native = NULL; /* as a GPU, or a runner */
-    CHECK_EQ(acre_program_native(&bench->context, "void f()", nothing, &program, &err),
+    CHECK_EQ(acre_program_native(bench->context, "void f()", nothing, &program, &err),
              ACRE_EUNSUPPORTED);
     CHECK_HAS(err.text, "a context on the CPU, in this process");
     bench->table.compile = NULL;
-    CHECK_EQ(acre_program_build(&bench->context, &good, &program, NULL, &err), ACRE_EUNSUPPORTED);
+    CHECK_EQ(acre_program_build(bench->context, &good, &program, NULL, &err), ACRE_EUNSUPPORTED);
     CHECK_HAS(err.text, "compiles no sources");
     CHECK(program == NULL);
     bench_close(bench);

@@ -224,6 +224,32 @@ static void notices_reach_their_eventfds(void) {
     rig_close(&rig);
 }
 
+/* With a back end whose streams do (the double's do their work at once). */
+static void streams_wait_for_each_other(void) {
+    struct rig rig = rig_open("cpu", 0);
+    struct acre_error err = {0};
+    uint64_t second = 0;
+    if (rig.table->wait == NULL) {
+        acre_test_skip("streams of the CPU do not wait");
+    }
+    REQUIRE_EQ(rig.table->stream_create(rig.place, rig.host, 8, &second, &err), 0);
+    struct acre_native_fill fill = {
+        .to = rig.host, .to_offset = NUMBERS_AT, .bytes = 4, .pattern = 9, .pattern_bytes = 4};
+    rig.numbers[0] = 0;
+    CHECK_EQ(rig.table->wait(rig.place, second, rig.host, 0, 1, &err), 0);
+    CHECK_EQ(rig.table->fill(rig.place, second, &fill, &err), 0);
+    CHECK_EQ(rig.table->signal(rig.place, second, 1, &err), 0);
+    CHECK_EQ(rig.table->check(rig.place, &err), 0);
+    CHECK_U64(atomic_load(rig.words + 1), 0);
+    CHECK_EQ(rig.numbers[0], 0);
+    CHECK_EQ(rig_reach(&rig, &err), 0);
+    while (atomic_load(rig.words + 1) < 1) {
+        wire_pause();
+    }
+    CHECK_EQ(rig.numbers[0], 9);
+    rig_close(&rig);
+}
+
 /* --- threads -------------------------------------------------------------------------------- */
 
 static void *compile_slowly(void *argument) {
@@ -392,6 +418,7 @@ static const struct acre_test tests[] = {
     {"graphs_are_made_changed_and_replayed", graphs_are_made_changed_and_replayed, 0},
     {"times_files_and_tickets_come_back", times_files_and_tickets_come_back, 0},
     {"notices_reach_their_eventfds", notices_reach_their_eventfds, 0},
+    {"streams_wait_for_each_other", streams_wait_for_each_other, 0},
     {"a_slow_call_holds_up_nobody", a_slow_call_holds_up_nobody, 0},
     {"many_threads_have_their_streams", many_threads_have_their_streams, 0},
     {"a_refused_launch_is_told_and_stops_its_stream", a_refused_launch_is_told_and_stops_its_stream,
