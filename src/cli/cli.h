@@ -39,6 +39,8 @@ extern const struct acre_command acre_command_audit;
 extern const struct acre_command acre_command_doctor;
 extern const struct acre_command acre_command_compute_devices;
 extern const struct acre_command acre_command_compute_run;
+extern const struct acre_command acre_command_compute_bench;
+extern const struct acre_command acre_command_compute_explain;
 extern const struct acre_command acre_command_compute_cache;
 extern const struct acre_command acre_command_shim;
 extern const struct acre_command acre_command_simulate_faults;

@@ -45,7 +45,8 @@ static const struct acre_command *const commands[] = {
     &acre_command_token_list, &acre_command_token_create, &acre_command_token_revoke,
     &acre_command_audit,
 
-    &acre_command_compute_devices, &acre_command_compute_run, &acre_command_compute_cache,
+    &acre_command_compute_devices, &acre_command_compute_run, &acre_command_compute_bench,
+    &acre_command_compute_explain, &acre_command_compute_cache,
 
     &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
     &acre_command_simulate_replay, &acre_command_simulate_faults,
