@@ -140,7 +140,7 @@ static int choose_grid(struct call *call, struct acre_error *err) {
         uint64_t groups = options->grid != NULL ? axes[i] : (axes[i] + group[i] - 1) / group[i];
         if (groups > GROUPS_MAX) {
             return acre_fail(err, ACRE_EINVALID,
-                             "--items: %" PRIu64 " in groups of %" PRIu64
+                             "%" PRIu64 " items in groups of %" PRIu64
                              " are too many groups; accepted: at most %d",
                              axes[i], group[i], GROUPS_MAX);
         }
