@@ -364,10 +364,11 @@ static void print_text(const struct call *call, struct acre_buf *out) {
              acre_place_name(call->place.compute, call->place.device, name, sizeof(name)),
              acre_place_device(&call->place)->name);
     acre_show_fact(&view, "device", text);
-    snprintf(text, sizeof(text), "%s group%s of %s%s%s",
-             show_axes(call->grid.groups, groups, sizeof(groups)),
-             strcmp(groups, "1") == 0 ? "" : "s", show_axes(call->grid.group, group, sizeof(group)),
-             call->why_grid[0] != '\0' ? ": " : "", call->why_grid);
+    show_axes(call->grid.groups, groups, sizeof(groups));
+    show_axes(call->grid.group, group, sizeof(group));
+    snprintf(text, sizeof(text), "%s group%s of %s%s%s", groups,
+             strcmp(groups, "1") == 0 ? "" : "s", group, call->why_grid[0] != '\0' ? ": " : "",
+             call->why_grid);
     acre_show_fact(&view, "grid", text);
     show_times(call, &view);
     show_outputs(call, &view);
