@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 
 #include "cli/compute.h"
-#include "cli/simulation.h"
 #include "core/clock.h"
 #include "core/str.h"
 
@@ -323,7 +322,9 @@ static int bench_all(struct bench *bench, struct acre_error *err) {
     r = r == 0 && !acre_place_is_cpu(&bench->place)
             ? acre_place_open_cpu(&bench->place, &bench->cpu, err)
             : r;
-    r = r == 0 ? acre_source_build(&bench->place, &source, &bench->program, NULL, err) : r;
+    r = r == 0 ? acre_source_build(&bench->place, &source, &bench->progress, &bench->program, NULL,
+                                   err)
+               : r;
     r = r == 0 ? acre_kernel_find(bench->program, "touch", &bench->touch, err) : r;
     r = r == 0 ? take_memory(bench, err) : r;
     if (r < 0) {

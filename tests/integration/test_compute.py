@@ -230,7 +230,7 @@ class Run(ComputeCase):
                 result = self.compute("run", source, "-d", device, "-a", "x=float32[1]")
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertIn(f"{source}:2:12", result.stderr)
-                self.assertIn("nowhere", result.stderr)
+                self.assertRegex(result.stderr, r"(?m)^ +2 \| +x\[0\] = nowhere;\n +\| {12}\^")
                 self.assertRegex(result.stderr, r"acre: .*bad\.acl does not compile for .*\n\Z")
 
     def test_every_refusal_names_the_argument_and_what_is_accepted(self):
