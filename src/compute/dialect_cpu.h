@@ -15,8 +15,9 @@ enum cpu_trait {
     CPU_HAS_BARRIER = 1 << 0,
     CPU_HAS_LOOP = 1 << 1,    /* or recursion: no bound is known for its time */
     CPU_NEEDS_GROUP = 1 << 2, /* tells its group's items from those of others */
-    CPU_INT_INDEX = 1 << 3,   /* keeps global_id in an int */
-    CPU_ALL_TRAITS = (1 << 4) - 1,
+    CPU_INT_INDEX = 1 << 3,   /* keeps its number in an int */
+    CPU_UINT_INDEX = 1 << 4,  /* in a uint */
+    CPU_ALL_TRAITS = (1 << 5) - 1,
 };
 
 /* Read `text`, and blank the word `local` out of it where it says what a pointer points to: C has
