@@ -4,8 +4,15 @@
 
 #include "compute/dialect.h"
 
-/* How a text with kernels that run as fibers begins: their frames must be small (cpu_build.c). */
-#define DIALECT_CPU_FIBERS "/* fibers */\n"
+/* How a text with kernels that run as fibers begins: a frame must fit in a fiber's stack
+ * (cpu_fiber.h), with room for what is called from there. clang also has to be told on its command
+ * line (cpu_build.c). */
+#define DIALECT_CPU_FIBERS                                                                         \
+    "#ifdef __clang__\n"                                                                           \
+    "#pragma clang diagnostic error \"-Wframe-larger-than=\"\n"                                    \
+    "#else\n"                                                                                      \
+    "#pragma GCC diagnostic error \"-Wframe-larger-than=32768\"\n"                                 \
+    "#endif\n"
 
 /* The dialect's words, in C. */
 void dialect_prelude_cpu(struct acre_buf *out);
