@@ -64,25 +64,37 @@ void bench_put_times(struct acre_json *json, const char *key, struct bench_times
     acre_json_object_end(json);
 }
 
-int bench_main(const struct acre_command *command, int argc, char **argv,
-               void (*run)(const void *options, struct acre_json *json)) {
+bool bench_options(const struct acre_command *command, int argc, char **argv, void *options,
+                   int *ret_exit) {
     static const struct acre_opt json_row = {
         .name = "json", .kind = ACRE_OPT_FLAG, .help = "one line of JSON"};
     struct acre_command whole = *command;
     whole.shared = &json_row;
     whole.shared_count = 1;
-    bool *options = acre_calloc(1, command->options_size);
     struct acre_error err = {0};
-    struct acre_buf out;
     int arguments;
-    acre_buf_init(&out, OUTPUT_MAX_BYTES);
     int r = acre_opt_parse(&whole, argc - 1, argv + 1, options, &arguments, &err);
     if (r == ACRE_ENOTFOUND) {
+        struct acre_buf out;
+        acre_buf_init(&out, OUTPUT_MAX_BYTES);
         acre_opt_help(&whole, &out);
+        fputs(out.data, stdout);
+        acre_buf_finish(&out);
     } else if (r < 0) {
         fprintf(stderr, "%s: %s\n", command->name, err.text);
-    } else {
+    }
+    *ret_exit = r == ACRE_ENOTFOUND ? 0 : acre_error_exit(r);
+    return r == 0;
+}
+
+int bench_main(const struct acre_command *command, int argc, char **argv,
+               void (*run)(const void *options, struct acre_json *json)) {
+    bool *options = acre_calloc(1, command->options_size);
+    int code = 0;
+    if (bench_options(command, argc, argv, options, &code)) {
+        struct acre_buf out;
         struct acre_json json;
+        acre_buf_init(&out, OUTPUT_MAX_BYTES);
         acre_json_begin(&json, &out, !*options);
         acre_json_object(&json);
         acre_json_put_string(&json, "bench", command->name);
@@ -90,9 +102,9 @@ int bench_main(const struct acre_command *command, int argc, char **argv,
         acre_json_object_end(&json);
         acre_json_end(&json);
         acre_buf_putc(&out, '\n');
+        fputs(out.data, stdout);
+        acre_buf_finish(&out);
     }
-    fputs(out.data, stdout);
-    acre_buf_finish(&out);
     free(options);
-    return r == ACRE_ENOTFOUND ? 0 : acre_error_exit(r);
+    return code;
 }

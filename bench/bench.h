@@ -25,9 +25,14 @@ void bench_sort(double *values, size_t count);
 void bench_put_times(struct acre_json *json, const char *key, struct bench_times *times,
                      double unit_ns);
 
-/* Parse, run, and print: `run` writes one JSON object's members. Every program takes --json (one
- * line; indented without): its options begin with that bool, its table leaves it out. Returns the
- * exit code. */
+/* Parse the command line into `options` (zeroed, options_size bytes). Every program takes --json:
+ * its options begin with that bool, its table leaves it out. False: help or the mistake has been
+ * printed, and the program ends with *ret_exit. */
+bool bench_options(const struct acre_command *command, int argc, char **argv, void *options,
+                   int *ret_exit);
+
+/* Parse, run, and print: `run` writes one JSON object's members: one line with --json, indented
+ * without. Returns the exit code. */
 int bench_main(const struct acre_command *command, int argc, char **argv,
                void (*run)(const void *options, struct acre_json *json));
 

@@ -1,0 +1,160 @@
+/* compute_bulk.c - where the hardware should be the limit: large kernels, copies, the pipeline over
+ * host arrays, files; and compiling. What was computed is looked at after the rounds. */
+#include "compute.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- kernels as long as the device takes ----------------------------------------------------- */
+
+struct arrays {
+    uint32_t size; /* items, or the width of the matrices */
+    bool is_in;
+    uint64_t bytes;
+};
+
+static int run_on_arrays(struct compute_bench *bench, struct acre_kernel *kernel, uint32_t size,
+                         struct acre_grid grid, struct acre_error *err) {
+    const struct acre_arg args[] = {ACRE_BUFFER(bench->device_memory[0]),
+                                    ACRE_BUFFER(bench->device_memory[1]),
+                                    ACRE_BUFFER(bench->device_memory[2]), ACRE_U32(size)};
+    int r = acre_launch(bench->stream, kernel, grid, args, 4, err);
+    return r == 0 ? acre_stream_sync(bench->stream, COMPUTE_PATIENCE_MS, err) : r;
+}
+
+static int add_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
+    uint32_t items = ((struct arrays *)user)->size;
+    return run_on_arrays(bench, bench->add, items, acre_grid_for(items), err);
+}
+
+static int add_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
+    return bench->raw->add(bench->raw_self, ((struct arrays *)user)->size, err);
+}
+
+static int multiply_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
+    uint32_t width = ((struct arrays *)user)->size;
+    uint32_t groups = width / COMPUTE_TILE;
+    return run_on_arrays(
+        bench, bench->multiply, width,
+        (struct acre_grid){.groups = {groups, groups, 1}, .group = {COMPUTE_TILE, COMPUTE_TILE, 1}},
+        err);
+}
+
+static int multiply_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
+    return bench->raw->multiply(bench->raw_self, ((struct arrays *)user)->size, err);
+}
+
+/* Everything was made of ones: first and last of the result are `expected`. */
+static int check_result(struct compute_bench *bench, uint64_t items, float expected,
+                        struct acre_error *err) {
+    float ends[2] = {0, 0};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t at = i == 0 ? 0 : (items - 1) * sizeof(float);
+        int r =
+            acre_copy_out(bench->stream, &ends[i], bench->device_memory[2], at, sizeof(float), err);
+        if (r < 0) {
+            return r;
+        }
+        if (ends[i] != expected) {
+            return acre_fail(err, ACRE_ECORRUPT, "item %llu is %g, not %g",
+                             (unsigned long long)(at / sizeof(float)), (double)ends[i],
+                             (double)expected);
+        }
+    }
+    return 0;
+}
+
+static void measure_kernel(struct compute_bench *bench, struct compute_pair pair, uint64_t items,
+                           float expected, struct compute_figure figure) {
+    struct acre_error err = {0};
+    uint64_t bytes = items * sizeof(float);
+    const struct compute_memory memory = {.device_bytes = {bytes, bytes, bytes}};
+    int r = compute_reserve(bench, &memory, &err);
+    if (r < 0) {
+        compute_fail(bench, figure, &err);
+        return;
+    }
+    r = pair.acre.call(bench, pair.user, &err);
+    r = r == 0 ? check_result(bench, items, expected, &err) : r;
+    if (r < 0) {
+        compute_fail(bench, figure, &err);
+    } else {
+        compute_measure(bench, &pair, figure);
+    }
+    compute_release(bench);
+}
+
+void compute_device_bound(struct compute_bench *bench) {
+    struct compute_figure figure = {.name = "device-bound, add",
+                                    .what = "vector add in device memory (256 Mi floats)",
+                                    .unit = "ms",
+                                    .unit_ns = 1e6,
+                                    .limit_kind = COMPUTE_RATIO_MOST,
+                                    .limit = 1.02};
+    struct arrays arrays = {.size = (uint32_t)compute_pick(bench, 256 << 20, 1 << 20)};
+    struct compute_pair pair = {.acre = {.call = add_by_acre},
+                                .raw = {.call = add_raw},
+                                .user = &arrays,
+                                .rounds = (uint32_t)compute_pick(bench, 20, 3),
+                                .calls = (uint32_t)compute_pick(bench, 10, 3),
+                                .warm = 2};
+    if (!bench->is_full) {
+        figure.what = "vector add in device memory (1 Mi floats)";
+    }
+    measure_kernel(bench, pair, arrays.size, 2.0f, figure);
+    snprintf(figure.name, sizeof(figure.name), "device-bound, matrices");
+    figure.what = bench->is_full ? "3072 x 3072 matrices multiplied in tiles"
+                                 : "128 x 128 matrices multiplied in tiles";
+    arrays.size = (uint32_t)compute_pick(bench, 3072, 128);
+    pair.acre.call = multiply_by_acre;
+    pair.raw.call = multiply_raw;
+    pair.calls = (uint32_t)compute_pick(bench, 3, 3);
+    measure_kernel(bench, pair, (uint64_t)arrays.size * arrays.size, (float)arrays.size, figure);
+}
+
+/* --- copies --------------------------------------------------------------------------------- */
+
+static int copy_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
+    const struct arrays *arrays = user;
+    struct acre_buffer device = bench->device_memory[0];
+    int r = arrays->is_in
+                ? acre_copy_in(bench->stream, device, 0, bench->host[0], arrays->bytes, err)
+                : acre_copy_out(bench->stream, bench->host[0], device, 0, arrays->bytes, err);
+    return r == 0 ? acre_stream_sync(bench->stream, COMPUTE_PATIENCE_MS, err) : r;
+}
+
+static int copy_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
+    const struct arrays *arrays = user;
+    return bench->raw->copy(bench->raw_self, arrays->is_in, arrays->bytes, err);
+}
+
+void compute_copy(struct compute_bench *bench) {
+    struct compute_figure figure = {.name = "copy in",
+                                    .what = bench->is_full ? "1 GiB, pinned memory to the device"
+                                                           : "16 MiB to the device",
+                                    .unit = "GB/s"};
+    struct acre_error err = {0};
+    struct arrays arrays = {.is_in = true, .bytes = compute_pick(bench, 1024, 16) * COMPUTE_MIB};
+    const struct compute_memory memory = {.device_bytes = {arrays.bytes},
+                                          .host_bytes = {arrays.bytes}};
+    figure.amount = (double)arrays.bytes;
+    if (compute_reserve(bench, &memory, &err) < 0) {
+        compute_fail(bench, figure, &err);
+        return;
+    }
+    struct compute_pair pair = {.acre = {.call = copy_by_acre},
+                                .raw = {.call = copy_raw},
+                                .user = &arrays,
+                                .rounds = (uint32_t)compute_pick(bench, 10, 3),
+                                .calls = 2,
+                                .warm = 1};
+    compute_measure(bench, &pair, figure);
+    arrays.is_in = false;
+    snprintf(figure.name, sizeof(figure.name), "copy out");
+    figure.what = bench->is_full ? "1 GiB, the device to pinned memory" : "16 MiB from the device";
+    compute_measure(bench, &pair, figure);
+    compute_release(bench);
+}

@@ -1,0 +1,53 @@
+/* compute_text.c - the kernels of bench/compute, written once for acre and for the raw drivers. */
+#include "compute.h"
+
+/* tick: as little as a kernel can do and be seen to have done. The counter is in device memory, so
+ * that only the last of many crosses the bus. */
+const char compute_text[] =
+    "kernel void tick(global uint *counter, global uint *out, uint is_last) {\n"
+    "    if (global_id(0) == 0) {\n"
+    "        uint next = counter[0] + 1u;\n"
+    "        counter[0] = next;\n"
+    "        if (is_last != 0u) {\n"
+    "            out[0] = next;\n"
+    "        }\n"
+    "    }\n"
+    "}\n"
+    "kernel void add(global const float *a, global const float *b, global float *c, uint n) {\n"
+    "    ulong i = global_id(0);\n"
+    "    if (i < n) {\n"
+    "        c[i] = a[i] + b[i];\n"
+    "    }\n"
+    "}\n"
+    "kernel void multiply(global const float *a, global const float *b, global float *c,\n"
+    "                     uint width) {\n"
+    "    local float left[16][16];\n"
+    "    local float right[16][16];\n"
+    "    uint x = (uint)local_id(0), y = (uint)local_id(1);\n"
+    "    uint row = (uint)global_id(1), column = (uint)global_id(0);\n"
+    "    float sum = 0.0f;\n"
+    "    for (uint tile = 0u; tile < width; tile += 16u) {\n"
+    "        left[y][x] = a[row * width + tile + x];\n"
+    "        right[y][x] = b[(tile + y) * width + column];\n"
+    "        barrier();\n"
+    "        for (uint k = 0u; k < 16u; k++) {\n"
+    "            sum += left[y][k] * right[k][x];\n"
+    "        }\n"
+    "        barrier();\n"
+    "    }\n"
+    "    c[row * width + column] = sum;\n"
+    "}\n"
+    "kernel void batch(global const float *in, global float *out, uint n, ulong first) {\n"
+    "    ulong i = global_id(0);\n"
+    "    if (i < n) {\n"
+    "        out[i] = in[i] * 2.0f + 1.0f;\n"
+    "    }\n"
+    "}\n";
+
+const char compute_handler[] =
+    "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
+    "                    uint lanes) {\n"
+    "    if (lane == 0u) {\n"
+    "        out[0] = in[0] + 1u;\n"
+    "    }\n"
+    "}\n";
