@@ -145,9 +145,9 @@ static void patterns_fill_from_their_first_byte(void) {
         uint32_t wrong = 0;
         for (uint64_t at = 0; at < 4 * MIB; at++) {
             uint64_t in = at - rows[i].offset;
-            uint8_t want = at < rows[i].offset || in >= rows[i].bytes
-                               ? 0xee
-                               : (uint8_t)(rows[i].pattern >> in % rows[i].pattern_bytes * 8);
+            bool is_outside = at < rows[i].offset || in >= rows[i].bytes;
+            uint64_t shifted = rows[i].pattern >> in % rows[i].pattern_bytes * 8;
+            uint64_t want = is_outside ? 0xee : shifted & 0xff;
             wrong += bytes[at] != want;
         }
         CHECK_EQ(wrong, 0);
