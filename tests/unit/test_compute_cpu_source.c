@@ -173,7 +173,7 @@ static void groups_meet_at_barriers(void) {
             for (uint32_t i = g * 256; i < (g + 1) * 256 && i < N; i++) {
                 want += in[i];
             }
-            CHECK_NEAR(((float *)host(&buffers[1]))[g], want, 0.0);
+            CHECK_NEAR((double)((float *)host(&buffers[1]))[g], (double)want, 0.0);
         }
     }
     bench_finish(&bench);
@@ -266,7 +266,7 @@ static void atomics_lose_nothing(void) {
     CHECK_EQ(u[5], 2 * N);
     CHECK_EQ(i[0], -(N - 1));
     CHECK_EQ(i[1], N - 1);
-    CHECK_NEAR(*(float *)host(&buffers[2]), N / 2, 0);
+    CHECK_NEAR((double)*(float *)host(&buffers[2]), N / 2, 0);
     uint64_t all = u[6]; /* each value was put in once, and taken out once or is there */
     for (uint32_t k = 0; k < N; k++) {
         all += u[8 + k];
@@ -321,7 +321,7 @@ static void words_mean_what_they_say(void) {
     }
     for (size_t i = 0; i < ACRE_COUNT(floats); i++) {
         acre_test_context("f[%zu]", i);
-        CHECK_NEAR(((float *)host(&buffers[1]))[i], floats[i], 1e-6);
+        CHECK_NEAR((double)((float *)host(&buffers[1]))[i], (double)floats[i], 1e-6);
     }
     for (size_t i = 0; i < ACRE_COUNT(doubles); i++) {
         acre_test_context("d[%zu]", i);
