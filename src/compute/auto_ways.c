@@ -206,7 +206,8 @@ static void close_regions(struct acre_auto *automatic, const uint64_t *regions) 
 static int queue_all(struct acre_auto *automatic, const struct acre_native_launch *launch,
                      uint64_t *ret_sequence, struct acre_error *err) {
     struct acre_stream *stream = automatic->cpu.stream;
-    int r = stream_enter(stream, err);
+    int r = kernel_ready(automatic->cpu.kernel, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
     if (r < 0) {
         return r;
     }
@@ -503,7 +504,7 @@ static void find_function(struct acre_auto *automatic) {
         return;
     }
     struct acre_context *context = automatic->cpu.context;
-    if (context_enter(context, NULL) < 0) {
+    if (kernel_ready(kernel, NULL) < 0 || context_enter(context, NULL) < 0) {
         return;
     }
     if (kernel_handle(kernel, &handle, NULL) == 0) {
