@@ -98,7 +98,8 @@ void compute_fail(struct compute_bench *bench, struct compute_figure figure,
     X(copy,         "copy")          \
     X(batch,        "batch")         \
     X(compile,      "compile")       \
-    X(storage,      "storage")
+    X(storage,      "storage")       \
+    X(automatic,    "auto")
 /* clang-format on */
 #define X(function, name) void compute_##function(struct compute_bench *bench);
 COMPUTE_GROUPS(X)
