@@ -43,6 +43,9 @@ struct acre_backend {
     int (*stream_create)(void *place, uint64_t word_region, uint64_t word_offset,
                          uint64_t *ret_stream, struct acre_error *err);
     void (*stream_destroy)(void *place, uint64_t stream); /* idle */
+    /* A kernel will stay on this stream, new and idle: no other may wait behind it. NULL: none
+     * would. */
+    int (*stream_own)(void *place, uint64_t stream, struct acre_error *err);
 
     /* Queued. */
     int (*copy)(void *place, uint64_t stream, const struct acre_native_copy *copy,

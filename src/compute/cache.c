@@ -80,7 +80,7 @@ static int checksum(const struct header *header, struct acre_str binary,
 /* --- entries -------------------------------------------------------------------------------- */
 
 int cache_entry_read(struct acre_str bytes, const struct cache_key *key,
-                     struct cache_entry *ret_entry, struct acre_str *ret_binary,
+                     struct acre_cache_entry *ret_entry, struct acre_str *ret_binary,
                      struct acre_error *err) {
     struct header header;
     uint8_t sum[CACHE_KEY_BYTES];
@@ -185,7 +185,7 @@ static int check_directory(const char *directory, struct acre_error *err) {
 /* --- one program ---------------------------------------------------------------------------- */
 
 static int read_entry(const char *path, const struct cache_key *key, struct acre_buf *file,
-                      struct cache_entry *ret_entry, struct acre_str *ret_binary,
+                      struct acre_cache_entry *ret_entry, struct acre_str *ret_binary,
                       struct acre_error *err) {
     int r = acre_file_read(path, CACHE_ENTRY_MAX_BYTES, file, err);
     return r == 0 ? cache_entry_read((struct acre_str){file->data, file->length}, key, ret_entry,
@@ -245,8 +245,8 @@ int cache_write(const char *directory, const struct cache_key *key,
     acre_buf_append(&bytes, binary, length);
     r = acre_file_write(path, bytes.data, bytes.length, err);
     acre_buf_finish(&bytes);
-    struct cache_count removed;
-    return r == 0 ? cache_prune(directory, CACHE_LIMIT_BYTES, &removed, err) : r;
+    struct acre_cache_count removed;
+    return r == 0 ? acre_cache_prune(directory, CACHE_LIMIT_BYTES, &removed, err) : r;
 }
 
 void cache_remove(const char *directory, const struct cache_key *key) {
@@ -260,13 +260,14 @@ void cache_remove(const char *directory, const struct cache_key *key) {
 /* --- all of them ---------------------------------------------------------------------------- */
 
 struct listing {
-    struct cache_entry *entries;
+    struct acre_cache_entry *entries;
     uint32_t count, capacity;
-    struct cache_count abandoned; /* temporary files of writers that died, removed on the way */
+    struct acre_cache_count
+        abandoned; /* temporary files of writers that died, removed on the way */
 };
 
 static int compare_used(const void *a, const void *b) {
-    const struct cache_entry *left = a, *right = b;
+    const struct acre_cache_entry *left = a, *right = b;
     return left->used_ms != right->used_ms ? (left->used_ms < right->used_ms ? 1 : -1)
                                            : strcmp(left->file, right->file);
 }
@@ -275,17 +276,17 @@ static int add_entry(struct listing *listing, const char *file, const struct sta
                      struct acre_error *err) {
     if (listing->count == listing->capacity) {
         uint32_t capacity = ACRE_MAX(listing->capacity * 2, 64U);
-        struct cache_entry *entries = realloc(listing->entries, capacity * sizeof(*entries));
+        struct acre_cache_entry *entries = realloc(listing->entries, capacity * sizeof(*entries));
         if (entries == NULL) {
             return acre_fail(err, ACRE_ENOMEM, "list of cached programs");
         }
         listing->entries = entries;
         listing->capacity = capacity;
     }
-    struct cache_entry *entry = &listing->entries[listing->count++];
-    *entry = (struct cache_entry){.bytes = (uint64_t)info->st_size,
-                                  .used_ms = (uint64_t)info->st_mtim.tv_sec * 1000 +
-                                             (uint64_t)info->st_mtim.tv_nsec / 1000000};
+    struct acre_cache_entry *entry = &listing->entries[listing->count++];
+    *entry = (struct acre_cache_entry){.bytes = (uint64_t)info->st_size,
+                                       .used_ms = (uint64_t)info->st_mtim.tv_sec * 1000 +
+                                                  (uint64_t)info->st_mtim.tv_nsec / 1000000};
     snprintf(entry->file, sizeof(entry->file), "%s", file);
     return 0;
 }
@@ -343,7 +344,7 @@ static int scan(const char *directory, bool sweep, struct listing *ret_listing,
 }
 
 /* Names of back end and source from the header alone; "" when it is none. */
-static void read_names(const char *directory, struct cache_entry *entry) {
+static void read_names(const char *directory, struct acre_cache_entry *entry) {
     char path[PATH_MAX];
     struct header header = {0};
     int fd = join(directory, entry->file, path, NULL) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -358,8 +359,8 @@ static void read_names(const char *directory, struct cache_entry *entry) {
     }
 }
 
-int cache_list(const char *directory, struct cache_entry **ret_entries, uint32_t *ret_count,
-               struct acre_error *err) {
+int acre_cache_list(const char *directory, struct acre_cache_entry **ret_entries,
+                    uint32_t *ret_count, struct acre_error *err) {
     struct listing listing;
     int r = scan(directory, false, &listing, err);
     if (r < 0) {
@@ -373,9 +374,10 @@ int cache_list(const char *directory, struct cache_entry **ret_entries, uint32_t
     return 0;
 }
 
-int cache_verify(const char *directory, struct cache_count *ret_checked, struct acre_error *err) {
+int acre_cache_verify(const char *directory, struct acre_cache_count *ret_checked,
+                      struct acre_error *err) {
     struct listing listing;
-    struct cache_count count = {0};
+    struct acre_cache_count count = {0};
     int r = scan(directory, false, &listing, err);
     if (r < 0) {
         return r;
@@ -399,18 +401,18 @@ int cache_verify(const char *directory, struct cache_count *ret_checked, struct 
     return 0;
 }
 
-int cache_prune(const char *directory, uint64_t limit_bytes, struct cache_count *ret_removed,
-                struct acre_error *err) {
+int acre_cache_prune(const char *directory, uint64_t limit_bytes,
+                     struct acre_cache_count *ret_removed, struct acre_error *err) {
     struct listing listing;
     int r = scan(directory, true, &listing, err);
     if (r < 0) {
         return r;
     }
-    struct cache_count removed = listing.abandoned;
+    struct acre_cache_count removed = listing.abandoned;
     uint64_t kept = 0;
     bool is_full = false; /* all that were used before the first that does not fit go */
     for (uint32_t i = 0; i < listing.count; i++) {
-        const struct cache_entry *entry = &listing.entries[i];
+        const struct acre_cache_entry *entry = &listing.entries[i];
         char path[PATH_MAX];
         is_full |= entry->bytes > limit_bytes - kept;
         if (!is_full) {
@@ -425,6 +427,7 @@ int cache_prune(const char *directory, uint64_t limit_bytes, struct cache_count 
     return 0;
 }
 
-int cache_clear(const char *directory, struct cache_count *ret_removed, struct acre_error *err) {
-    return cache_prune(directory, 0, ret_removed, err);
+int acre_cache_clear(const char *directory, struct acre_cache_count *ret_removed,
+                     struct acre_error *err) {
+    return acre_cache_prune(directory, 0, ret_removed, err);
 }

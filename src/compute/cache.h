@@ -5,16 +5,19 @@
  * disk lost is noticed. A cache that cannot be used costs only the caching: no caller fails for it.
  *
  * Entries are code that will be run, so a directory that others may write to, or that belongs to
- * somebody else, is not used. Any thread, any number of processes. It compiles nothing. */
+ * somebody else, is not used. Any thread, any number of processes. It compiles nothing. What lists
+ * and removes entries is public (acre/cache.h). */
 #ifndef ACRE_COMPUTE_CACHE_H
 #define ACRE_COMPUTE_CACHE_H
 
 #include "core/buf.h"
 #include "core/str.h"
 
+#include <acre/cache.h>
+
 enum {
     CACHE_KEY_BYTES = 32,
-    CACHE_FILE_MAX = 80,               /* of an entry's name */
+    CACHE_FILE_MAX = sizeof(((struct acre_cache_entry *)0)->file),
     CACHE_ENTRY_MAX_BYTES = 256 << 20, /* no compiled program comes near it */
     CACHE_HEADER_BYTES = 176,
 };
@@ -33,18 +36,6 @@ struct cache_source {
     const char *name;     /* for people only: not part of the key */
 };
 
-struct cache_entry {
-    char file[CACHE_FILE_MAX]; /* name in the directory */
-    char backend[16], name[48];
-    uint64_t bytes;   /* of the file */
-    uint64_t used_ms; /* last time, since 1970 */
-};
-
-struct cache_count {
-    uint32_t entries, damaged; /* damaged: removed */
-    uint64_t bytes;
-};
-
 /* ACRE_EINTERNAL: the library that hashes failed. */
 int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
                  struct acre_error *err);
@@ -60,21 +51,10 @@ int cache_write(const char *directory, const struct cache_key *key,
 /* The entry is of no use (a driver refused it). */
 void cache_remove(const char *directory, const struct cache_key *key);
 
-/* `acre compute cache`. A directory that is not there has no entries. List: most recently used
- * first; free() it. Verify: read all, remove what is damaged. Prune: least recently used first,
- * until all is at most `limit_bytes`; what writers that died left behind goes too. Each counts what
- * it listed, checked or removed. */
-int cache_list(const char *directory, struct cache_entry **ret_entries, uint32_t *ret_count,
-               struct acre_error *err);
-int cache_verify(const char *directory, struct cache_count *ret_checked, struct acre_error *err);
-int cache_prune(const char *directory, uint64_t limit_bytes, struct cache_count *ret_removed,
-                struct acre_error *err);
-int cache_clear(const char *directory, struct cache_count *ret_removed, struct acre_error *err);
-
 /* An entry's bytes, checked: the program in it. `key` NULL: any. ACRE_ECORRUPT says what is wrong.
  * Pure. */
 int cache_entry_read(struct acre_str bytes, const struct cache_key *key,
-                     struct cache_entry *ret_entry, struct acre_str *ret_binary,
+                     struct acre_cache_entry *ret_entry, struct acre_str *ret_binary,
                      struct acre_error *err);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "core/str.h"
 
+#include <acre/cache.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,22 +83,31 @@ static int list_devices(struct acre_compute *compute, struct acre_error *err) {
     return 0;
 }
 
-/* $XDG_CACHE_HOME/acre, or ~/.cache/acre; "" when there is no home. */
-static char *default_cache(void) {
-    const char *base = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    char *path = NULL;
-    if (base != NULL && base[0] == '/') {
-        return asprintf(&path, "%s/acre", base) < 0 ? NULL : path;
+int acre_cache_directory(char *ret_path, size_t size, struct acre_error *err) {
+    const char *base = getenv("XDG_CACHE_HOME"), *below = "acre";
+    if (base == NULL || base[0] != '/') {
+        base = getenv("HOME");
+        below = ".cache/acre";
     }
-    if (home == NULL || home[0] != '/') {
+    if (base == NULL || base[0] != '/') {
         const struct passwd *account = getpwuid(geteuid());
-        home = account != NULL ? account->pw_dir : NULL;
+        base = account != NULL ? account->pw_dir : NULL;
     }
-    if (home == NULL) {
-        return strdup("");
+    if (base == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "cache: neither XDG_CACHE_HOME nor HOME is set");
     }
-    return asprintf(&path, "%s/.cache/acre", home) < 0 ? NULL : path;
+    if (strlen(base) + strlen(below) + 2 > size) {
+        return acre_fail(err, ACRE_ELIMIT, "cache: the home directory's name is too long");
+    }
+    snprintf(ret_path, size, "%s/%s", base, below);
+    return 0;
+}
+
+/* "" when there is none. */
+static char *default_cache(void) {
+    char path[PATH_MAX] = "";
+    (void)acre_cache_directory(path, sizeof(path), NULL);
+    return strdup(path);
 }
 
 int acre_compute_open(const struct acre_compute_options *options, struct acre_compute **ret_compute,

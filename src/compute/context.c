@@ -181,14 +181,24 @@ static int fill(struct acre_context *context, const struct acre_context_options 
     return r == 0 ? keeper_start(context, err) : r;
 }
 
+static int refuse_device(const struct acre_compute *compute, uint32_t device,
+                         struct acre_error *err) {
+    if (compute->device_count > 0) {
+        return acre_fail(err, ACRE_EINVALID, "device: %u; accepted: 0 to %u", device,
+                         compute->device_count - 1);
+    }
+    const struct backend_slot *first = &compute->backends[0];
+    return acre_fail(err, ACRE_EUNAVAILABLE, "no device: %s: %s", first->table->name,
+                     first->absent[0] != '\0' ? first->absent : "none listed");
+}
+
 int acre_context_open(struct acre_compute *compute, uint32_t device,
                       const struct acre_context_options *options, struct acre_context **ret_context,
                       struct acre_error *err) {
     static const struct acre_context_options defaults = {0};
     options = options != NULL ? options : &defaults;
     if (device >= compute->device_count) {
-        return acre_fail(err, ACRE_EINVALID, "device: %u; accepted: 0 to %u", device,
-                         compute->device_count - 1);
+        return refuse_device(compute, device, err);
     }
     if ((uint32_t)options->isolation > ACRE_CONTEXT_ISOLATION_NONE) {
         return acre_fail(err, ACRE_EINVALID, "isolation: %d is none", (int)options->isolation);

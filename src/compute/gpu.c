@@ -250,6 +250,11 @@ static void free_all(struct gpu_place *place) {
     while (place->streams.next != &place->streams) {
         gpu_stream_destroy(place, (uint64_t)(uintptr_t)place->streams.next);
     }
+    for (size_t i = 0; i < GPU_LANES; i++) {
+        if (place->lanes[i].stream != 0) {
+            place->gpu->driver.stream_destroy(place->lanes[i].stream);
+        }
+    }
     while (place->regions.next != &place->regions) {
         gpu_region_destroy(place, (uint64_t)(uintptr_t)place->regions.next);
     }

@@ -52,6 +52,7 @@ int gpu_graph_update(void *place, uint64_t graph, uint32_t node,
 int gpu_graph_launch(void *place, uint64_t stream, uint64_t graph, struct acre_error *err);
 void gpu_graph_destroy(void *place, uint64_t graph);
 
+int gpu_stream_own(void *place, uint64_t stream, struct acre_error *err);
 /* gpu_profile.c */
 int gpu_profile(void *place, uint64_t stream, bool on, struct acre_error *err);
 int gpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
@@ -63,10 +64,11 @@ int gpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, u
     .place_open = gpu_place_open, .place_close = gpu_place_close, .check = gpu_check,              \
     .memory = gpu_memory, .region_create = gpu_region_create,                                      \
     .region_destroy = gpu_region_destroy, .stream_create = gpu_stream_create,                      \
-    .stream_destroy = gpu_stream_destroy, .copy = gpu_copy, .fill = gpu_fill,                      \
-    .launch = gpu_launch, .signal = gpu_signal, .wait = gpu_wait, .notify = gpu_notify,            \
-    .load = gpu_load, .unload = gpu_unload, .kernel = gpu_kernel_find, .profile = gpu_profile,     \
-    .timings = gpu_timings, .region_export = gpu_region_export, .region_import = gpu_region_import
+    .stream_destroy = gpu_stream_destroy, .stream_own = gpu_stream_own, .copy = gpu_copy,          \
+    .fill = gpu_fill, .launch = gpu_launch, .signal = gpu_signal, .wait = gpu_wait,                \
+    .notify = gpu_notify, .load = gpu_load, .unload = gpu_unload, .kernel = gpu_kernel_find,       \
+    .profile = gpu_profile, .timings = gpu_timings, .region_export = gpu_region_export,            \
+    .region_import = gpu_region_import
 
 #define GPU_ENTRIES                                                                                \
     GPU_PLAIN_ENTRIES, .graph_create = gpu_graph_create, .graph_update = gpu_graph_update,         \

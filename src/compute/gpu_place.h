@@ -10,6 +10,11 @@
 
 #include <stdatomic.h>
 
+/* Streams of the driver for all of a place's but resident ones. A driver has only so many queues
+ * (CUDA 32, as the runner asks for): streams beyond them share one behind our back, and wait for a
+ * resident kernel that has it. */
+enum { GPU_LANES = 16 };
+
 /* What the structs of regions, streams, modules and graphs begin with. */
 struct gpu_link {
     struct gpu_link *next, *before;
@@ -25,6 +30,10 @@ struct gpu_place {
     atomic_int lasting; /* code of the driver; 0: works */
     pthread_mutex_t lock;
     struct gpu_link regions, streams, modules, graphs; /* heads of rings */
+    struct {
+        gpu_handle stream; /* of the driver; NULL: not made yet */
+        uint32_t users;
+    } lanes[GPU_LANES]; /* gpu_stream.c */
 };
 
 struct gpu_region {
@@ -39,6 +48,7 @@ struct gpu_region {
 struct gpu_stream {
     struct gpu_link link;
     gpu_handle stream;
+    uint32_t lane;  /* of the place's, which it shares; GPU_LANES: its own */
     uintptr_t word; /* of signals, as the device sees it */
     bool is_profiled;
     struct gpu_profile *profile; /* NULL: never was */

@@ -14,10 +14,55 @@
 
 enum { STREAM_NON_BLOCKING = 1, WRITE_WITH_BARRIER = 0 };
 
+/* A lane with the fewest streams. What is queued waits only for signals that were queued before it,
+ * so streams that share a lane cannot wait for each other for ever. */
+static int take_lane(struct gpu_place *place, struct gpu_stream *stream, struct acre_error *err) {
+    const struct gpu *gpu = place->gpu;
+    pthread_mutex_lock(&place->lock);
+    uint32_t lane = 0;
+    for (uint32_t i = 1; i < GPU_LANES; i++) {
+        lane = place->lanes[i].users < place->lanes[lane].users ? i : lane;
+    }
+    int code = place->lanes[lane].stream != 0
+                   ? 0
+                   : gpu->driver.stream_create(&place->lanes[lane].stream, STREAM_NON_BLOCKING);
+    if (code == 0) {
+        place->lanes[lane].users++;
+        stream->lane = lane;
+        stream->stream = place->lanes[lane].stream;
+    }
+    pthread_mutex_unlock(&place->lock);
+    return code == 0 ? 0 : gpu_fail(gpu, place, code, gpu->names->stream_create, err);
+}
+
+static void leave_lane(struct gpu_place *place, const struct gpu_stream *stream) {
+    pthread_mutex_lock(&place->lock);
+    place->lanes[stream->lane].users--;
+    pthread_mutex_unlock(&place->lock);
+}
+
+int gpu_stream_own(void *self, uint64_t handle, struct acre_error *err) {
+    struct gpu_place *place = self;
+    const struct gpu *gpu = place->gpu;
+    struct gpu_stream *stream = gpu_stream_of(handle);
+    gpu_handle own;
+    int r = gpu_enter(place, err);
+    if (r < 0 || stream->lane == GPU_LANES) {
+        return r;
+    }
+    int code = gpu->driver.stream_create(&own, STREAM_NON_BLOCKING);
+    if (code != 0) {
+        return gpu_fail(gpu, place, code, gpu->names->stream_create, err);
+    }
+    leave_lane(place, stream);
+    stream->lane = GPU_LANES;
+    stream->stream = own;
+    return 0;
+}
+
 int gpu_stream_create(void *self, uint64_t word_region, uint64_t word_offset, uint64_t *ret_stream,
                       struct acre_error *err) {
     struct gpu_place *place = self;
-    const struct gpu *gpu = place->gpu;
     const struct gpu_region *words = gpu_region_of(word_region);
     ACRE_ASSERT(words->kind == ACRE_MEMORY_MAPPED && word_offset % sizeof(uint64_t) == 0 &&
                 word_offset < words->bytes);
@@ -30,10 +75,10 @@ int gpu_stream_create(void *self, uint64_t word_region, uint64_t word_offset, ui
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
     stream->word = words->address + (uintptr_t)word_offset;
-    int code = gpu->driver.stream_create(&stream->stream, STREAM_NON_BLOCKING);
-    if (code != 0) {
+    r = take_lane(place, stream, err);
+    if (r < 0) {
         free(stream);
-        return gpu_fail(gpu, place, code, gpu->names->stream_create, err);
+        return r;
     }
     gpu_link_in(place, &place->streams, &stream->link);
     *ret_stream = (uint64_t)(uintptr_t)stream;
@@ -46,7 +91,12 @@ void gpu_stream_destroy(void *self, uint64_t handle) {
     gpu_link_out(place, &stream->link); /* first: check() must not ask a stream that is gone */
     if (gpu_enter(place, NULL) == 0) {
         gpu_profile_free(place, stream);
-        place->gpu->driver.stream_destroy(stream->stream);
+        if (stream->lane == GPU_LANES) {
+            place->gpu->driver.stream_destroy(stream->stream);
+        }
+    }
+    if (stream->lane < GPU_LANES) {
+        leave_lane(place, stream);
     }
     free(stream->profile);
     free(stream);

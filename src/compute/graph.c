@@ -396,11 +396,13 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
     pthread_mutex_lock(&graph->lock);
     r = check_uses(graph, stream, err);
     r = r == 0 ? prepare(graph, err) : r;
+    bool has_queued = r == 0 && graph->executable->count > 0; /* some of it, when it fails */
     r = r == 0 ? queue(graph, stream, err) : r;
-    if (r == 0 && graph->executable->count > 0) {
+    if (has_queued) {
         const struct graph_node *first = &graph->recipe.nodes[0];
-        r = stream_launched(stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL,
-                            err);
+        int told = stream_launched(
+            stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL, NULL);
+        r = r == 0 ? told : r;
     }
     pthread_mutex_unlock(&graph->lock);
     stream_leave(stream, r);

@@ -17,6 +17,8 @@
 #include "compute/ring.h"
 #include "core/clock.h"
 
+#include <acre/parameter.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +225,44 @@ int acre_kernel_find(struct acre_program *program, const char *name,
     }
     return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; it has: %s%s", shown,
                      names, length < sizeof(names) ? "" : "...");
+}
+
+/* --- what there is -------------------------------------------------------------------------- */
+
+struct acre_kernel *acre_program_kernel(struct acre_program *program, uint32_t index) {
+    for (uint32_t i = 0; i < program->count; i++) {
+        if (atomic_load(&program->kernels[i].epoch) != 0 && index-- == 0) {
+            return &program->kernels[i];
+        }
+    }
+    return NULL;
+}
+
+const char *acre_kernel_name(const struct acre_kernel *kernel) {
+    return kernel->signature.name;
+}
+
+_Static_assert((int)PARAMETER_BUFFER == (int)ACRE_PARAMETER_BUFFER &&
+                   (int)PARAMETER_LOCAL == (int)ACRE_PARAMETER_LOCAL &&
+                   (int)PARAMETER_SIGNED == (int)ACRE_PARAMETER_SIGNED &&
+                   (int)PARAMETER_UNSIGNED == (int)ACRE_PARAMETER_UNSIGNED &&
+                   (int)PARAMETER_FLOAT == (int)ACRE_PARAMETER_FLOAT &&
+                   (int)PARAMETER_VECTOR == (int)ACRE_PARAMETER_VECTOR &&
+                   (int)PARAMETER_STRUCT == (int)ACRE_PARAMETER_STRUCT,
+               "one list of kinds");
+
+bool acre_kernel_parameter(const struct acre_kernel *kernel, uint32_t index,
+                           struct acre_parameter *ret_parameter) {
+    if (index >= kernel->signature.count) {
+        return false;
+    }
+    const struct parameter *parameter = &kernel->signature.parameters[index];
+    *ret_parameter = (struct acre_parameter){.kind = (enum acre_parameter_kind)parameter->kind,
+                                             .bytes = parameter->bytes,
+                                             .is_const = parameter->is_const,
+                                             .name = parameter->name,
+                                             .type = parameter->type};
+    return true;
 }
 
 /* --- native --------------------------------------------------------------------------------- */

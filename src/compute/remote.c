@@ -234,6 +234,7 @@ const struct acre_backend acre_backend_remote = {
     .region_create = remote_region_create,
     .region_destroy = remote_region_destroy,
     .stream_create = remote_stream_create,
+    .stream_own = remote_stream_own,
     .stream_destroy = remote_stream_destroy,
     .copy = remote_copy,
     .fill = remote_fill,

@@ -201,6 +201,11 @@ void remote_stream_destroy(void *place, uint64_t stream) {
     tell(place, WIRE_REQUEST_STREAM_DESTROY, remote_stream(stream));
 }
 
+int remote_stream_own(void *place, uint64_t stream, struct acre_error *err) {
+    uint64_t number[WIRE_NUMBERS] = {remote_stream(stream)};
+    return ask_numbers(place, WIRE_REQUEST_STREAM_OWN, number, 1, number, err);
+}
+
 int remote_region_export(void *place, uint64_t region, uint8_t ret_ticket[64],
                          struct acre_error *err) {
     struct call call;

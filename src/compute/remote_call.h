@@ -18,6 +18,7 @@ int remote_memory(void *place, uint64_t *ret_free, uint64_t *ret_total, struct a
 int remote_region_create(void *place, enum acre_memory kind, uint64_t bytes, void *host,
                          struct acre_region *ret_region, struct acre_error *err);
 void remote_region_destroy(void *place, uint64_t region);
+int remote_stream_own(void *place, uint64_t stream, struct acre_error *err);
 int remote_stream_create(void *place, uint64_t word_region, uint64_t word_offset,
                          uint64_t *ret_stream, struct acre_error *err);
 void remote_stream_destroy(void *place, uint64_t stream);

@@ -71,22 +71,35 @@ static int find_program(char path[PATH_MAX], struct acre_error *err) {
                      self, path);
 }
 
-/* Ours, with modules loaded eagerly: loading one later may wait for a kernel that never ends. */
+/* What a runner's environment has besides ours. A kernel that stays would hold up what is loaded
+ * later, and streams that share a queue with it. */
+static const char *const runner_environment[] = {"CUDA_MODULE_LOADING=EAGER",
+                                                 "CUDA_DEVICE_MAX_CONNECTIONS=32"};
+
+static bool is_set_for_runners(const char *variable) {
+    for (size_t i = 0; i < ACRE_COUNT(runner_environment); i++) {
+        size_t length = strcspn(runner_environment[i], "=") + 1;
+        if (strncmp(variable, runner_environment[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static char **make_environment(void) {
-    static const char eager[] = "CUDA_MODULE_LOADING=EAGER";
     size_t count = 0;
     while (environ != NULL && environ[count] != NULL) {
         count++;
     }
-    char **environment = calloc(count + 2, sizeof(*environment));
     size_t kept = 0;
+    char **environment = calloc(count + ACRE_COUNT(runner_environment) + 1, sizeof(*environment));
     for (size_t i = 0; environment != NULL && i < count; i++) {
-        if (strncmp(environ[i], "CUDA_MODULE_LOADING=", sizeof("CUDA_MODULE_LOADING")) != 0) {
+        if (!is_set_for_runners(environ[i])) {
             environment[kept++] = environ[i];
         }
     }
-    if (environment != NULL) {
-        environment[kept] = (char *)(uintptr_t)eager; /* spawn only reads it */
+    for (size_t i = 0; environment != NULL && i < ACRE_COUNT(runner_environment); i++) {
+        environment[kept++] = (char *)(uintptr_t)runner_environment[i]; /* spawn only reads it */
     }
     return environment;
 }
@@ -231,6 +244,7 @@ static void close_fd(int *fd) {
 
 static void set_table(struct acre_backend *table, uint64_t can) {
     *table = acre_backend_remote;
+    table->stream_own = can & WIRE_CAN_OWN ? table->stream_own : NULL;
     table->wait = can & WIRE_CAN_WAIT ? table->wait : NULL;
     table->compile = can & WIRE_CAN_COMPILE ? table->compile : NULL;
     table->transfer = can & WIRE_CAN_TRANSFER ? table->transfer : NULL;
@@ -286,7 +300,9 @@ static int greet(struct remote *remote, struct acre_error *err) {
         bool is_known = strcmp(acre_error_name(note.error.code), "UNKNOWN") != 0;
         return acre_fail(err, is_known ? note.error.code : ACRE_EINTERNAL, "%s", note.error.text);
     }
-    set_table(&remote->table, note.number);
+    if (remote->table.name == NULL) { /* a later runner can the same, and others read it */
+        set_table(&remote->table, note.number);
+    }
     return 0;
 }
 

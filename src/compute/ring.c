@@ -64,9 +64,9 @@ static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     }
     uint8_t *host = acre_buffer_host(context, ring->memory);
     memset(host, 0, bytes);
-    ring->control = (_Atomic uint32_t *)host;
-    ring->in = (uint32_t *)(host + ring_in_at());
-    ring->out = (uint32_t *)(host + out_at);
+    ring->control = (_Atomic uint32_t *)(void *)host;
+    ring->in = (uint32_t *)(void *)(host + ring_in_at());
+    ring->out = (uint32_t *)(void *)(host + out_at);
     ring->turns = aligned_alloc(_Alignof(struct ring_slot), ring->slots * sizeof(*ring->turns));
     if (ring->turns == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "ring '%s': slots", ring->handler);
@@ -91,17 +91,22 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
                 const struct acre_ring_options *options, struct acre_error *err) {
     struct acre_context *context = ring->context;
     int r = check_options(ring, source, options, err);
-    r = r == 0 ? acre_stream_create(context, &ring->stream, err) : r;
-    r = r == 0 ? make_memory(ring, err) : r;
     if (r < 0) {
         return r;
     }
     const struct acre_compute_device *device = context_device(context);
-    ring->path = ACRE_RING_RESIDENT;
-    if ((device->capabilities & ACRE_CAN_RING) == 0) {
+    if ((device->capabilities & ACRE_CAN_RING) != 0) {
+        ring->path = ACRE_RING_RESIDENT;
+        r = stream_create_resident(context, &ring->stream, err);
+    } else {
         ring->path = ACRE_RING_WORKER;
         snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
                  device->backend);
+        r = acre_stream_create(context, &ring->stream, err);
+    }
+    r = r == 0 ? make_memory(ring, err) : r;
+    if (r < 0) {
+        return r;
     }
     struct acre_program *program;
     r = ring_build(ring, source, &program, err);
@@ -128,6 +133,7 @@ int acre_ring_create(struct acre_context *context, const struct acre_source *sou
         return acre_fail(err, ACRE_ENOMEM, "ring");
     }
     memset(ring, 0, sizeof(*ring));
+    pthread_mutex_init(&ring->moved_lock, NULL);
     ring->context = context;
     ring->state = options->state;
     pthread_mutex_lock(&context->rings_lock);
@@ -166,6 +172,10 @@ void acre_ring_destroy(struct acre_ring *ring) {
     }
     acre_stream_destroy(ring->stream);
     acre_program_destroy(ring->program);
+    acre_map_finish(&ring->moved);
+    free(ring->rows);
+    free(ring->free_rows);
+    pthread_mutex_destroy(&ring->moved_lock);
     free(ring->turns);
     free(ring);
 }

@@ -2,8 +2,10 @@
  *
  * A bounded queue of many producers after Vyukov: a slot's turn tells for which number it is free.
  * Producers take numbers by compare-and-swap of the tail, only when their slot is free, so a full
- * ring changes nothing. A vector's words are written before its tag: the device reads vectors
- * whole, and finds the tag only with its words. */
+ * ring changes nothing. Slots come round in order but tickets are collected in any: an answer that
+ * waits in the slot of the next message is moved aside, else a producer that posts some before it
+ * collects could wait for itself. A vector's words are written before its tag: the device reads
+ * vectors whole, and finds the tag only with its words. */
 #include "compute/ring_inner.h"
 
 #include "compute/context.h"
@@ -11,6 +13,7 @@
 
 #include <immintrin.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SPIN_NS = 100000, STEP_MIN_NS = 20000, STEP_MAX_NS = 1000000 };
@@ -52,49 +55,6 @@ static int refuse(struct acre_ring *ring, struct acre_error *err) {
     return r;
 }
 
-static void write_message(struct acre_ring *ring, uint64_t number, const uint32_t *in) {
-    uint32_t *vector = ring->in + (size_t)(number & (ring->slots - 1)) * ring->in_vectors * 4;
-    for (uint32_t i = 0, left = ring->in_words; i < ring->in_vectors; i++, vector += 4) {
-        uint32_t count = ACRE_MIN(left, 3U);
-        memcpy(vector, in + i * 3, count * sizeof(*in));
-        left -= count;
-        __atomic_store_n(&vector[3], (uint32_t)number, __ATOMIC_RELEASE);
-    }
-}
-
-int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
-                   struct acre_error *err) {
-    struct patience patience = {0};
-    uint64_t number = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    for (;;) {
-        if (atomic_load(&ring->state_now) != RING_RUNNING) {
-            return refuse(ring, err);
-        }
-        struct ring_slot *slot = &ring->turns[number & (ring->slots - 1)];
-        uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
-        if (turn == number * 4 + SLOT_FREE) {
-            if (atomic_compare_exchange_weak(&ring->tail, &number, number + 1)) {
-                atomic_store(&slot->turn, number * 4 + SLOT_TAKEN);
-                break;
-            }
-            continue;
-        }
-        uint64_t now = atomic_load(&ring->tail);
-        if (now == number && !wait_a_little(ring, &patience, timeout_ms)) {
-            return acre_fail(err, ACRE_ETIMEOUT,
-                             "ring '%s': all %u slots are taken; collect answers, or give it more",
-                             ring->handler, ring->slots);
-        }
-        number = now;
-    }
-    write_message(ring, number, in);
-    if (ring->path == ACRE_RING_WORKER && atomic_load(&ring->worker_sleeps)) {
-        ring_wake(&ring->alarm);
-    }
-    *ret_ticket = number;
-    return 0;
-}
-
 static void read_answer(const struct acre_ring *ring, uint64_t number, uint32_t *ret_out) {
     const uint32_t *vector =
         ring->out + (size_t)(number & (ring->slots - 1)) * ring->out_vectors * 4;
@@ -110,10 +70,160 @@ static void free_slot(struct acre_ring *ring, uint64_t number) {
                           (number + ring->slots) * 4 + SLOT_FREE, memory_order_release);
 }
 
+/* --- answers moved aside ---------------------------------------------------------------------- */
+
+static bool make_rows(struct acre_ring *ring) {
+    if (ring->rows != NULL) {
+        return true;
+    }
+    ring->rows = calloc((size_t)ring->slots * (ring->out_words + 1), sizeof(*ring->rows));
+    ring->free_rows = calloc(ring->slots, sizeof(*ring->free_rows));
+    if (ring->rows == NULL || ring->free_rows == NULL) {
+        free(ring->rows);
+        free(ring->free_rows);
+        ring->rows = ring->free_rows = NULL;
+        return false;
+    }
+    for (uint32_t i = 0; i < ring->slots; i++) {
+        ring->free_rows[ring->free_row_count++] = i;
+    }
+    return true;
+}
+
+/* Make the slot free of a message that has its answer, or lost it. False: it has to stay. */
+static bool move_aside(struct acre_ring *ring, uint64_t number) {
+    pthread_mutex_lock(&ring->moved_lock);
+    bool is_answered = ring_is_answered(ring, number);
+    bool is_over = is_answered || number < atomic_load(&ring->lost_below);
+    uint64_t turn = number * 4 + SLOT_TAKEN;
+    bool is_moved = is_over && make_rows(ring) &&
+                    atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn,
+                                                   &turn, number * 4 + SLOT_COLLECTING);
+    if (is_moved) {
+        uint32_t index = ring->free_rows[--ring->free_row_count]; /* one for each under way */
+        uint32_t *row = ring->rows + (size_t)index * (ring->out_words + 1);
+        row[0] = is_answered;
+        read_answer(ring, number, row + 1);
+        acre_map_put(&ring->moved, number, index);
+        free_slot(ring, number);
+    }
+    pthread_mutex_unlock(&ring->moved_lock);
+    return is_moved;
+}
+
+/* An answer that was moved. */
+static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
+                         struct acre_error *err) {
+    pthread_mutex_lock(&ring->moved_lock);
+    uint32_t index = ticket != 0 ? acre_map_get(&ring->moved, ticket) : ACRE_MAP_NONE;
+    bool is_answered = false;
+    if (index != ACRE_MAP_NONE) {
+        const uint32_t *row = ring->rows + (size_t)index * (ring->out_words + 1);
+        is_answered = row[0] != 0;
+        memcpy(ret_out, row + 1, is_answered ? ring->out_words * sizeof(*row) : 0);
+        acre_map_remove(&ring->moved, ticket);
+        ring->free_rows[ring->free_row_count++] = index;
+        atomic_fetch_sub(&ring->under_way, 1);
+    }
+    pthread_mutex_unlock(&ring->moved_lock);
+    if (index == ACRE_MAP_NONE) {
+        return acre_fail(err, ACRE_ENOTFOUND,
+                         "ring '%s': ticket %" PRIu64 " was never given, or collected before",
+                         ring->handler, ticket);
+    }
+    return is_answered ? 0 : context_loss(ring->context, err);
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static void write_message(struct acre_ring *ring, uint64_t number, const uint32_t *in) {
+    uint32_t *vector = ring->in + (size_t)(number & (ring->slots - 1)) * ring->in_vectors * 4;
+    for (uint32_t i = 0, left = ring->in_words; i < ring->in_vectors; i++, vector += 4) {
+        uint32_t count = ACRE_MIN(left, 3U);
+        memcpy(vector, in + i * 3, count * sizeof(*in));
+        left -= count;
+        __atomic_store_n(&vector[3], (uint32_t)number, __ATOMIC_RELEASE);
+    }
+}
+
+static int refuse_full(const struct acre_ring *ring, struct acre_error *err) {
+    return acre_fail(err, ACRE_ETIMEOUT,
+                     "ring '%s': all %u slots are taken; collect answers, or give it more",
+                     ring->handler, ring->slots);
+}
+
+/* The right to have one more message under way. */
+static int take_room(struct acre_ring *ring, struct patience *patience, int timeout_ms,
+                     struct acre_error *err) {
+    uint32_t under_way = atomic_load_explicit(&ring->under_way, memory_order_relaxed);
+    for (;;) {
+        if (atomic_load(&ring->state_now) != RING_RUNNING) {
+            return refuse(ring, err);
+        }
+        if (under_way >= ring->slots) {
+            if (!wait_a_little(ring, patience, timeout_ms)) {
+                return refuse_full(ring, err);
+            }
+            under_way = atomic_load(&ring->under_way);
+        } else if (atomic_compare_exchange_weak(&ring->under_way, &under_way, under_way + 1)) {
+            return 0;
+        }
+    }
+}
+
+static int take_number(struct acre_ring *ring, struct patience *patience, int timeout_ms,
+                       uint64_t *ret_number, struct acre_error *err) {
+    uint64_t number = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    for (;;) {
+        struct ring_slot *slot = &ring->turns[number & (ring->slots - 1)];
+        if (atomic_load_explicit(&slot->turn, memory_order_acquire) == number * 4 + SLOT_FREE) {
+            if (atomic_compare_exchange_weak(&ring->tail, &number, number + 1)) {
+                atomic_store(&slot->turn, number * 4 + SLOT_TAKEN);
+                *ret_number = number;
+                return 0;
+            }
+            continue;
+        }
+        uint64_t now = atomic_load(&ring->tail);
+        if (now == number && !move_aside(ring, number - ring->slots)) {
+            if (atomic_load(&ring->state_now) != RING_RUNNING) {
+                return refuse(ring, err);
+            }
+            if (!wait_a_little(ring, patience, timeout_ms)) {
+                return refuse_full(ring, err);
+            }
+        }
+        number = now;
+    }
+}
+
+int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
+                   struct acre_error *err) {
+    struct patience patience = {0};
+    uint64_t number = 0;
+    int r = take_room(ring, &patience, timeout_ms, err);
+    if (r < 0) {
+        return r;
+    }
+    r = take_number(ring, &patience, timeout_ms, &number, err);
+    if (r < 0) {
+        atomic_fetch_sub(&ring->under_way, 1);
+        return r;
+    }
+    write_message(ring, number, in);
+    if (ring->path == ACRE_RING_WORKER && atomic_load(&ring->worker_sleeps)) {
+        ring_wake(&ring->alarm);
+    }
+    *ret_ticket = number;
+    return 0;
+}
+
 void ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
     uint64_t turn = number * 4 + SLOT_ABANDONED;
-    atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
-                                   (number + ring->slots) * 4 + SLOT_FREE);
+    if (atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
+                                       (number + ring->slots) * 4 + SLOT_FREE)) {
+        atomic_fetch_sub(&ring->under_way, 1);
+    }
 }
 
 /* The slot goes to `otherwise` when time is over. */
@@ -122,15 +232,14 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
     struct ring_slot *slot = &ring->turns[ticket & (ring->slots - 1)];
     uint64_t turn = ticket * 4 + SLOT_TAKEN;
     if (!atomic_compare_exchange_strong(&slot->turn, &turn, ticket * 4 + SLOT_COLLECTING)) {
-        return acre_fail(err, ACRE_ENOTFOUND,
-                         "ring '%s': ticket %" PRIu64 " was never given, or collected before",
-                         ring->handler, ticket);
+        return collect_moved(ring, ticket, ret_out, err);
     }
     struct patience patience = {0};
     while (!ring_is_answered(ring, ticket)) {
         if (ticket < atomic_load_explicit(&ring->lost_below, memory_order_relaxed) &&
             !ring_is_answered(ring, ticket)) {
             free_slot(ring, ticket);
+            atomic_fetch_sub(&ring->under_way, 1);
             return context_loss(ring->context, err);
         }
         if (!wait_a_little(ring, &patience, timeout_ms)) {
@@ -144,6 +253,7 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
     }
     read_answer(ring, ticket, ret_out);
     free_slot(ring, ticket);
+    atomic_fetch_sub(&ring->under_way, 1);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #define ACRE_COMPUTE_RING_INNER_H
 
 #include "compute/ring.h"
+#include "core/map.h"
 
 enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
 
@@ -42,7 +43,14 @@ struct acre_ring {
     uint32_t restarts, reloads;
     char failure[256];
 
+    pthread_mutex_t moved_lock; /* answers that made room for later messages (ring_call.c) */
+    struct acre_map moved;      /* ticket -> row of `rows` */
+    uint32_t *rows;             /* an answer each, and whether it is one; NULL: none moved yet */
+    uint32_t *free_rows;        /* stack */
+    uint32_t free_row_count;
+
     _Alignas(64) _Atomic uint64_t tail; /* number of the next message */
+    _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
     _Atomic uint64_t head;       /* all before it are answered or lost */

@@ -161,6 +161,7 @@ static int choose_path(struct acre_ring *ring, struct acre_error *err) {
     int r = probe(ring, err);
     if (r == 0 && ring->reason[0] != '\0') {
         ring->path = ACRE_RING_WORKER;
+        atomic_store(&ring->stream->is_resident, false);
         r = acre_kernel_find(ring->program, "acre_ring_batch", &ring->kernel, err);
     }
     return r;
@@ -192,7 +193,6 @@ int ring_serve(struct acre_ring *ring, struct acre_error *err) {
                               ACRE_U32(ring->out_vectors),
                               ACRE_U32(ring->slots - 1)};
     struct acre_grid grid = {.groups = {ring->warps}, .group = {RING_LANES}};
-    ring->stream->is_resident = true;
     r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
     r = r == 0 ? acre_event_record(ring->stream, &ring->end, err) : r;
     ring->is_serving = r == 0;
@@ -268,10 +268,11 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
-    atomic_fetch_add(&ring->batches, 1);
-    pthread_mutex_lock(&ring->context->rings_lock); /* the kernel may be exchanged */
-    int r = launch_batch(ring, ring->stream, ring->kernel, first, count, NULL);
+    atomic_fetch_add(&ring->batches, 1); /* from here on a kernel that is exchanged stays */
+    pthread_mutex_lock(&ring->context->rings_lock);
+    struct acre_kernel *kernel = ring->kernel;
     pthread_mutex_unlock(&ring->context->rings_lock);
+    int r = launch_batch(ring, ring->stream, kernel, first, count, NULL);
     r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
     atomic_fetch_add(&ring->batches, 1);
     return r;

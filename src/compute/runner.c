@@ -113,7 +113,8 @@ static uint64_t abilities(const struct acre_backend *table) {
            (table->graph_create != NULL ? WIRE_CAN_GRAPH : 0) |
            (table->profile != NULL ? WIRE_CAN_PROFILE : 0) |
            (table->transfer != NULL ? WIRE_CAN_TRANSFER : 0) |
-           (table->region_export != NULL ? WIRE_CAN_EXPORT : 0);
+           (table->region_export != NULL ? WIRE_CAN_EXPORT : 0) |
+           (table->stream_own != NULL ? WIRE_CAN_OWN : 0);
 }
 
 static int open_place(struct runner *runner, struct acre_error *err) {

@@ -203,6 +203,14 @@ static int serve_stream_destroy(struct call *call, struct acre_error *err) {
     return 0;
 }
 
+static int serve_stream_own(struct call *call, struct acre_error *err) {
+    uint64_t handle = 0;
+    int r = find_stream(call, &handle, err);
+    return r < 0 || call->table->stream_own == NULL
+               ? r
+               : call->table->stream_own(call->place, handle, err);
+}
+
 static int serve_profile(struct call *call, struct acre_error *err) {
     uint64_t handle = 0;
     if (call->table->profile == NULL) {
@@ -358,6 +366,7 @@ static serve_function *const functions[WIRE_REQUEST_OPS] = {
     [WIRE_REQUEST_REGION_DESTROY] = serve_region_destroy,
     [WIRE_REQUEST_STREAM_CREATE] = serve_stream_create,
     [WIRE_REQUEST_STREAM_DESTROY] = serve_stream_destroy,
+    [WIRE_REQUEST_STREAM_OWN] = serve_stream_own,
     [WIRE_REQUEST_COMPILE] = serve_compile,
     [WIRE_REQUEST_LOAD] = serve_load,
     [WIRE_REQUEST_UNLOAD] = serve_unload,

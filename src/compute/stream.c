@@ -82,6 +82,13 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
+    r = stream->is_resident && context->table->stream_own != NULL
+            ? context->table->stream_own(context->place, stream->handle, err)
+            : 0;
+    if (r < 0) {
+        context->table->stream_destroy(context->place, stream->handle);
+        return r;
+    }
     if (stream->is_profiled) {
         context->table->profile(context->place, stream->handle, true, NULL);
     }
@@ -350,13 +357,14 @@ int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timi
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
-                       struct acre_error *err) {
+static int create(struct acre_context *context, bool is_resident, struct acre_stream **ret_stream,
+                  struct acre_error *err) {
     struct acre_stream *stream = calloc(1, sizeof(*stream));
     if (stream == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
     stream->context = context;
+    atomic_store(&stream->is_resident, is_resident);
     pthread_mutex_lock(&context->lock);
     int r = take_word(context, &stream->word_index, err);
     pthread_mutex_unlock(&context->lock);
@@ -384,13 +392,35 @@ int acre_stream_create(struct acre_context *context, struct acre_stream **ret_st
     return 0;
 }
 
+int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
+                       struct acre_error *err) {
+    return create(context, false, ret_stream, err);
+}
+
+int stream_create_resident(struct acre_context *context, struct acre_stream **ret_stream,
+                           struct acre_error *err) {
+    return create(context, true, ret_stream, err);
+}
+
+/* Also while the circuit is open: what is under way must be over. */
+static void drain(struct acre_stream *stream) {
+    struct acre_context *context = stream->context;
+    pthread_rwlock_rdlock(&context->gate);
+    bool is_live = stream->epoch == atomic_load(&context->epoch) &&
+                   atomic_load(&context->failed) == 0 && stream_signal(stream, NULL) == 0;
+    pthread_rwlock_unlock(&context->gate);
+    if (is_live) {
+        word_wait(context, stream->word_index, stream->signaled, ACRE_FOREVER, NULL);
+    }
+}
+
 void acre_stream_destroy(struct acre_stream *stream) {
     if (stream == NULL) {
         return;
     }
     struct acre_context *context = stream->context;
     recording_drop(stream);
-    acre_stream_sync(stream, ACRE_FOREVER, NULL);
+    drain(stream);
     pthread_rwlock_rdlock(&context->gate);
     if (stream->epoch == atomic_load(&context->epoch)) {
         context->table->stream_destroy(context->place, stream->handle);

@@ -6,6 +6,10 @@
 
 uint64_t now_ns(void); /* monotonic */
 
+/* A stream for a kernel that stays. */
+int stream_create_resident(struct acre_context *context, struct acre_stream **ret_stream,
+                           struct acre_error *err);
+
 /* Everything that gives work: enter, resolve handles, queue, leave. enter fails when the context is
  * lost for good or its circuit is open, makes the stream's handle anew after a loss, and leaves the
  * gate held for reading only when it returns 0. */

@@ -302,6 +302,7 @@ int wire_check_request(const struct wire_request *request, const uint8_t *payloa
         ok = length == 0 && number[0] < WIRE_STREAMS_MAX && number[1] <= 1;
         break;
     case WIRE_REQUEST_STREAM_DESTROY:
+    case WIRE_REQUEST_STREAM_OWN:
         ok = length == 0 && number[0] < WIRE_STREAMS_MAX;
         break;
     case WIRE_REQUEST_TIMINGS:

@@ -93,6 +93,7 @@ int wire_check_message(const struct wire_message *message, struct acre_native_la
     X(REGION_DESTROY, true)  /* region                                                       */ \
     X(STREAM_CREATE,  false) /* region, offset of the word          stream                   */ \
     X(STREAM_DESTROY, true)  /* stream                                                       */ \
+    X(STREAM_OWN,     true)  /* stream                                                       */ \
     X(COMPILE,        false) /* kernels; text, options, names       bytes, log; both         */ \
     X(LOAD,           false) /* bytes                               module                   */ \
     X(UNLOAD,         true)  /* module                                                       */ \

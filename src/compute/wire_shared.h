@@ -72,6 +72,7 @@ enum wire_can {
     WIRE_CAN_PROFILE = 1 << 3,
     WIRE_CAN_TRANSFER = 1 << 4,
     WIRE_CAN_EXPORT = 1 << 5,
+    WIRE_CAN_OWN = 1 << 6,
 };
 
 /* With up to WIRE_FDS descriptors. 0, -EAGAIN, or another negative errno; 0 bytes read: -EPIPE. */

@@ -75,6 +75,25 @@ static void devices_unknown_backends_are_refused(void) {
         ACRE_EINVALID); /* no error wanted */
 }
 
+static void devices_that_are_absent_say_why(void) { /* GPU-1 */
+    static const char *const names[] = {"hip", "cuda", "opencl"};
+    for (size_t i = 0; i < ACRE_COUNT(names); i++) {
+        struct acre_compute *compute = NULL;
+        struct acre_context *context = NULL;
+        struct acre_compute_options options = {.backends = names[i], .cache = ""};
+        OK(acre_compute_open(&options, &compute, ERR));
+        const char *absent = acre_compute_absent(compute, names[i]);
+        if (absent != NULL) {
+            FAILS(acre_context_open(compute, 0, NULL, &context, ERR), ACRE_EUNAVAILABLE,
+                  "no device", names[i], absent);
+            acre_compute_close(compute);
+            return;
+        }
+        acre_compute_close(compute);
+    }
+    acre_test_skip("all back ends have devices here");
+}
+
 static void contexts_bad_options_are_refused(void) {
     struct kit kit;
     kit_open(&kit);
@@ -146,6 +165,7 @@ static const struct acre_test tests[] = {
     TEST(devices_are_described),
     TEST(devices_of_all_backends_keep_the_order),
     TEST(devices_unknown_backends_are_refused),
+    TEST(devices_that_are_absent_say_why),
     TEST(contexts_bad_options_are_refused),
     TEST(contexts_report_what_they_are),
     TEST(contexts_come_and_go),

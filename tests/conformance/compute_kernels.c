@@ -408,12 +408,12 @@ const char compute_handler_twice[] = HANDLER("    for (uint i = lane; i < 8u; i 
 const char compute_handler_thrice[] = HANDLER("    for (uint i = lane; i < 8u; i += lanes) {\n"
                                               "        out[i] = in[i] * 3u + 1u;\n"
                                               "    }\n");
-const char compute_handler_hang[] = HANDLER("    volatile uint stay = in[0] == 0xdeadu ? 1u : 0u;\n"
-                                            "    while (stay != 0u) {\n"
-                                            "    }\n"
-                                            "    for (uint i = lane; i < 8u; i += lanes) {\n"
-                                            "        out[i] = in[i] * 2u + 1u;\n"
-                                            "    }\n");
+const char compute_handler_hang[] =
+    HANDLER("    while (in[0] == 0xdeadu && atomic_add(&state[0], 0u) != 7u) {\n"
+            "    }\n"
+            "    for (uint i = lane; i < 8u; i += lanes) {\n"
+            "        out[i] = in[i] * 2u + 1u;\n"
+            "    }\n");
 const char compute_handler_state[] = HANDLER("    if (lane == 0u) {\n"
                                              "        out[0] = atomic_add(&state[0], in[0]);\n"
                                              "    }\n");

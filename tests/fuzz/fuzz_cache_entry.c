@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_str bytes = {(const char *)data, size}, binary = {NULL, 0};
-    struct cache_entry entry = {0};
+    struct acre_cache_entry entry = {0};
     struct acre_error err = {0};
     int r = cache_entry_read(bytes, NULL, &entry, &binary, &err);
     if (r < 0) {

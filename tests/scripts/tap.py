@@ -35,7 +35,8 @@ class Tap(unittest.TestResult):
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
-            self.line(subtest, "not ok", (self.failures + self.errors)[-1][1])
+            is_failure = issubclass(err[0], test.failureException)
+            self.line(subtest, "not ok", (self.failures if is_failure else self.errors)[-1][1])
 
 
 def load(name, path):

@@ -160,7 +160,7 @@ static void a_file_in_its_place_is_told(void) { /* GPU-1 */
     struct cache_key key = key_of(&base);
     struct acre_error err = {0};
     char text[64];
-    struct cache_entry *entries;
+    struct acre_cache_entry *entries;
     uint32_t count;
     tree_put(&tree, "file", "x");
     const char *file = tree_path(&tree, "file");
@@ -168,7 +168,7 @@ static void a_file_in_its_place_is_told(void) { /* GPU-1 */
     CHECK_HAS(err.text, "is not a directory");
     CHECK_EQ(cache_write(file, &key, &base, "x", 1, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "is not a directory");
-    CHECK_EQ(cache_list(file, &entries, &count, &err), ACRE_EINVALID);
+    CHECK_EQ(acre_cache_list(file, &entries, &count, &err), ACRE_EINVALID);
     CHECK(cache_write(tree_path(&tree, "file/below"), &key, &base, "x", 1, &err) < 0);
     CHECK_HAS(err.text, "Not a directory");
     tree_remove(&tree);
@@ -210,7 +210,7 @@ static void a_full_disk_keeps_nothing_and_loses_nothing(void) { /* GPU-1 */
     struct cache_key large = key_of(&other);
     struct acre_error err = {0};
     char text[64];
-    struct cache_entry *entries = NULL;
+    struct acre_cache_entry *entries = NULL;
     uint32_t count = 0;
     char *program = acre_calloc(1 << 20, 1);
     tree_make_directory(&tree, "small");
@@ -223,7 +223,7 @@ static void a_full_disk_keeps_nothing_and_loses_nothing(void) { /* GPU-1 */
     CHECK_EQ(read_text(small, &key, text, NULL), 0);
     CHECK_STR(text, "small");
     CHECK_EQ(read_text(small, &large, text, NULL), ACRE_ENOTFOUND);
-    REQUIRE_EQ(cache_list(small, &entries, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_list(small, &entries, &count, NULL), 0);
     CHECK_EQ(count, 1);
     put(small, &key, "and goes on"); /* no half entry takes its room */
     free(entries);
@@ -279,16 +279,16 @@ static void put_many(const struct tree *tree, struct cache_key *keys, uint32_t c
 static void the_least_recently_used_go_first(void) { /* GPU-1 */
     struct tree tree = tree_create(NULL);
     struct cache_key keys[5];
-    struct cache_entry *entries = NULL;
+    struct acre_cache_entry *entries = NULL;
     uint32_t count = 0;
-    struct cache_count removed;
+    struct acre_cache_count removed;
     struct acre_buf binary;
     put_many(&tree, keys, ACRE_COUNT(keys));
     tree_put(&tree, "notes.txt", "not ours");
     tree_put(&tree, "0123.kernel", "not ours either");
     acre_buf_init(&binary, 4096);
     CHECK_EQ(cache_read(tree.root, &keys[0], &binary, NULL), 0); /* the oldest, used now */
-    REQUIRE_EQ(cache_list(tree.root, &entries, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_list(tree.root, &entries, &count, NULL), 0);
     REQUIRE_EQ(count, 5);
     CHECK_STR(entries[0].file, strrchr(path_of(&tree, &keys[0]), '/') + 1);
     CHECK_STR(entries[1].file, strrchr(path_of(&tree, &keys[4]), '/') + 1);
@@ -298,15 +298,15 @@ static void the_least_recently_used_go_first(void) { /* GPU-1 */
     CHECK_STR(entries[0].backend, "opencl");
     CHECK_STR(entries[0].name, "f.c");
     free(entries);
-    REQUIRE_EQ(cache_prune(tree.root, 5000, &removed, NULL), 0);
+    REQUIRE_EQ(acre_cache_prune(tree.root, 5000, &removed, NULL), 0);
     CHECK_EQ(removed.entries, 0);
-    REQUIRE_EQ(cache_prune(tree.root, 2999, &removed, NULL), 0);
+    REQUIRE_EQ(acre_cache_prune(tree.root, 2999, &removed, NULL), 0);
     CHECK_EQ(removed.entries, 3);
     CHECK_U64(removed.bytes, 3000);
     CHECK_EQ(cache_read(tree.root, &keys[0], &binary, NULL), 0);
     CHECK_EQ(cache_read(tree.root, &keys[4], &binary, NULL), 0);
     CHECK_EQ(cache_read(tree.root, &keys[3], &binary, NULL), ACRE_ENOTFOUND);
-    REQUIRE_EQ(cache_clear(tree.root, &removed, NULL), 0);
+    REQUIRE_EQ(acre_cache_clear(tree.root, &removed, NULL), 0);
     CHECK_EQ(removed.entries, 2);
     CHECK(access(tree_path(&tree, "notes.txt"), F_OK) == 0);
     CHECK(access(tree_path(&tree, "0123.kernel"), F_OK) == 0);
@@ -317,7 +317,7 @@ static void the_least_recently_used_go_first(void) { /* GPU-1 */
 static void what_writers_left_behind_goes_after_an_hour(void) { /* GPU-1 */
     struct tree tree = tree_create(NULL);
     struct cache_key key = key_of(&base);
-    struct cache_count removed;
+    struct acre_cache_count removed;
     char old[160], fresh[160];
     const char *file = strrchr(path_of(&tree, &key), '/') + 1;
     snprintf(old, sizeof(old), "%s.0123456789abcdef.tmp", file);
@@ -326,7 +326,7 @@ static void what_writers_left_behind_goes_after_an_hour(void) { /* GPU-1 */
     tree_put(&tree, fresh, "half");
     const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     REQUIRE(utimensat(AT_FDCWD, tree_path(&tree, old), times, 0) == 0);
-    REQUIRE_EQ(cache_prune(tree.root, 1 << 20, &removed, NULL), 0);
+    REQUIRE_EQ(acre_cache_prune(tree.root, 1 << 20, &removed, NULL), 0);
     CHECK_EQ(removed.entries, 1);
     CHECK(access(tree_path(&tree, old), F_OK) != 0);
     CHECK(access(tree_path(&tree, fresh), F_OK) == 0);
@@ -336,22 +336,22 @@ static void what_writers_left_behind_goes_after_an_hour(void) { /* GPU-1 */
 static void verify_removes_what_is_damaged(void) { /* GPU-1 */
     struct tree tree = tree_create(NULL);
     struct cache_key keys[4];
-    struct cache_count count;
+    struct acre_cache_count count;
     struct acre_buf binary;
     put_many(&tree, keys, ACRE_COUNT(keys));
     REQUIRE(truncate(path_of(&tree, &keys[1]), 999) == 0);
     REQUIRE(truncate(path_of(&tree, &keys[2]), 0) == 0);
-    REQUIRE_EQ(cache_verify(tree.root, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_verify(tree.root, &count, NULL), 0);
     CHECK_EQ(count.entries, 4);
     CHECK_EQ(count.damaged, 2);
     CHECK_U64(count.bytes, 2999);
-    REQUIRE_EQ(cache_verify(tree.root, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_verify(tree.root, &count, NULL), 0);
     CHECK_EQ(count.entries, 2);
     CHECK_EQ(count.damaged, 0);
     acre_buf_init(&binary, 4096);
     CHECK_EQ(cache_read(tree.root, &keys[3], &binary, NULL), 0);
     acre_buf_finish(&binary);
-    REQUIRE_EQ(cache_verify(tree_path(&tree, "nowhere"), &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_verify(tree_path(&tree, "nowhere"), &count, NULL), 0);
     CHECK_EQ(count.entries, 0);
     tree_remove(&tree);
 }
@@ -395,7 +395,7 @@ static void processes_share_it(void) { /* GPU-1 */
     other.options = "";
     const struct cache_key keys[2] = {key_of(&base), key_of(&other)};
     pid_t racers[RACERS];
-    struct cache_count count;
+    struct acre_cache_count count;
     for (int i = 0; i < RACERS; i++) {
         racers[i] = fork();
         REQUIRE(racers[i] >= 0);
@@ -408,7 +408,7 @@ static void processes_share_it(void) { /* GPU-1 */
         REQUIRE(waitpid(racers[i], &status, 0) == racers[i]);
         CHECK_EQ(status, 0);
     }
-    REQUIRE_EQ(cache_verify(directory, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_verify(directory, &count, NULL), 0);
     CHECK_EQ(count.damaged, 0);
     CHECK(count.entries <= 2);
     tree_remove(&tree);

@@ -249,9 +249,9 @@ static void a_place_closes_with_work_under_way(void) {
     cpu_rig_init(&rig);
     struct acre_error err;
     uint64_t kernel = cpu_rig_native(&rig, add_native);
-    struct acre_region data = cpu_rig_region(&rig, 4 * MIB);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t stream = cpu_rig_stream(&rig, i);
+        struct acre_region data = cpu_rig_region(&rig, 4 * MIB);
         if (i % 2 != 0) { /* for ever */
             cpu_rig_require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 99, &err),
                             &err);
@@ -427,7 +427,7 @@ static void *use(void *argument) {
             expect += value;
             break;
         case 1:
-            launch_add(rig, stream, user->kernel, &data, 0, 4096, value);
+            launch_add(rig, stream, user->kernel, &data, 0, 1024, value);
             expect += value;
             break;
         case 2:
@@ -463,7 +463,7 @@ static void many_threads_mix_work(void) {
     struct user users[USERS];
     uint64_t kernel = cpu_rig_native(&rig, add_native);
     for (uint32_t i = 0; i < USERS; i++) {
-        users[i] = (struct user){.rig = &rig, .number = i, .kernel = kernel, .rounds = 1500};
+        users[i] = (struct user){.rig = &rig, .number = i, .kernel = kernel, .rounds = 800};
         REQUIRE_EQ(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
     }
     for (uint32_t i = 0; i < USERS; i++) {

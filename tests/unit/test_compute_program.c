@@ -161,11 +161,11 @@ static void what_was_compiled_is_not_compiled_again(void) { /* GPU-1 */
 static void damaged_entries_are_rebuilt(void) {
     struct bench *bench = bench_open(&acre_backend_opencl);
     struct acre_build_report report;
-    struct cache_entry *entries = NULL;
+    struct acre_cache_entry *entries = NULL;
     uint32_t count = 0;
     char path[256];
     build(bench, &good, NULL);
-    REQUIRE_EQ(cache_list(bench->compute->cache, &entries, &count, NULL), 0);
+    REQUIRE_EQ(acre_cache_list(bench->compute->cache, &entries, &count, NULL), 0);
     REQUIRE_EQ(count, 1);
     CHECK_STR(entries[0].name, "good.c");
     snprintf(path, sizeof(path), "cache/%s", entries[0].file);

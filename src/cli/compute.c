@@ -1,0 +1,437 @@
+/* compute.c - see compute.h; and `acre compute devices`.
+ *
+ * Only the back ends that are asked for are opened: the driver of a GPU takes a second to start,
+ * which nobody waits for who said --device cpu. */
+#include "cli/compute.h"
+
+#include "cli/cli.h"
+#include "core/file.h"
+#include "core/str.h"
+#include "core/units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOURCE_MAX = 4 << 20, NAME_SHOWN = 96, BACKEND_MAX = 16, NUMBER_MAX = 1024 };
+
+static const char *const backends[] = {"cuda", "hip", "opencl", "cpu"};
+
+/* --- figures -------------------------------------------------------------------------------- */
+
+char *acre_figure_bytes(uint64_t bytes, char *text, size_t size) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < ACRE_COUNT(units)) {
+        value /= 1024;
+        unit++;
+    }
+    bool is_whole = unit == 0 || value >= 100 || value == (double)(uint64_t)value;
+    snprintf(text, size, "%.*f %s", is_whole ? 0 : 1, value, units[unit]);
+    return text;
+}
+
+char *acre_figure_us(double us, char *text, size_t size) {
+    static const char *const units[] = {"us", "ms", "s"};
+    size_t unit = 0;
+    while (us >= 1000 && unit + 1 < ACRE_COUNT(units)) {
+        us /= 1000;
+        unit++;
+    }
+    snprintf(text, size, "%.*f %s", us >= 100 ? 0 : us >= 10 ? 1 : 2, us, units[unit]);
+    return text;
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+/* "cuda:0" is back end and number in it; "2" a number in the whole list. */
+struct wanted {
+    char backend[BACKEND_MAX]; /* "": any */
+    uint32_t number;
+};
+
+static bool read_wanted(const char *text, struct wanted *ret_wanted) {
+    const char *colon = strchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
+    struct acre_str name = {text, colon != NULL ? (size_t)(colon - text) : strlen(text)};
+    struct wanted wanted = {.number = 0};
+    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
+        if (acre_str_is(name, backends[i])) {
+            acre_str_copy(wanted.backend, sizeof(wanted.backend), name);
+        }
+    }
+    uint64_t number = 0;
+    bool is_named = wanted.backend[0] != '\0';
+    bool has_number = colon != NULL || !is_named;
+    if ((colon != NULL && !is_named) ||
+        (has_number && acre_parse_count("", digits, 0, NUMBER_MAX, &number, NULL) < 0)) {
+        return false;
+    }
+    wanted.number = (uint32_t)number;
+    *ret_wanted = wanted;
+    return true;
+}
+
+int acre_device_check(const char *field, const char *value, struct acre_error *err) {
+    struct wanted wanted;
+    char shown[NAME_SHOWN];
+    return read_wanted(value, &wanted)
+               ? 0
+               : acre_fail(err, ACRE_EINVALID,
+                           "%s: '%s' is no device; accepted: cuda, hip, opencl, cpu, one of them "
+                           "with a number ('cuda:0'), or a number of 'acre compute devices'",
+                           field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
+}
+
+char *acre_place_name(const struct acre_compute *compute, uint32_t device, char *text,
+                      size_t size) {
+    const struct acre_compute_device *self = acre_compute_device(compute, device);
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < device; i++) {
+        number += strcmp(acre_compute_device(compute, i)->backend, self->backend) == 0;
+    }
+    snprintf(text, size, "%s:%u", self->backend, number);
+    return text;
+}
+
+static int refuse_device(const struct acre_compute *compute, const struct wanted *wanted,
+                         struct acre_error *err) {
+    const char *absent =
+        wanted->backend[0] != '\0' ? acre_compute_absent(compute, wanted->backend) : NULL;
+    if (absent != NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND, "no device of %s here: %s", wanted->backend, absent);
+    }
+    char list[256] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < acre_compute_count(compute) && length < sizeof(list); i++) {
+        char name[NAME_SHOWN];
+        length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "",
+                                   acre_place_name(compute, i, name, sizeof(name)));
+    }
+    return acre_fail(err, ACRE_ENOTFOUND, "--device: no device %u%s%s; there are: %s",
+                     wanted->number, wanted->backend[0] != '\0' ? " of " : "", wanted->backend,
+                     list);
+}
+
+static int find_device(const struct acre_compute *compute, const struct wanted *wanted,
+                       uint32_t *ret_device, struct acre_error *err) {
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < acre_compute_count(compute); i++) {
+        bool is_one = wanted->backend[0] == '\0' ||
+                      strcmp(acre_compute_device(compute, i)->backend, wanted->backend) == 0;
+        if (is_one && number++ == wanted->number) {
+            *ret_device = i;
+            return 0;
+        }
+    }
+    return refuse_device(compute, wanted, err);
+}
+
+int acre_place_open(const char *device, const char *prefer, struct acre_place *ret_place,
+                    struct acre_error *err) {
+    struct wanted wanted = {.number = 0};
+    struct acre_place place = {0};
+    if (device != NULL) {
+        bool ok = read_wanted(device, &wanted);
+        ACRE_ASSERT(ok); /* checked when it was parsed */
+    } else if (prefer != NULL) {
+        snprintf(wanted.backend, sizeof(wanted.backend), "%s", prefer);
+    }
+    struct acre_compute_options options = {.backends =
+                                               wanted.backend[0] != '\0' ? wanted.backend : NULL};
+    int r = acre_compute_open(&options, &place.compute, err);
+    r = r == 0 ? find_device(place.compute, &wanted, &place.device, err) : r;
+    r = r == 0 ? acre_context_open(place.compute, place.device, NULL, &place.context, err) : r;
+    r = r == 0 ? acre_stream_create(place.context, &place.stream, err) : r;
+    if (r < 0) {
+        acre_place_close(&place);
+        return r;
+    }
+    *ret_place = place;
+    return 0;
+}
+
+void acre_place_close(struct acre_place *place) {
+    acre_stream_destroy(place->stream);
+    acre_context_close(place->context);
+    acre_compute_close(place->compute);
+    *place = (struct acre_place){0};
+}
+
+const struct acre_compute_device *acre_place_device(const struct acre_place *place) {
+    return acre_compute_device(place->compute, place->device);
+}
+
+/* --- sources -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *end;
+    enum acre_language language;
+    const char *backend;
+} languages[] = {{".acl", ACRE_LANGUAGE_PORTABLE, NULL},
+                 {".cu", ACRE_LANGUAGE_CUDA, "cuda"},
+                 {".hip", ACRE_LANGUAGE_HIP, "hip"},
+                 {".cl", ACRE_LANGUAGE_OPENCL, "opencl"}};
+
+int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
+                     struct acre_error *err) {
+    char shown[NAME_SHOWN];
+    size_t length = strlen(path), i = 0;
+    while (i < ACRE_COUNT(languages) &&
+           (length < strlen(languages[i].end) ||
+            strcmp(path + length - strlen(languages[i].end), languages[i].end) != 0)) {
+        i++;
+    }
+    acre_str_show(acre_str_from(path), shown, sizeof(shown));
+    if (i == ACRE_COUNT(languages)) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: in which language? accepted: a name that ends with .acl (portable), "
+                         ".cu (CUDA), .hip (HIP) or .cl (OpenCL)",
+                         shown);
+    }
+    int r = acre_file_read(path, SOURCE_MAX, text, err);
+    if (r < 0) {
+        return r;
+    }
+    if (memchr(text->data, '\0', text->length) != NULL || text->length == 0) {
+        return acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: the text of kernels", shown,
+                         text->length == 0 ? "is empty" : "has a byte 0 in it");
+    }
+    *ret_source =
+        (struct acre_source){.text = text->data, .name = path, .language = languages[i].language};
+    return 0;
+}
+
+const char *acre_source_backend(const struct acre_source *source) {
+    for (size_t i = 0; i < ACRE_COUNT(languages); i++) {
+        if (languages[i].language == source->language) {
+            return languages[i].backend;
+        }
+    }
+    return NULL;
+}
+
+int acre_source_build(struct acre_place *place, const struct acre_source *source,
+                      struct acre_program **ret_program, struct acre_build_report *ret_report,
+                      struct acre_error *err) {
+    struct acre_source mine = *source;
+    struct acre_build_report report = {0};
+    /* Kernels of CUDA are kernels of HIP. */
+    if (mine.language == ACRE_LANGUAGE_CUDA &&
+        strcmp(acre_place_device(place)->backend, "hip") == 0) {
+        mine.language = ACRE_LANGUAGE_HIP;
+    }
+    int r = acre_program_build(place->context, &mine, ret_program, &report, err);
+    if (report.log != NULL && report.log[0] != '\0') {
+        fputs(report.log, stderr); /* its lines are numbered as in the source */
+        fputs(report.log[strlen(report.log) - 1] == '\n' ? "" : "\n", stderr);
+        if (r < 0) { /* all of it was told: not the first message again */
+            char shown[NAME_SHOWN];
+            acre_fail(err, r, "%s does not compile for %s",
+                      acre_str_show(acre_str_from(source->name), shown, sizeof(shown)),
+                      acre_place_device(place)->name);
+        }
+    }
+    if (r == 0 && ret_report != NULL) {
+        *ret_report = report;
+        return r;
+    }
+    acre_build_report_finish(&report);
+    return r;
+}
+
+int acre_source_kernel(struct acre_program *program, const char *name,
+                       struct acre_kernel **ret_kernel, struct acre_error *err) {
+    if (name != NULL) {
+        return acre_kernel_find(program, name, ret_kernel, err);
+    }
+    struct acre_kernel *kernel = acre_program_kernel(program, 0);
+    if (kernel == NULL || acre_program_kernel(program, 1) != NULL) {
+        struct acre_error list = {0};
+        struct acre_kernel *none;
+        acre_kernel_find(program, "", &none, &list);
+        const char *names = strstr(list.text, "it has: ");
+        return acre_fail(err, ACRE_EINVALID, "--kernel: which one? accepted: %s",
+                         names != NULL ? names + strlen("it has: ") : "the name of a kernel");
+    }
+    *ret_kernel = kernel;
+    return 0;
+}
+
+/* --- acre compute devices ------------------------------------------------------------------- */
+
+struct devices_options {
+    bool json;
+};
+
+static const struct {
+    uint32_t bit;
+    const char *word;
+} capabilities[] = {
+    {ACRE_CAN_SOURCE, "source"},   {ACRE_CAN_NATIVE, "native"}, {ACRE_CAN_GRAPH, "graph"},
+    {ACRE_CAN_RING, "ring"},       {ACRE_CAN_DOUBLE, "double"}, {ACRE_CAN_ATOMIC64, "atomic64"},
+    {ACRE_CAN_STORAGE, "storage"},
+};
+
+static void put_json_device(struct acre_json *json, const struct acre_compute *compute,
+                            uint32_t index) {
+    const struct acre_compute_device *device = acre_compute_device(compute, index);
+    char name[NAME_SHOWN];
+    acre_json_object(json);
+    acre_json_put_u64(json, "number", index);
+    acre_json_put_string(json, "device", acre_place_name(compute, index, name, sizeof(name)));
+    acre_json_put_string(json, "backend", device->backend);
+    acre_json_put_string(json, "name", device->name);
+    acre_json_put_string(json, "uuid", device->uuid[0] != '\0' ? device->uuid : NULL);
+    acre_json_put_string(json, "identity", device->identity);
+    acre_json_put_u64(json, "memory_bytes", device->memory_bytes);
+    acre_json_put_u64(json, "units", device->units);
+    acre_json_put_u64(json, "group_max", device->group_max);
+    acre_json_put_u64(json, "local_bytes", device->local_bytes);
+    acre_json_key(json, "capabilities");
+    acre_json_array(json);
+    for (size_t i = 0; i < ACRE_COUNT(capabilities); i++) {
+        if ((device->capabilities & capabilities[i].bit) != 0) {
+            acre_json_string(json, capabilities[i].word);
+        }
+    }
+    acre_json_array_end(json);
+    acre_json_object_end(json);
+}
+
+static void print_devices_json(const struct acre_compute *compute, struct acre_buf *out) {
+    struct acre_json json;
+    acre_json_begin(&json, out, true);
+    acre_json_object(&json);
+    acre_json_key(&json, "devices");
+    acre_json_array(&json);
+    for (uint32_t i = 0; i < acre_compute_count(compute); i++) {
+        put_json_device(&json, compute, i);
+    }
+    acre_json_array_end(&json);
+    acre_json_key(&json, "absent");
+    acre_json_object(&json);
+    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
+        const char *reason = acre_compute_absent(compute, backends[i]);
+        if (reason != NULL) {
+            acre_json_put_string(&json, backends[i], reason);
+        }
+    }
+    acre_json_object_end(&json);
+    acre_json_object_end(&json);
+    acre_json_end(&json);
+    acre_buf_putc(out, '\n');
+}
+
+static void add_device_row(struct acre_table *table, const struct acre_compute *compute,
+                           uint32_t index) {
+    const struct acre_compute_device *device = acre_compute_device(compute, index);
+    char text[NAME_SHOWN], shown[NAME_SHOWN], can[128] = "";
+    size_t length = 0;
+    acre_table_row(table);
+    snprintf(text, sizeof(text), "%u", index);
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    acre_table_cell(table, ACRE_COLOUR_BOLD, acre_place_name(compute, index, text, sizeof(text)));
+    acre_table_cell(table, ACRE_COLOUR_NONE,
+                    acre_str_show_text(acre_str_from(device->name), shown, sizeof(shown)));
+    acre_table_cell(table, ACRE_COLOUR_NONE,
+                    acre_figure_bytes(device->memory_bytes, text, sizeof(text)));
+    const uint32_t counts[] = {device->units, device->group_max};
+    for (size_t i = 0; i < ACRE_COUNT(counts); i++) {
+        snprintf(text, sizeof(text), "%u", counts[i]);
+        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    }
+    acre_table_cell(table, ACRE_COLOUR_NONE,
+                    acre_figure_bytes(device->local_bytes, text, sizeof(text)));
+    for (size_t i = 0; i < ACRE_COUNT(capabilities); i++) {
+        if ((device->capabilities & capabilities[i].bit) != 0) {
+            length += (size_t)snprintf(can + length, sizeof(can) - length, "%s%s",
+                                       length > 0 ? " " : "", capabilities[i].word);
+        }
+    }
+    acre_table_cell(table, ACRE_COLOUR_NONE, can);
+}
+
+static void print_devices(const struct acre_compute *compute, struct acre_buf *out) {
+    static const struct acre_table_column columns[] = {
+        {.heading = "#", .right = true, .rank = 5},
+        {.heading = "DEVICE"},
+        {.heading = "NAME", .shrink_to = 16},
+        {.heading = "MEMORY", .right = true},
+        {.heading = "UNITS", .right = true},
+        {.heading = "GROUP", .right = true, .rank = 6},
+        {.heading = "LOCAL", .right = true, .rank = 7},
+        {.heading = "CAN", .shrink_to = 20, .cut_end = true},
+    };
+    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    for (uint32_t i = 0; i < acre_compute_count(compute); i++) {
+        add_device_row(table, compute, i);
+    }
+    acre_table_print(table, &term, out);
+    acre_table_destroy(table);
+    const char *before = "\n";
+    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
+        const char *reason = acre_compute_absent(compute, backends[i]);
+        char label[32], shown[512];
+        if (reason == NULL) {
+            continue;
+        }
+        snprintf(label, sizeof(label), "%sno %-7s", before, backends[i]);
+        acre_term_put(&term, out, ACRE_COLOUR_DIM, label);
+        acre_term_wrap(&term, out, 10,
+                       acre_str_show_text(acre_str_from(reason), shown, sizeof(shown)));
+        before = "";
+    }
+}
+
+static int run_devices(int argument_count, char **arguments, void *target) {
+    (void)argument_count;
+    (void)arguments;
+    const struct devices_options *options = target;
+    struct acre_error err = {0};
+    struct acre_compute *compute = NULL;
+    if (acre_compute_open(NULL, &compute, &err) < 0) {
+        return acre_cli_fail(&err);
+    }
+    struct acre_buf out;
+    acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    (options->json ? print_devices_json : print_devices)(compute, &out);
+    int r = acre_cli_write(&out);
+    acre_buf_finish(&out);
+    acre_compute_close(compute);
+    return r;
+}
+
+static const struct acre_opt devices_rows[] = {
+    {.name = "json",
+     .kind = ACRE_OPT_FLAG,
+     .offset = offsetof(struct devices_options, json),
+     .help = "print JSON"},
+};
+
+const struct acre_command acre_command_compute_devices = {
+    .name = "compute devices",
+    .summary = "list what kernels can run on here, and what is missing",
+    .usage = "acre compute [devices] [--json]",
+    .details =
+        "GROUP is how many work items one group may have, LOCAL how much memory they share.\n"
+        "What a device can do:\n"
+        "  source     compile kernels from their source\n"
+        "  native     run C functions as kernels\n"
+        "  graph      replay recorded work as a whole (others: step by step)\n"
+        "  ring       keep a kernel resident that answers messages\n"
+        "  double     64-bit floating point\n"
+        "  atomic64   64-bit atomics\n"
+        "  storage    read files straight into its memory\n"
+        "\n"
+        "Examples:\n"
+        "  acre compute devices\n"
+        "  acre compute devices --json | jq '.devices[].name'",
+    .options = devices_rows,
+    .option_count = ACRE_COUNT(devices_rows),
+    .run = run_devices,
+    .options_size = sizeof(struct devices_options),
+};

@@ -1,0 +1,114 @@
+"""What `make install` leaves for programs that link libacre: headers, library, acre.pc, runner.
+
+Everything is installed below a folder (DESTDIR), and a program outside the tree is compiled and run
+with nothing but that.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import program
+import tutorial
+
+BUILD = os.path.dirname(program.ACRE)
+PREFIX, LIBDIR, BINDIR = (os.environ[name] for name in ("ACRE_PREFIX", "ACRE_LIBDIR", "ACRE_BINDIR"))
+API = re.compile(r"^ACRE_API\s[^;(]*?\b(acre_\w+)\(", re.M)
+
+
+def output_of(*command, **changes):
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, timeout=program.TIMEOUT_S,
+                            env=program.environment(**changes))
+    if result.returncode != 0:
+        raise AssertionError(f"{command}: {result.stdout}")
+    return result.stdout
+
+
+def needs(name):
+    if shutil.which(name) is None:
+        raise unittest.SkipTest(f"{name} is not installed")
+
+
+class Installed(program.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        needs("meson")
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.root = os.path.join(cls.scratch.name, "root")
+        output_of("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", cls.root)
+        cls.prefix = cls.root + PREFIX
+        cls.libdir = os.path.join(cls.prefix, LIBDIR)
+        cls.library = os.path.join(cls.libdir, "libacre.so.0")
+        cls.runner = os.path.join(cls.prefix, BINDIR, "acre-runner")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def headers(self):
+        folder = os.path.join(self.prefix, "include", "acre")
+        self.assertEqual(sorted(os.listdir(folder)),
+                         sorted(os.listdir(os.path.join(program.SOURCE, "include", "acre"))))
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+    def test_a_program_outside_the_tree_compiles_and_runs(self):
+        needs("pkg-config")
+        flags = output_of("pkg-config", "--cflags", "--libs", "acre", PKG_CONFIG_SYSROOT_DIR=self.root,
+                          PKG_CONFIG_LIBDIR=os.path.join(self.libdir, "pkgconfig")).split()
+        self.assertIn("-lacre", flags)
+        found = tutorial.read()
+        for line, text, output in (found[0], found[-1]):  # alone, and with a runner
+            with self.subTest(at=f"docs/compute.md:{line}"):
+                binary, result = tutorial.compile_c(self.scratch.name, text, *flags)
+                self.assertEqual((result.returncode, result.stdout), (0, ""))
+                result = tutorial.run_on(binary, "cpu", self.scratch.name, ACRE_RUNNER=self.runner,
+                                         LD_LIBRARY_PATH=self.libdir)
+                self.assertEqual((result.returncode, result.stdout), (0, output), result.stderr)
+
+    def test_the_library_shows_what_the_headers_declare(self):
+        declared = set()
+        for header in self.headers():
+            with open(header, encoding="utf-8") as file:
+                declared |= set(API.findall(file.read()))
+        lines = output_of("nm", "-D", "--defined-only", self.library).splitlines()
+        self.assertEqual(sorted(line.split()[-1] for line in lines), sorted(declared))
+
+    def test_the_library_needs_no_vendor(self):
+        needed = re.findall(r"\(NEEDED\).*\[(.*?)\.so", output_of("readelf", "-d", self.library))
+        self.assertLessEqual(set(needed), {"libc", "libm", "libcrypto", "ld-linux-x86-64"})
+
+    def test_the_runner_is_where_the_library_looks(self):
+        self.assertTrue(os.access(self.runner, os.X_OK), self.runner)
+        with open(self.library, "rb") as file:
+            self.assertIn(os.path.join(PREFIX, BINDIR, "acre-runner").encode() + b"\0", file.read())
+
+    def check_headers(self, compiler, suffix, body, *flags):
+        needs(compiler)
+        for header in self.headers():
+            source = os.path.join(self.scratch.name, "header" + suffix)
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(f"#include <acre/{os.path.basename(header)}>\n")
+                file.write(body if header.endswith("kernel.h") else "")
+            with self.subTest(header=os.path.basename(header)):
+                output_of(compiler, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *flags,
+                          "-I" + os.path.join(self.prefix, "include"), source)
+
+    # The values of arguments are macros: they must be good in both languages.
+    ARGUMENTS = ("int call(struct acre_stream *, struct acre_kernel *, struct acre_buffer);\n"
+                 "int call(struct acre_stream *s, struct acre_kernel *k, struct acre_buffer b) {\n"
+                 "    struct acre_arg args[] = {ACRE_BUFFER(b), ACRE_I32(-1), ACRE_U64(1),\n"
+                 "                              ACRE_F32(1), ACRE_F64(1), ACRE_BYTES(&b, 8),\n"
+                 "                              ACRE_LOCAL(64)};\n"
+                 "    return acre_launch(s, k, acre_grid_for(1), args, 7, 0);\n"
+                 "}\n")
+
+    def test_each_header_stands_alone_in_c(self):
+        self.check_headers("cc", ".c", self.ARGUMENTS, "-std=c11", "-Wpedantic")
+
+    def test_each_header_stands_alone_in_cpp(self):
+        self.check_headers("g++", ".cc", self.ARGUMENTS, "-std=c++17")
