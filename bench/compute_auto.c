@@ -180,7 +180,7 @@ static double median(const struct bench_times *times) {
 }
 
 static double best_way(const struct trial *trial, uint32_t first, uint32_t end) {
-    double best_ns = INFINITY;
+    double best_ns = HUGE_VAL;
     for (uint32_t i = first; i < end; i++) {
         if (trial->times[i].count > 0) {
             best_ns = ACRE_MIN(best_ns, median(&trial->times[i]));
@@ -355,7 +355,9 @@ void compute_automatic(struct compute_bench *bench) {
     struct acre_compute *compute = NULL;
     struct acre_context *cpu = bench->context;
     int r = 0;
-    if (strcmp(bench->backend, "cpu") != 0) {
+    struct acre_context_report report;
+    acre_context_report(bench->context, &report);
+    if (strcmp(bench->backend, "cpu") != 0 || report.is_isolated) {
         const struct acre_compute_options options = {.backends = "cpu", .cache = ""};
         r = acre_compute_open(&options, &compute, &err);
         r = r == 0 ? acre_context_open(compute, 0, NULL, &cpu, &err) : r;

@@ -348,8 +348,7 @@ void compute_ring_rate(struct compute_bench *bench) {
             .raw = {.call = launches_raw},
             .user = &calls,
             .rounds = (uint32_t)compute_pick(bench, 7, 2),
-            .calls = 1,
-            .warm = (uint32_t)compute_pick(bench, 1, 0)};
+            .calls = 1};
         compute_measure(bench, &pair, figure);
         acre_ring_destroy(calls.ring);
     }
