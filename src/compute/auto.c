@@ -301,12 +301,8 @@ uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret
     uint32_t count = costs_report(&automatic->costs, ret_costs, max);
     for (uint32_t i = 0; i < count; i++) {
         for (int way = 0; way < ACRE_WAY_COUNT; way++) {
-            char *reason = ret_costs[i].reason[way];
-            uint32_t variants = cost_way_variants((enum acre_way)way);
-            if ((auto_possible(automatic, ret_costs[i].items) & variants) == 0) {
-                auto_why_not(automatic, (enum acre_way)way, ret_costs[i].items, reason,
-                             sizeof(ret_costs[i].reason[way]));
-            }
+            auto_why_not(automatic, (enum acre_way)way, ret_costs[i].items,
+                         ret_costs[i].reason[way], sizeof(ret_costs[i].reason[way]));
         }
     }
     pthread_mutex_unlock(&automatic->lock);

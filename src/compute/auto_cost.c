@@ -5,7 +5,12 @@
  * three times, and counts with the least of them: what disturbs a measurement only ever adds. A
  * variant is spared that where it is hopeless: it took four times the best, here or at most an
  * octave away. After that the cheapest is taken. Of its calls one in 16 is measured, into a moving
- * average; and each 512th goes to the second, if that is near, so that a change is noticed. */
+ * average; and each 512th goes to the second, if that is near, so that a change is noticed.
+ *
+ * A single disturbed measurement must not displace the best, which would then come back only when
+ * it is the second's turn. So what is far above the average counts little until it comes three
+ * times in a row; and what the second takes less than it was believed to is believed at once: it is
+ * then chosen, and averaged like any other. */
 #include "compute/auto_cost.h"
 
 #include <inttypes.h>
@@ -13,16 +18,18 @@
 
 enum {
     TRIES = 3,
-    TRIES_HOPELESS = 2, /* here: the first may have met a device that slept */
+    TRIES_HOPELESS = 2, /* the first may have met a device that slept */
     HOPELESS_TIMES = 4,
     OCTAVE = 4, /* buckets */
     MEASURE_EACH = 16,
     SECOND_EACH = 512,
     OUTLIER_TIMES = 4,
+    STRIKES = 3, /* high ones in a row: not by chance */
     AVERAGE_OVER = 8,
     FIELDS = 5,
 };
 #define SECOND_TIMES 1.5
+#define HIGH_TIMES   1.25
 #define PS_MAX       UINT64_C(1000000000000000000) /* 11 days */
 #define CALLS_MAX    (UINT64_C(1) << 62)
 
@@ -53,11 +60,11 @@ uint32_t cost_way_variants(enum acre_way way) {
     return mask;
 }
 
-uint32_t cost_bucket(uint32_t items, bool is_known_memory) {
+uint32_t cost_bucket(uint32_t items, enum cost_memory memory) {
     ACRE_ASSERT(items > 0);
     uint32_t octave = 31 - (uint32_t)__builtin_clz(items);
     uint32_t quarter = (uint32_t)(((uint64_t)items << 2) >> octave) & 3;
-    return octave * OCTAVE + quarter + (is_known_memory ? COST_SIZES : 0);
+    return octave * OCTAVE + quarter + (uint32_t)memory * COST_SIZES;
 }
 
 uint32_t cost_bucket_items(uint32_t bucket) {
@@ -93,36 +100,33 @@ static uint32_t cheapest(const struct cost *row, uint32_t possible, uint32_t exc
     return best;
 }
 
-static bool is_hopeless_in(const struct cost *row, uint32_t variant, uint32_t possible,
-                           uint32_t tries) {
+static bool is_hopeless_in(const struct cost *row, uint32_t variant, uint32_t possible) {
     uint32_t best = cheapest(row, possible, COST_VARIANTS_COUNT);
-    return row[variant].tries >= tries && best < COST_VARIANTS_COUNT &&
+    return row[variant].tries >= TRIES_HOPELESS && best < COST_VARIANTS_COUNT &&
            row[variant].us > HOPELESS_TIMES * row[best].us;
 }
 
 static bool is_hopeless(const struct costs *costs, uint32_t bucket, uint32_t variant,
                         uint32_t possible) {
-    if (is_hopeless_in(costs->all[bucket], variant, possible, TRIES_HOPELESS)) {
-        return true;
-    }
     uint32_t size = bucket % COST_SIZES;
     uint32_t low = size < OCTAVE ? 0 : size - OCTAVE;
     uint32_t high = ACRE_MIN(size + OCTAVE, (uint32_t)COST_SIZES - 1);
     for (uint32_t i = low; i <= high; i++) {
-        if (i != size && is_hopeless_in(costs->all[bucket - size + i], variant, possible, TRIES)) {
+        if (is_hopeless_in(costs->all[bucket - size + i], variant, possible)) {
             return true;
         }
     }
     return false;
 }
 
-/* One that has to be tried; COST_VARIANTS_COUNT: none. */
+/* One that has to be tried, rather one that was begun: in a row they find the caches as they would
+ * be if it was chosen. COST_VARIANTS_COUNT: none. */
 static uint32_t untried(const struct costs *costs, uint32_t bucket, uint32_t possible) {
     const struct cost *row = costs->all[bucket];
     uint32_t found = COST_VARIANTS_COUNT;
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
-        bool is_fewer = found == COST_VARIANTS_COUNT || row[i].tries < row[found].tries;
-        if (is_in(possible, i) && row[i].tries < TRIES && is_fewer &&
+        bool is_better = found == COST_VARIANTS_COUNT || row[i].tries > row[found].tries;
+        if (is_in(possible, i) && row[i].tries < TRIES && is_better &&
             !is_hopeless(costs, bucket, i, possible)) {
             found = i;
         }
@@ -139,14 +143,15 @@ struct cost_choice costs_choose(struct costs *costs, uint32_t bucket, uint32_t p
         chosen = (uint32_t)__builtin_ctz(possible); /* each hopeless somewhere else */
     }
     if (chosen < COST_VARIANTS_COUNT) {
-        return (struct cost_choice){.variant = chosen, .is_measured = true};
+        return (struct cost_choice){.variant = chosen, .is_measured = true, .is_trial = true};
     }
     uint32_t turn = ++costs->turns[bucket];
     uint32_t second = cheapest(row, possible, best);
     bool is_seconds = turn % SECOND_EACH == 0 && second < COST_VARIANTS_COUNT &&
                       row[second].us <= SECOND_TIMES * row[best].us;
     return (struct cost_choice){.variant = is_seconds ? second : best,
-                                .is_measured = turn % MEASURE_EACH == 0};
+                                .is_measured = turn % MEASURE_EACH == 0,
+                                .is_trial = is_seconds};
 }
 
 uint32_t costs_free_calls(const struct costs *costs, uint32_t bucket, uint32_t possible,
@@ -162,8 +167,8 @@ void costs_count(struct costs *costs, uint32_t bucket, enum cost_variant variant
     costs->turns[bucket] += is_free ? calls : 0;
 }
 
-void costs_tell(struct costs *costs, uint32_t bucket, enum cost_variant variant, double us) {
-    struct cost *cost = &costs->all[bucket][variant];
+void costs_tell(struct costs *costs, uint32_t bucket, struct cost_choice choice, double us) {
+    struct cost *cost = &costs->all[bucket][choice.variant];
     double least = 1e-6; /* a clock may show nothing; costs are more than that */
     us = us > least ? us : least;
     if (cost->tries < TRIES) {
@@ -171,8 +176,13 @@ void costs_tell(struct costs *costs, uint32_t bucket, enum cost_variant variant,
         cost->tries++;
         return;
     }
-    double capped = us < OUTLIER_TIMES * cost->us ? us : OUTLIER_TIMES * cost->us;
-    cost->us += (capped - cost->us) / AVERAGE_OVER;
+    if (choice.is_trial && us < cost->us) {
+        cost->us = us;
+        return;
+    }
+    cost->strikes = us > HIGH_TIMES * cost->us ? cost->strikes + 1 : 0;
+    double most = (cost->strikes < STRIKES ? HIGH_TIMES : OUTLIER_TIMES) * cost->us;
+    cost->us += ((us < most ? us : most) - cost->us) / AVERAGE_OVER;
 }
 
 /* --- reporting ------------------------------------------------------------------------------ */
@@ -186,9 +196,9 @@ static bool report_octave(const struct costs *costs, uint32_t octave,
         uint32_t mask = cost_way_variants((enum acre_way)way);
         uint32_t known = 0;
         double sum = 0;
-        for (uint32_t i = 0; i < 2 * OCTAVE; i++) {
+        for (uint32_t i = 0; i < COST_MEMORY_COUNT * OCTAVE; i++) {
             const struct cost *row =
-                costs->all[octave * OCTAVE + i % OCTAVE + (i < OCTAVE ? 0 : COST_SIZES)];
+                costs->all[octave * OCTAVE + i % OCTAVE + i / OCTAVE * COST_SIZES];
             uint32_t best = cheapest(row, mask, COST_VARIANTS_COUNT);
             known += best < COST_VARIANTS_COUNT;
             sum += best < COST_VARIANTS_COUNT ? row[best].us : 0;
@@ -287,7 +297,8 @@ static bool read_cost(struct acre_str line, struct costs *costs) {
 /* "name value", the value into `to`. */
 static bool read_label(struct acre_str line, const char *name, char *to, size_t size) {
     size_t length = strlen(name);
-    if (line.length <= length || memcmp(line.data, name, length) != 0 || line.data[length] != ' ') {
+    if (line.length <= length + 1 || memcmp(line.data, name, length) != 0 ||
+        line.data[length] != ' ') {
         return false;
     }
     struct acre_str value = {line.data + length + 1, line.length - length - 1};

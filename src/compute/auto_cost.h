@@ -1,8 +1,8 @@
 /* auto_cost.h - what each way to run a call costs, as learned, and which is the cheapest.
  *
  * Pure: no clock, no I/O, no locks; the caller measures, and keeps calls apart. Sizes are put into
- * buckets, four an octave; calls whose arrays are all in pinned or mapped memory of the device have
- * buckets of their own, because copies cost them less. */
+ * buckets, four an octave; calls whose arrays are all in memory that the device knows have buckets
+ * of their own, because copies cost them less or nothing. */
 #ifndef ACRE_COMPUTE_AUTO_COST_H
 #define ACRE_COMPUTE_AUTO_COST_H
 
@@ -31,9 +31,17 @@ enum cost_variant {
         COST_VARIANTS_COUNT
 };
 
+/* What memory all arrays of a call are in. */
+enum cost_memory {
+    COST_MEMORY_PLAIN,
+    COST_MEMORY_PINNED, /* at least */
+    COST_MEMORY_MAPPED,
+    COST_MEMORY_COUNT
+};
+
 enum {
-    COST_SIZES = 128,              /* four for each of the 32 octaves */
-    COST_BUCKETS = 2 * COST_SIZES, /* plain memory, then the device's own */
+    COST_SIZES = 128, /* four for each of the 32 octaves */
+    COST_BUCKETS = COST_MEMORY_COUNT * COST_SIZES,
     COST_NAME_MAX = 128,
     COST_TEXT_MAX_BYTES = 1 << 18, /* all lines of the file, each at its longest, fit in half */
 };
@@ -41,6 +49,7 @@ enum {
 struct cost {
     double us; /* of a call; < 0: unknown */
     uint32_t tries;
+    uint32_t strikes; /* measurements in a row that were far above */
     uint64_t calls;
 };
 
@@ -52,6 +61,7 @@ struct costs {
 struct cost_choice {
     enum cost_variant variant;
     bool is_measured; /* tell what it cost */
+    bool is_trial;    /* it is not the cheapest, as far as is known */
 };
 
 /* Whose costs they are. */
@@ -65,7 +75,7 @@ enum acre_way cost_variant_way(enum cost_variant variant);
 /* The variants of a way, a bit each. */
 uint32_t cost_way_variants(enum acre_way way);
 
-uint32_t cost_bucket(uint32_t items, bool is_known_memory); /* items: 1 or more */
+uint32_t cost_bucket(uint32_t items, enum cost_memory memory); /* items: 1 or more */
 /* The least number of items of a bucket. */
 uint32_t cost_bucket_items(uint32_t bucket);
 
@@ -80,7 +90,7 @@ uint32_t costs_free_calls(const struct costs *costs, uint32_t bucket, uint32_t p
 /* So many calls were run: chosen, or free (which are choices too). */
 void costs_count(struct costs *costs, uint32_t bucket, enum cost_variant variant, uint32_t calls,
                  bool is_free);
-void costs_tell(struct costs *costs, uint32_t bucket, enum cost_variant variant, double us);
+void costs_tell(struct costs *costs, uint32_t bucket, struct cost_choice choice, double us);
 /* By octaves, ascending; those where something is known. Reasons are left empty. */
 uint32_t costs_report(const struct costs *costs, struct acre_auto_cost *ret_costs, uint32_t max);
 

@@ -86,7 +86,7 @@ struct acre_auto {
     uint32_t present; /* variants there are, a bit each */
     uint32_t min_items[COST_VARIANTS_COUNT];
     uint32_t max_items[COST_VARIANTS_COUNT];
-    char reason[COST_VARIANTS_COUNT][AUTO_REASON_MAX]; /* why one is not there, or rests */
+    char reason[COST_VARIANTS_COUNT][AUTO_REASON_MAX]; /* why one is not there, or failed last */
     uint64_t rests_until_ns[COST_VARIANTS_COUNT];      /* after a failure; 0: does not */
     uint32_t resting;                                  /* a bit each */
 
@@ -117,15 +117,16 @@ void auto_go_one(const struct acre_auto *automatic, const struct auto_call *call
 /* Whether a failure may have left arrays changed that the kernel also reads. */
 bool auto_spoils(const struct acre_auto *automatic, enum cost_variant variant,
                  const struct auto_call *call);
-/* All arrays are in pinned or mapped memory of the device. */
-bool auto_is_known(const struct acre_auto *automatic, const struct auto_call *call);
+/* What memory all arrays are in. Any thread. */
+enum cost_memory auto_memory(const struct acre_auto *automatic, const struct auto_call *call);
 
 /* --- auto_run.c: lock held -------------------------------------------------------------------- */
 
-/* The variants for so many items, a bit each. */
-uint32_t auto_possible(struct acre_auto *automatic, uint32_t items);
-void auto_why_not(struct acre_auto *automatic, enum acre_way way, uint32_t items, char *reason,
-                  size_t size);
+/* The variants for so many items, a bit each, also those that rest. */
+uint32_t auto_possible(const struct acre_auto *automatic, uint32_t items, enum cost_memory memory);
+/* Why a way cannot be gone, or was not when it was last tried; "". */
+void auto_why_not(const struct acre_auto *automatic, enum acre_way way, uint32_t items,
+                  char *reason, size_t size);
 /* Count the free calls that were made. */
 void auto_drain(struct acre_auto *automatic);
 

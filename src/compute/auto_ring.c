@@ -262,12 +262,25 @@ static void pack(const struct acre_auto *automatic, const struct auto_call *call
     }
 }
 
+/* A ring that failed for good makes room for the next. */
+static void drop_if_ended(struct auto_ring *ring) {
+    struct acre_ring_report report;
+    acre_ring_report(ring->ring, &report);
+    if (!report.is_running) {
+        acre_ring_destroy(ring->ring);
+        ring->ring = NULL;
+    }
+}
+
 int auto_ring_go(struct acre_auto *automatic, const struct auto_call *call,
                  struct acre_error *err) {
     uint32_t in[RING_WORDS_MAX], out[RING_WORDS_MAX];
     memset(in, 0, automatic->ring.in_words * sizeof(*in));
     pack(automatic, call, in);
     int r = acre_ring_call(automatic->ring.ring, in, out, ACRE_FOREVER, err);
+    if (r < 0) {
+        drop_if_ended(&automatic->ring);
+    }
     uint32_t at = 0;
     for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
         uint32_t bytes = automatic->arrays[i].out_bytes;

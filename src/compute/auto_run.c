@@ -46,30 +46,37 @@ static void rest(struct acre_auto *automatic, uint32_t variants, const char *why
     }
 }
 
-uint32_t auto_possible(struct acre_auto *automatic, uint32_t items) {
-    if (automatic->resting != 0) {
-        wake(automatic);
-    }
-    uint32_t possible = automatic->present & ~automatic->resting;
+uint32_t auto_possible(const struct acre_auto *automatic, uint32_t items, enum cost_memory memory) {
+    uint32_t possible = automatic->present;
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
-        if (items < automatic->min_items[i] || items > automatic->max_items[i]) {
+        bool is_direct = i == COST_MAPPED && memory == COST_MEMORY_MAPPED;
+        if (items < automatic->min_items[i] || (items > automatic->max_items[i] && !is_direct)) {
             possible &= ~BIT(i);
         }
     }
     return possible;
 }
 
-void auto_why_not(struct acre_auto *automatic, enum acre_way way, uint32_t items, char *reason,
-                  size_t size) {
+void auto_why_not(const struct acre_auto *automatic, enum acre_way way, uint32_t items,
+                  char *reason, size_t size) {
     uint32_t variants = cost_way_variants(way);
     uint32_t present = variants & automatic->present;
-    uint32_t first = (uint32_t)__builtin_ctz(present != 0 ? present : variants);
-    if (present != 0 && (present & ~automatic->resting) != 0) {
+    uint32_t possible = variants & auto_possible(automatic, items, COST_MEMORY_PLAIN);
+    if (present != 0 && possible == 0) {
         snprintf(reason, size, "%u items; accepted: at most %u", items,
-                 automatic->max_items[first]);
-    } else {
-        snprintf(reason, size, "%s", automatic->reason[first]);
+                 automatic->max_items[__builtin_ctz(present)]);
+        return;
     }
+    const char *why = "";
+    for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
+        bool counts = ((possible != 0 ? possible : variants) & BIT(i)) != 0;
+        if (counts && automatic->reason[i][0] == '\0') {
+            why = "";
+            break;
+        }
+        why = counts ? automatic->reason[i] : why;
+    }
+    snprintf(reason, size, "%s", why);
 }
 
 /* --- calls that need no choice -------------------------------------------------------------- */
@@ -169,8 +176,7 @@ static int attempt(struct acre_auto *automatic, struct cost_choice choice, uint3
     if (r == 0) {
         costs_count(&automatic->costs, bucket, choice.variant, 1, false);
         if (choice.is_measured) {
-            costs_tell(&automatic->costs, bucket, choice.variant,
-                       (double)(ended_ns - begun_ns) / 1e3);
+            costs_tell(&automatic->costs, bucket, choice, (double)(ended_ns - begun_ns) / 1e3);
             automatic->has_learned = true;
         }
     }
@@ -187,31 +193,37 @@ static bool is_of_device(int result) {
            result == ACRE_EIO || result == ACRE_ECONFLICT;
 }
 
-/* Whether another variant may be tried after this failure. */
-static bool goes_on(struct acre_auto *automatic, enum cost_variant variant, int result,
-                    const struct auto_call *call, const char *why) {
-    bool is_device = (DEVICE_VARIANTS & BIT(variant)) != 0;
+/* What need not be tried again in this call after this failure; 0: the call has failed. */
+static uint32_t give_up(struct acre_auto *automatic, enum cost_variant variant, int result,
+                        const struct auto_call *call, const char *why) {
+    uint32_t failed = 0;
     if (is_of_size(result)) {
-        rest(automatic, BIT(variant), why);
-    } else if (is_device && is_of_device(result)) {
-        rest(automatic, DEVICE_VARIANTS, why);
-    } else {
-        return false;
+        failed = BIT(variant);
+    } else if (is_of_device(result) && (DEVICE_VARIANTS & BIT(variant)) != 0) {
+        failed = DEVICE_VARIANTS;
     }
-    return !auto_spoils(automatic, variant, call);
+    rest(automatic, failed, why);
+    return auto_spoils(automatic, variant, call) ? 0 : failed;
 }
 
 /* Locked. */
 static int run_some(struct acre_auto *automatic, uint32_t variants, const struct auto_call *call,
                     enum cost_variant *ret_variant, struct acre_error *err) {
-    uint32_t bucket = cost_bucket(call->items, auto_is_known(automatic, call));
-    drain_bucket(automatic, bucket);
+    enum cost_memory memory = auto_memory(automatic, call);
+    uint32_t bucket = cost_bucket(call->items, memory);
+    uint32_t failed = 0;
     int r = 0;
+    drain_bucket(automatic, bucket);
+    if (automatic->resting != 0) {
+        wake(automatic);
+    }
     for (;;) {
-        uint32_t possible = auto_possible(automatic, call->items) & variants;
+        uint32_t possible = auto_possible(automatic, call->items, memory) & variants & ~failed;
         if (possible == 0) {
             return r; /* of the last one; 0: there was none */
         }
+        uint32_t awake = possible & ~automatic->resting;
+        possible = awake != 0 ? awake : possible;
         struct cost_choice choice = costs_choose(&automatic->costs, bucket, possible);
         struct acre_error why = {0};
         r = attempt(automatic, choice, bucket, call, &why);
@@ -219,13 +231,16 @@ static int run_some(struct acre_auto *automatic, uint32_t variants, const struct
             if (variants == ALL_VARIANTS) {
                 heat(automatic, bucket, possible);
             }
+            automatic->reason[choice.variant][0] = '\0';
             *ret_variant = choice.variant;
             return 0;
         }
         acre_fail(err, r, "%s", why.text);
-        if (!goes_on(automatic, choice.variant, r, call, why.text)) {
+        uint32_t more = give_up(automatic, choice.variant, r, call, why.text);
+        if (more == 0) {
             return r;
         }
+        failed |= more;
     }
 }
 
@@ -256,7 +271,7 @@ int acre_auto_run(struct acre_auto *automatic, uint32_t items, void *const *arra
     if (r < 0) {
         return r;
     }
-    if (items > 0 && !take_hot(automatic, cost_bucket(items, auto_is_known(automatic, &call)))) {
+    if (items > 0 && !take_hot(automatic, cost_bucket(items, auto_memory(automatic, &call)))) {
         return run(automatic, ALL_VARIANTS, &call, ret_way, err);
     }
     if (items > 0) {

@@ -82,17 +82,38 @@ static int block_grow(struct acre_auto *automatic, struct auto_block *block, enu
     return r;
 }
 
-bool auto_is_known(const struct acre_auto *automatic, const struct auto_call *call) {
-    if (automatic->device.kernel == NULL) {
+/* The array as an argument, where it is mapped memory; false: it is not. */
+static bool map_directly(const struct acre_auto *automatic, const struct auto_call *call,
+                         uint32_t index, struct acre_arg *ret_arg) {
+    struct acre_context *context = automatic->device.context;
+    const char *array = call->arrays[index];
+    uint64_t bytes = (uint64_t)call->items * item_bytes(&automatic->arrays[index]);
+    struct acre_buffer buffer = buffer_at_host(context, array, bytes);
+    struct place_of place;
+    if (buffer.id == 0 || buffer_resolve(context, buffer, 0, bytes, "", &place, NULL) < 0 ||
+        place.kind != ACRE_MEMORY_MAPPED) {
         return false;
+    }
+    uint64_t offset = (uint64_t)(array - (const char *)place.host);
+    uint32_t unit = automatic->signature->parameters[index].bytes;
+    *ret_arg = ACRE_BUFFER_AT(buffer, offset);
+    return unit <= 1 || offset % unit == 0;
+}
+
+enum cost_memory auto_memory(const struct acre_auto *automatic, const struct auto_call *call) {
+    enum cost_memory memory = COST_MEMORY_MAPPED;
+    if (automatic->device.kernel == NULL) {
+        return COST_MEMORY_PLAIN;
     }
     for (uint32_t i = 0; i < automatic->array_count; i++) {
         uint64_t bytes = (uint64_t)call->items * item_bytes(&automatic->arrays[i]);
+        struct acre_arg ignored;
         if (buffer_at_host(automatic->device.context, call->arrays[i], bytes).id == 0) {
-            return false;
+            return COST_MEMORY_PLAIN;
         }
+        memory = map_directly(automatic, call, i, &ignored) ? memory : COST_MEMORY_PINNED;
     }
-    return true;
+    return memory;
 }
 
 /* --- on the device -------------------------------------------------------------------------- */
@@ -279,31 +300,12 @@ static int go_pieces(struct acre_auto *automatic, const struct auto_call *call,
 
 /* --- on memory of the host ------------------------------------------------------------------ */
 
-/* The array as an argument, where it is mapped memory; false: it is not. */
-static bool map_directly(const struct acre_auto *automatic, const struct auto_call *call,
-                         uint32_t index, struct acre_arg *ret_arg) {
-    struct acre_context *context = automatic->device.context;
-    const char *array = call->arrays[index];
-    uint64_t bytes = (uint64_t)call->items * item_bytes(&automatic->arrays[index]);
-    struct place_of place;
-    if (!buffer_of_host(context, array, bytes, &place) || place.kind != ACRE_MEMORY_MAPPED) {
-        return false;
-    }
-    struct acre_buffer buffer = buffer_at_host(context, array, bytes);
-    const char *host = acre_buffer_host(context, buffer);
-    uint64_t offset = (uint64_t)(array - host);
-    uint32_t unit = automatic->signature->parameters[index].bytes;
-    if (host == NULL || (unit > 1 && offset % unit != 0)) {
-        return false;
-    }
-    *ret_arg = ACRE_BUFFER_AT(buffer, offset);
-    return true;
-}
-
 static int prepare_mapped(struct acre_auto *automatic, const struct auto_call *call,
                           struct acre_error *err) {
     struct auto_layout layout = lay_out(automatic, call->items);
-    return block_grow(automatic, &automatic->mapped, ACRE_MEMORY_MAPPED, layout.bytes, err);
+    return auto_memory(automatic, call) == COST_MEMORY_MAPPED
+               ? 0
+               : block_grow(automatic, &automatic->mapped, ACRE_MEMORY_MAPPED, layout.bytes, err);
 }
 
 static int go_mapped(struct acre_auto *automatic, const struct auto_call *call,
