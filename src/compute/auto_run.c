@@ -232,6 +232,9 @@ static int run_some(struct acre_auto *automatic, uint32_t variants, const struct
             if (variants == ALL_VARIANTS) {
                 heat(automatic, bucket, possible);
             }
+            if (choice.variant != COST_RING) {
+                auto_ring_pass(automatic);
+            }
             automatic->reason[choice.variant][0] = '\0';
             *ret_variant = choice.variant;
             return 0;
