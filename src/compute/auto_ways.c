@@ -136,6 +136,12 @@ static int launch(struct acre_auto *automatic, const struct auto_call *call, str
                        acre_grid_for(call->items), args, count, err);
 }
 
+/* Wait for all that was queued, also after a failure: it may use the caller's arrays. */
+static int finish(struct acre_auto *automatic, int result, struct acre_error *err) {
+    int r = acre_stream_sync(automatic->device.stream, ACRE_FOREVER, result == 0 ? err : NULL);
+    return result == 0 ? r : result;
+}
+
 static int prepare_copied(struct acre_auto *automatic, const struct auto_call *call,
                           struct acre_error *err) {
     struct auto_layout layout = lay_out(automatic, call->items);
@@ -163,7 +169,7 @@ static int go_copied(struct acre_auto *automatic, const struct auto_call *call,
             r = acre_copy_out(stream, call->arrays[i], block, layout.offsets[i], bytes, err);
         }
     }
-    return r == 0 ? acre_stream_sync(stream, ACRE_FOREVER, err) : r;
+    return finish(automatic, r, err);
 }
 
 /* --- on the CPU ----------------------------------------------------------------------------- */
@@ -327,7 +333,7 @@ static int go_mapped(struct acre_auto *automatic, const struct auto_call *call,
         }
     }
     int r = launch(automatic, call, args, err);
-    r = r == 0 ? acre_stream_sync(automatic->device.stream, ACRE_FOREVER, err) : r;
+    r = finish(automatic, r, err);
     for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
         if ((direct >> i & 1) == 0 && automatic->arrays[i].out_bytes != 0) {
             memcpy(call->arrays[i], host + layout.offsets[i],
@@ -468,7 +474,7 @@ static int go_graph(struct acre_auto *automatic, const struct auto_call *call,
         }
     }
     r = acre_graph_launch(graph->graph, automatic->device.stream, err);
-    r = r == 0 ? acre_stream_sync(automatic->device.stream, ACRE_FOREVER, err) : r;
+    r = finish(automatic, r, err);
     for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
         if (automatic->arrays[i].out_bytes != 0) {
             memcpy(call->arrays[i], host + layout.offsets[i],
