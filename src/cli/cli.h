@@ -37,6 +37,11 @@ extern const struct acre_command acre_command_token_create;
 extern const struct acre_command acre_command_token_revoke;
 extern const struct acre_command acre_command_audit;
 extern const struct acre_command acre_command_doctor;
+extern const struct acre_command acre_command_compute_devices;
+extern const struct acre_command acre_command_compute_run;
+extern const struct acre_command acre_command_compute_bench;
+extern const struct acre_command acre_command_compute_explain;
+extern const struct acre_command acre_command_compute_cache;
 extern const struct acre_command acre_command_shim;
 extern const struct acre_command acre_command_simulate_faults;
 extern const struct acre_command acre_command_simulate_packing;
@@ -47,8 +52,8 @@ extern const struct acre_command acre_command_complete;
 
 /* All commands, in the order of --help. */
 const struct acre_command *const *acre_cli_commands(size_t *ret_count);
-/* The one that the words name; `acre token` alone is `acre token list`, `acre policy` is `show`.
- * NULL: see err. */
+/* The one that the words name; `acre token` alone is `acre token list`, `acre policy` is `show`,
+ * `acre compute` is `devices`. NULL: see err. */
 const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
                                          struct acre_error *err);
 

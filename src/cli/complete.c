@@ -133,6 +133,8 @@ static void put_arguments(const struct acre_command *command, const struct place
         acre_buf_puts(out, ":files\n");
     } else if (strcmp(takes, "shells") == 0 && !full) {
         put_choices(partial, "", "bash,zsh,fish", out);
+    } else if (strcmp(takes, "cache") == 0 && !full) {
+        put_choices(partial, "", "list,verify,prune,clear", out);
     } else if (takes[0] != '\0' && !full && live != NULL) {
         struct acre_buf names;
         acre_buf_init(&names, 1 << 20);

@@ -139,8 +139,10 @@ int acre_place_open(const char *device, const char *prefer, struct acre_place *r
     } else if (prefer != NULL) {
         snprintf(wanted.backend, sizeof(wanted.backend), "%s", prefer);
     }
-    struct acre_compute_options options = {.backends =
-                                               wanted.backend[0] != '\0' ? wanted.backend : NULL};
+    char names[2 * BACKEND_MAX];
+    bool is_cpu = strcmp(wanted.backend, "cpu") == 0;
+    snprintf(names, sizeof(names), "%s%s", wanted.backend, is_cpu ? "" : ",cpu");
+    struct acre_compute_options options = {.backends = wanted.backend[0] != '\0' ? names : NULL};
     int r = acre_compute_open(&options, &place.compute, err);
     r = r == 0 ? find_device(place.compute, &wanted, &place.device, err) : r;
     r = r == 0 ? acre_context_open(place.compute, place.device, NULL, &place.context, err) : r;
@@ -151,6 +153,16 @@ int acre_place_open(const char *device, const char *prefer, struct acre_place *r
     }
     *ret_place = place;
     return 0;
+}
+
+int acre_place_open_cpu(const struct acre_place *place, struct acre_context **ret_context,
+                        struct acre_error *err) {
+    uint32_t device = acre_compute_count(place->compute) - 1; /* it is always there, and last */
+    return acre_context_open(place->compute, device, NULL, ret_context, err);
+}
+
+bool acre_place_is_cpu(const struct acre_place *place) {
+    return strcmp(acre_place_device(place)->backend, "cpu") == 0;
 }
 
 void acre_place_close(struct acre_place *place) {

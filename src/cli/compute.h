@@ -29,6 +29,10 @@ struct acre_place {
 int acre_place_open(const char *device, const char *prefer, struct acre_place *ret_place,
                     struct acre_error *err);
 void acre_place_close(struct acre_place *place);
+bool acre_place_is_cpu(const struct acre_place *place);
+/* A context on the CPU of the same runtime, which closes it. */
+int acre_place_open_cpu(const struct acre_place *place, struct acre_context **ret_context,
+                        struct acre_error *err);
 const struct acre_compute_device *acre_place_device(const struct acre_place *place);
 /* "cuda:0", as --device takes it; returns `text`. */
 char *acre_place_name(const struct acre_compute *compute, uint32_t device, char *text, size_t size);

@@ -45,6 +45,9 @@ static const struct acre_command *const commands[] = {
     &acre_command_token_list, &acre_command_token_create, &acre_command_token_revoke,
     &acre_command_audit,
 
+    &acre_command_compute_devices, &acre_command_compute_run, &acre_command_compute_bench,
+    &acre_command_compute_explain, &acre_command_compute_cache,
+
     &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
     &acre_command_simulate_replay, &acre_command_simulate_faults,
     &acre_command_completion, &acre_command_man, &command_version, &command_help,
@@ -59,6 +62,7 @@ static const struct {
     {&acre_command_submit, "Jobs"},
     {&acre_command_nodes, "The cluster"},
     {&acre_command_policy_show, "Rules, accounts, records"},
+    {&acre_command_compute_devices, "Kernels"},
     {&acre_command_serve, "This machine"},
 };
 /* clang-format on */
@@ -167,7 +171,7 @@ static int run(const struct acre_command *command, int argc, char **argv) {
 
 const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
                                          struct acre_error *err) {
-    static const char *const verbs[] = {"list", "show"};
+    static const char *const verbs[] = {"list", "show", "devices"};
     const struct acre_command *command =
         acre_command_find(commands, ACRE_COUNT(commands), argc, argv, ret_words, err);
     bool alone = argc == 1 || (argc > 1 && argv[1][0] == '-');

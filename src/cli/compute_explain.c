@@ -1,0 +1,471 @@
+/* compute_explain.c - `acre compute explain`: what automatic choice (acre/auto.h) has learned about
+ * a kernel on this machine, and learning it on purpose.
+ *
+ * What is learned belongs to the source, the kernel, the arrays and the devices; so the question
+ * names all of them as a program that calls it would. Learning runs every way at every power of
+ * two, as often as the choice itself would try it; ways that are slow no more often than it takes
+ * to forget the first time, which has to make graphs and memory ready. */
+#include "cli/cli.h"
+
+#include "cli/compute_arg.h"
+#include "cli/simulation.h"
+#include "core/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LEARN_ITEMS_MAX = 1 << 24,
+    LEARN_TRIES = 12, /* a way has at most three variants, each tried three times */
+    LEARN_TRIES_MIN = 4,
+    LEARN_MS = 100, /* after which those are enough */
+    COSTS_MAX = 64, /* octaves of items; there are 32 */
+    SHOWN_MAX = 96,
+};
+
+struct options {
+    const char *kernel, *device;
+    struct acre_opt_list args, inouts;
+    bool learn;
+    bool json;
+    bool quiet;
+};
+
+struct question {
+    const struct options *options;
+    struct acre_place place;
+    struct acre_auto *automatic;
+    char kernel[128];
+    struct acre_parameter parameters[ACRE_BINDINGS_MAX];
+    uint32_t parameter_count;
+    struct acre_auto_array arrays[ACRE_BINDINGS_MAX];
+    uint32_t array_count;
+    struct acre_arg values[ACRE_BINDINGS_MAX];
+    uint32_t value_count;
+    struct acre_auto_cost costs[COSTS_MAX];
+    uint32_t cost_count;
+};
+
+/* --- what the kernel is given --------------------------------------------------------------- */
+
+static bool is_inout(const struct options *options, const char *name) {
+    for (uint32_t i = 0; i < options->inouts.count; i++) {
+        if (strcmp(options->inouts.items[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_inouts(const struct question *question, struct acre_error *err) {
+    for (uint32_t i = 0; i < question->options->inouts.count; i++) {
+        const char *name = question->options->inouts.items[i];
+        char shown[SHOWN_MAX];
+        uint32_t at = 0;
+        while (at < question->array_count && (strcmp(question->parameters[at].name, name) != 0 ||
+                                              question->parameters[at].is_const)) {
+            at++;
+        }
+        if (at == question->array_count) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "--inout: '%s'; accepted: an array of kernel '%s' that is not const",
+                             acre_str_show(acre_str_from(name), shown, sizeof(shown)),
+                             question->kernel);
+        }
+    }
+    return 0;
+}
+
+/* The value of a parameter: what --arg says, or 1. */
+static int take_value(const struct question *question, const struct acre_parameter *parameter,
+                      struct acre_arg *ret_arg, struct acre_error *err) {
+    const struct acre_opt_list *args = &question->options->args;
+    size_t length = strlen(parameter->name);
+    char what[2 * SHOWN_MAX];
+    const char *text = "1";
+    for (uint32_t i = 0; i < args->count; i++) {
+        if (strncmp(args->items[i], parameter->name, length) == 0 &&
+            args->items[i][length] == '=') {
+            text = args->items[i] + length + 1;
+        }
+    }
+    snprintf(what, sizeof(what), "--arg %s", parameter->name);
+    return acre_binding_number(what, parameter, text, ret_arg, err);
+}
+
+static int check_args(const struct question *question, struct acre_error *err) {
+    for (uint32_t i = 0; i < question->options->args.count; i++) {
+        const char *text = question->options->args.items[i];
+        char shown[SHOWN_MAX];
+        bool is_known = false;
+        for (uint32_t j = 0; j < question->value_count; j++) {
+            const char *name = question->parameters[question->array_count + j].name;
+            size_t length = strlen(name);
+            is_known = is_known || (strncmp(text, name, length) == 0 && text[length] == '=');
+        }
+        if (!is_known) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "--arg: '%s'; accepted: NAME=NUMBER for a value of kernel '%s' "
+                             "(arrays and n are chosen)",
+                             acre_str_show(acre_str_from(text), shown, sizeof(shown)),
+                             question->kernel);
+        }
+    }
+    return 0;
+}
+
+/* f(arrays..., values..., uint n) */
+static int take_parameters(struct question *question, const struct acre_kernel *kernel,
+                           struct acre_error *err) {
+    struct acre_parameter *all = question->parameters;
+    uint32_t count = 0;
+    snprintf(question->kernel, sizeof(question->kernel), "%s", acre_kernel_name(kernel));
+    while (count < ACRE_BINDINGS_MAX && acre_kernel_parameter(kernel, count, &all[count])) {
+        count++;
+    }
+    while (question->array_count < count &&
+           all[question->array_count].kind == ACRE_PARAMETER_BUFFER) {
+        const struct acre_parameter *array = &all[question->array_count];
+        bool is_read = array->is_const || is_inout(question->options, array->name);
+        question->arrays[question->array_count++] =
+            (struct acre_auto_array){.in_bytes = is_read ? array->bytes : 0,
+                                     .out_bytes = array->is_const ? 0 : array->bytes};
+    }
+    uint32_t rest = count - question->array_count;
+    if (question->array_count == 0 || rest == 0) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "kernel '%s' is not one that calls choose a way for; accepted: "
+                         "f(arrays..., values..., uint n)",
+                         question->kernel);
+    }
+    question->parameter_count = count;
+    question->value_count = rest - 1;
+    int r = check_inouts(question, err);
+    r = r == 0 ? check_args(question, err) : r;
+    for (uint32_t i = 0; i < question->value_count && r == 0; i++) {
+        r = take_value(question, &all[question->array_count + i], &question->values[i], err);
+    }
+    return r;
+}
+
+static int prepare(struct question *question, const struct acre_source *source,
+                   struct acre_error *err) {
+    struct acre_program *program = NULL;
+    struct acre_kernel *kernel = NULL;
+    struct acre_context *cpu = NULL;
+    bool is_cpu = acre_place_is_cpu(&question->place);
+    int r = acre_source_build(&question->place, source, &program, NULL, err);
+    r = r == 0 ? acre_source_kernel(program, question->options->kernel, &kernel, err) : r;
+    r = r == 0 ? take_parameters(question, kernel, err) : r;
+    r = r == 0 && !is_cpu ? acre_place_open_cpu(&question->place, &cpu, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    const struct acre_auto_options options = {
+        .device = is_cpu ? NULL : question->place.context,
+        .cpu = is_cpu ? question->place.context : cpu,
+        .source = source,
+        .kernel = question->kernel,
+        .arrays = question->arrays,
+        .array_count = question->array_count,
+    };
+    return acre_auto_create(&options, &question->automatic, err);
+}
+
+/* --- learning ------------------------------------------------------------------------------- */
+
+static int learn_way(struct question *question, enum acre_way way, uint32_t items,
+                     void *const *arrays, struct acre_error *err) {
+    struct acre_clock clock = acre_clock_real();
+    uint64_t end_ns = acre_clock_monotonic_ns(&clock) + LEARN_MS * UINT64_C(1000000);
+    int r = 0;
+    for (uint32_t i = 0; i < LEARN_TRIES && r == 0; i++) {
+        r = acre_auto_run_by(question->automatic, way, items, arrays, question->values,
+                             question->value_count, err);
+        if (i + 1 >= LEARN_TRIES_MIN && acre_clock_monotonic_ns(&clock) > end_ns) {
+            break;
+        }
+    }
+    return r == ACRE_EUNSUPPORTED ? 0 : r; /* the reason is in the report */
+}
+
+static int learn_all(struct question *question, void *const *arrays, struct acre_error *err) {
+    struct acre_progress progress;
+    int r = 0;
+    acre_progress_begin(&progress, "learning", question->options->quiet);
+    for (uint32_t items = 1; items <= LEARN_ITEMS_MAX && r == 0; items *= 2) {
+        for (uint32_t way = 0; way < ACRE_WAY_COUNT && r == 0; way++) {
+            acre_progress_show(&progress, "%u items, %s", items, acre_way_name(way));
+            r = learn_way(question, (enum acre_way)way, items, arrays, err);
+        }
+    }
+    acre_progress_end(&progress);
+    return r;
+}
+
+/* Memory as programs have it, all pages there. */
+static int learn(struct question *question, struct acre_error *err) {
+    void *arrays[ACRE_BINDINGS_MAX] = {NULL};
+    size_t bytes[ACRE_BINDINGS_MAX];
+    int r = 0;
+    uint32_t count = 0;
+    while (count < question->array_count && r == 0) {
+        uint64_t item = question->parameters[count].bytes;
+        bytes[count] = item * LEARN_ITEMS_MAX;
+        arrays[count] = mmap(NULL, bytes[count], PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (arrays[count] == MAP_FAILED) {
+            r = acre_fail(err, ACRE_ENOMEM, "--learn: %zu bytes for array '%s'", bytes[count],
+                          question->parameters[count].name);
+            break;
+        }
+        memset(arrays[count], 0, bytes[count]);
+        count++;
+    }
+    r = r == 0 ? learn_all(question, arrays, err) : r;
+    for (uint32_t i = 0; i < count; i++) {
+        munmap(arrays[i], bytes[i]);
+    }
+    return r;
+}
+
+/* --- showing -------------------------------------------------------------------------------- */
+
+static void print_json(const struct question *question, struct acre_buf *out) {
+    struct acre_json json;
+    char name[SHOWN_MAX];
+    acre_json_begin(&json, out, true);
+    acre_json_object(&json);
+    acre_json_put_string(&json, "kernel", question->kernel);
+    acre_json_put_string(
+        &json, "device",
+        acre_place_name(question->place.compute, question->place.device, name, sizeof(name)));
+    const char *note = acre_auto_note(question->automatic);
+    acre_json_put_string(&json, "note", note[0] != '\0' ? note : NULL);
+    acre_json_key(&json, "sizes");
+    acre_json_array(&json);
+    for (uint32_t i = 0; i < question->cost_count; i++) {
+        const struct acre_auto_cost *cost = &question->costs[i];
+        acre_json_object(&json);
+        acre_json_put_u64(&json, "items", cost->items);
+        acre_json_put_string(&json, "chosen", acre_way_name(cost->chosen));
+        acre_json_key(&json, "ways");
+        acre_json_object(&json);
+        for (uint32_t way = 0; way < ACRE_WAY_COUNT; way++) {
+            acre_json_key(&json, acre_way_name((enum acre_way)way));
+            acre_json_object(&json);
+            acre_json_put_double(&json, "us", cost->us[way] < 0 ? (double)NAN : cost->us[way], 3);
+            acre_json_put_u64(&json, "calls", cost->calls[way]);
+            acre_json_put_string(&json, "reason",
+                                 cost->reason[way][0] != '\0' ? cost->reason[way] : NULL);
+            acre_json_object_end(&json);
+        }
+        acre_json_object_end(&json);
+        acre_json_object_end(&json);
+    }
+    acre_json_array_end(&json);
+    acre_json_object_end(&json);
+    acre_json_end(&json);
+    acre_buf_putc(out, '\n');
+}
+
+static void add_row(struct acre_table *table, const struct acre_auto_cost *cost) {
+    char text[ACRE_FIGURE_MAX], marked[ACRE_FIGURE_MAX + 2];
+    acre_table_row(table);
+    snprintf(text, sizeof(text), "%u", cost->items);
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    uint64_t calls = 0;
+    for (uint32_t way = 0; way < ACRE_WAY_COUNT; way++) {
+        bool is_chosen = (enum acre_way)way == cost->chosen;
+        calls += cost->calls[way];
+        if (cost->us[way] < 0) {
+            acre_table_cell(table, ACRE_COLOUR_DIM, "-");
+            continue;
+        }
+        snprintf(marked, sizeof(marked), "%s%s", is_chosen ? "* " : "",
+                 acre_figure_us(cost->us[way], text, sizeof(text)));
+        acre_table_cell(table, is_chosen ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, marked);
+    }
+    acre_table_cell(table, ACRE_COLOUR_BOLD, acre_way_name(cost->chosen));
+    snprintf(text, sizeof(text), "%" PRIu64, calls);
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+}
+
+/* But for the numbers in them: "64 items; accepted: at most 32". */
+static bool is_same_reason(const char *a, const char *b) {
+    for (;;) {
+        a += strspn(a, "0123456789");
+        b += strspn(b, "0123456789");
+        if (*a != *b || *a == '\0') {
+            return *a == *b;
+        }
+        a++;
+        b++;
+    }
+}
+
+/* Each reason once, with the size it begins at. */
+static void print_reasons(const struct question *question, const struct acre_term *term,
+                          struct acre_buf *out) {
+    const char *before = "\n";
+    for (uint32_t way = 0; way < ACRE_WAY_COUNT; way++) {
+        const char *last = "";
+        for (uint32_t i = 0; i < question->cost_count; i++) {
+            const char *reason = question->costs[i].reason[way];
+            char label[32], line[256], shown[256];
+            if (reason[0] != '\0' && !is_same_reason(reason, last)) {
+                snprintf(label, sizeof(label), "%sno %-8s", before,
+                         acre_way_name((enum acre_way)way));
+                snprintf(line, sizeof(line), i == 0 ? "%s" : "%s (from %u items on)", reason,
+                         question->costs[i].items);
+                acre_term_put(term, out, ACRE_COLOUR_DIM, label);
+                acre_term_wrap(term, out, 11,
+                               acre_str_show_text(acre_str_from(line), shown, sizeof(shown)));
+                before = "";
+            }
+            last = reason;
+        }
+    }
+}
+
+static void print_text(const struct question *question, struct acre_buf *out) {
+    static const struct acre_table_column columns[] = {
+        {.heading = "ITEMS", .right = true},
+        {.heading = "RING", .right = true},
+        {.heading = "GRAPH", .right = true},
+        {.heading = "LAUNCH", .right = true},
+        {.heading = "CPU", .right = true},
+        {.heading = "CHOSEN"},
+        {.heading = "CALLS", .right = true, .rank = 7},
+    };
+    _Static_assert(ACRE_COUNT(columns) == ACRE_WAY_COUNT + 3, "a column for each way");
+    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    char name[SHOWN_MAX];
+    acre_buf_printf(
+        out, "kernel '%s' on %s, %s\n", question->kernel,
+        acre_place_name(question->place.compute, question->place.device, name, sizeof(name)),
+        acre_place_device(&question->place)->name);
+    const char *note = acre_auto_note(question->automatic);
+    if (note[0] != '\0') {
+        acre_buf_printf(out, "What was learned before is not used: %s\n", note);
+    }
+    if (question->cost_count == 0) {
+        acre_buf_puts(out, "Nothing is known yet: it is learned as programs call the kernel, or "
+                           "now, with --learn.\n");
+        return;
+    }
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    for (uint32_t i = 0; i < question->cost_count; i++) {
+        add_row(table, &question->costs[i]);
+    }
+    acre_buf_putc(out, '\n');
+    acre_table_print(table, &term, out);
+    acre_table_destroy(table);
+    print_reasons(question, &term, out);
+}
+
+/* --- the command ---------------------------------------------------------------------------- */
+
+static int answer(struct question *question, const char *path, struct acre_buf *text,
+                  struct acre_error *err) {
+    struct acre_source source;
+    int r = acre_source_read(path, text, &source, err);
+    if (r == 0 && source.language != ACRE_LANGUAGE_PORTABLE) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: a way is chosen for portable kernels only; accepted: FILE.acl", path);
+    }
+    r = r == 0 ? acre_place_open(question->options->device, NULL, &question->place, err) : r;
+    r = r == 0 ? prepare(question, &source, err) : r;
+    r = r == 0 && question->options->learn ? learn(question, err) : r;
+    if (r == 0) {
+        question->cost_count = acre_auto_costs(question->automatic, question->costs, COSTS_MAX);
+    }
+    return r;
+}
+
+static int run(int argument_count, char **arguments, void *target) {
+    (void)argument_count;
+    struct question *question = acre_calloc(1, sizeof(*question));
+    struct acre_error err = {0};
+    struct acre_buf out, text;
+    question->options = target;
+    acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    acre_buf_init(&text, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    int r = answer(question, arguments[0], &text, &err);
+    if (r == 0) {
+        (question->options->json ? print_json : print_text)(question, &out);
+    }
+    int code = r < 0 ? acre_cli_fail(&err) : acre_cli_write(&out);
+    acre_auto_destroy(question->automatic);
+    acre_place_close(&question->place);
+    acre_buf_finish(&out);
+    acre_buf_finish(&text);
+    free(question);
+    return code;
+}
+
+#define AT(field) offsetof(struct options, field)
+static const struct acre_opt rows[] = {
+    {.name = "kernel",
+     .letter = 'k',
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(kernel),
+     .value = "NAME",
+     .help = "which one, where the file has several"},
+    {.name = "device",
+     .letter = 'd',
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(device),
+     .value = "DEVICE",
+     .help = "beside the CPU: cuda:0, opencl, a number (default: the first device)",
+     .check = acre_device_check},
+    {.name = "inout",
+     .kind = ACRE_OPT_LIST,
+     .offset = AT(inouts),
+     .value = "NAME",
+     .help = "an array that is read and written (others: const ones read, the rest written)"},
+    {.name = "learn",
+     .letter = 'l',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(learn),
+     .help = "measure every way now, for 1 to 16 M items of zeros (some seconds), and keep it"},
+    {.name = "arg",
+     .letter = 'a',
+     .kind = ACRE_OPT_LIST,
+     .offset = AT(args),
+     .value = "NAME=NUMBER",
+     .help = "a value to measure with (default: 1)"},
+    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(quiet),
+     .help = "no progress on the terminal"},
+};
+
+const struct acre_command acre_command_compute_explain = {
+    .name = "compute explain",
+    .summary = "what each way to call a kernel costs, and which is chosen",
+    .usage = "acre compute explain KERNEL.acl [options]",
+    .details =
+        "Calls by acre_auto_run take the cheapest of four ways: ring (a resident kernel), graph\n"
+        "(recorded copies and kernel), launch (the same one by one, or in pieces), cpu. What each\n"
+        "costs is learned for every kernel, device and number of items, and kept from one program\n"
+        "to the next. The kernel is f(arrays..., values..., uint n).\n"
+        "\n"
+        "Examples:\n"
+        "  acre compute explain examples/add.acl --device cpu\n"
+        "  acre compute explain examples/add.acl --device cpu --learn\n",
+    .options = rows,
+    .option_count = ACRE_COUNT(rows),
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = "files",
+    .run = run,
+    .options_size = sizeof(struct options),
+};

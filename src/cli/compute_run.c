@@ -1,0 +1,623 @@
+/* compute_run.c - `acre compute run`: one kernel of a file, on arrays and numbers of the command
+ * line, with its times.
+ *
+ * The times are those the device measured (acre_stream_timings), not of this program around it. */
+#include "cli/cli.h"
+
+#include "cli/compute_arg.h"
+#include "cli/show.h"
+#include "cli/simulation.h"
+#include "core/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    REPEAT_MAX = 1000000,
+    LAUNCHES_AT_ONCE = 64, /* between two looks at the times */
+    TIMINGS_MAX = 2 * ACRE_BINDINGS_MAX + LAUNCHES_AT_ONCE,
+    FIRST_MAX = 6, /* values that are shown of an array */
+    GROUPS_MAX = INT32_MAX,
+    RATE_MIN_BYTES = 1 << 20, /* less takes as long as it takes to begin */
+    SHOWN_MAX = 96,
+};
+
+struct options {
+    const char *kernel, *device, *compiler;
+    const char *grid, *group, *items;
+    struct acre_opt_list args, outs;
+    uint64_t repeat;
+    bool json;
+    bool quiet;
+};
+
+struct moved {
+    uint64_t bytes;
+    double us;
+};
+
+struct call {
+    const struct options *options;
+    struct acre_place place;
+    struct acre_kernel *kernel;
+    struct acre_bindings bindings;
+    struct acre_build_report build;
+    struct acre_grid grid;
+    char why_grid[2 * SHOWN_MAX];
+    bool is_timed;
+    struct moved in, out;
+    double *kernel_us; /* of each launch, then sorted */
+    uint64_t launches;
+};
+
+/* --- the grid ------------------------------------------------------------------------------- */
+
+/* "8", "8,8", "8,8,2". */
+static int parse_axes(const char *option, const char *text, uint64_t max, uint64_t axes[3],
+                      uint32_t *ret_count, struct acre_error *err) {
+    struct acre_split split = acre_split_begin(acre_str_from(text), ',');
+    struct acre_str part;
+    uint32_t count = 0;
+    char shown[SHOWN_MAX], one[24];
+    while (acre_split_next(&split, &part)) {
+        if (count == 3 || !acre_str_copy(one, sizeof(one), part) ||
+            acre_parse_count("", one, 1, max, &axes[count], NULL) < 0) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "--%s: '%s'; accepted: one to three numbers from 1 to %" PRIu64
+                             ", as in 64 or 8,8",
+                             option, acre_str_show(acre_str_from(text), shown, sizeof(shown)), max);
+        }
+        count++;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+/* Items as a kernel counts them, when nobody says how many. */
+static int largest_array(struct call *call, uint64_t *ret_items, struct acre_error *err) {
+    const struct acre_bindings *bindings = &call->bindings;
+    uint64_t items = 0;
+    for (uint32_t i = 0; i < bindings->count; i++) {
+        const struct acre_binding *binding = &bindings->all[i];
+        if (binding->is_array && binding->parameter.kind == ACRE_PARAMETER_BUFFER &&
+            acre_binding_items(binding) > items) {
+            char name[SHOWN_MAX];
+            items = acre_binding_items(binding);
+            snprintf(call->why_grid, sizeof(call->why_grid),
+                     "%" PRIu64 " items, as many as the largest array has: '%s'", items,
+                     acre_binding_name(bindings, i, name, sizeof(name)));
+        }
+    }
+    if (items == 0) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "--items: is missing (kernel '%s' has no array to tell it from); "
+                         "accepted: --items N, or --grid and --group",
+                         bindings->kernel);
+    }
+    *ret_items = items;
+    return 0;
+}
+
+static int choose_group(const struct call *call, uint32_t dimensions, uint64_t group[3],
+                        struct acre_error *err) {
+    static const uint64_t chosen[3][3] = {{256, 1, 1}, {16, 16, 1}, {8, 8, 4}};
+    uint32_t count = 0;
+    if (call->options->group != NULL) {
+        return parse_axes("group", call->options->group, 65536, group, &count, err);
+    }
+    memcpy(group, chosen[dimensions - 1], sizeof(chosen[0]));
+    uint64_t most = acre_place_device(&call->place)->group_max;
+    for (uint32_t i = 3; i-- > 0;) {
+        while (group[i] > 1 && group[0] * group[1] * group[2] > most) {
+            group[i] /= 2;
+        }
+    }
+    return 0;
+}
+
+static int choose_grid(struct call *call, struct acre_error *err) {
+    const struct options *options = call->options;
+    uint64_t axes[3] = {1, 1, 1}, group[3] = {1, 1, 1};
+    uint32_t dimensions = 1;
+    int r;
+    if (options->grid != NULL && options->items != NULL) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "--grid and --items: both say how many; accepted: one of them");
+    }
+    if (options->grid != NULL) {
+        r = parse_axes("grid", options->grid, GROUPS_MAX, axes, &dimensions, err);
+    } else if (options->items != NULL) {
+        r = parse_axes("items", options->items, UINT64_C(1) << 40, axes, &dimensions, err);
+    } else {
+        r = largest_array(call, &axes[0], err);
+    }
+    r = r == 0 ? choose_group(call, dimensions, group, err) : r;
+    for (uint32_t i = 0; i < 3 && r == 0; i++) {
+        uint64_t groups = options->grid != NULL ? axes[i] : (axes[i] + group[i] - 1) / group[i];
+        if (groups > GROUPS_MAX) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "--items: %" PRIu64 " in groups of %" PRIu64
+                             " are too many groups; accepted: at most %d",
+                             axes[i], group[i], GROUPS_MAX);
+        }
+        call->grid.groups[i] = (uint32_t)groups;
+        call->grid.group[i] = (uint32_t)group[i];
+    }
+    return r;
+}
+
+/* --- times ---------------------------------------------------------------------------------- */
+
+/* Add up what was measured since the last look. */
+static int take_times(struct call *call, struct acre_error *err) {
+    struct acre_timing timings[TIMINGS_MAX];
+    uint32_t count = 0;
+    if (!call->is_timed) {
+        return acre_stream_sync(call->place.stream, ACRE_FOREVER, err);
+    }
+    int r = acre_stream_timings(call->place.stream, timings, ACRE_COUNT(timings), &count, err);
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        struct moved *moved = strcmp(timings[i].name, "copy in") == 0    ? &call->in
+                              : strcmp(timings[i].name, "copy out") == 0 ? &call->out
+                                                                         : NULL;
+        if (moved != NULL) {
+            moved->bytes += timings[i].bytes;
+            moved->us += timings[i].running_us;
+        } else if (strcmp(timings[i].name, call->bindings.kernel) == 0 &&
+                   call->launches < call->options->repeat) {
+            call->kernel_us[call->launches++] = timings[i].running_us;
+        }
+    }
+    return r;
+}
+
+static int compare(const void *a, const void *b) {
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static int launch_all(struct call *call, struct acre_progress *progress, struct acre_error *err) {
+    struct acre_arg args[ACRE_BINDINGS_MAX];
+    int r = 0;
+    for (uint32_t i = 0; i < call->bindings.count; i++) {
+        args[i] = call->bindings.all[i].arg;
+    }
+    for (uint64_t i = 0; i < call->options->repeat && r == 0; i++) {
+        r = acre_launch(call->place.stream, call->kernel, call->grid, args, call->bindings.count,
+                        err);
+        if (r == 0 && (i + 1) % LAUNCHES_AT_ONCE == 0) {
+            r = take_times(call, err);
+            acre_progress_show(progress, "%" PRIu64 " of %" PRIu64 " launches", i + 1,
+                               call->options->repeat);
+        }
+    }
+    r = r == 0 ? take_times(call, err) : r;
+    if (r == 0 && call->launches > 0) {
+        qsort(call->kernel_us, call->launches, sizeof(*call->kernel_us), compare);
+    }
+    return r;
+}
+
+static int work(struct call *call, struct acre_progress *progress, struct acre_error *err) {
+    struct acre_stream *stream = call->place.stream;
+    int r = acre_stream_profile(stream, true, err);
+    call->is_timed = r == 0;
+    r = r == ACRE_EUNSUPPORTED ? 0 : r;
+    acre_progress_show(progress, "copying to the device");
+    r = r == 0 ? acre_bindings_load(&call->bindings, &call->place, err) : r;
+    r = r == 0 ? take_times(call, err) : r;
+    acre_progress_show(progress, "the kernel is running");
+    r = r == 0 ? launch_all(call, progress, err) : r;
+    r = r == 0 ? acre_bindings_fetch(&call->bindings, &call->place, err) : r;
+    r = r == 0 ? take_times(call, err) : r;
+    return r == 0 ? acre_bindings_write(&call->bindings, err) : r;
+}
+
+/* --- results -------------------------------------------------------------------------------- */
+
+struct summary {
+    double min, max, mean; /* of those that are numbers */
+    uint64_t nans;
+};
+
+static struct summary sum_up(const struct acre_binding *binding) {
+    struct summary summary = {.min = (double)INFINITY, .max = -(double)INFINITY};
+    double sum = 0;
+    for (uint64_t i = 0; i < binding->npy.count; i++) {
+        double value = acre_npy_value(&binding->npy, binding->data, i);
+        if (isnan(value)) {
+            summary.nans++;
+            continue;
+        }
+        sum += value;
+        summary.min = fmin(summary.min, value);
+        summary.max = fmax(summary.max, value);
+    }
+    uint64_t numbers = binding->npy.count - summary.nans;
+    summary.mean = sum / (double)numbers;
+    if (numbers == 0) {
+        summary.min = summary.max = (double)NAN;
+    }
+    return summary;
+}
+
+static bool is_output(const struct acre_binding *binding) {
+    return binding->device.id != 0 && !binding->parameter.is_const;
+}
+
+static char *show_value(const struct acre_binding *binding, double value, char *text, size_t size) {
+    bool is_real = acre_npy_type_kind(binding->npy.type) == 'f';
+    snprintf(text, size, is_real ? "%.6g" : "%.0f", value);
+    return text;
+}
+
+static void show_first(const struct acre_binding *binding, char *text, size_t size) {
+    size_t length = 0;
+    uint64_t count = ACRE_MIN(binding->npy.count, (uint64_t)FIRST_MAX);
+    for (uint64_t i = 0; i < count && length < size; i++) {
+        char one[ACRE_FIGURE_MAX];
+        double value = acre_npy_value(&binding->npy, binding->data, i);
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? " " : "",
+                                   show_value(binding, value, one, sizeof(one)));
+    }
+    if (count < binding->npy.count && length < size) {
+        snprintf(text + length, size - length, " ...");
+    }
+}
+
+static void show_outputs(const struct call *call, const struct acre_show *view) {
+    static const struct acre_table_column columns[] = {
+        {.heading = "ARRAY"},
+        {.heading = "TYPE"},
+        {.heading = "MIN", .right = true},
+        {.heading = "MAX", .right = true},
+        {.heading = "MEAN", .right = true},
+        {.heading = "NAN", .right = true},
+        {.heading = "FIRST VALUES", .shrink_to = 20, .cut_end = true},
+    };
+    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    for (uint32_t i = 0; i < call->bindings.count; i++) {
+        const struct acre_binding *binding = &call->bindings.all[i];
+        char text[256], name[SHOWN_MAX];
+        if (!is_output(binding) || binding->out != NULL) {
+            continue;
+        }
+        struct summary summary = sum_up(binding);
+        acre_table_row(table);
+        acre_table_cell(table, ACRE_COLOUR_BOLD,
+                        acre_binding_name(&call->bindings, i, name, sizeof(name)));
+        acre_table_cell(table, ACRE_COLOUR_NONE,
+                        acre_npy_format(&binding->npy, text, sizeof(text)));
+        acre_show_cell(table, show_value(binding, summary.min, text, sizeof(text)));
+        acre_show_cell(table, show_value(binding, summary.max, text, sizeof(text)));
+        snprintf(text, sizeof(text), "%.6g", summary.mean);
+        acre_show_cell(table, text);
+        snprintf(text, sizeof(text), summary.nans > 0 ? "%" PRIu64 : "-", summary.nans);
+        acre_show_cell(table, text);
+        show_first(binding, text, sizeof(text));
+        acre_show_cell(table, text);
+    }
+    if (acre_table_rows(table) > 0) {
+        acre_buf_putc(view->out, '\n');
+        acre_table_print(table, &view->term, view->out);
+    }
+    acre_table_destroy(table);
+}
+
+static void show_moved(const struct acre_show *view, const char *label, const struct moved *moved) {
+    char text[128], bytes[ACRE_FIGURE_MAX], us[ACRE_FIGURE_MAX];
+    if (moved->bytes == 0) {
+        return;
+    }
+    int length = snprintf(text, sizeof(text), "%s in %s",
+                          acre_figure_bytes(moved->bytes, bytes, sizeof(bytes)),
+                          acre_figure_us(moved->us, us, sizeof(us)));
+    if (moved->bytes >= RATE_MIN_BYTES && moved->us > 0) {
+        snprintf(text + length, sizeof(text) - (size_t)length, " (%.1f GB/s)",
+                 (double)moved->bytes / moved->us / 1e3);
+    }
+    acre_show_fact(view, label, text);
+}
+
+static void show_times(const struct call *call, const struct acre_show *view) {
+    char text[256], a[ACRE_FIGURE_MAX], b[ACRE_FIGURE_MAX], c[ACRE_FIGURE_MAX];
+    snprintf(text, sizeof(text), "%s, %s%s%s",
+             acre_figure_us(call->build.build_ms * 1e3, a, sizeof(a)),
+             call->build.was_cached ? "from the cache" : "compiled",
+             call->build.cache[0] != '\0' ? "; cache: " : "", call->build.cache);
+    acre_show_fact(view, "build", text);
+    show_moved(view, "copy in", &call->in);
+    if (call->launches == 1) {
+        acre_show_fact(view, "run", acre_figure_us(call->kernel_us[0], a, sizeof(a)));
+    } else if (call->launches > 1) {
+        const double *us = call->kernel_us;
+        snprintf(text, sizeof(text), "%s (median of %" PRIu64 "; %s to %s)",
+                 acre_figure_us(us[call->launches / 2], a, sizeof(a)), call->launches,
+                 acre_figure_us(us[0], b, sizeof(b)),
+                 acre_figure_us(us[call->launches - 1], c, sizeof(c)));
+        acre_show_fact(view, "run", text);
+    } else {
+        acre_show_fact(view, "run", "this device measures no times");
+    }
+    show_moved(view, "copy out", &call->out);
+}
+
+/* "8 x 4": the axes up to the last that is not 1. */
+static char *show_axes(const uint32_t axes[3], char *text, size_t size) {
+    int length = snprintf(text, size, "%u", axes[0]);
+    for (uint32_t i = 1; i < 3 && (axes[1] > 1 || axes[2] > 1) && (i == 1 || axes[2] > 1); i++) {
+        length += snprintf(text + length, size - (size_t)length, " x %u", axes[i]);
+    }
+    return text;
+}
+
+static void print_text(const struct call *call, struct acre_buf *out) {
+    struct acre_show view = {.term = acre_term_detect(STDOUT_FILENO), .out = out};
+    char text[4 * SHOWN_MAX], name[SHOWN_MAX];
+    char groups[ACRE_FIGURE_MAX], group[ACRE_FIGURE_MAX];
+    acre_show_fact(&view, "kernel", call->bindings.kernel);
+    snprintf(text, sizeof(text), "%s, %s",
+             acre_place_name(call->place.compute, call->place.device, name, sizeof(name)),
+             acre_place_device(&call->place)->name);
+    acre_show_fact(&view, "device", text);
+    snprintf(text, sizeof(text), "%s group%s of %s%s%s",
+             show_axes(call->grid.groups, groups, sizeof(groups)),
+             strcmp(groups, "1") == 0 ? "" : "s", show_axes(call->grid.group, group, sizeof(group)),
+             call->why_grid[0] != '\0' ? ": " : "", call->why_grid);
+    acre_show_fact(&view, "grid", text);
+    show_times(call, &view);
+    show_outputs(call, &view);
+    for (uint32_t i = 0; i < call->bindings.count; i++) {
+        const struct acre_binding *binding = &call->bindings.all[i];
+        if (binding->out != NULL) {
+            acre_npy_format(&binding->npy, text, ACRE_NPY_SHAPE_MAX);
+            char line[6 * SHOWN_MAX], shown[2 * SHOWN_MAX];
+            snprintf(line, sizeof(line), "%s as %s to %s",
+                     acre_binding_name(&call->bindings, i, name, sizeof(name)), text,
+                     acre_str_show_text(acre_str_from(binding->out + 1), shown, sizeof(shown)));
+            acre_show_fact(&view, "written", line);
+        }
+    }
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void put_number(struct acre_json *json, const char *key, double value) {
+    char text[ACRE_FIGURE_MAX];
+    if (key != NULL) {
+        acre_json_key(json, key);
+    }
+    if (!isfinite(value)) {
+        acre_json_null(json);
+        return;
+    }
+    snprintf(text, sizeof(text), "%.17g", value);
+    acre_json_raw(json, acre_str_from(text));
+}
+
+static void put_axes(struct acre_json *json, const char *key, const uint32_t axes[3]) {
+    acre_json_key(json, key);
+    acre_json_array(json);
+    for (size_t i = 0; i < 3; i++) {
+        acre_json_u64(json, axes[i]);
+    }
+    acre_json_array_end(json);
+}
+
+static void put_moved(struct acre_json *json, const char *key, const struct moved *moved) {
+    acre_json_key(json, key);
+    acre_json_object(json);
+    acre_json_put_u64(json, "bytes", moved->bytes);
+    acre_json_put_double(json, "us", moved->us, 3);
+    acre_json_object_end(json);
+}
+
+static void put_output(struct acre_json *json, const struct call *call, uint32_t index) {
+    const struct acre_binding *binding = &call->bindings.all[index];
+    struct summary summary = sum_up(binding);
+    char name[SHOWN_MAX];
+    acre_json_object(json);
+    acre_json_put_string(json, "name",
+                         acre_binding_name(&call->bindings, index, name, sizeof(name)));
+    acre_json_put_string(json, "type", acre_npy_type_name(binding->npy.type));
+    acre_json_key(json, "shape");
+    acre_json_array(json);
+    for (uint32_t i = 0; i < binding->npy.dimensions; i++) {
+        acre_json_u64(json, binding->npy.shape[i]);
+    }
+    acre_json_array_end(json);
+    acre_json_key(json, "first");
+    acre_json_array(json);
+    for (uint64_t i = 0; i < ACRE_MIN(binding->npy.count, (uint64_t)FIRST_MAX); i++) {
+        put_number(json, NULL, acre_npy_value(&binding->npy, binding->data, i));
+    }
+    acre_json_array_end(json);
+    put_number(json, "min", summary.min);
+    put_number(json, "max", summary.max);
+    put_number(json, "mean", summary.mean);
+    acre_json_put_u64(json, "nan", summary.nans);
+    acre_json_put_string(json, "file", binding->out != NULL ? binding->out + 1 : NULL);
+    acre_json_object_end(json);
+}
+
+static void print_json(const struct call *call, struct acre_buf *out) {
+    struct acre_json json;
+    char name[SHOWN_MAX];
+    acre_json_begin(&json, out, true);
+    acre_json_object(&json);
+    acre_json_put_string(&json, "kernel", call->bindings.kernel);
+    acre_json_put_string(
+        &json, "device",
+        acre_place_name(call->place.compute, call->place.device, name, sizeof(name)));
+    acre_json_put_string(&json, "name", acre_place_device(&call->place)->name);
+    put_axes(&json, "groups", call->grid.groups);
+    put_axes(&json, "group", call->grid.group);
+    acre_json_put_double(&json, "build_ms", call->build.build_ms, 3);
+    acre_json_put_bool(&json, "build_was_cached", call->build.was_cached);
+    acre_json_put_string(&json, "cache", call->build.cache[0] != '\0' ? call->build.cache : NULL);
+    put_moved(&json, "copy_in", &call->in);
+    put_moved(&json, "copy_out", &call->out);
+    acre_json_key(&json, "run");
+    acre_json_object(&json);
+    const double *us = call->kernel_us;
+    uint64_t launches = call->launches;
+    acre_json_put_u64(&json, "launches", call->options->repeat);
+    acre_json_put_double(&json, "min_us", launches > 0 ? us[0] : (double)NAN, 3);
+    acre_json_put_double(&json, "p50_us", launches > 0 ? us[launches / 2] : (double)NAN, 3);
+    acre_json_put_double(&json, "max_us", launches > 0 ? us[launches - 1] : (double)NAN, 3);
+    acre_json_object_end(&json);
+    acre_json_key(&json, "outputs");
+    acre_json_array(&json);
+    for (uint32_t i = 0; i < call->bindings.count; i++) {
+        if (is_output(&call->bindings.all[i])) {
+            put_output(&json, call, i);
+        }
+    }
+    acre_json_array_end(&json);
+    acre_json_object_end(&json);
+    acre_json_end(&json);
+    acre_buf_putc(out, '\n');
+}
+
+/* --- the command ---------------------------------------------------------------------------- */
+
+static int prepare(struct call *call, const char *path, struct acre_buf *text,
+                   struct acre_error *err) {
+    struct acre_source source;
+    struct acre_program *program = NULL;
+    int r = acre_source_read(path, text, &source, err);
+    source.options = call->options->compiler;
+    r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &call->place,
+                                 err)
+               : r;
+    r = r == 0 ? acre_source_build(&call->place, &source, &program, &call->build, err) : r;
+    r = r == 0 ? acre_source_kernel(program, call->options->kernel, &call->kernel, err) : r;
+    r = r == 0 ? acre_bindings_init(&call->bindings, call->kernel, &call->options->args,
+                                    &call->options->outs, err)
+               : r;
+    return r == 0 ? choose_grid(call, err) : r;
+}
+
+static int run(int argument_count, char **arguments, void *target) {
+    (void)argument_count;
+    struct call *call = acre_calloc(1, sizeof(*call));
+    struct acre_error err = {0};
+    struct acre_buf out, text;
+    struct acre_progress progress;
+    call->options = target;
+    call->kernel_us = acre_calloc(call->options->repeat, sizeof(*call->kernel_us));
+    acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    acre_buf_init(&text, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    acre_progress_begin(&progress, "run", call->options->quiet);
+    acre_progress_show(&progress, "compiling");
+    int r = prepare(call, arguments[0], &text, &err);
+    r = r == 0 ? work(call, &progress, &err) : r;
+    acre_progress_end(&progress);
+    if (r == 0) {
+        (call->options->json ? print_json : print_text)(call, &out);
+    }
+    int code = r < 0 ? acre_cli_fail(&err) : call->options->quiet ? 0 : acre_cli_write(&out);
+    acre_bindings_finish(&call->bindings);
+    acre_build_report_finish(&call->build);
+    acre_place_close(&call->place);
+    acre_buf_finish(&out);
+    acre_buf_finish(&text);
+    free(call->kernel_us);
+    free(call);
+    return code;
+}
+
+#define AT(field) offsetof(struct options, field)
+static const struct acre_opt rows[] = {
+    {.name = "kernel",
+     .letter = 'k',
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(kernel),
+     .value = "NAME",
+     .help = "which one, where the file has several"},
+    {.name = "device",
+     .letter = 'd',
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(device),
+     .value = "DEVICE",
+     .help = "cuda:0, opencl, cpu, or a number of 'acre compute devices' (default: the first)",
+     .check = acre_device_check},
+    {.name = "arg",
+     .letter = 'a',
+     .kind = ACRE_OPT_LIST,
+     .offset = AT(args),
+     .value = "NAME=VALUE",
+     .help = "x=@FILE.npy, y=float32[1000] (zeros), n=1000"},
+    {.name = "out",
+     .letter = 'o',
+     .kind = ACRE_OPT_LIST,
+     .offset = AT(outs),
+     .value = "NAME=@FILE.npy",
+     .help = "write this array to a file afterwards"},
+    {.name = "items",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(items),
+     .value = "N[,N,N]",
+     .help = "work items at least (default: as many as the largest array has)"},
+    {.name = "grid",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(grid),
+     .value = "N[,N,N]",
+     .help = "groups, instead of --items"},
+    {.name = "group",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(group),
+     .value = "N[,N,N]",
+     .help = "work items of a group (default: 256, or 16,16, or 8,8,4)"},
+    {.name = "repeat",
+     .kind = ACRE_OPT_COUNT,
+     .offset = AT(repeat),
+     .value = "N",
+     .help = "launch it N times, for its times; each sees what the one before wrote",
+     .min = 1,
+     .max = REPEAT_MAX},
+    {.name = "options",
+     .kind = ACRE_OPT_STRING,
+     .offset = AT(compiler),
+     .value = "TEXT",
+     .help = "for the compiler, as in --options=-DSIZE=8"},
+    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(quiet),
+     .help = "print nothing but errors"},
+};
+
+static const struct options defaults = {.repeat = 1};
+
+const struct acre_command acre_command_compute_run = {
+    .name = "compute run",
+    .summary = "run one kernel on arrays of .npy files",
+    .usage = "acre compute run KERNEL.{acl,cu,hip,cl} --arg NAME=VALUE... [options]",
+    .details =
+        "Kernels in the portable dialect (.acl) run on every device, those in CUDA, HIP or\n"
+        "OpenCL on their own. Each parameter is given with --arg, by its name, or its number\n"
+        "from 1. Arrays are .npy files (as numpy.save writes them: C order, little endian), or\n"
+        "zeros; vectors and structs are files of as many bytes; for memory that is local (.cl)\n"
+        "say how many bytes. Arrays that the kernel may write (not const) are summed up at the\n"
+        "end, unless --out has a file for them. Times are the device's own.\n"
+        "\n"
+        "Examples:\n"
+        "  acre compute run examples/saxpy.acl --device cpu --arg n=256 --arg a=2 \\\n"
+        "      --arg x=@examples/ramp.npy --arg y=float32[256]\n"
+        "  acre compute run examples/saxpy.acl --device cpu --arg n=256 --arg a=2 \\\n"
+        "      --arg x=@examples/ramp.npy --arg y=@examples/ramp.npy --out y=@y.npy\n",
+    .options = rows,
+    .option_count = ACRE_COUNT(rows),
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = "files",
+    .run = run,
+    .options_size = sizeof(struct options),
+    .defaults = &defaults,
+};
