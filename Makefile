@@ -98,6 +98,7 @@ coverage: ## Line coverage per directory of src/; fails below the floors
 install: all ## Install under PREFIX=/usr/local (DESTDIR= for packagers)
 	@$(MESON) configure build -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) $(MESON) install -C build
+	@test -n "$(DESTDIR)" || ldconfig 2>/dev/null || true
 
 clean: ## Remove build/ and all variants
 	rm -rf build

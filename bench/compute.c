@@ -24,6 +24,7 @@ struct options {
     bool markdown, quick;
     const char *backend;
     const char *only;
+    const char *isolation;
 };
 
 static const struct {
@@ -79,10 +80,15 @@ static int find_device(struct compute_bench *bench, const char *backend, struct 
     return 0;
 }
 
-static int open_acre(struct compute_bench *bench, struct acre_error *err) {
+static int open_acre(struct compute_bench *bench, const char *isolation, struct acre_error *err) {
     const struct acre_source source = {
         .text = compute_text, .name = "bench", .language = ACRE_LANGUAGE_PORTABLE};
-    int r = acre_context_open(bench->compute, bench->device, NULL, &bench->context, err);
+    struct acre_context_options options = {.tenant = "bench"};
+    if (isolation != NULL) {
+        options.isolation = strcmp(isolation, "none") == 0 ? ACRE_CONTEXT_ISOLATION_NONE
+                                                           : ACRE_CONTEXT_ISOLATION_PROCESS;
+    }
+    int r = acre_context_open(bench->compute, bench->device, &options, &bench->context, err);
     r = r == 0 ? acre_stream_create(bench->context, &bench->stream, err) : r;
     r = r == 0 ? acre_program_build(bench->context, &source, &bench->program, NULL, err) : r;
     const struct {
@@ -208,7 +214,9 @@ static void put_figure(const struct compute_bench *bench, const struct compute_f
 
 static void put_json(const struct compute_bench *bench, struct acre_buf *out) {
     const struct acre_compute_device *device = acre_compute_device(bench->compute, bench->device);
+    struct acre_context_report report;
     struct acre_json json;
+    acre_context_report(bench->context, &report);
     acre_json_begin(&json, out, false);
     acre_json_object(&json);
     acre_json_put_string(&json, "bench", "compute");
@@ -217,6 +225,7 @@ static void put_json(const struct compute_bench *bench, struct acre_buf *out) {
     acre_json_put_string(&json, "identity", device->identity);
     acre_json_put_string(&json, "raw", bench->raw != NULL ? bench->raw->name : NULL);
     acre_json_put_bool(&json, "full_size", bench->is_full);
+    acre_json_put_bool(&json, "isolated", report.is_isolated);
     acre_json_key(&json, "figures");
     acre_json_array(&json);
     for (uint32_t i = 0; i < bench->count; i++) {
@@ -264,8 +273,11 @@ static void put_row(const struct compute_bench *bench, const struct compute_figu
 
 static void put_table(const struct compute_bench *bench, bool is_markdown, struct acre_buf *out) {
     const struct acre_compute_device *device = acre_compute_device(bench->compute, bench->device);
-    acre_buf_printf(out, "%s: %s (%s), raw: %s%s\n\n", bench->backend, device->name,
-                    device->identity, bench->raw != NULL ? bench->raw->name : "none",
+    struct acre_context_report report;
+    acre_context_report(bench->context, &report);
+    acre_buf_printf(out, "%s: %s (%s), %s, raw: %s%s\n\n", bench->backend, device->name,
+                    device->identity, report.is_isolated ? "in a runner" : "in this process",
+                    bench->raw != NULL ? bench->raw->name : "none",
                     bench->is_full ? "" : "; small sizes, no limits");
     if (is_markdown) {
         acre_buf_puts(out, "| figure | unit | acre p50 | acre p99 | raw p50 | raw p99 | ratio | "
@@ -320,7 +332,7 @@ static int run(const struct options *options, struct compute_bench *bench, struc
                struct acre_error *err) {
     int r = make_scratch(bench, err);
     r = r == 0 ? find_device(bench, options->backend, err) : r;
-    r = r == 0 ? open_acre(bench, err) : r;
+    r = r == 0 ? open_acre(bench, options->isolation, err) : r;
     if (r < 0) {
         return r;
     }
@@ -360,6 +372,12 @@ static const struct acre_opt rows[] = {
      .value = "NAME,..",
      .check = check_only,
      .help = "these figures (default: all)"},
+    {.name = "isolation",
+     .kind = ACRE_OPT_CHOICE,
+     .offset = offsetof(struct options, isolation),
+     .value = "KIND",
+     .choices = "process,none",
+     .help = "where acre's context lives (default: as everywhere); none: what a runner costs"},
     {.name = "quick",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, quick),
@@ -374,7 +392,8 @@ int main(int argc, char **argv) {
     static const struct acre_command command = {
         .name = "compute",
         .summary = "What the compute runtime costs, beside the raw driver.",
-        .usage = "compute [--backend NAME] [--only NAME,..] [--quick] [--json | --markdown]",
+        .usage = "compute [--backend NAME] [--only NAME,..] [--isolation KIND] [--quick] [--json | "
+                 "--markdown]",
         .options = rows,
         .option_count = ACRE_COUNT(rows),
         .options_size = sizeof(struct options),

@@ -1,4 +1,4 @@
-/* compute.h - what the parts of bench/compute share: raw drivers as tables, pairs, figures.
+/* compute.h - what the parts of bench/compute share: pairs, figures.
  *
  * A figure is measured twice in one run, through acre and by the driver's own calls, in rounds that
  * take turns. Acre's context of a GPU lives in a runner, the raw one in this process: they share
@@ -8,63 +8,15 @@
 #define ACRE_BENCH_COMPUTE_H
 
 #include "bench.h"
+#include "compute_raw.h"
 
 #include <acre/compute.h>
 
 enum {
-    COMPUTE_STEPS = 20,  /* kernels of a graph */
-    COMPUTE_GROUP = 256, /* work items of a group, of kernels over arrays */
-    COMPUTE_TILE = 16,   /* of the matrix multiplication: groups of 16 x 16 */
-    COMPUTE_STREAMS = 4, /* of the pipeline written by hand */
-    COMPUTE_MIB = 1 << 20,
-    COMPUTE_PIECE_BYTES = 16 * COMPUTE_MIB,
     COMPUTE_PATIENCE_MS = 20000, /* no figure waits longer for one answer */
     COMPUTE_FIGURES_MAX = 128,
     COMPUTE_NOTE_MAX = 320,
 };
-
-/* The kernels, in the portable dialect; a raw driver puts a few definitions before them. */
-extern const char compute_text[];
-extern const char compute_handler[]; /* of the ring: one word, answered by that word + 1 */
-
-/* What a figure works on: the same for both sides. */
-struct compute_memory {
-    uint64_t device_bytes[3];
-    uint64_t host_bytes[2]; /* pinned */
-};
-
-/* --- a driver without acre ------------------------------------------------------------------ */
-
-/* Every call waits for its end. NULL: the driver has no such thing; the figure stands alone. */
-struct compute_raw {
-    const char *name;
-    int (*open)(void **ret_self, struct acre_error *err);
-    void (*close)(void *self);
-    int (*reserve)(void *self, const struct compute_memory *memory, struct acre_error *err);
-    void (*release)(void *self);
-    void *(*host)(void *self, uint32_t index); /* of what was reserved */
-    /* tick() so many times; the counter is seen in host memory, and is right. */
-    int (*launch)(void *self, uint32_t count, struct acre_error *err);
-    int (*graph)(void *self, struct acre_error *err); /* COMPUTE_STEPS of them, as a graph */
-    int (*ring_start)(void *self, struct acre_error *err);
-    int (*ring_call)(void *self, struct acre_error *err); /* a word there, that word + 1 back */
-    void (*ring_stop)(void *self);
-    int (*alloc)(void *self, bool is_pooled, uint64_t bytes, uintptr_t *ret_at,
-                 struct acre_error *err);
-    int (*free)(void *self, bool is_pooled, uintptr_t at, struct acre_error *err);
-    int (*add)(void *self, uint32_t items, struct acre_error *err);      /* device: 0 + 1 -> 2 */
-    int (*multiply)(void *self, uint32_t width, struct acre_error *err); /* likewise, matrices */
-    int (*copy)(void *self, bool is_in, uint64_t bytes, struct acre_error *err); /* host 0 */
-    int (*batch)(void *self, uint64_t items, struct acre_error *err);        /* host 0 to host 1 */
-    int (*compile)(void *self, const char *text, struct acre_error *err);    /* loaded, unloaded */
-    int (*load)(void *self, int fd, uint64_t bytes, struct acre_error *err); /* to device 0 */
-};
-
-extern const struct compute_raw compute_raw_cuda;
-extern const struct compute_raw compute_raw_opencl;
-extern const struct compute_raw compute_raw_cpu;
-
-/* --- figures -------------------------------------------------------------------------------- */
 
 enum compute_limit {
     COMPUTE_NO_LIMIT,
@@ -122,7 +74,7 @@ struct compute_pair {
 
 /* `full` on a GPU, else `small`. */
 uint64_t compute_pick(const struct compute_bench *bench, uint64_t full, uint64_t small);
-/* Reserve for both sides, filled with ones; and give all of it back. */
+/* Reserve for both sides: devices full of ones, host 0 of i % 4096. And give all of it back. */
 int compute_reserve(struct compute_bench *bench, const struct compute_memory *memory,
                     struct acre_error *err);
 void compute_release(struct compute_bench *bench);
@@ -143,7 +95,11 @@ void compute_fail(struct compute_bench *bench, struct compute_figure figure,
     X(ring_rate,    "ring rate")     \
     X(pool,         "pool")          \
     X(device_bound, "device-bound")  \
-    X(copy,         "copy")
+    X(copy,         "copy")          \
+    X(batch,        "batch")         \
+    X(compile,      "compile")       \
+    X(storage,      "storage")       \
+    X(automatic,    "auto")
 /* clang-format on */
 #define X(function, name) void compute_##function(struct compute_bench *bench);
 COMPUTE_GROUPS(X)

@@ -158,3 +158,78 @@ void compute_copy(struct compute_bench *bench) {
     compute_measure(bench, &pair, figure);
     compute_release(bench);
 }
+
+/* --- the pipeline --------------------------------------------------------------------------- */
+
+static int batch_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
+    const struct arrays *arrays = user;
+    const struct acre_pipeline pipeline = {.kernels = &bench->batch,
+                                           .kernel_count = 1,
+                                           .in = bench->host[0],
+                                           .out = bench->host[1],
+                                           .items = arrays->bytes / sizeof(float),
+                                           .in_bytes = sizeof(float),
+                                           .out_bytes = sizeof(float)};
+    return acre_pipeline_run(&pipeline, NULL, err);
+}
+
+static int batch_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
+    const struct arrays *arrays = user;
+    return bench->raw->batch(bench->raw_self, arrays->bytes / sizeof(float), err);
+}
+
+/* Every 65537th item from the last one down: host 0 was i % 4096. */
+static int check_batch(const float *out, uint64_t items, struct acre_error *err) {
+    for (uint64_t i = items - 1; i < items; i -= 65537) { /* wraps round, past all items */
+        float expected = (float)(i % 4096) * 2.0f + 1.0f;
+        if (out[i] != expected) {
+            return acre_fail(err, ACRE_ECORRUPT, "item %llu is %g, not %g", (unsigned long long)i,
+                             (double)out[i], (double)expected);
+        }
+    }
+    return 0;
+}
+
+static int try_batch(struct compute_bench *bench, struct arrays *arrays, struct acre_error *err) {
+    uint64_t items = arrays->bytes / sizeof(float);
+    int r = batch_by_acre(bench, arrays, err);
+    r = r == 0 ? check_batch(bench->host[1], items, err) : r;
+    if (r == 0 && bench->raw != NULL) {
+        r = batch_raw(bench, arrays, err);
+        r = r == 0 ? check_batch(bench->raw->host(bench->raw_self, 1), items, err) : r;
+        r = r < 0 ? acre_fail_in(err, r, "raw") : 0;
+    }
+    return r;
+}
+
+void compute_batch(struct compute_bench *bench) {
+    struct arrays arrays = {.bytes = compute_pick(bench, 4096, 64) * COMPUTE_MIB};
+    struct compute_figure figure = {
+        .name = "batch",
+        .what = bench->is_full ? "4 GiB in and 4 GiB out, pinned, each way; raw: overlapped by hand"
+                               : "64 MiB in and 64 MiB out, each way",
+        .unit = "GB/s",
+        .amount = (double)arrays.bytes,
+        .limit_kind = COMPUTE_RATIO_LEAST,
+        .limit = 0.95};
+    const uint64_t slots = COMPUTE_STREAMS * (uint64_t)COMPUTE_PIECE_BYTES;
+    const struct compute_memory memory = {.device_bytes = {slots, slots},
+                                          .host_bytes = {arrays.bytes, arrays.bytes}};
+    struct acre_error err = {0};
+    int r = compute_reserve(bench, &memory, &err);
+    if (r < 0) {
+        compute_fail(bench, figure, &err);
+        return;
+    }
+    if (try_batch(bench, &arrays, &err) < 0) {
+        compute_fail(bench, figure, &err);
+    } else {
+        const struct compute_pair pair = {.acre = {.call = batch_by_acre},
+                                          .raw = {.call = batch_raw},
+                                          .user = &arrays,
+                                          .rounds = (uint32_t)compute_pick(bench, 7, 2),
+                                          .calls = 1};
+        compute_measure(bench, &pair, figure);
+    }
+    compute_release(bench);
+}

@@ -257,7 +257,9 @@ struct producer {
     struct acre_error err;
 };
 
-/* Posts and collects in order, as many under way as the window holds. */
+/* Posts and collects in order, as many under way as the window holds. Slots are given in order:
+ * the next one may be that of an answer not collected yet, by this producer or by one that sleeps.
+ * So who holds answers never waits for a slot but collects. */
 static void *produce(void *user) {
     struct producer *producer = user;
     uint64_t tickets[WINDOW];
@@ -265,10 +267,16 @@ static void *produce(void *user) {
     int r = 0;
     for (uint32_t collected = 0; collected < producer->count && r == 0;) {
         if (posted < producer->count && posted - collected < WINDOW) {
-            r = acre_ring_post(producer->ring, &posted, COMPUTE_PATIENCE_MS,
-                               &tickets[posted % WINDOW], &producer->err);
-            posted++;
-            continue;
+            int patience_ms = posted == collected ? COMPUTE_PATIENCE_MS : 0;
+            r = acre_ring_post(producer->ring, &posted, patience_ms, &tickets[posted % WINDOW],
+                               &producer->err);
+            if (r == 0) {
+                posted++;
+                continue;
+            }
+            if (r != ACRE_ETIMEOUT || patience_ms > 0) {
+                break;
+            }
         }
         uint32_t out = 0;
         r = acre_ring_collect(producer->ring, tickets[collected % WINDOW], &out,
@@ -340,8 +348,7 @@ void compute_ring_rate(struct compute_bench *bench) {
             .raw = {.call = launches_raw},
             .user = &calls,
             .rounds = (uint32_t)compute_pick(bench, 7, 2),
-            .calls = 1,
-            .warm = (uint32_t)compute_pick(bench, 1, 0)};
+            .calls = 1};
         compute_measure(bench, &pair, figure);
         acre_ring_destroy(calls.ring);
     }

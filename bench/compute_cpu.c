@@ -2,7 +2,7 @@
  *
  * A launch is a call, device memory is malloc's, a copy is memcpy. Ratios against that say what the
  * way through streams and threads costs; no limit is set for them. The mailbox is a thread. */
-#include "compute.h"
+#include "compute_raw.h"
 
 #include <errno.h>
 #include <immintrin.h>

@@ -5,7 +5,7 @@
  * pool keeps what it has (the driver's default gives memory back at every wait: several times
  * slower). The mailbox is the barest there is: one thread polls a word in pinned memory and answers
  * into another; it leaves by itself when nobody wrote for some ten seconds. */
-#include "compute.h"
+#include "compute_raw.h"
 
 #include "compute/cuda_rtc.h"
 #include "core/clock.h"

@@ -2,7 +2,7 @@
  *
  * The first device of the kind acre takes first. Buffers, one in-order queue (four for the
  * pipeline), clFinish. There are no graphs and no resident kernels: those figures stand alone. */
-#include "compute.h"
+#include "compute_raw.h"
 
 #include "compute/opencl_abi.h"
 #include "core/dl.h"
@@ -234,43 +234,55 @@ static int raw_copy(void *self, bool is_in, uint64_t bytes, struct acre_error *e
     return move(cl, cl->queues[0], is_in, true, 0, 0, cl->host_memory[0], bytes, err);
 }
 
-/* Whole buffers cannot be cut by pointer: the kernel's offset is the piece's place, so that `in`
- * and `out` are indexed by where the stream's slot begins. */
+/* A slot of a buffer: buffers cannot be cut by pointer. */
+static opencl_mem cut(struct opencl *cl, uint32_t memory, uint64_t slot, int32_t *ret_code) {
+    const struct opencl_sub_range range = {.origin = slot * COMPUTE_PIECE_BYTES,
+                                           .size = COMPUTE_PIECE_BYTES};
+    return cl->api.create_sub_buffer(cl->device_memory[memory], OPENCL_MEM_READ_WRITE,
+                                     OPENCL_BUFFER_CREATE_TYPE_REGION, &range, ret_code);
+}
+
+static int run_piece(struct opencl *cl, uint64_t slot, const opencl_mem sides[2], uint64_t first,
+                     uint32_t n, struct acre_error *err) {
+    opencl_queue queue = cl->queues[slot];
+    uint64_t at = slot * COMPUTE_PIECE_BYTES;
+    const struct value values[] = {{&sides[0], sizeof(opencl_mem)},
+                                   {&sides[1], sizeof(opencl_mem)},
+                                   {&n, sizeof(n)},
+                                   {&first, sizeof(first)}};
+    int r = move(cl, queue, true, false, 0, at, (float *)cl->host_memory[0] + first,
+                 n * sizeof(float), err);
+    r = r == 0 ? start(cl, queue, cl->batch, values, 4,
+                       (const size_t[]){round_up(n, COMPUTE_GROUP), 1},
+                       (const size_t[]){COMPUTE_GROUP, 1}, err)
+               : r;
+    r = r == 0 ? move(cl, queue, false, false, 1, at, (float *)cl->host_memory[1] + first,
+                      n * sizeof(float), err)
+               : r;
+    return r == 0 ? check(cl->api.flush(queue), "clFlush", err) : r;
+}
+
 static int raw_batch(void *self, uint64_t items, struct acre_error *err) {
     struct opencl *cl = self;
     const uint64_t piece = COMPUTE_PIECE_BYTES / sizeof(float);
-    int r = 0;
+    opencl_mem slots[COMPUTE_STREAMS][2] = {{NULL}};
+    int32_t code = 0;
+    for (uint32_t i = 0; i < COMPUTE_STREAMS * 2 && code == 0; i++) {
+        slots[i / 2][i % 2] = cut(cl, i % 2, i / 2, &code);
+    }
+    int r = check(code, "clCreateSubBuffer", err);
     for (uint64_t first = 0, turn = 0; first < items && r == 0; first += piece, turn++) {
         uint64_t slot = turn % COMPUTE_STREAMS;
-        opencl_queue queue = cl->queues[slot];
-        uint64_t count = ACRE_MIN(piece, items - first);
-        uint64_t at = slot * COMPUTE_PIECE_BYTES;
-        uint32_t n = (uint32_t)(slot * piece + count);
-        const struct value values[] = {{&cl->device_memory[0], sizeof(opencl_mem)},
-                                       {&cl->device_memory[1], sizeof(opencl_mem)},
-                                       {&n, sizeof(n)},
-                                       {&first, sizeof(first)}};
-        size_t offset = slot * piece;
-        size_t global = round_up(count, COMPUTE_GROUP);
-        size_t group = COMPUTE_GROUP;
-        r = move(cl, queue, true, false, 0, at, (float *)cl->host_memory[0] + first,
-                 count * sizeof(float), err);
-        int32_t code = 0;
-        for (uint32_t i = 0; i < ACRE_COUNT(values) && code == 0; i++) {
-            code = cl->api.set_arg(cl->batch, i, values[i].bytes, values[i].at);
-        }
-        code = code == 0
-                   ? cl->api.launch(queue, cl->batch, 1, &offset, &global, &group, 0, NULL, NULL)
-                   : code;
-        r = r == 0 ? check(code, "clEnqueueNDRangeKernel", err) : r;
-        r = r == 0 ? move(cl, queue, false, false, 1, at, (float *)cl->host_memory[1] + first,
-                          count * sizeof(float), err)
-                   : r;
-        cl->api.flush(queue);
+        r = run_piece(cl, slot, slots[slot], first, (uint32_t)ACRE_MIN(piece, items - first), err);
     }
     for (size_t i = 0; i < COMPUTE_STREAMS; i++) {
         int waited = check(cl->api.finish(cl->queues[i]), "clFinish", r == 0 ? err : NULL);
         r = r == 0 ? waited : r;
+    }
+    for (uint32_t i = 0; i < COMPUTE_STREAMS * 2; i++) {
+        if (slots[i / 2][i % 2] != NULL) {
+            cl->api.release_mem(slots[i / 2][i % 2]);
+        }
     }
     return r;
 }

@@ -48,11 +48,9 @@ int compute_reserve(struct compute_bench *bench, const struct compute_memory *me
         compute_release(bench);
         return r;
     }
-    for (uint32_t i = 0; i < ACRE_COUNT(bench->host); i++) {
-        fill_host(bench->host[i], memory->host_bytes[i]);
-        if (bench->raw != NULL) {
-            fill_host(bench->raw->host(bench->raw_self, i), memory->host_bytes[i]);
-        }
+    fill_host(bench->host[0], memory->host_bytes[0]);
+    if (bench->raw != NULL) {
+        fill_host(bench->raw->host(bench->raw_self, 0), memory->host_bytes[0]);
     }
     return 0;
 }

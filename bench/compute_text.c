@@ -1,5 +1,5 @@
 /* compute_text.c - the kernels of bench/compute, written once for acre and for the raw drivers. */
-#include "compute.h"
+#include "compute_raw.h"
 
 /* tick: as little as a kernel can do and be seen to have done. The counter is in device memory, so
  * that only the last of many crosses the bus. */

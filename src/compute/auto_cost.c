@@ -121,15 +121,21 @@ static bool is_hopeless(const struct costs *costs, uint32_t bucket, uint32_t var
 
 /* One that has to be tried, rather one that was begun: in a row they find the caches as they would
  * be if it was chosen. COST_VARIANTS_COUNT: none. */
-static uint32_t untried(const struct costs *costs, uint32_t bucket, uint32_t possible) {
+static uint32_t untried(struct costs *costs, uint32_t bucket, uint32_t possible) {
     const struct cost *row = costs->all[bucket];
     uint32_t found = COST_VARIANTS_COUNT;
+    if (costs->settled[bucket] == possible) {
+        return found; /* looking takes longer than the smallest calls */
+    }
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
         bool is_better = found == COST_VARIANTS_COUNT || row[i].tries > row[found].tries;
         if (is_in(possible, i) && row[i].tries < TRIES && is_better &&
             !is_hopeless(costs, bucket, i, possible)) {
             found = i;
         }
+    }
+    if (found == COST_VARIANTS_COUNT && cheapest(row, possible, found) < found) {
+        costs->settled[bucket] = possible;
     }
     return found;
 }
@@ -154,7 +160,7 @@ struct cost_choice costs_choose(struct costs *costs, uint32_t bucket, uint32_t p
                                 .is_trial = is_seconds};
 }
 
-uint32_t costs_free_calls(const struct costs *costs, uint32_t bucket, uint32_t possible,
+uint32_t costs_free_calls(struct costs *costs, uint32_t bucket, uint32_t possible,
                           enum cost_variant variant) {
     bool is_settled = untried(costs, bucket, possible) == COST_VARIANTS_COUNT &&
                       cheapest(costs->all[bucket], possible, COST_VARIANTS_COUNT) == variant;

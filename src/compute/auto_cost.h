@@ -55,7 +55,8 @@ struct cost {
 
 struct costs {
     struct cost all[COST_BUCKETS][COST_VARIANTS_COUNT];
-    uint32_t turns[COST_BUCKETS]; /* choices made since all were tried */
+    uint32_t turns[COST_BUCKETS];   /* choices made since all were tried */
+    uint32_t settled[COST_BUCKETS]; /* of these variants none has to be tried any more */
 };
 
 struct cost_choice {
@@ -85,7 +86,7 @@ void costs_init(struct costs *costs);
 struct cost_choice costs_choose(struct costs *costs, uint32_t bucket, uint32_t possible);
 /* How many calls will be given to `variant` and not measured, before anything else: those may be
  * run without asking, and counted afterwards. */
-uint32_t costs_free_calls(const struct costs *costs, uint32_t bucket, uint32_t possible,
+uint32_t costs_free_calls(struct costs *costs, uint32_t bucket, uint32_t possible,
                           enum cost_variant variant);
 /* So many calls were run: chosen, or free (which are choices too). */
 void costs_count(struct costs *costs, uint32_t bucket, enum cost_variant variant, uint32_t calls,

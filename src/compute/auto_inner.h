@@ -53,6 +53,8 @@ struct auto_ring {
     struct acre_ring *ring;
     uint32_t items_max;
     uint32_t in_words, out_words;
+    uint32_t idle; /* calls that went elsewhere since it was last used */
+    bool is_stopped;
 };
 
 /* One of the two contexts. */
@@ -142,6 +144,12 @@ void auto_ring_init(struct acre_auto *automatic, char *reason);
 int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
                       struct acre_error *err);
 int auto_ring_go(struct acre_auto *automatic, const struct auto_call *call, struct acre_error *err);
+/* A call went elsewhere: a ring that is not used for long does not stay on the device. */
+void auto_ring_pass(struct acre_auto *automatic);
+/* A call as a message, and the answer to it. */
+void auto_ring_pack(const struct acre_auto *automatic, const struct auto_call *call, uint32_t *in);
+void auto_ring_unpack(const struct acre_auto *automatic, const struct auto_call *call,
+                      const uint32_t *out);
 /* The kernel's source as a handler's. */
 int auto_ring_source(const struct acre_auto *automatic, struct acre_buf *out);
 

@@ -16,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCE_MAX = SOURCE_MAX_BYTES + (64 << 10), WORD = sizeof(uint32_t) };
+enum {
+    SOURCE_MAX = SOURCE_MAX_BYTES + (64 << 10),
+    WORD = sizeof(uint32_t),
+    IDLE_MAX = 256, /* far more than all variants are tried */
+};
 
 static const char handler_name[] = "acre_auto_handle";
 
@@ -198,8 +202,11 @@ int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
                       struct acre_error *err) {
     (void)call;
     struct auto_ring *ring = &automatic->ring;
+    ring->idle = 0;
     if (ring->ring != NULL) {
-        return 0;
+        int started = ring->is_stopped ? acre_ring_start(ring->ring, err) : 0;
+        ring->is_stopped = ring->is_stopped && started < 0;
+        return started;
     }
     struct acre_buf text;
     acre_buf_init(&text, SOURCE_MAX);
@@ -224,8 +231,9 @@ int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
         ring->ring = made;
         return 0;
     }
-    /* A kernel that cannot be a handler stays so; a device may work again. */
-    bool is_final = r == 0 || r == ACRE_EINVALID || r == ACRE_EUNSUPPORTED;
+    /* A kernel that cannot be a handler stays so; a device may work again, and have memory. */
+    bool is_final = r != ACRE_EUNAVAILABLE && r != ACRE_ETIMEOUT && r != ACRE_EIO &&
+                    r != ACRE_EINTERNAL && r != ACRE_ENOMEM && r != ACRE_ELIMIT;
     if (r == 0) {
         acre_ring_destroy(made);
         acre_fail(err, ACRE_EUNSUPPORTED, "%s", report.reason);
@@ -239,16 +247,24 @@ int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
     return r;
 }
 
+void auto_ring_pass(struct acre_auto *automatic) {
+    struct auto_ring *ring = &automatic->ring;
+    if (ring->ring != NULL && !ring->is_stopped && ++ring->idle > IDLE_MAX) {
+        ring->is_stopped = acre_ring_stop(ring->ring, NULL) == 0;
+        ring->idle = 0;
+    }
+}
+
 /* --- calls ---------------------------------------------------------------------------------- */
 
-static void pack(const struct acre_auto *automatic, const struct auto_call *call, uint32_t *in) {
+void auto_ring_pack(const struct acre_auto *automatic, const struct auto_call *call, uint32_t *in) {
     const struct signature *signature = automatic->signature;
     uint32_t at = 1;
+    memset(in, 0, automatic->ring.in_words * sizeof(*in));
     in[0] = call->items;
     for (uint32_t i = 0; i < automatic->value_count; i++) {
         const struct acre_arg *value = &call->values[i];
         uint32_t words = value_words(&signature->parameters[automatic->array_count + i]);
-        in[at + words - 1] = 0;
         memcpy(&in[at], value->kind == ACRE_ARG_BYTES ? value->pointer : (const void *)&value->u64,
                value->bytes);
         at += words;
@@ -262,6 +278,18 @@ static void pack(const struct acre_auto *automatic, const struct auto_call *call
     }
 }
 
+void auto_ring_unpack(const struct acre_auto *automatic, const struct auto_call *call,
+                      const uint32_t *out) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < automatic->array_count; i++) {
+        uint32_t bytes = automatic->arrays[i].out_bytes;
+        if (bytes > 0) {
+            memcpy(call->arrays[i], &out[at], (size_t)call->items * bytes);
+        }
+        at += automatic->ring.items_max * (bytes / WORD);
+    }
+}
+
 /* A ring that failed for good makes room for the next. */
 static void drop_if_ended(struct auto_ring *ring) {
     struct acre_ring_report report;
@@ -269,25 +297,19 @@ static void drop_if_ended(struct auto_ring *ring) {
     if (!report.is_running) {
         acre_ring_destroy(ring->ring);
         ring->ring = NULL;
+        ring->is_stopped = false;
     }
 }
 
 int auto_ring_go(struct acre_auto *automatic, const struct auto_call *call,
                  struct acre_error *err) {
     uint32_t in[RING_WORDS_MAX], out[RING_WORDS_MAX];
-    memset(in, 0, automatic->ring.in_words * sizeof(*in));
-    pack(automatic, call, in);
+    auto_ring_pack(automatic, call, in);
     int r = acre_ring_call(automatic->ring.ring, in, out, ACRE_FOREVER, err);
     if (r < 0) {
         drop_if_ended(&automatic->ring);
+        return r;
     }
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
-        uint32_t bytes = automatic->arrays[i].out_bytes;
-        if (bytes > 0) {
-            memcpy(call->arrays[i], &out[at], (size_t)call->items * bytes);
-        }
-        at += automatic->ring.items_max * (bytes / WORD);
-    }
-    return r;
+    auto_ring_unpack(automatic, call, out);
+    return 0;
 }

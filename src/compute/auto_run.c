@@ -107,6 +107,7 @@ void auto_drain(struct acre_auto *automatic) {
 }
 
 static void heat(struct acre_auto *automatic, uint32_t bucket, uint32_t possible) {
+    drain_bucket(automatic, bucket); /* another call may have heated it meanwhile */
     uint32_t calls = costs_free_calls(&automatic->costs, bucket, possible, COST_ONE);
     atomic_store_explicit(&automatic->hot[bucket], calls << HOT_SHIFT | calls,
                           memory_order_relaxed);
@@ -230,6 +231,9 @@ static int run_some(struct acre_auto *automatic, uint32_t variants, const struct
         if (r == 0) {
             if (variants == ALL_VARIANTS) {
                 heat(automatic, bucket, possible);
+            }
+            if (choice.variant != COST_RING) {
+                auto_ring_pass(automatic);
             }
             automatic->reason[choice.variant][0] = '\0';
             *ret_variant = choice.variant;

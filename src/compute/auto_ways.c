@@ -136,6 +136,12 @@ static int launch(struct acre_auto *automatic, const struct auto_call *call, str
                        acre_grid_for(call->items), args, count, err);
 }
 
+/* Wait for all that was queued, also after a failure: it may use the caller's arrays. */
+static int finish(struct acre_auto *automatic, int result, struct acre_error *err) {
+    int r = acre_stream_sync(automatic->device.stream, ACRE_FOREVER, result == 0 ? err : NULL);
+    return result == 0 ? r : result;
+}
+
 static int prepare_copied(struct acre_auto *automatic, const struct auto_call *call,
                           struct acre_error *err) {
     struct auto_layout layout = lay_out(automatic, call->items);
@@ -163,7 +169,7 @@ static int go_copied(struct acre_auto *automatic, const struct auto_call *call,
             r = acre_copy_out(stream, call->arrays[i], block, layout.offsets[i], bytes, err);
         }
     }
-    return r == 0 ? acre_stream_sync(stream, ACRE_FOREVER, err) : r;
+    return finish(automatic, r, err);
 }
 
 /* --- on the CPU ----------------------------------------------------------------------------- */
@@ -227,7 +233,8 @@ static void close_regions(struct acre_auto *automatic, const uint64_t *regions) 
 static int queue_all(struct acre_auto *automatic, const struct acre_native_launch *launch,
                      uint64_t *ret_sequence, struct acre_error *err) {
     struct acre_stream *stream = automatic->cpu.stream;
-    int r = stream_enter(stream, err);
+    int r = kernel_ready(automatic->cpu.kernel, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
     if (r < 0) {
         return r;
     }
@@ -326,7 +333,7 @@ static int go_mapped(struct acre_auto *automatic, const struct auto_call *call,
         }
     }
     int r = launch(automatic, call, args, err);
-    r = r == 0 ? acre_stream_sync(automatic->device.stream, ACRE_FOREVER, err) : r;
+    r = finish(automatic, r, err);
     for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
         if ((direct >> i & 1) == 0 && automatic->arrays[i].out_bytes != 0) {
             memcpy(call->arrays[i], host + layout.offsets[i],
@@ -467,7 +474,7 @@ static int go_graph(struct acre_auto *automatic, const struct auto_call *call,
         }
     }
     r = acre_graph_launch(graph->graph, automatic->device.stream, err);
-    r = r == 0 ? acre_stream_sync(automatic->device.stream, ACRE_FOREVER, err) : r;
+    r = finish(automatic, r, err);
     for (uint32_t i = 0; i < automatic->array_count && r == 0; i++) {
         if (automatic->arrays[i].out_bytes != 0) {
             memcpy(call->arrays[i], host + layout.offsets[i],
@@ -505,7 +512,7 @@ static void find_function(struct acre_auto *automatic) {
         return;
     }
     struct acre_context *context = automatic->cpu.context;
-    if (context_enter(context, NULL) < 0) {
+    if (kernel_ready(kernel, NULL) < 0 || context_enter(context, NULL) < 0) {
         return;
     }
     if (kernel_handle(kernel, &handle, NULL) == 0) {

@@ -20,6 +20,7 @@ struct acre_backend {
     const char *what;            /* for people */
     enum acre_language language; /* of plain sources it takes */
     uint32_t capabilities;       /* most it can have; a device's are in its description */
+    bool wakes; /* who waits for a word (FUTEX_WAKE) when it signals; a GPU cannot */
 
     /* Load the libraries and list devices. ACRE_EUNAVAILABLE: none here, with the reason. */
     int (*open)(void **ret_self, struct acre_error *err);

@@ -106,6 +106,7 @@ static int open_place(struct acre_context *context, enum acre_context_isolation 
         slot++;
     }
     uint32_t index = context->device - slot->first;
+    context->wakes = slot->table->wakes;
     bool is_cpu = slot->table == &acre_backend_cpu;
     context->is_remote = isolation == ACRE_CONTEXT_ISOLATION_AUTO
                              ? !is_cpu

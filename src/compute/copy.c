@@ -13,6 +13,7 @@
 #include "compute/buffer_inner.h"
 #include "compute/context.h"
 #include "compute/graph.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 
 #include <inttypes.h>
@@ -450,12 +451,14 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
     uint64_t sequence = stream->issued;
     stream_leave(stream, r);
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
+    rings_pause(context);
     if (context_enter(context, NULL) == 0) {
         if (atomic_load(&context->epoch) == epoch) {
-            context_region_destroy(context, imported);
+            context->table->region_destroy(context->place, imported);
         }
         context_leave(context, 0);
     }
+    rings_resume(context);
     return r;
 }
 

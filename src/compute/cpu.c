@@ -344,6 +344,7 @@ const struct acre_backend acre_backend_cpu = {
     .what = "the processor's cores",
     .language = ACRE_LANGUAGE_PORTABLE,
     .capabilities = ACRE_CAN_NATIVE | ACRE_CAN_SOURCE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64,
+    .wakes = true,
     .open = cpu_open,
     .close = cpu_close,
     .count = cpu_count,

@@ -3,8 +3,9 @@
  * The items that have not ended form a ring in the order of their numbers. A barrier switches to
  * the next of the ring: when an item is back, every other one has come to its barrier, so a lap is
  * a barrier. Switching saves the registers that a called function must keep and changes the stack
- * pointer, a few nanoseconds; the library's swapcontext asks the system for the signal mask each
- * time, a hundred times as long, and a group of 256 with ten barriers switches 2560 times.
+ * pointer: 10 ns measured between two fibers, 18 among 256, where the library's swapcontext, which
+ * asks the system for the signal mask each time, took 220 to 270. A group of 256 with ten barriers
+ * switches 2560 times.
  *
  * Stacks are mapped at once and touched when used. Their tops are staggered, because equal
  * distances of a power of two would put all of them into the same few lines of the cache.

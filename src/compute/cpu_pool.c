@@ -8,7 +8,7 @@
  * streams that became ready, and after a stream's turn they owe the jobs one: neither starves.
  *
  * Waking a sleeping thread takes microseconds, so one worker that has just worked spins for a
- * moment before it sleeps; work given meanwhile is picked up within a fraction of one. Who gives
+ * moment before it sleeps, and picks up what is given meanwhile without being woken. Who gives
  * work leaves it to the spinner, and who takes work while there is more wakes the next. Nobody
  * spins in a place that has nothing to do. */
 #include "compute/cpu.h"

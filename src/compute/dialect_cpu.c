@@ -65,6 +65,12 @@ static bool write_arguments(const struct signature *signature, const char *array
     return is_known;
 }
 
+static const char *index_type(uint8_t traits) {
+    return (traits & CPU_UINT_INDEX) != 0  ? "uint"
+           : (traits & CPU_INT_INDEX) != 0 ? "int"
+                                           : "ulong";
+}
+
 /* Values are read once, before the loops: what kernels write might be them, for all C knows. */
 static bool write_loops(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
     const char *name = signature->name;
@@ -79,8 +85,7 @@ static bool write_loops(const struct signature *signature, uint8_t traits, struc
         acre_buf_puts(out, ";\n");
     }
     acre_buf_printf(out, "    acre_each(%d, %s, acre_kernel_%s(acre_item",
-                    (traits & CPU_NEEDS_GROUP) == 0, (traits & CPU_INT_INDEX) != 0 ? "int" : "uint",
-                    name);
+                    (traits & CPU_NEEDS_GROUP) == 0, index_type(traits), name);
     for (uint32_t i = 0; i < signature->count; i++) {
         acre_buf_printf(out, ", acre_p%u", i);
     }

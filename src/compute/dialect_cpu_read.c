@@ -78,7 +78,7 @@ struct walk {
     uint32_t braces, parens;
     struct acre_str previous, candidate; /* words; the one before "(" outside of functions */
     uint8_t head;                        /* traits of words before a function's brace */
-    bool has_int;                        /* in this statement */
+    uint8_t index;                       /* type words in this statement */
 };
 
 static void note(struct walk *walk, uint32_t unit, uint8_t traits, struct acre_str word) {
@@ -98,9 +98,10 @@ static void take_word(struct walk *walk, const struct lexer *lexer, struct acre_
         (walk->parens > 0 || dialect_points(*lexer, &is_const))) {
         memset(walk->text + (word.data - walk->text), ' ', word.length);
     }
-    walk->has_int |= acre_str_is(word, "int");
-    if (acre_str_is(word, "global_id") && walk->has_int) {
-        traits |= CPU_INT_INDEX;
+    walk->index |= acre_str_is(word, "int") ? CPU_INT_INDEX : 0;
+    walk->index |= acre_str_is(word, "uint") || acre_str_is(word, "unsigned") ? CPU_UINT_INDEX : 0;
+    if (acre_str_is(word, "global_id") || acre_str_is(word, "group_id")) {
+        traits |= walk->index;
     }
     walk->previous = word;
     if (walk->unit == OUTSIDE) {
@@ -142,7 +143,7 @@ static void take_mark(struct walk *walk, char mark) {
         break;
     }
     bool is_end = mark == ';' || mark == '{' || mark == '}';
-    walk->has_int &= !is_end;
+    walk->index = is_end ? 0 : walk->index;
     if (walk->braces == 0 && walk->parens == 0 && (mark == ';' || mark == '}')) {
         walk->unit = OUTSIDE;
         walk->candidate = (struct acre_str){0};

@@ -13,7 +13,7 @@
 
 /* The same in CUDA and HIP. */
 enum { JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6, LOG_BYTES = 2048 };
-enum { FACT_GROUP_MAX = 0, FACT_LOCAL_BYTES = 1, FACT_REGISTERS = 4 };
+enum { FACT_GROUP_MAX = 0, FACT_LOCAL_BYTES = 1, FACT_STACK_BYTES = 3, FACT_REGISTERS = 4 };
 
 /* The linker's own first line says more than the code. */
 static int refuse_image(struct gpu_place *place, int code, const char *call, const char *log,
@@ -86,7 +86,8 @@ static int read_facts(const struct gpu *gpu, gpu_handle function, struct acre_ke
         uint32_t *to;
     } wanted[] = {{FACT_GROUP_MAX, &facts->group_max},
                   {FACT_LOCAL_BYTES, &facts->local_bytes},
-                  {FACT_REGISTERS, &facts->registers}};
+                  {FACT_REGISTERS, &facts->registers},
+                  {FACT_STACK_BYTES, &facts->stack_bytes}};
     for (size_t i = 0; i < ACRE_COUNT(wanted); i++) {
         int value = 0;
         int code = gpu->driver.function_fact(&value, wanted[i].attribute, function);

@@ -9,6 +9,7 @@
 #include "compute/buffer.h"
 #include "compute/context.h"
 #include "compute/program.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 
 #include <stdlib.h>
@@ -226,6 +227,23 @@ static struct executable *take_over(struct acre_context *context, const struct e
     return found;
 }
 
+/* Its kernels loaded, and the most stack one of them needs. Not entered: resident kernels leave for
+ * loading. A recipe's kernels stay the same. */
+static int make_ready(const struct recipe *recipe, uint32_t *ret_stack_bytes,
+                      struct acre_error *err) {
+    int r = 0;
+    uint32_t stack_bytes = 0;
+    for (uint32_t i = 0; i < recipe->count && r == 0; i++) {
+        if (recipe->nodes[i].kind == ACRE_NODE_LAUNCH) {
+            struct acre_kernel *kernel = recipe->nodes[i].call.kernel;
+            r = kernel_ready(kernel, err);
+            stack_bytes = r == 0 ? ACRE_MAX(stack_bytes, kernel->facts.stack_bytes) : 0;
+        }
+    }
+    *ret_stack_bytes = stack_bytes;
+    return r;
+}
+
 /* The graph's executable in the present epoch. Gate and the graph's lock held. */
 static int prepare(struct acre_graph *graph, struct acre_error *err) {
     struct acre_context *context = graph->context;
@@ -320,7 +338,9 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
     graph->next = context->graphs;
     context->graphs = graph;
     pthread_mutex_unlock(&context->lock);
+    uint32_t stack_bytes;
     int r = list_uses(graph, err);
+    r = r == 0 ? make_ready(&graph->recipe, &stack_bytes, err) : r;
     if (r == 0) {
         r = context_enter(context, err);
         if (r == 0) {
@@ -381,14 +401,7 @@ static int queue(struct acre_graph *graph, struct acre_stream *stream, struct ac
     return r;
 }
 
-int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
-                      struct acre_error *err) {
-    if (stream->context != graph->context) {
-        return acre_fail(err, ACRE_EINVALID, "graph: it was recorded for another context");
-    }
-    if (stream->recording != NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
-    }
+static int launch(struct acre_graph *graph, struct acre_stream *stream, struct acre_error *err) {
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
@@ -406,6 +419,32 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
     }
     pthread_mutex_unlock(&graph->lock);
     stream_leave(stream, r);
+    return r;
+}
+
+int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
+                      struct acre_error *err) {
+    struct acre_context *context = graph->context;
+    if (stream->context != context) {
+        return acre_fail(err, ACRE_EINVALID, "graph: it was recorded for another context");
+    }
+    if (stream->recording != NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
+    }
+    uint32_t stack_bytes = 0;
+    int r = make_ready(&graph->recipe, &stack_bytes, err);
+    if (r < 0) {
+        return r;
+    }
+    bool grows = stack_grows(context, stack_bytes);
+    if (grows) {
+        rings_pause(context);
+    }
+    r = launch(graph, stream, err);
+    if (grows) {
+        r = r == 0 ? stack_grown(stream, stack_bytes, err) : r;
+        rings_resume(context);
+    }
     return r;
 }
 
@@ -471,7 +510,9 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
         .kernel = found->call.kernel, .grid = grid, .args = args, .count = count};
     struct graph_call call;
     struct launch checked;
-    int r = context_enter(graph->context, err);
+    uint32_t stack_bytes;
+    int r = make_ready(&graph->recipe, &stack_bytes, err);
+    r = r == 0 ? context_enter(graph->context, err) : r;
     if (r < 0) {
         return r;
     }

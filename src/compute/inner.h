@@ -58,6 +58,7 @@ struct acre_context {
     uint32_t kernel_limit_ms;
     bool debug;
     bool is_remote, has_place;
+    bool wakes; /* the back end wakes who waits for a word */
 
     pthread_rwlock_t gate;
     atomic_uint epoch;
@@ -81,6 +82,7 @@ struct acre_context {
     pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
     struct acre_ring *rings;    /* list */
     uint32_t ring_pauses;
+    _Atomic uint32_t stack_bytes; /* of a work item, most so far in this epoch (launch.c) */
 
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */
     uint64_t words_region;

@@ -8,13 +8,14 @@
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/program.h"
+#include "compute/ring.h"
 #include "compute/stream.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUPS_X_MAX = INT32_MAX, GROUPS_YZ_MAX = 65535, VALUE_ALIGN = 16 };
+enum { GROUPS_X_MAX = INT32_MAX, GROUPS_YZ_MAX = 65535, VALUE_ALIGN = 16, STACK_WAIT_MS = 10000 };
 
 struct acre_grid acre_grid_for(uint64_t items) {
     uint64_t groups = items / 256 + (items % 256 != 0);
@@ -188,13 +189,41 @@ int launch_make(struct acre_context *context, const struct acre_stream *stream,
     return r;
 }
 
-int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
-                const struct acre_arg *args, uint32_t count, struct acre_error *err) {
+/* --- stacks --------------------------------------------------------------------------------- */
+
+bool stack_grows(const struct acre_context *context, uint32_t bytes) {
+    return bytes > atomic_load_explicit(&context->stack_bytes, memory_order_relaxed);
+}
+
+int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    if (!stream->is_resident) { /* that one does not end; others come back after it */
+        int r = stream_enter(stream, err);
+        if (r < 0) {
+            return r;
+        }
+        r = stream_signal(stream, err);
+        uint64_t sequence = stream->issued;
+        stream_leave(stream, r);
+        r = r == 0 ? stream_wait(stream, sequence, STACK_WAIT_MS, err) : r;
+        if (r < 0) {
+            return r == ACRE_ETIMEOUT && atomic_load(&context->failed) == 0 ? 0 : r;
+        }
+    }
+    atomic_store(&context->stack_bytes, bytes);
+    return 0;
+}
+
+/* --- launches ------------------------------------------------------------------------------- */
+
+static int queue_launch(struct acre_stream *stream, struct acre_kernel *kernel,
+                        struct acre_grid grid, const struct acre_arg *args, uint32_t count,
+                        struct acre_error *err) {
+    struct acre_context *context = stream->context;
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
-    struct acre_context *context = stream->context;
     struct launch launch;
     r = launch_make(context, stream, kernel, grid, args, count, &launch, err);
     if (r == 0 && stream->recording != NULL) {
@@ -205,5 +234,24 @@ int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct a
         r = r == 0 ? stream_launched(stream, kernel, err) : r;
     }
     stream_leave(stream, r);
+    return r;
+}
+
+int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    int r = kernel_ready(kernel, err);
+    if (r < 0) {
+        return r;
+    }
+    bool grows = stream->recording == NULL && stack_grows(context, kernel->facts.stack_bytes);
+    if (grows) {
+        rings_pause(context);
+    }
+    r = queue_launch(stream, kernel, grid, args, count, err);
+    if (grows) {
+        r = r == 0 ? stack_grown(stream, kernel->facts.stack_bytes, err) : r;
+        rings_resume(context);
+    }
     return r;
 }

@@ -20,4 +20,9 @@ int launch_make(struct acre_context *context, const struct acre_stream *stream,
                 struct acre_kernel *kernel, struct acre_grid grid, const struct acre_arg *args,
                 uint32_t count, struct launch *ret_launch, struct acre_error *err);
 
+/* The first kernel that needs more stack than all before it makes the driver wait for every kernel
+ * to end, so resident ones leave until it is done. `stack_grown` with rings paused, not entered. */
+bool stack_grows(const struct acre_context *context, uint32_t bytes);
+int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err);
+
 #endif

@@ -66,6 +66,7 @@ struct acre_kernel_facts {
     uint32_t group_max;   /* work items of a group, for this kernel */
     uint32_t local_bytes; /* static */
     uint32_t registers;   /* 0: unknown */
+    uint32_t stack_bytes; /* of a work item; 0: none, or of no importance */
 };
 
 #endif

@@ -291,6 +291,7 @@ const struct acre_backend acre_backend_opencl = {
     .what = "OpenCL devices through libOpenCL",
     .language = ACRE_LANGUAGE_OPENCL,
     .capabilities = ACRE_CAN_SOURCE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64,
+    .wakes = true,
     .open = open_runtime,
     .close = close_runtime,
     .count = count_devices,

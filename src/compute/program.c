@@ -67,21 +67,12 @@ static int load_module(struct acre_program *program, struct acre_error *err) {
     if (program->module_epoch == epoch) {
         return 0;
     }
-    rings_pause(context);
     int r = context->table->load(context->place, program->binary.data, program->binary.length,
                                  &program->module, err);
-    rings_resume(context);
     if (r == 0) {
         program->module_epoch = epoch;
     }
     return r;
-}
-
-static void unload(struct acre_program *program) {
-    struct acre_context *context = program->context;
-    rings_pause(context);
-    context->table->unload(context->place, program->module);
-    rings_resume(context);
 }
 
 /* Gate and the program's lock held. */
@@ -109,17 +100,32 @@ static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
     return 0;
 }
 
-int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err) {
-    struct acre_program *program = kernel->program;
-    uint32_t epoch = atomic_load_explicit(&program->context->epoch, memory_order_relaxed);
+static bool is_loaded(const struct acre_kernel *kernel) {
     /* Pairs with the store in load_kernel. */
-    if (atomic_load_explicit(&kernel->epoch, memory_order_acquire) != epoch) {
+    return atomic_load_explicit(&kernel->epoch, memory_order_acquire) ==
+           atomic_load_explicit(&kernel->program->context->epoch, memory_order_relaxed);
+}
+
+int kernel_ready(struct acre_kernel *kernel, struct acre_error *err) {
+    if (is_loaded(kernel)) {
+        return 0;
+    }
+    struct acre_program *program = kernel->program;
+    rings_pause(program->context);
+    int r = enter(program->context, err);
+    if (r == 0) {
         pthread_mutex_lock(&program->lock);
-        int r = atomic_load(&kernel->epoch) != epoch ? load_kernel(kernel, err) : 0;
+        r = is_loaded(kernel) ? 0 : load_kernel(kernel, err);
         pthread_mutex_unlock(&program->lock);
-        if (r < 0) {
-            return r;
-        }
+        leave(program->context);
+    }
+    rings_resume(program->context);
+    return r;
+}
+
+int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err) {
+    if (!is_loaded(kernel)) { /* it was, a moment ago */
+        return context_loss(kernel->program->context, err);
     }
     *ret_handle = kernel->handle;
     return 0;
@@ -184,13 +190,15 @@ void acre_program_destroy(struct acre_program *program) {
     }
     *at = program->next;
     pthread_mutex_unlock(&context->lock);
+    rings_pause(context);
     pthread_rwlock_rdlock(&context->gate);
     if (program->module_epoch != 0 && program->module_epoch == atomic_load(&context->epoch) &&
         atomic_load(&context->failed) == 0) {
         graphs_forget(context);
-        unload(program);
+        context->table->unload(context->place, program->module);
     }
     pthread_rwlock_unlock(&context->gate);
+    rings_resume(context);
     release(program);
 }
 
@@ -293,12 +301,7 @@ int acre_program_native(struct acre_context *context, const char *signature,
         return r;
     }
     program->function = function;
-    r = enter(context, err);
-    if (r == 0) {
-        uint64_t handle;
-        r = kernel_handle(&program->kernels[0], &handle, err);
-        leave(context);
-    }
+    r = kernel_ready(&program->kernels[0], err);
     if (r < 0) {
         release(program);
         return r;
@@ -402,7 +405,12 @@ static int compile(struct build *build, const struct acre_program *program,
                                               .kernels = kernels,
                                               .kernel_count = program->count};
     acre_buf_clear(&build->binary);
-    int r = context->table->compile(context->place, &native, &build->binary, &build->log, err);
+    int r = enter(context, err);
+    if (r < 0) {
+        return r;
+    }
+    r = context->table->compile(context->place, &native, &build->binary, &build->log, err);
+    leave(context);
     if (r == 0 && acre_buf_failed(&build->binary)) {
         r = acre_fail(err, ACRE_ELIMIT, "%s: more than %d bytes of compiled code", build->name,
                       CACHE_ENTRY_MAX_BYTES);
@@ -473,13 +481,20 @@ static int load_all(struct acre_program *program, struct acre_error *err) {
 
 /* Lends the binary to the program, and takes it back when it cannot be loaded. */
 static int try_load(struct build *build, struct acre_program *program, struct acre_error *err) {
+    struct acre_context *context = program->context;
+    rings_pause(context);
+    int r = enter(context, err);
+    if (r < 0) {
+        rings_resume(context);
+        return r;
+    }
     program->binary = build->binary;
-    int r = load_all(program, err);
+    r = load_all(program, err);
     if (r == 0) {
         build->binary = (struct acre_buf){0};
     } else {
         if (program->module_epoch != 0) {
-            unload(program);
+            context->table->unload(context->place, program->module);
         }
         for (uint32_t i = 0; i < program->count; i++) {
             atomic_store(&program->kernels[i].epoch, 0);
@@ -487,10 +502,11 @@ static int try_load(struct build *build, struct acre_program *program, struct ac
         program->module_epoch = 0;
         program->binary = (struct acre_buf){0};
     }
+    leave(context);
+    rings_resume(context);
     return r;
 }
 
-/* Gate held. */
 static int make(struct build *build, struct acre_program *program, struct acre_error *err) {
     if (find_cached(build)) {
         struct acre_error why = {0};
@@ -529,11 +545,7 @@ static int run(struct build *build, struct acre_program **ret_program, struct ac
     }
     free(build->all); /* what is in it is the program's */
     build->all = NULL;
-    r = enter(build->context, err);
-    if (r == 0) {
-        r = make(build, program, err);
-        leave(build->context);
-    }
+    r = make(build, program, err);
     if (r < 0) {
         release(program);
         return r;

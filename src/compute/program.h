@@ -13,8 +13,10 @@ struct acre_kernel {
     struct acre_kernel_facts facts;
 };
 
-/* The kernel's handle in the present epoch, loading its module when it must. Gate held for reading;
- * any thread. */
+/* See that it is loaded in the present epoch: before the gate is taken, since resident kernels must
+ * leave for it. Any thread. */
+int kernel_ready(struct acre_kernel *kernel, struct acre_error *err);
+/* The kernel's handle. Gate held for reading. ACRE_E*: lost after kernel_ready. */
 int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err);
 struct acre_context *kernel_context(const struct acre_kernel *kernel);
 /* Of a context that closes. */

@@ -360,7 +360,8 @@ int remote_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_
         *ret_kernel = number[0];
         *ret_facts = (struct acre_kernel_facts){.group_max = (uint32_t)number[1],
                                                 .local_bytes = (uint32_t)number[2],
-                                                .registers = (uint32_t)number[3]};
+                                                .registers = (uint32_t)number[3],
+                                                .stack_bytes = (uint32_t)number[4]};
     }
     finish(&call);
     return r;

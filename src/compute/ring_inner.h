@@ -38,6 +38,7 @@ struct acre_ring {
     enum acre_ring_path path;
     char reason[160];
     bool is_serving;       /* the resident kernel is there */
+    bool is_starting;      /* it is being launched: nobody else does */
     struct acre_event end; /* of it */
     atomic_uint epoch;     /* of the context, when it was started; written under the lock */
     uint32_t restarts, reloads;

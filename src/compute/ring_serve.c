@@ -176,14 +176,7 @@ void ring_begin_at(struct acre_ring *ring, uint64_t next) {
     atomic_store(&ring->epoch, atomic_load(&ring->context->epoch));
 }
 
-int ring_serve(struct acre_ring *ring, struct acre_error *err) {
-    if (ring->is_serving) {
-        return 0;
-    }
-    int r = choose_path(ring, err);
-    if (r < 0 || ring->path == ACRE_RING_WORKER) {
-        return r;
-    }
+static int launch_resident(struct acre_ring *ring, struct acre_error *err) {
     atomic_store(&ring->control[RING_STOP], 0);
     struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
                               ACRE_BUFFER_AT(ring->memory, ring_in_at()),
@@ -193,9 +186,21 @@ int ring_serve(struct acre_ring *ring, struct acre_error *err) {
                               ACRE_U32(ring->out_vectors),
                               ACRE_U32(ring->slots - 1)};
     struct acre_grid grid = {.groups = {ring->warps}, .group = {RING_LANES}};
-    r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
+    int r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
     r = r == 0 ? acre_event_record(ring->stream, &ring->end, err) : r;
     ring->is_serving = r == 0;
+    return r;
+}
+
+int ring_serve(struct acre_ring *ring, struct acre_error *err) {
+    if (ring->is_serving) {
+        return 0;
+    }
+    ring->is_starting =
+        true; /* its module may have to be loaded, for which rings pause and resume */
+    int r = choose_path(ring, err);
+    r = r == 0 && ring->path == ACRE_RING_RESIDENT ? launch_resident(ring, err) : r;
+    ring->is_starting = false;
     return r;
 }
 
@@ -236,7 +241,7 @@ void rings_resume(struct acre_context *context) {
     if (--context->ring_pauses == 0) {
         for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
             struct acre_error err = {0};
-            if (atomic_load(&ring->state_now) == RING_RUNNING &&
+            if (atomic_load(&ring->state_now) == RING_RUNNING && !ring->is_starting &&
                 ring->epoch == atomic_load(&context->epoch) && ring_serve(ring, &err) < 0) {
                 fail(ring, err.text);
             }

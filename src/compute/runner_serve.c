@@ -305,6 +305,7 @@ static int serve_kernel(struct call *call, struct acre_error *err) {
     call->answer->number[1] = facts.group_max;
     call->answer->number[2] = facts.local_bytes;
     call->answer->number[3] = facts.registers;
+    call->answer->number[4] = facts.stack_bytes;
     return r;
 }
 

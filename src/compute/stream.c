@@ -5,9 +5,10 @@
  * upper bits: after a loss they go on above all earlier ones, and for each earlier epoch it is kept
  * how far the stream had come, so that old events still tell whether their work was done.
  *
- * Waiting spins for a little longer than a small kernel takes, then sleeps on the word as a futex.
- * A GPU writes words without waking anyone, so the sleep is cut into steps that grow with the time
- * waited (a sixteenth of it); back ends that run on the host wake. */
+ * Waiting spins for a little longer than a small kernel takes, then sleeps on the word as a futex;
+ * back ends that run on the host wake it. A GPU writes words without waking anyone: there the
+ * spinning goes on for longer, letting others run, and the sleep is cut into steps that grow with
+ * the time waited, so that the end of a kernel is seen within a hundredth of its time. */
 #include "compute/stream.h"
 
 #include "compute/context.h"
@@ -19,6 +20,7 @@
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,8 +29,10 @@
 enum {
     EPOCH_SHIFT = 40, /* 2^40 pieces of work of one stream in one epoch: weeks at full speed */
     SPIN_NS = 100000,
+    SPIN_LONG_NS = 2000000,
     STEP_MIN_NS = 20000,
     STEP_MAX_NS = 1000000,
+    STEPS = 128,
 };
 
 uint64_t now_ns(void) {
@@ -213,8 +217,10 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
         if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
             return acre_fail(err, ACRE_ETIMEOUT, "not done within %d ms", timeout_ms);
         }
-        if (waited_ns > SPIN_NS) {
-            uint64_t step_ns = waited_ns / 16;
+        if (waited_ns > SPIN_NS && waited_ns < SPIN_LONG_NS && !context->wakes) {
+            sched_yield();
+        } else if (waited_ns > SPIN_NS) {
+            uint64_t step_ns = waited_ns / STEPS;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
             look_at_place(context);
@@ -445,6 +451,7 @@ void streams_lose(struct acre_context *context) {
         stream->done[old % LOSSES_KEPT] = atomic_load(word);
     }
     atomic_store(&context->epoch, old + 1);
+    atomic_store(&context->stack_bytes, 0);
     for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
         _Atomic uint64_t *word = word_of(stream);
         atomic_store(word, first_of_epoch(old + 1));

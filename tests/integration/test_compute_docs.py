@@ -66,9 +66,9 @@ class Tutorial(program.TestCase):
 class Reading(program.TestCase):
     """How the page is read: no piece is passed over, and a wrong one is seen."""
 
-    TEXT = ("```c\nint main(void) {\n    /* begin */\n    one();\n    /* end */\n}\n```\n\n```\n1\n"
-            "```\n```sh\nx\n```\n```c\n    two();\n```\ntext\n```\n2\n```\n```c\n    three();\n```\n"
-            "```c\n    four();\n```\n")
+    TEXT = ("```c\nint main(void) {\n    /* begin */\n    one();\n    /* end */\n}\n```\n\n"
+            "```\n1\n```\n```sh\nx\n```\n```c\n    two();\n```\ntext\n```\n2\n```\n"
+            "```c\n    three();\n```\n```c\n    four();\n```\n")
 
     def test_pieces_have_what_follows_them(self):
         self.assertEqual([piece[2] for piece in tutorial.pieces(self.TEXT)],

@@ -16,7 +16,7 @@ import program
 import tutorial
 
 BUILD = os.path.dirname(program.ACRE)
-PREFIX, LIBDIR, BINDIR = (os.environ[name] for name in ("ACRE_PREFIX", "ACRE_LIBDIR", "ACRE_BINDIR"))
+PREFIX, LIBDIR, BINDIR = (os.environ["ACRE_" + name] for name in ("PREFIX", "LIBDIR", "BINDIR"))
 API = re.compile(r"^ACRE_API\s[^;(]*?\b(acre_\w+)\(", re.M)
 
 
@@ -56,18 +56,25 @@ class Installed(program.TestCase):
                          sorted(os.listdir(os.path.join(program.SOURCE, "include", "acre"))))
         return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
-    def test_a_program_outside_the_tree_compiles_and_runs(self):
+    def compiled(self, text):
         needs("pkg-config")
-        flags = output_of("pkg-config", "--cflags", "--libs", "acre", PKG_CONFIG_SYSROOT_DIR=self.root,
+        flags = output_of("pkg-config", "--cflags", "--libs", "acre",
+                          PKG_CONFIG_SYSROOT_DIR=self.root,
                           PKG_CONFIG_LIBDIR=os.path.join(self.libdir, "pkgconfig")).split()
         self.assertIn("-lacre", flags)
+        binary, result = tutorial.compile_c(tempfile.mkdtemp(dir=self.scratch.name), text, *flags)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        return binary
+
+    def run_installed(self, binary, runner):
+        return tutorial.run_on(binary, "cpu", self.scratch.name, ACRE_RUNNER=runner,
+                               LD_LIBRARY_PATH=self.libdir)
+
+    def test_a_program_outside_the_tree_compiles_and_runs(self):
         found = tutorial.read()
         for line, text, output in (found[0], found[-1]):  # alone, and with a runner
             with self.subTest(at=f"docs/compute.md:{line}"):
-                binary, result = tutorial.compile_c(self.scratch.name, text, *flags)
-                self.assertEqual((result.returncode, result.stdout), (0, ""))
-                result = tutorial.run_on(binary, "cpu", self.scratch.name, ACRE_RUNNER=self.runner,
-                                         LD_LIBRARY_PATH=self.libdir)
+                result = self.run_installed(self.compiled(text), self.runner)
                 self.assertEqual((result.returncode, result.stdout), (0, output), result.stderr)
 
     def test_the_library_shows_what_the_headers_declare(self):
@@ -84,8 +91,11 @@ class Installed(program.TestCase):
 
     def test_the_runner_is_where_the_library_looks(self):
         self.assertTrue(os.access(self.runner, os.X_OK), self.runner)
-        with open(self.library, "rb") as file:
-            self.assertIn(os.path.join(PREFIX, BINDIR, "acre-runner").encode() + b"\0", file.read())
+        place = os.path.join(PREFIX, BINDIR, "acre-runner")
+        if os.path.exists(place):
+            raise unittest.SkipTest(f"there is a {place}: which one was taken would not be seen")
+        result = self.run_installed(self.compiled(tutorial.read()[-1][1]), None)
+        self.assert_ended(result, 1, f"not at {place};")
 
     def check_headers(self, compiler, suffix, body, *flags):
         needs(compiler)

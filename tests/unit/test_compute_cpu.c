@@ -145,9 +145,9 @@ static void patterns_fill_from_their_first_byte(void) {
         uint32_t wrong = 0;
         for (uint64_t at = 0; at < 4 * MIB; at++) {
             uint64_t in = at - rows[i].offset;
-            uint8_t want = at < rows[i].offset || in >= rows[i].bytes
-                               ? 0xee
-                               : (uint8_t)(rows[i].pattern >> in % rows[i].pattern_bytes * 8);
+            bool is_outside = at < rows[i].offset || in >= rows[i].bytes;
+            uint64_t shifted = rows[i].pattern >> in % rows[i].pattern_bytes * 8;
+            uint64_t want = is_outside ? 0xee : shifted & 0xff;
             wrong += bytes[at] != want;
         }
         CHECK_EQ(wrong, 0);
@@ -173,7 +173,15 @@ static void launch_wait(struct cpu_rig *rig, uint64_t stream, uint64_t kernel,
     cpu_rig_require(table->launch(rig->place, stream, &launch, &err), &err);
 }
 
-/* A stream that waits holds no thread: hundreds may wait for one. */
+/* Work too large for the caller, on a stream of its own: streams are taken in the order they were
+ * given work, so all that came before have been looked at when it is done. */
+static void let_workers_look(struct cpu_rig *rig, uint64_t stream, uint32_t word, uint64_t value,
+                             const struct acre_region *scratch) {
+    cpu_rig_fill(rig, stream, scratch, 0, MIB, value, 8);
+    cpu_rig_sync(rig, stream, word, value);
+}
+
+/* A stream that waits holds no thread: hundreds may wait for one, and others go on. */
 static void streams_wait_for_words_of_others(void) {
     struct cpu_rig rig;
     cpu_rig_init(&rig);
@@ -194,7 +202,8 @@ static void streams_wait_for_words_of_others(void) {
         cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
     }
     uint64_t other = cpu_rig_stream(&rig, CHAIN + 1);
-    cpu_rig_sync(&rig, other, CHAIN + 1, 1); /* others go on meanwhile */
+    struct acre_region scratch = cpu_rig_region(&rig, MIB);
+    let_workers_look(&rig, other, CHAIN + 1, 1, &scratch);
     CHECK_U64(atomic_load(&rig.words[1]), 0);
     CHECK_EQ(*(const uint32_t *)(uintptr_t)data.address, 0);
     atomic_store((_Atomic uint32_t *)(uintptr_t)flag.address, 1);
@@ -211,8 +220,12 @@ static void streams_wait_for_words_of_the_host(void) {
     uint64_t stream = cpu_rig_stream(&rig, 0);
     cpu_rig_require(table->wait(rig.place, stream, rig.words_region, 100 * 8, 5, &err), &err);
     cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
+    uint64_t other = cpu_rig_stream(&rig, 1);
+    struct acre_region scratch = cpu_rig_region(&rig, MIB);
+    let_workers_look(&rig, other, 1, 1, &scratch);
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     atomic_store(&rig.words[100], 4);
+    let_workers_look(&rig, other, 1, 2, &scratch);
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     atomic_store(&rig.words[100], 6);
     cpu_rig_await(&rig, 0, 1);
