@@ -2,8 +2,8 @@
 
 In the documents: every fenced block ```sh whose first line is `# tested`, as one script. In --help:
 every line under Example(s). Both run in a folder that has examples/ and build/acre, with acre also
-on the path, a cache of its own, and a daemon with simulated devices to ask; a watch ends after one picture, and what a
-pipe does with the output is left out.
+on the path, a cache of its own, and a daemon with simulated devices to ask; a watch ends after one
+picture, and what a pipe does with the output is left out.
 """
 import os
 import re
