@@ -195,6 +195,26 @@ class Run(ComputeCase):
                     self.assertEqual(result.stdout, "")
                     self.assertEqual(read_npy(out)[2], values)
 
+    def test_numbers_are_given_as_their_parameters_want_them(self):
+        source = self.put("sum.acl", "kernel void f(int a, char b, double c, global double *x) {\n"
+                                     "    x[0] = (double)a + b + c;\n}\n")
+        words = ["run", source, "-d", "cpu", "-a", "x=float64[1]", "--items", "1"]
+        for a, b, c, status, expect in (
+                ("-5", "-128", "0.5", 0, -132.5), ("2147483647", "127", "-1e3", 0, 2147482774),
+                ("2147483648", "0", "0", 2, "--arg a: '2147483648' is not for 'int'; accepted: a "
+                                            "whole number from -2147483648 to 2147483647"),
+                ("0", "128", "0", 2, "from -128 to 127"),
+                ("0", "0", "1e999", 2, "--arg c: '1e999'"),
+                ("0", "0", " 1", 2, "--arg c: ' 1'"), ("+1", "0", "0", 2, "--arg a: '+1'"),
+                ("0", "0", "inf", 0, None)):
+            with self.subTest(a=a, b=b, c=c):
+                given = ["-a", f"a={a}", "-a", f"b={b}", "-a", f"c={c}"]
+                if status == 0:
+                    answer = self.answer(*words, *given)
+                    self.assertEqual(answer["outputs"][0]["first"], [expect])
+                else:
+                    self.assert_ended(self.compute(*words, *given), status, expect)
+
     def test_vectors_structs_and_local_memory(self):
         source = self.put("v.acl", "struct pair { float x; int n; };\n"
                                    "kernel void f(global float4 *v, float4 by, struct pair p) {\n"
@@ -376,6 +396,16 @@ class Explain(ComputeCase):
                 self.assertRegex(text, r"(?m)^ *16777216 .*\* [\d.]+ [mu]s")
                 self.assertRegex(text, r"(?m)^no ring +\S")
 
+    def test_arrays_both_ways_and_values_are_another_question(self):
+        source = self.put("scale.acl", "kernel void scale(global float *x, float by, uint n) {\n"
+                                       "    ulong i = global_id(0);\n"
+                                       "    if (i < n) { x[i] *= by; }\n}\n")
+        words = ["explain", source, "--device", "cpu"]
+        self.assert_ended(self.compute(*words, "--inout", "x", "--learn", "--arg", "by=0.5", "-q"))
+        self.assertEqual(len(self.answer(*words, "--inout", "x")["sizes"]), 25)
+        self.assertEqual(self.answer(*words)["sizes"], [])
+        self.assert_ended(self.compute(*words, "--arg", "by=fast"), 2, "--arg by: 'fast'")
+
     def test_kernels_it_is_not_for(self):
         rows = [
             ([SAXPY], 2, "kernel 'saxpy' is not one that calls choose a way for; accepted: f("),
@@ -398,3 +428,18 @@ class Bench(ComputeCase):
         for figure in figures.values():
             self.assertTrue(figure["p50"] is not None or figure["note"], figure)
             self.assertIn(figure["unit"], ("us", "GB/s"))
+
+    def test_the_table_fits_and_says_why_a_way_is_absent(self):
+        device = self.devices()[-1]
+        result = program.on_terminal("compute", "bench", "--device", device, "--quiet",
+                                     **self.environment)
+        self.assert_ended(result)
+        text = program.ESCAPE.sub("", result.stdout)
+        lines = text.splitlines()
+        self.assertTrue(lines[0].startswith(device + ", "), lines)
+        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        for what in (r"launch, and wait +[\d.]+ [um]s +[\d.]+ [um]s", r"copy to .* GB/s",
+                     r"ring round trip +[\d.]+ [um]s .* by a worker"):
+            self.assertRegex(text, what)
+        if device != "cpu:0":
+            self.assertRegex(text, r"(?m)^no add 1000 floats, ring +the device keeps no kernel")
