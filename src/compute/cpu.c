@@ -237,6 +237,7 @@ static void region_destroy(void *place, uint64_t handle) {
     struct cpu_place *here = place;
     struct cpu_region *region = (struct cpu_region *)(uintptr_t)handle;
     bool is_ours = region->kind == ACRE_MEMORY_DEVICE;
+    cpu_pool_see(&here->pool);
     pthread_mutex_lock(&here->lock);
     *region->link = region->next;
     if (region->next != NULL) {

@@ -154,6 +154,7 @@ int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_modul
 void cpu_unload(void *place, uint64_t handle) {
     struct cpu_place *here = place;
     struct cpu_module *module = (struct cpu_module *)(uintptr_t)handle;
+    cpu_pool_see(&here->pool);
     pthread_mutex_lock(&here->lock);
     *module->link = module->next;
     if (module->next != NULL) {

@@ -315,6 +315,7 @@ static void *work(void *user) {
 /* --- giving --------------------------------------------------------------------------------- */
 
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_stream *stream, struct cpu_task *task) {
+    cpu_pool_see(pool);
     task->next = NULL;
     task->stream = stream;
     atomic_fetch_add_explicit(&stream->pending, 1, memory_order_relaxed);

@@ -27,6 +27,7 @@ static struct cpu_region *region_of(uint64_t handle) {
 
 /* Nothing is under way, and all it did is visible here: pairs with end_task's release. */
 static bool is_at_rest(struct cpu_stream *stream) {
+    cpu_pool_see(&stream->place->pool); /* and what other streams told */
     return atomic_load_explicit(&stream->pending, memory_order_acquire) == 0;
 }
 
@@ -258,7 +259,7 @@ int cpu_wait(void *place, uint64_t stream, uint64_t word_region, uint64_t word_o
 int cpu_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err) {
     (void)place;
     struct cpu_stream *at = stream_of(stream);
-    struct cpu_task task = {.kind = CPU_NOTIFY, .fd = event_fd};
+    struct cpu_task task = {.kind = CPU_NOTIFY, .stream = at, .fd = event_fd};
     if (is_at_rest(at)) {
         cpu_task_run(NULL, &task, 0, 0);
         return 0;

@@ -81,6 +81,7 @@ void cpu_task_run(struct cpu_worker *worker, struct cpu_task *task, uint64_t fir
         launch(worker, task, first, end);
         break;
     case CPU_NOTIFY:
+        atomic_fetch_add_explicit(&task->stream->place->pool.told, 1, memory_order_release);
         while (eventfd_write(task->fd, 1) < 0 && errno == EINTR) {
         }
         break;
@@ -165,6 +166,7 @@ void cpu_task_record(struct cpu_task *task, uint64_t end_ns) {
 void cpu_signal(struct cpu_stream *stream, uint64_t value) {
     struct cpu_pool *pool = &stream->place->pool;
     _Atomic uint64_t *word = stream->word;
+    atomic_fetch_add_explicit(&pool->told, 1, memory_order_release);
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     while (old < value && !atomic_compare_exchange_weak(word, &old, value)) {
     }

@@ -21,7 +21,7 @@ enum {
 };
 
 struct runner_stream {
-    atomic_bool exists; /* set last, cleared first by the slot's thread; read by the queue */
+    atomic_bool exists; /* set last, and cleared, under the lock; read by the queue without */
     uint64_t handle;
     const _Atomic uint64_t *word;
     uint64_t signaled; /* the rest is the queue's */
@@ -59,7 +59,7 @@ struct runner {
 
     pthread_mutex_t lock; /* all below */
     struct runner_stream streams[WIRE_STREAMS_MAX];
-    atomic_uint stream_end; /* above all that ever were */
+    uint32_t stream_end; /* above all that ever were */
     struct runner_region *regions;
     struct acre_map eventfds; /* number to descriptor */
     int old_eventfds[RUNNER_EVENTFDS_OLD];

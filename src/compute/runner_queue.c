@@ -132,22 +132,25 @@ uint32_t runner_take(struct runner *runner, uint64_t tail, uint64_t head) {
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-/* When to look at the place though no work comes; 0: not at all. */
-static uint64_t look_again_ns(const struct runner *runner) {
+/* When to look at the place though no work comes; 0: not at all. Under the lock, for no message
+ * says that these streams are there: the next may take their place, and their words be unmapped. */
+static uint64_t look_again_ns(struct runner *runner) {
     uint64_t ns = 0;
-    uint32_t end = atomic_load(&runner->stream_end);
-    for (uint32_t i = 0; i < end; i++) {
+    pthread_mutex_lock(&runner->lock);
+    for (uint32_t i = 0; i < runner->stream_end; i++) {
         const struct runner_stream *stream = &runner->streams[i];
-        if (!atomic_load_explicit(&stream->exists, memory_order_acquire)) {
+        if (!atomic_load_explicit(&stream->exists, memory_order_relaxed)) {
             continue;
         }
         if (atomic_load_explicit(stream->word, memory_order_relaxed) < stream->signaled) {
-            return RUNNER_CHECK_MS * UINT64_C(1000000);
+            ns = RUNNER_CHECK_MS * UINT64_C(1000000);
+            break;
         }
         if (stream->is_silent) {
             ns = RUNNER_CHECK_SILENT_MS * UINT64_C(1000000);
         }
     }
+    pthread_mutex_unlock(&runner->lock);
     return ns;
 }
 

@@ -91,10 +91,10 @@ static int serve_region_create(struct call *call, struct acre_error *err) {
     return 0;
 }
 
+/* Out of the list first: once destroyed, its handle may be that of a new one. */
 static int serve_region_destroy(struct call *call, struct acre_error *err) {
     (void)err;
     struct runner *runner = call->runner;
-    call->table->region_destroy(call->place, call->in[0]);
     pthread_mutex_lock(&runner->lock);
     struct runner_region **link = &runner->regions;
     while (*link != NULL && (*link)->handle != call->in[0]) {
@@ -105,6 +105,7 @@ static int serve_region_destroy(struct call *call, struct acre_error *err) {
         *link = region->next;
     }
     pthread_mutex_unlock(&runner->lock);
+    call->table->region_destroy(call->place, call->in[0]);
     if (region != NULL) {
         munmap(region->host, region->bytes);
         free(region);
@@ -171,7 +172,7 @@ static int serve_stream_create(struct call *call, struct acre_error *err) {
         stream->is_silent = stream->has_failed = false;
         atomic_store(&runner->shared->failures[index].state, WIRE_FAILURE_NONE);
         atomic_store_explicit(&stream->exists, true, memory_order_release);
-        atomic_store(&runner->stream_end, ACRE_MAX(atomic_load(&runner->stream_end), index + 1));
+        runner->stream_end = ACRE_MAX(runner->stream_end, index + 1);
     }
     pthread_mutex_unlock(&runner->lock);
     if (index == WIRE_STREAMS_MAX) {
@@ -199,7 +200,9 @@ static int serve_stream_destroy(struct call *call, struct acre_error *err) {
         return r;
     }
     call->table->stream_destroy(call->place, handle);
+    pthread_mutex_lock(&call->runner->lock);
     atomic_store(&call->runner->streams[call->in[0]].exists, false);
+    pthread_mutex_unlock(&call->runner->lock);
     return 0;
 }
 
