@@ -155,7 +155,7 @@ static uint64_t look_again_ns(struct runner *runner) {
 }
 
 /* Somebody waits for a signal, most likely, and has more work when it comes. */
-static bool is_under_way(const struct runner *runner) {
+static bool is_under_way(struct runner *runner) {
     return look_again_ns(runner) == RUNNER_CHECK_MS * UINT64_C(1000000);
 }
 
