@@ -66,6 +66,8 @@ void context_tell(struct acre_context *context, int result) {
                         result == ACRE_ETIMEOUT || result == ACRE_EIO;
     if (result == 0 || is_of_device) {
         breaker_tell(&context->breaker, now_ns() / 1000000, result == 0);
+    } else {
+        breaker_pass(&context->breaker);
     }
 }
 
