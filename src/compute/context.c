@@ -273,15 +273,15 @@ void acre_context_close(struct acre_context *context) {
         return;
     }
     rings_destroy(context);
-    keeper_stop(context);
     if (context->number != 0) {
         pthread_mutex_lock(&context->compute->lock);
         context->compute->contexts[context->number] = NULL;
         pthread_mutex_unlock(&context->compute->lock);
     }
     while (context->streams != NULL) {
-        acre_stream_destroy(context->streams);
+        acre_stream_destroy(context->streams); /* the keeper ends what never would */
     }
+    keeper_stop(context);
     graphs_destroy(context);
     if (context->has_place) {
         programs_destroy(context);
