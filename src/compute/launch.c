@@ -45,7 +45,9 @@ static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
                              "kernel '%s': grid.group %c: 0; accepted: 1 or more",
                              kernel->signature.name, axes[i]);
         }
-        items *= ACRE_MIN(grid->group[i], UINT32_C(1) << 16); /* 2^48 at most */
+        if (__builtin_mul_overflow(items, grid->group[i], &items)) {
+            items = UINT64_MAX;
+        }
     }
     uint32_t max =
         kernel->facts.group_max != 0 ? kernel->facts.group_max : context_device(context)->group_max;
@@ -193,6 +195,7 @@ bool stack_grows(const struct acre_context *context, uint32_t bytes) {
 
 int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err) {
     struct acre_context *context = stream->context;
+    uint32_t epoch = stream->epoch;
     if (!stream->is_resident) { /* that one does not end; others come back after it */
         int r = stream_enter(stream, err);
         if (r < 0) {
@@ -200,13 +203,18 @@ int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *e
         }
         r = stream_signal(stream, err);
         uint64_t sequence = stream->issued;
+        epoch = stream->epoch;
         stream_leave(stream, r);
-        r = r == 0 ? stream_wait(stream, sequence, STACK_WAIT_MS, err) : r;
-        if (r < 0) {
-            return r == ACRE_ETIMEOUT && atomic_load(&context->failed) == 0 ? 0 : r;
+        /* How the work went is for those who wait for it: it was accepted. */
+        if (r < 0 || word_wait(context, stream->word_index, sequence, STACK_WAIT_MS, NULL) < 0) {
+            return r;
         }
     }
-    atomic_store(&context->stack_bytes, bytes);
+    pthread_rwlock_rdlock(&context->gate);
+    if (atomic_load(&context->epoch) == epoch) { /* a new place begins with none */
+        atomic_store(&context->stack_bytes, bytes);
+    }
+    pthread_rwlock_unlock(&context->gate);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "compute/graph.h"
 #include "compute/program.h"
 
+#include <sched.h>
 #include <string.h>
 
 enum { MIB = 1 << 20, LIMIT = 10 * MIB, LARGE = 8 * MIB }; /* one large buffer fits, not two */
@@ -133,12 +134,61 @@ static void what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream(vo
     close_rig(&rig);
 }
 
+static void a_group_is_refused_with_its_size(void) {
+    static const struct {
+        uint32_t group[3];
+        const char *text;
+    } rows[] = {{{1025, 1, 1}, "a group of 1025 work items; accepted: at most 1024"},
+                {{100000, 1, 1}, "a group of 100000 work items"},
+                {{70000, 2, 0}, "a group of 140000 work items"},
+                {{UINT32_MAX, UINT32_MAX, UINT32_MAX}, "a group of 18446744073709551615"}};
+    struct rig rig;
+    open_rig(&rig);
+    const struct acre_arg args[] = {ACRE_BUFFER(rig.buffer), ACRE_U32(1)};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_grid grid = {.groups = {1}};
+        struct acre_error err = {0};
+        memcpy(grid.group, rows[i].group, sizeof(grid.group));
+        CHECK_EQ(acre_launch(rig.a, rig.kernel, grid, args, 2, &err), ACRE_EINVALID);
+        CHECK_HAS(err.text, rows[i].text);
+    }
+    close_rig(&rig);
+}
+
+/* As the keeper does with a kernel that ran too long, while a launch waits for its stack. */
+static void *lose(void *argument) {
+    struct acre_context *context = argument;
+    while (double_counts(context).signals == 0) {
+        sched_yield();
+    }
+    double_lose_by(context, ACRE_ETIMEOUT);
+    return NULL;
+}
+
+static void a_loss_while_a_stack_grows_is_told(void) { /* GPU-6 */
+    struct rig rig;
+    pthread_t thread;
+    struct acre_error err = {0};
+    open_rig(&rig);
+    rig.kernel->facts.stack_bytes = 64;
+    REQUIRE_EQ(pthread_create(&thread, NULL, lose, rig.context), 0);
+    CHECK_EQ(launch(&rig, rig.a, 1), 0); /* accepted */
+    pthread_join(thread, NULL);
+    CHECK_U64(atomic_load(&rig.context->stack_bytes), 0); /* of the new place */
+    CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, &err), ACRE_ETIMEOUT);
+    CHECK_HAS(err.text, "it was told to");
+    CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, NULL), 0); /* once */
+    close_rig(&rig);
+}
+
 static const struct acre_test tests[] = {
     {"recording_is_no_use_of_a_buffer", recording_is_no_use_of_a_buffer, 0},
     {"a_refused_launch_is_no_use_of_a_buffer", a_refused_launch_is_no_use_of_a_buffer, 0},
     {"a_refused_graph_is_no_use_of_a_buffer", a_refused_graph_is_no_use_of_a_buffer, 0},
     {"what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream",
      what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream, 0},
+    {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
+    {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
 };
 
 ACRE_TEST_MAIN(tests)
