@@ -210,7 +210,7 @@ static struct executable *take_over(struct acre_context *context, const struct e
     }
     pthread_mutex_unlock(&context->lock);
     for (uint32_t i = 0; found != NULL && i < found->count; i++) {
-        struct acre_native_node *node = &found->nodes[i];
+        const struct acre_native_node *node = &found->nodes[i];
         if (node->kind != ACRE_NODE_LAUNCH ||
             same_launch(&node->launch, &wanted->nodes[i].launch)) {
             continue;
@@ -218,11 +218,15 @@ static struct executable *take_over(struct acre_context *context, const struct e
         if (context->table->graph_update(context->place, found->handle, i, &wanted->nodes[i].launch,
                                          NULL) < 0) {
             executable_destroy(context, found);
-            return NULL;
+            return NULL; /* `wanted` is as it was, to be created */
         }
-        struct acre_native_launch old = node->launch;
-        node->launch = wanted->nodes[i].launch;
-        wanted->nodes[i].launch = old; /* freed with it */
+    }
+    for (uint32_t i = 0; found != NULL && i < found->count; i++) {
+        if (found->nodes[i].kind == ACRE_NODE_LAUNCH) {
+            struct acre_native_launch old = found->nodes[i].launch;
+            found->nodes[i].launch = wanted->nodes[i].launch;
+            wanted->nodes[i].launch = old; /* freed with it */
+        }
     }
     return found;
 }

@@ -11,7 +11,12 @@
 
 enum { MIB = 1 << 20, LIMIT = 10 * MIB, LARGE = 8 * MIB }; /* one large buffer fits, not two */
 
-static struct { int launch; /* what it answers */ } driver;
+static struct {
+    int launch;    /* what it answers */
+    bool is_stiff; /* a graph's second launch stays as it is */
+    uint32_t created, updated, destroyed;
+    uint32_t values[2]; /* of the last graph that was created */
+} driver;
 
 static int take_native(void *place, acre_native_function *function, uint64_t *ret_kernel,
                        struct acre_error *err) {
@@ -24,6 +29,30 @@ static int take_launch(void *place, uint64_t stream, const struct acre_native_la
                        struct acre_error *err) {
     (void)place, (void)stream, (void)launch;
     return driver.launch == 0 ? 0 : acre_fail(err, driver.launch, "told to refuse");
+}
+
+static int create_graph(void *place, const struct acre_native_node *nodes, uint32_t count,
+                        uint64_t *ret_graph, struct acre_error *err) {
+    (void)place, (void)err;
+    REQUIRE_EQ(count, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct acre_native_launch *launch = &nodes[i].launch;
+        memcpy(&driver.values[i], launch->extra + launch->args[1].region, sizeof(uint32_t));
+    }
+    *ret_graph = ++driver.created;
+    return 0;
+}
+
+static int update_graph(void *place, uint64_t graph, uint32_t node,
+                        const struct acre_native_launch *launch, struct acre_error *err) {
+    (void)place, (void)graph, (void)launch;
+    driver.updated++;
+    return driver.is_stiff && node == 1 ? acre_fail(err, ACRE_EINTERNAL, "told to refuse") : 0;
+}
+
+static void destroy_graph(void *place, uint64_t graph) {
+    (void)place, (void)graph;
+    driver.destroyed++;
 }
 
 struct rig {
@@ -48,6 +77,9 @@ static void open_rig(struct rig *rig) {
     rig->table = *rig->context->table;
     rig->table.native = take_native;
     rig->table.launch = take_launch;
+    rig->table.graph_create = create_graph;
+    rig->table.graph_update = update_graph;
+    rig->table.graph_destroy = destroy_graph;
     rig->context->table = &rig->table;
     REQUIRE_EQ(acre_stream_create(rig->context, &rig->a, NULL), 0);
     REQUIRE_EQ(acre_stream_create(rig->context, &rig->b, NULL), 0);
@@ -181,6 +213,44 @@ static void a_loss_while_a_stack_grows_is_told(void) { /* GPU-6 */
     close_rig(&rig);
 }
 
+static struct acre_graph *record(struct rig *rig, uint32_t first, uint32_t second) {
+    struct acre_graph *graph = NULL;
+    REQUIRE_EQ(acre_graph_begin(rig->a, NULL), 0);
+    CHECK_EQ(launch(rig, rig->a, first), 0);
+    CHECK_EQ(launch(rig, rig->a, second), 0);
+    REQUIRE_EQ(acre_graph_end(rig->a, &graph, NULL), 0);
+    return graph;
+}
+
+static void a_graph_has_its_own_arguments_when_none_can_be_taken_over(void) {
+    struct rig rig;
+    open_rig(&rig);
+    rig.compute->devices[0].capabilities = ACRE_CAN_GRAPH;
+    struct acre_graph *graph = record(&rig, 1, 2);
+    acre_graph_destroy(record(&rig, 1, 2));
+    acre_graph_destroy(graph);
+    CHECK_U64(driver.created, 2);
+    driver.is_stiff = true;
+    graph = record(&rig, 3, 4); /* tries both of the idle ones, before and while it may create */
+    CHECK_U64(driver.updated, 4);
+    CHECK_U64(driver.destroyed, 2);
+    CHECK_U64(driver.created, 3);
+    CHECK_U64(driver.values[0], 3);
+    CHECK_U64(driver.values[1], 4);
+    driver.is_stiff = false;
+    acre_graph_destroy(graph);
+    graph = record(&rig, 3, 5); /* taken over, with one update */
+    CHECK_U64(driver.updated, 5);
+    CHECK_U64(driver.created, 3);
+    acre_graph_destroy(graph);
+    graph = record(&rig, 3, 5); /* as it is */
+    CHECK_U64(driver.updated, 5);
+    acre_graph_destroy(graph);
+    graphs_forget(rig.context);
+    CHECK_U64(driver.destroyed, 3);
+    close_rig(&rig);
+}
+
 static const struct acre_test tests[] = {
     {"recording_is_no_use_of_a_buffer", recording_is_no_use_of_a_buffer, 0},
     {"a_refused_launch_is_no_use_of_a_buffer", a_refused_launch_is_no_use_of_a_buffer, 0},
@@ -189,6 +259,8 @@ static const struct acre_test tests[] = {
      what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream, 0},
     {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
+    {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",
+     a_graph_has_its_own_arguments_when_none_can_be_taken_over, 0},
 };
 
 ACRE_TEST_MAIN(tests)
