@@ -5,7 +5,6 @@
 #include "cli/compute.h"
 
 #include "cli/cli.h"
-#include "core/file.h"
 #include "core/str.h"
 #include "core/units.h"
 
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SOURCE_MAX = 4 << 20, NAME_SHOWN = 96, BACKEND_MAX = 16, NUMBER_MAX = 1024 };
+enum { NAME_SHOWN = 96, BACKEND_MAX = 16, NUMBER_MAX = 1024 };
 
 static const char *const backends[] = {"cuda", "hip", "opencl", "cpu"};
 
@@ -174,102 +173,6 @@ void acre_place_close(struct acre_place *place) {
 
 const struct acre_compute_device *acre_place_device(const struct acre_place *place) {
     return acre_compute_device(place->compute, place->device);
-}
-
-/* --- sources -------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *end;
-    enum acre_language language;
-    const char *backend;
-} languages[] = {{".acl", ACRE_LANGUAGE_PORTABLE, NULL},
-                 {".cu", ACRE_LANGUAGE_CUDA, "cuda"},
-                 {".hip", ACRE_LANGUAGE_HIP, "hip"},
-                 {".cl", ACRE_LANGUAGE_OPENCL, "opencl"}};
-
-int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
-                     struct acre_error *err) {
-    char shown[NAME_SHOWN];
-    size_t length = strlen(path), i = 0;
-    while (i < ACRE_COUNT(languages) &&
-           (length < strlen(languages[i].end) ||
-            strcmp(path + length - strlen(languages[i].end), languages[i].end) != 0)) {
-        i++;
-    }
-    acre_str_show(acre_str_from(path), shown, sizeof(shown));
-    if (i == ACRE_COUNT(languages)) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: in which language? accepted: a name that ends with .acl (portable), "
-                         ".cu (CUDA), .hip (HIP) or .cl (OpenCL)",
-                         shown);
-    }
-    int r = acre_file_read(path, SOURCE_MAX, text, err);
-    if (r < 0) {
-        return r;
-    }
-    if (memchr(text->data, '\0', text->length) != NULL || text->length == 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: the text of kernels", shown,
-                         text->length == 0 ? "is empty" : "has a byte 0 in it");
-    }
-    *ret_source =
-        (struct acre_source){.text = text->data, .name = path, .language = languages[i].language};
-    return 0;
-}
-
-const char *acre_source_backend(const struct acre_source *source) {
-    for (size_t i = 0; i < ACRE_COUNT(languages); i++) {
-        if (languages[i].language == source->language) {
-            return languages[i].backend;
-        }
-    }
-    return NULL;
-}
-
-int acre_source_build(struct acre_place *place, const struct acre_source *source,
-                      struct acre_program **ret_program, struct acre_build_report *ret_report,
-                      struct acre_error *err) {
-    struct acre_source mine = *source;
-    struct acre_build_report report = {0};
-    /* Kernels of CUDA are kernels of HIP. */
-    if (mine.language == ACRE_LANGUAGE_CUDA &&
-        strcmp(acre_place_device(place)->backend, "hip") == 0) {
-        mine.language = ACRE_LANGUAGE_HIP;
-    }
-    int r = acre_program_build(place->context, &mine, ret_program, &report, err);
-    if (report.log != NULL && report.log[0] != '\0') {
-        fputs(report.log, stderr); /* its lines are numbered as in the source */
-        fputs(report.log[strlen(report.log) - 1] == '\n' ? "" : "\n", stderr);
-        if (r < 0) { /* all of it was told: not the first message again */
-            char shown[NAME_SHOWN];
-            acre_fail(err, r, "%s does not compile for %s",
-                      acre_str_show(acre_str_from(source->name), shown, sizeof(shown)),
-                      acre_place_device(place)->name);
-        }
-    }
-    if (r == 0 && ret_report != NULL) {
-        *ret_report = report;
-        return r;
-    }
-    acre_build_report_finish(&report);
-    return r;
-}
-
-int acre_source_kernel(struct acre_program *program, const char *name,
-                       struct acre_kernel **ret_kernel, struct acre_error *err) {
-    if (name != NULL) {
-        return acre_kernel_find(program, name, ret_kernel, err);
-    }
-    struct acre_kernel *kernel = acre_program_kernel(program, 0);
-    if (kernel == NULL || acre_program_kernel(program, 1) != NULL) {
-        struct acre_error list = {0};
-        struct acre_kernel *none;
-        acre_kernel_find(program, "", &none, &list);
-        const char *names = strstr(list.text, "it has: ");
-        return acre_fail(err, ACRE_EINVALID, "--kernel: which one? accepted: %s",
-                         names != NULL ? names + strlen("it has: ") : "the name of a kernel");
-    }
-    *ret_kernel = kernel;
-    return 0;
 }
 
 /* --- acre compute devices ------------------------------------------------------------------- */

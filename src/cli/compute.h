@@ -5,6 +5,7 @@
 #ifndef ACRE_CLI_COMPUTE_H
 #define ACRE_CLI_COMPUTE_H
 
+#include "cli/simulation.h"
 #include "cli/term.h"
 #include "core/json.h"
 #include "core/opt.h"
@@ -42,11 +43,12 @@ int acre_source_read(const char *path, struct acre_buf *text, struct acre_source
                      struct acre_error *err);
 /* The back end that compiles it when it is not portable; NULL: any. */
 const char *acre_source_backend(const struct acre_source *source);
-/* Build it; what the compiler said goes to standard error. The report (NULL: not wanted) is to be
+/* Build it; what the compiler said goes to standard error, in place of the
+ * progress. The report (NULL: not wanted) is to be
  * finished after success. */
 int acre_source_build(struct acre_place *place, const struct acre_source *source,
-                      struct acre_program **ret_program, struct acre_build_report *ret_report,
-                      struct acre_error *err);
+                      struct acre_progress *progress, struct acre_program **ret_program,
+                      struct acre_build_report *ret_report, struct acre_error *err);
 /* The kernel of that name, or the only one there is (NULL). */
 int acre_source_kernel(struct acre_program *program, const char *name,
                        struct acre_kernel **ret_kernel, struct acre_error *err);

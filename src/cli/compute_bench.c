@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 
 #include "cli/compute.h"
-#include "cli/simulation.h"
 #include "core/clock.h"
 #include "core/str.h"
 
@@ -323,7 +322,9 @@ static int bench_all(struct bench *bench, struct acre_error *err) {
     r = r == 0 && !acre_place_is_cpu(&bench->place)
             ? acre_place_open_cpu(&bench->place, &bench->cpu, err)
             : r;
-    r = r == 0 ? acre_source_build(&bench->place, &source, &bench->program, NULL, err) : r;
+    r = r == 0 ? acre_source_build(&bench->place, &source, &bench->progress, &bench->program, NULL,
+                                   err)
+               : r;
     r = r == 0 ? acre_kernel_find(bench->program, "touch", &bench->touch, err) : r;
     r = r == 0 ? take_memory(bench, err) : r;
     if (r < 0) {
@@ -333,7 +334,7 @@ static int bench_all(struct bench *bench, struct acre_error *err) {
     measure(bench, "copy from the device, 64 MiB", UNIT_GB_S, COPY_BYTES, copy_out,
             "pinned memory");
     measure(bench, "copy on the device, 64 MiB", UNIT_GB_S, COPY_BYTES, copy_within,
-            "bytes copied; twice as many move");
+            "twice as many bytes move");
     measure(bench, "launch, and wait", UNIT_US, 1, launch_one, "");
     measure(bench, "launch, 64 at once", UNIT_US, BATCH, launch_many, "of each");
     bench_graph(bench);
@@ -375,13 +376,34 @@ static void print_json(const struct bench *bench, struct acre_buf *out) {
 
 static void add_cell(struct acre_table *table, const struct figure *figure, double value) {
     char text[ACRE_FIGURE_MAX];
-    if (value < 0) {
-        acre_table_cell(table, ACRE_COLOUR_DIM, "-");
-    } else if (figure->unit == UNIT_US) {
-        acre_table_cell(table, ACRE_COLOUR_NONE, acre_figure_us(value, text, sizeof(text)));
+    if (figure->unit == UNIT_US) {
+        acre_figure_us(value, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%.1f GB/s", value);
-        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    }
+    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+}
+
+/* What could not be measured, and why; each reason once. */
+static void print_absent(const struct bench *bench, const struct acre_term *term,
+                         struct acre_buf *out) {
+    const char *before = "\n";
+    for (uint32_t i = 0; i < bench->count; i++) {
+        const struct figure *figure = &bench->figures[i];
+        char label[NAME_MAX_BYTES + 8], shown[256];
+        uint32_t same = 0;
+        while (same < i && (bench->figures[same].p50 >= 0 ||
+                            strcmp(bench->figures[same].note, figure->note) != 0)) {
+            same++;
+        }
+        if (figure->p50 >= 0 || same < i) {
+            continue;
+        }
+        snprintf(label, sizeof(label), "%sno %-27s", before, figure->name);
+        acre_term_put(term, out, ACRE_COLOUR_DIM, label);
+        acre_term_wrap(term, out, 30,
+                       acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
+        before = "";
     }
 }
 
@@ -397,11 +419,14 @@ static void print_text(const struct bench *bench, struct acre_buf *out) {
     char name[NAME_MAX_BYTES], shown[256];
     for (uint32_t i = 0; i < bench->count; i++) {
         const struct figure *figure = &bench->figures[i];
+        if (figure->p50 < 0) {
+            continue;
+        }
         acre_table_row(table);
         acre_table_cell(table, ACRE_COLOUR_NONE, figure->name);
         add_cell(table, figure, figure->p50);
         add_cell(table, figure, figure->p99);
-        acre_table_cell(table, ACRE_COLOUR_DIM,
+        acre_table_cell(table, figure->note[0] != '\0' ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE,
                         acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
     }
     acre_buf_printf(out, "%s, %s\n\n",
@@ -409,6 +434,7 @@ static void print_text(const struct bench *bench, struct acre_buf *out) {
                     acre_place_device(&bench->place)->name);
     acre_table_print(table, &term, out);
     acre_table_destroy(table);
+    print_absent(bench, &term, out);
 }
 
 static int run(int argument_count, char **arguments, void *target) {

@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 
 #include "cli/compute_arg.h"
-#include "cli/simulation.h"
 #include "core/clock.h"
 
 #include <inttypes.h>
@@ -40,6 +39,7 @@ struct question {
     const struct options *options;
     struct acre_place place;
     struct acre_auto *automatic;
+    struct acre_progress progress;
     char kernel[128];
     struct acre_parameter parameters[ACRE_BINDINGS_MAX];
     uint32_t parameter_count;
@@ -159,7 +159,7 @@ static int prepare(struct question *question, const struct acre_source *source,
     struct acre_kernel *kernel = NULL;
     struct acre_context *cpu = NULL;
     bool is_cpu = acre_place_is_cpu(&question->place);
-    int r = acre_source_build(&question->place, source, &program, NULL, err);
+    int r = acre_source_build(&question->place, source, &question->progress, &program, NULL, err);
     r = r == 0 ? acre_source_kernel(program, question->options->kernel, &kernel, err) : r;
     r = r == 0 ? take_parameters(question, kernel, err) : r;
     r = r == 0 && !is_cpu ? acre_place_open_cpu(&question->place, &cpu, err) : r;
@@ -195,16 +195,13 @@ static int learn_way(struct question *question, enum acre_way way, uint32_t item
 }
 
 static int learn_all(struct question *question, void *const *arrays, struct acre_error *err) {
-    struct acre_progress progress;
     int r = 0;
-    acre_progress_begin(&progress, "learning", question->options->quiet);
     for (uint32_t items = 1; items <= LEARN_ITEMS_MAX && r == 0; items *= 2) {
         for (uint32_t way = 0; way < ACRE_WAY_COUNT && r == 0; way++) {
-            acre_progress_show(&progress, "%u items, %s", items, acre_way_name(way));
+            acre_progress_show(&question->progress, "%u items, %s", items, acre_way_name(way));
             r = learn_way(question, (enum acre_way)way, items, arrays, err);
         }
     }
-    acre_progress_end(&progress);
     return r;
 }
 
@@ -396,7 +393,10 @@ static int run(int argument_count, char **arguments, void *target) {
     question->options = target;
     acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
     acre_buf_init(&text, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
+    acre_progress_begin(&question->progress, "explain", question->options->quiet);
+    acre_progress_show(&question->progress, "compiling");
     int r = answer(question, arguments[0], &text, &err);
+    acre_progress_end(&question->progress);
     if (r == 0) {
         (question->options->json ? print_json : print_text)(question, &out);
     }

@@ -6,7 +6,6 @@
 
 #include "cli/compute_arg.h"
 #include "cli/show.h"
-#include "cli/simulation.h"
 #include "core/units.h"
 
 #include <inttypes.h>
@@ -140,7 +139,7 @@ static int choose_grid(struct call *call, struct acre_error *err) {
         uint64_t groups = options->grid != NULL ? axes[i] : (axes[i] + group[i] - 1) / group[i];
         if (groups > GROUPS_MAX) {
             return acre_fail(err, ACRE_EINVALID,
-                             "--items: %" PRIu64 " in groups of %" PRIu64
+                             "%" PRIu64 " items in groups of %" PRIu64
                              " are too many groups; accepted: at most %d",
                              axes[i], group[i], GROUPS_MAX);
         }
@@ -364,10 +363,11 @@ static void print_text(const struct call *call, struct acre_buf *out) {
              acre_place_name(call->place.compute, call->place.device, name, sizeof(name)),
              acre_place_device(&call->place)->name);
     acre_show_fact(&view, "device", text);
-    snprintf(text, sizeof(text), "%s group%s of %s%s%s",
-             show_axes(call->grid.groups, groups, sizeof(groups)),
-             strcmp(groups, "1") == 0 ? "" : "s", show_axes(call->grid.group, group, sizeof(group)),
-             call->why_grid[0] != '\0' ? ": " : "", call->why_grid);
+    show_axes(call->grid.groups, groups, sizeof(groups));
+    show_axes(call->grid.group, group, sizeof(group));
+    snprintf(text, sizeof(text), "%s group%s of %s%s%s", groups,
+             strcmp(groups, "1") == 0 ? "" : "s", group, call->why_grid[0] != '\0' ? ": " : "",
+             call->why_grid);
     acre_show_fact(&view, "grid", text);
     show_times(call, &view);
     show_outputs(call, &view);
@@ -486,7 +486,7 @@ static void print_json(const struct call *call, struct acre_buf *out) {
 /* --- the command ---------------------------------------------------------------------------- */
 
 static int prepare(struct call *call, const char *path, struct acre_buf *text,
-                   struct acre_error *err) {
+                   struct acre_progress *progress, struct acre_error *err) {
     struct acre_source source;
     struct acre_program *program = NULL;
     int r = acre_source_read(path, text, &source, err);
@@ -494,7 +494,8 @@ static int prepare(struct call *call, const char *path, struct acre_buf *text,
     r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &call->place,
                                  err)
                : r;
-    r = r == 0 ? acre_source_build(&call->place, &source, &program, &call->build, err) : r;
+    r = r == 0 ? acre_source_build(&call->place, &source, progress, &program, &call->build, err)
+               : r;
     r = r == 0 ? acre_source_kernel(program, call->options->kernel, &call->kernel, err) : r;
     r = r == 0 ? acre_bindings_init(&call->bindings, call->kernel, &call->options->args,
                                     &call->options->outs, err)
@@ -514,7 +515,7 @@ static int run(int argument_count, char **arguments, void *target) {
     acre_buf_init(&text, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
     acre_progress_begin(&progress, "run", call->options->quiet);
     acre_progress_show(&progress, "compiling");
-    int r = prepare(call, arguments[0], &text, &err);
+    int r = prepare(call, arguments[0], &text, &progress, &err);
     r = r == 0 ? work(call, &progress, &err) : r;
     acre_progress_end(&progress);
     if (r == 0) {

@@ -6,7 +6,7 @@
  * takes number, values and arrays out of the message, calls the kernel's function, and leaves the
  * arrays that were written in the answer. Arrays in a message have room for the most items, so
  * that their places are constants. */
-#include "compute/auto_inner.h"
+#include "compute/auto_ring.h"
 
 #include "compute/context.h"
 #include "compute/lexer.h"

@@ -11,6 +11,7 @@
  * they are taken from a counter instead. */
 #include "compute/auto_inner.h"
 
+#include "compute/auto_ring.h"
 #include "compute/launch.h"
 #include "compute/stream.h"
 

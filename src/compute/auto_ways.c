@@ -6,6 +6,7 @@
  * arrays where they are. */
 #include "compute/auto_inner.h"
 
+#include "compute/auto_ring.h"
 #include "compute/buffer.h"
 #include "compute/context.h"
 #include "compute/cpu.h"

@@ -426,7 +426,9 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
                        bool is_far_target, struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct acre_native_copy copy = {.bytes = bytes};
+    rings_pause(context);
     int r = import(stream, other, far, bytes, &copy, err);
+    rings_resume(context);
     if (r < 0) {
         return r;
     }

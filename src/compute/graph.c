@@ -31,6 +31,7 @@ struct acre_graph {
     pthread_mutex_t lock; /* the rest */
     struct recipe recipe;
     struct executable *executable;
+    atomic_uint epoch;        /* its */
     struct acre_buffer *uses; /* what it reads and writes */
     uint32_t use_count;
 };
@@ -244,10 +245,14 @@ static int make_ready(const struct recipe *recipe, uint32_t *ret_stack_bytes,
     return r;
 }
 
-/* The graph's executable in the present epoch. Gate and the graph's lock held. */
-static int prepare(struct acre_graph *graph, struct acre_error *err) {
+enum { MUST_CREATE = 1 };
+
+/* The graph's executable in the present epoch. Gate and the graph's lock held. MUST_CREATE: there
+ * is none to take over, and creating one was not allowed. */
+static int prepare(struct acre_graph *graph, bool may_create, struct acre_error *err) {
     struct acre_context *context = graph->context;
-    if (graph->executable != NULL && graph->executable->epoch == atomic_load(&context->epoch)) {
+    uint32_t epoch = atomic_load(&context->epoch);
+    if (graph->executable != NULL && graph->executable->epoch == epoch) {
         return 0;
     }
     struct executable *executable = NULL;
@@ -262,11 +267,13 @@ static int prepare(struct acre_graph *graph, struct acre_error *err) {
             executable_free(executable);
             executable = found;
         } else {
-            r = context->table->graph_create(context->place, executable->nodes, executable->count,
-                                             &executable->handle, err);
+            r = may_create
+                    ? context->table->graph_create(context->place, executable->nodes,
+                                                   executable->count, &executable->handle, err)
+                    : MUST_CREATE;
         }
     }
-    if (r < 0) {
+    if (r != 0) {
         executable_free(executable);
         return r;
     }
@@ -274,7 +281,45 @@ static int prepare(struct acre_graph *graph, struct acre_error *err) {
         executable_free(graph->executable); /* of an epoch that is past */
     }
     graph->executable = executable;
+    atomic_store(&graph->epoch, epoch);
     return 0;
+}
+
+static int try_prepare(struct acre_graph *graph, bool may_create, struct acre_error *err) {
+    int r = context_enter(graph->context, err);
+    if (r < 0) {
+        return r;
+    }
+    pthread_mutex_lock(&graph->lock);
+    r = prepare(graph, may_create, err);
+    pthread_mutex_unlock(&graph->lock);
+    context_leave(graph->context, r);
+    return r;
+}
+
+/* Everything a launch needs, before the gate is taken: resident kernels leave for loading modules
+ * and creating graphs, since the driver waits for them. Also the most stack that a kernel needs. */
+static int graph_ready(struct acre_graph *graph, uint32_t *ret_stack_bytes,
+                       struct acre_error *err) {
+    struct acre_context *context = graph->context;
+    int r = make_ready(&graph->recipe, ret_stack_bytes, err);
+    if (r < 0 || atomic_load(&graph->epoch) == atomic_load(&context->epoch)) {
+        return r;
+    }
+    r = try_prepare(graph, false, err);
+    if (r == MUST_CREATE) {
+        rings_pause(context);
+        r = try_prepare(graph, true, err);
+        rings_resume(context);
+    }
+    return r;
+}
+
+/* Gate and the graph's lock held, after graph_ready. */
+static int check_ready(const struct acre_graph *graph, struct acre_error *err) {
+    return atomic_load(&graph->epoch) == atomic_load(&graph->context->epoch)
+               ? 0
+               : context_loss(graph->context, err);
 }
 
 /* --- graphs ----------------------------------------------------------------------------------- */
@@ -340,16 +385,7 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
     pthread_mutex_unlock(&context->lock);
     uint32_t stack_bytes;
     int r = list_uses(graph, err);
-    r = r == 0 ? make_ready(&graph->recipe, &stack_bytes, err) : r;
-    if (r == 0) {
-        r = context_enter(context, err);
-        if (r == 0) {
-            pthread_mutex_lock(&graph->lock);
-            r = prepare(graph, err);
-            pthread_mutex_unlock(&graph->lock);
-            context_leave(context, r);
-        }
-    }
+    r = r == 0 ? graph_ready(graph, &stack_bytes, err) : r;
     if (r < 0) {
         acre_graph_destroy(graph);
         return r;
@@ -408,7 +444,7 @@ static int launch(struct acre_graph *graph, struct acre_stream *stream, struct a
     }
     pthread_mutex_lock(&graph->lock);
     r = check_uses(graph, stream, err);
-    r = r == 0 ? prepare(graph, err) : r;
+    r = r == 0 ? check_ready(graph, err) : r;
     bool has_queued = r == 0 && graph->executable->count > 0; /* some of it, when it fails */
     r = r == 0 ? queue(graph, stream, err) : r;
     if (has_queued) {
@@ -432,7 +468,7 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
         return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
     }
     uint32_t stack_bytes = 0;
-    int r = make_ready(&graph->recipe, &stack_bytes, err);
+    int r = graph_ready(graph, &stack_bytes, err);
     if (r < 0) {
         return r;
     }
@@ -466,7 +502,7 @@ static struct graph_node *launch_node(struct acre_graph *graph, uint32_t number,
 static int update(struct acre_graph *graph, struct graph_node *node, struct graph_call *call,
                   struct acre_error *err) {
     struct acre_context *context = graph->context;
-    int r = prepare(graph, err);
+    int r = check_ready(graph, err);
     if (r < 0) {
         return r;
     }
@@ -511,7 +547,7 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
     struct graph_call call;
     struct launch checked;
     uint32_t stack_bytes;
-    int r = make_ready(&graph->recipe, &stack_bytes, err);
+    int r = graph_ready(graph, &stack_bytes, err);
     r = r == 0 ? context_enter(graph->context, err) : r;
     if (r < 0) {
         return r;
@@ -532,25 +568,30 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
 
 /* --- ends ------------------------------------------------------------------------------------- */
 
-/* Idle ones beyond `keep`, the oldest first. Gate held, not the lock. */
-static void drop_idle(struct acre_context *context, uint32_t keep) {
+/* Idle ones beyond `keep`, the oldest first. */
+static struct executable *take_idle(struct acre_context *context, uint32_t keep) {
     pthread_mutex_lock(&context->lock);
     struct executable **link = &context->idle_graphs;
     for (uint32_t i = 0; i < keep && *link != NULL; i++) {
         link = &(*link)->next;
     }
-    struct executable *dropped = *link;
+    struct executable *taken = *link;
     *link = NULL;
     pthread_mutex_unlock(&context->lock);
-    while (dropped != NULL) {
-        struct executable *next = dropped->next;
-        executable_destroy(context, dropped);
-        dropped = next;
+    return taken;
+}
+
+/* Gate held, rings paused. */
+static void destroy_all(struct acre_context *context, struct executable *executable) {
+    while (executable != NULL) {
+        struct executable *next = executable->next;
+        executable_destroy(context, executable);
+        executable = next;
     }
 }
 
 void graphs_forget(struct acre_context *context) {
-    drop_idle(context, 0);
+    destroy_all(context, take_idle(context, 0));
 }
 
 void acre_graph_destroy(struct acre_graph *graph) {
@@ -573,8 +614,15 @@ void acre_graph_destroy(struct acre_graph *graph) {
         executable = NULL;
     }
     pthread_mutex_unlock(&context->lock);
-    drop_idle(context, IDLE_MAX);
     pthread_rwlock_unlock(&context->gate);
+    struct executable *dropped = take_idle(context, IDLE_MAX);
+    if (dropped != NULL) {
+        rings_pause(context);
+        pthread_rwlock_rdlock(&context->gate);
+        destroy_all(context, dropped);
+        pthread_rwlock_unlock(&context->gate);
+        rings_resume(context);
+    }
     if (executable != NULL) {
         executable_free(executable);
     }
@@ -588,5 +636,5 @@ void graphs_destroy(struct acre_context *context) {
     while (context->graphs != NULL) {
         acre_graph_destroy(context->graphs);
     }
-    drop_idle(context, 0);
+    graphs_forget(context);
 }

@@ -21,6 +21,7 @@
 
 enum {
     LANES = 4,
+    DEPTH = 3,
     PIECE_BYTES = 16 << 20, /* a third of a millisecond on the bus: far above what a piece costs */
     PIECE_ITEMS_MIN = 256,
     TIMINGS_AT_ONCE = 64,
@@ -38,8 +39,8 @@ struct work {
     int result;
     uint64_t failed_item;
     struct acre_error failure;
-    double kernel_us;
-    bool has_times;
+    double kernel_us; /* of `timed_items` */
+    uint64_t timed_items;
 };
 
 /* An array's place in a lane. */
@@ -48,11 +49,19 @@ struct spot {
     struct acre_buffer staged_in, staged_out; /* pinned; none: the user's memory is */
 };
 
+/* Items under way. */
+struct piece {
+    uint64_t first, count;
+    struct acre_event done;
+};
+
 struct lane {
     struct acre_stream *stream;
     struct spot spots[PIECES_ARRAYS_MAX];
-    struct acre_event done; /* stream NULL: nothing under way */
-    uint64_t first, count;  /* items under way */
+    struct piece pieces[DEPTH];
+    uint32_t begun, ended; /* of its pieces, counted */
+    uint32_t depth;        /* as many may be under way */
+    uint64_t timed_items;  /* of the one that was measured */
 };
 
 /* One context's part of it. */
@@ -85,6 +94,7 @@ static int stage(struct drive *drive, struct lane *lane, const void *host, uint3
         buffer_of_host(drive->context, host, drive->work->pieces->items * item_bytes, &place)) {
         return 0;
     }
+    lane->depth = 1;
     return acre_buffer_alloc(lane->stream, ACRE_MEMORY_PINNED,
                              drive->work->piece_items * item_bytes, ret_staged, err);
 }
@@ -92,6 +102,7 @@ static int stage(struct drive *drive, struct lane *lane, const void *host, uint3
 static int lane_open(struct drive *drive, struct lane *lane, struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
     int r = acre_stream_create(drive->context, &lane->stream, err);
+    lane->depth = DEPTH;
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
         struct spot *spot = &lane->spots[i];
@@ -100,30 +111,25 @@ static int lane_open(struct drive *drive, struct lane *lane, struct acre_error *
         r = r == 0 ? stage(drive, lane, array->in, array->in_bytes, &spot->staged_in, err) : r;
         r = r == 0 ? stage(drive, lane, array->out, array->out_bytes, &spot->staged_out, err) : r;
     }
-    if (r == 0 && drive->work->is_profiled) {
-        acre_stream_profile(lane->stream, true, NULL); /* without it there are no times */
-    }
     return r;
 }
 
 /* Times of its kernels, once it is idle. */
 static void read_times(struct drive *drive, struct lane *lane) {
     struct acre_timing timings[TIMINGS_AT_ONCE];
-    uint32_t count = TIMINGS_AT_ONCE;
+    uint32_t count = 0;
     double us = 0;
-    bool has_times = false;
-    while (count == TIMINGS_AT_ONCE &&
-           acre_stream_timings(lane->stream, timings, TIMINGS_AT_ONCE, &count, NULL) == 0) {
-        for (uint32_t i = 0; i < count; i++) {
-            bool is_kernel = strncmp(timings[i].name, drive->kernel->signature.name,
-                                     sizeof(timings[i].name) - 1) == 0;
-            us += is_kernel ? timings[i].running_us : 0;
-            has_times = true;
-        }
+    if (acre_stream_timings(lane->stream, timings, TIMINGS_AT_ONCE, &count, NULL) < 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_kernel = strncmp(timings[i].name, drive->kernel->signature.name,
+                                 sizeof(timings[i].name) - 1) == 0;
+        us += is_kernel ? timings[i].running_us : 0;
     }
     pthread_mutex_lock(&drive->work->lock);
     drive->work->kernel_us += us;
-    drive->work->has_times = drive->work->has_times || has_times;
+    drive->work->timed_items += lane->timed_items;
     pthread_mutex_unlock(&drive->work->lock);
 }
 
@@ -131,7 +137,7 @@ static void lane_close(struct drive *drive, struct lane *lane) {
     if (lane->stream == NULL) {
         return;
     }
-    if (drive->work->is_profiled && !atomic_load(&drive->work->has_failed)) {
+    if (lane->timed_items > 0 && !atomic_load(&drive->work->has_failed)) {
         read_times(drive, lane);
     }
     for (uint32_t i = 0; i < drive->work->pieces->array_count; i++) {
@@ -148,14 +154,15 @@ static void lane_close(struct drive *drive, struct lane *lane) {
 
 /* --- a piece ---------------------------------------------------------------------------------- */
 
-static int copy_in(struct drive *drive, struct lane *lane, uint32_t index, struct acre_error *err) {
+static int copy_in(struct drive *drive, struct lane *lane, const struct piece *piece,
+                   uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
     const struct spot *spot = &lane->spots[index];
     if (array->in == NULL) {
         return 0;
     }
-    const uint8_t *from = (const uint8_t *)array->in + lane->first * array->in_bytes;
-    uint64_t bytes = lane->count * array->in_bytes;
+    const uint8_t *from = (const uint8_t *)array->in + piece->first * array->in_bytes;
+    uint64_t bytes = piece->count * array->in_bytes;
     if (spot->staged_in.id != 0) {
         void *staged = acre_buffer_host(drive->context, spot->staged_in);
         memcpy(staged, from, bytes);
@@ -164,19 +171,21 @@ static int copy_in(struct drive *drive, struct lane *lane, uint32_t index, struc
     return acre_copy_in(lane->stream, spot->device, 0, from, bytes, err);
 }
 
-static int copy_out(struct drive *drive, struct lane *lane, uint32_t index,
-                    struct acre_error *err) {
+static int copy_out(struct drive *drive, struct lane *lane, const struct piece *piece,
+                    uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
     const struct spot *spot = &lane->spots[index];
     if (array->out == NULL) {
         return 0;
     }
-    uint8_t *to = spot->staged_out.id != 0 ? acre_buffer_host(drive->context, spot->staged_out)
-                                           : (uint8_t *)array->out + lane->first * array->out_bytes;
-    return acre_copy_out(lane->stream, to, spot->device, 0, lane->count * array->out_bytes, err);
+    uint8_t *to = spot->staged_out.id != 0
+                      ? acre_buffer_host(drive->context, spot->staged_out)
+                      : (uint8_t *)array->out + piece->first * array->out_bytes;
+    return acre_copy_out(lane->stream, to, spot->device, 0, piece->count * array->out_bytes, err);
 }
 
-static int launch(struct drive *drive, struct lane *lane, struct acre_error *err) {
+static int launch(struct drive *drive, struct lane *lane, const struct piece *piece,
+                  struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
     struct acre_arg args[ACRE_ARGS_MAX];
     uint32_t count = 0;
@@ -184,74 +193,86 @@ static int launch(struct drive *drive, struct lane *lane, struct acre_error *err
         args[count++] = ACRE_BUFFER(lane->spots[i].device);
     }
     if (pieces->tells_first) {
-        args[count++] = ACRE_U32((uint32_t)lane->count);
-        args[count++] = ACRE_U64(lane->first);
+        args[count++] = ACRE_U32((uint32_t)piece->count);
+        args[count++] = ACRE_U64(piece->first);
     }
     for (uint32_t i = 0; i < pieces->more_count; i++) {
         args[count++] = pieces->more[i];
     }
     if (!pieces->tells_first) {
-        args[count++] = ACRE_U32((uint32_t)lane->count);
+        args[count++] = ACRE_U32((uint32_t)piece->count);
     }
-    return acre_launch(lane->stream, drive->kernel, acre_grid_for(lane->count), args, count, err);
+    return acre_launch(lane->stream, drive->kernel, acre_grid_for(piece->count), args, count, err);
 }
 
-static int begin_piece(struct drive *drive, struct lane *lane, struct acre_error *err) {
+static int begin_piece(struct drive *drive, struct lane *lane, struct piece *piece,
+                       struct acre_error *err) {
     uint32_t arrays = drive->work->pieces->array_count;
+    bool is_timed = drive->work->is_profiled && lane->begun == 0 &&
+                    acre_stream_profile(lane->stream, true, NULL) == 0;
     int r = 0;
     for (uint32_t i = 0; i < arrays && r == 0; i++) {
-        r = copy_in(drive, lane, i, err);
+        r = copy_in(drive, lane, piece, i, err);
     }
-    r = r == 0 ? launch(drive, lane, err) : r;
+    r = r == 0 ? launch(drive, lane, piece, err) : r;
     for (uint32_t i = 0; i < arrays && r == 0; i++) {
-        r = copy_out(drive, lane, i, err);
+        r = copy_out(drive, lane, piece, i, err);
     }
-    return r == 0 ? acre_event_record(lane->stream, &lane->done, err) : r;
+    r = r == 0 ? acre_event_record(lane->stream, &piece->done, err) : r;
+    if (is_timed) {
+        lane->timed_items = piece->count;
+        acre_stream_profile(lane->stream, false, NULL);
+    }
+    lane->begun += r == 0;
+    return r;
 }
 
-static int end_piece(struct drive *drive, struct lane *lane, struct acre_error *err) {
-    if (lane->done.stream == NULL) {
-        return 0;
-    }
+/* The oldest piece under way is done. */
+static int end_piece(struct drive *drive, struct lane *lane) {
     const struct pieces *pieces = drive->work->pieces;
-    int r = acre_event_wait(lane->done, ACRE_FOREVER, err);
-    lane->done.stream = NULL;
+    const struct piece *piece = &lane->pieces[lane->ended++ % DEPTH];
+    struct acre_error err = {0};
+    int r = acre_event_wait(piece->done, ACRE_FOREVER, &err);
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
         if (array->out != NULL && lane->spots[i].staged_out.id != 0) {
-            memcpy((uint8_t *)array->out + lane->first * array->out_bytes,
+            memcpy((uint8_t *)array->out + piece->first * array->out_bytes,
                    acre_buffer_host(drive->context, lane->spots[i].staged_out),
-                   lane->count * array->out_bytes);
+                   piece->count * array->out_bytes);
         }
+    }
+    if (r < 0) {
+        fail_at(drive->work, piece->first, r, &err);
     }
     return r;
 }
 
-static bool take_piece(struct work *work, struct lane *lane) {
+static bool take_piece(struct work *work, struct piece *piece) {
     uint64_t items = work->pieces->items;
     uint64_t first =
         atomic_load(&work->has_failed) ? items : atomic_fetch_add(&work->next, work->piece_items);
     if (first >= items) {
         return false;
     }
-    lane->first = first;
-    lane->count = ACRE_MIN(work->piece_items, items - first);
+    piece->first = first;
+    piece->count = ACRE_MIN(work->piece_items, items - first);
     atomic_fetch_add(&work->taken, 1);
     return true;
 }
 
-/* End what the lane does, take the next piece and begin it. False: no more. */
+/* Make room in the lane, take the next piece and begin it. False: no more. */
 static bool step(struct drive *drive, struct lane *lane) {
-    struct acre_error err = {0};
-    int r = end_piece(drive, lane, &err);
-    if (r == 0) {
-        if (!take_piece(drive->work, lane)) {
-            return false;
-        }
-        r = begin_piece(drive, lane, &err);
+    if (lane->begun - lane->ended == lane->depth && end_piece(drive, lane) < 0) {
+        return false;
     }
+    struct piece *piece = &lane->pieces[lane->begun % DEPTH];
+    if (!take_piece(drive->work, piece)) {
+        return false;
+    }
+    struct acre_error err = {0};
+    int r = begin_piece(drive, lane, piece, &err);
     if (r < 0) {
-        fail_at(drive->work, lane->first, r, &err);
+        fail_at(drive->work, piece->first, r, &err);
     }
     return r == 0;
 }
@@ -272,9 +293,8 @@ static void *run_drive(void *argument) {
         goes_on = step(drive, &drive->lanes[i]);
     }
     for (uint32_t i = 0; i < work->lane_count; i++) {
-        r = end_piece(drive, &drive->lanes[i], &err);
-        if (r < 0) {
-            fail_at(work, drive->lanes[i].first, r, &err);
+        while (drive->lanes[i].ended < drive->lanes[i].begun) {
+            end_piece(drive, &drive->lanes[i]);
         }
     }
     for (uint32_t i = 0; i < work->lane_count; i++) {
@@ -390,13 +410,16 @@ static void run_all(struct work *work, struct drive *drives) {
 static void write_report(const struct work *work, double item_bytes, double seconds,
                          struct acre_pipeline_report *report) {
     const struct pieces *pieces = work->pieces;
-    double share = work->kernel_us / (seconds * 1e6 * pieces->kernel_count);
+    double us_all = work->timed_items > 0
+                        ? work->kernel_us / (double)work->timed_items * (double)pieces->items
+                        : 0;
+    double share = us_all / (seconds * 1e6 * pieces->kernel_count);
     *report = (struct acre_pipeline_report){
         .pieces = atomic_load(&work->taken),
         .seconds = seconds,
         .items_per_ms = (double)pieces->items / (seconds * 1e3),
         .mb_per_s = (double)pieces->items * item_bytes / (seconds * 1e6),
-        .kernel_efficiency = work->has_times ? ACRE_MIN(share, 1.0) : -1,
+        .kernel_efficiency = work->timed_items > 0 ? ACRE_MIN(share, 1.0) : -1,
         .failed_item = work->result < 0 ? work->failed_item : UINT64_MAX};
 }
 

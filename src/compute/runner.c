@@ -26,6 +26,7 @@
 enum {
     BYE_LIMIT_S = 2, /* to end in good order; callers are less patient */
     SPIN_NS = 1000000,
+    SPIN_BUSY_NS = 20000000,
     SPIN_FEW_NS = 50000, /* where spinning takes a processor from those that work */
     PROCESSORS_FEW = 3,
 };
@@ -275,6 +276,8 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
     }
     runner->socket = WIRE_SOCKET_FD;
     runner->spin_max_ns = spin_limit_ns();
+    runner->spin_busy_ns =
+        runner->spin_max_ns == SPIN_NS ? (uint64_t)SPIN_BUSY_NS : runner->spin_max_ns;
     pthread_mutex_init(&runner->lock, NULL);
     pthread_mutex_init(&runner->tail_lock, NULL);
     pthread_cond_init(&runner->tail_moved, NULL);

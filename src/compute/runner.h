@@ -44,6 +44,7 @@ struct runner {
     int socket, host_fd, room_fd, answer_fds[WIRE_SLOTS];
     atomic_bool stops;
     uint64_t spin_max_ns;
+    uint64_t spin_busy_ns; /* while the device works */
 
     pthread_t queue, slots[WIRE_SLOTS];
     bool has_queue;

@@ -2,8 +2,8 @@
 
 In the documents: every fenced block ```sh whose first line is `# tested`, as one script. In --help:
 every line under Example(s). Both run in a folder that has examples/ and build/acre, with acre also
-on the path, and a daemon with simulated devices to ask; a watch ends after one picture, and what a
-pipe does with the output is left out.
+on the path, a cache of its own, and a daemon with simulated devices to ask; a watch ends after one
+picture, and what a pipe does with the output is left out.
 """
 import os
 import re
@@ -47,7 +47,8 @@ def run_script(script, server="/nonexistent"):
         return subprocess.run(["sh", "-eu", "-c", script], cwd=folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=program.TIMEOUT_S,
-                              env=program.environment(PATH=path, ACRE_SERVER=server))
+                              env=program.environment(PATH=path, ACRE_SERVER=server,
+                                                      XDG_CACHE_HOME=folder))
 
 
 class Documents(program.TestCase):

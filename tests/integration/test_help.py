@@ -47,6 +47,14 @@ COMMANDS = {
                      "expires TIME"] + SHARED,
     "token revoke": SHARED,
     "audit": ["verify", "actor WHO", "action WHAT", "target WHICH", "limit N"] + SHARED,
+    "compute devices": ["json"],
+    "compute run": ["kernel NAME", "device DEVICE", "arg NAME=VALUE", "out NAME=@FILE.npy",
+                    "items N[,N,N]", "grid N[,N,N]", "group N[,N,N]", "repeat N", "options TEXT",
+                    "json", "quiet"],
+    "compute bench": ["device DEVICE", "json", "quiet"],
+    "compute explain": ["kernel NAME", "device DEVICE", "inout NAME", "learn", "arg NAME=NUMBER",
+                        "json", "quiet"],
+    "compute cache": ["to SIZE", "directory DIR", "json"],
     "serve": ["config FILE", "state DIR", "socket PATH", "listen ADDRESS", "no-tcp",
               "tls-cert FILE", "tls-key FILE", "sim FILE", "policy FILE", "run-as USER",
               "allow-root", "admins NAMES", "operators NAMES", "project NAME", "rate N",
@@ -71,6 +79,8 @@ REFUSALS = [
     ("simulate pakcing", 2, "did you mean 'simulate packing'?"),
     ("entirely-else", 2, "unknown command 'entirely-else'; --help lists the commands"),
     ("help gpsu", 2, "did you mean 'gpus'?"),
+    ("compute rnu", 2, "did you mean 'compute run'?"),
+    ("compute run", 2, "usage: acre compute run KERNEL"),
     ("gpus --jsno", 2, "unknown option '--jsno'; did you mean --json?"),
     ("gpus --entirely-else", 2, "--help lists what 'gpus' accepts"),
     ("gpus --json --json", 2, "--json: given twice"),
@@ -109,7 +119,7 @@ class Help(program.TestCase):
             with self.subTest(command=name):
                 result = program.run(*name.split(), "--help")
                 self.assert_ended(result)
-                bare = name.replace(" list", " [list]").replace(" show", " [show]")
+                bare = re.sub(r" (list|show|devices)$", r" [\1]", name)
                 self.assertRegex(result.stdout, f"^Usage: acre ({re.escape(name)}|"
                                                 f"{re.escape(bare)})")
                 table = result.stdout.split("\nOptions:\n")[1].split("\n\n")[0]

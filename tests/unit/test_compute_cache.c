@@ -414,7 +414,33 @@ static void processes_share_it(void) { /* GPU-1 */
     tree_remove(&tree);
 }
 
+static void the_directory_is_below_the_users_own(void) {
+    static const struct {
+        const char *cache, *home, *expect;
+    } rows[] = {
+        {"/var/c", "/h", "/var/c/acre"},
+        {NULL, "/h", "/h/.cache/acre"},
+        {"", "/h", "/h/.cache/acre"},
+        {"relative", "/h", "/h/.cache/acre"}, /* as the XDG rules say: not to be used */
+    };
+    char path[64];
+    struct acre_error err = {0};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        unsetenv("XDG_CACHE_HOME");
+        if (rows[i].cache != NULL) {
+            setenv("XDG_CACHE_HOME", rows[i].cache, 1);
+        }
+        setenv("HOME", rows[i].home, 1);
+        acre_test_context("%s", rows[i].expect);
+        CHECK_EQ(acre_cache_directory(path, sizeof(path), &err), 0);
+        CHECK_STR(path, rows[i].expect);
+    }
+    CHECK_EQ(acre_cache_directory(path, sizeof("/h/.cache/acre") - 1, &err), ACRE_ELIMIT);
+    CHECK_EQ(acre_cache_directory(path, sizeof("/h/.cache/acre"), &err), 0);
+}
+
 static const struct acre_test tests[] = {
+    {"the_directory_is_below_the_users_own", the_directory_is_below_the_users_own, 0},
     {"keys_depend_on_everything_but_the_name", keys_depend_on_everything_but_the_name, 0},
     {"what_is_kept_is_found", what_is_kept_is_found, 0},
     {"damage_is_found_wherever_it_is", damage_is_found_wherever_it_is, 0},

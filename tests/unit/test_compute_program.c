@@ -6,6 +6,7 @@
 #include "support/opencl_rig.h"
 #include "support/tree.h"
 
+#include <acre/parameter.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -130,6 +131,38 @@ static void kernels_are_found_by_name(void) { /* GPU-1 */
     acre_program_destroy(program);
     acre_program_destroy(NULL);
     CHECK_EQ(counts.unloaded, 1);
+    bench_close(bench);
+}
+
+static void what_a_program_has_is_listed(void) { /* GPU-1 */
+    static const struct {
+        enum acre_parameter_kind kind;
+        uint32_t bytes;
+        bool is_const;
+        const char *name, *type;
+    } rows[] = {
+        {ACRE_PARAMETER_BUFFER, 4, true, "a", "global const float *"},
+        {ACRE_PARAMETER_BUFFER, 4, false, "b", "global float *"},
+        {ACRE_PARAMETER_UNSIGNED, 4, false, "n", "uint"},
+    };
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct acre_program *program = build(bench, &good, NULL);
+    struct acre_kernel *add = acre_program_kernel(program, 0);
+    REQUIRE(add != NULL && acre_program_kernel(program, 1) != NULL);
+    CHECK_STR(acre_kernel_name(add), "add");
+    CHECK_STR(acre_kernel_name(acre_program_kernel(program, 1)), "zero"); /* not the hidden one */
+    CHECK(acre_program_kernel(program, 2) == NULL);
+    struct acre_parameter parameter;
+    for (uint32_t i = 0; i < ACRE_COUNT(rows); i++) {
+        REQUIRE(acre_kernel_parameter(add, i, &parameter));
+        CHECK_EQ(parameter.kind, rows[i].kind);
+        CHECK_U64(parameter.bytes, rows[i].bytes);
+        CHECK_EQ(parameter.is_const, rows[i].is_const);
+        CHECK_STR(parameter.name, rows[i].name);
+        CHECK_STR(parameter.type, rows[i].type);
+    }
+    CHECK(!acre_kernel_parameter(add, ACRE_COUNT(rows), &parameter));
+    acre_program_destroy(program);
     bench_close(bench);
 }
 
@@ -403,6 +436,7 @@ static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
 
 static const struct acre_test tests[] = {
     {"kernels_are_found_by_name", kernels_are_found_by_name, 0},
+    {"what_a_program_has_is_listed", what_a_program_has_is_listed, 0},
     {"what_was_compiled_is_not_compiled_again", what_was_compiled_is_not_compiled_again, 0},
     {"damaged_entries_are_rebuilt", damaged_entries_are_rebuilt, 0},
     {"without_a_cache_programs_are_built", without_a_cache_programs_are_built, 0},

@@ -1,0 +1,445 @@
+"""`acre compute` from outside: kernels on the CPU, and on OpenCL where it is here (PoCL)."""
+import json
+import os
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import program
+
+SAXPY = "examples/saxpy.acl"
+ADD = "examples/add.acl"
+RAMP = "examples/ramp.npy"
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<u4": "I", "|u1": "B", "<i2": "h", "<i8": "q"}
+
+
+def npy(descr, values, shape=None, version=1):
+    """The bytes of a .npy file, as numpy.save would write them."""
+    shape = (len(values),) if shape is None else shape
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}\n"
+    prefix = struct.pack("<H" if version == 1 else "<I", len(header))
+    data = struct.pack(f"<{len(values)}{CODES[descr]}", *values)
+    return b"\x93NUMPY" + bytes([version, 0]) + prefix + header.encode() + data
+
+
+def read_npy(path):
+    """descr, shape and values of a file that was written."""
+    with open(path, "rb") as file:
+        text = file.read()
+    assert text[:8] == b"\x93NUMPY\x01\x00"
+    length = struct.unpack("<H", text[8:10])[0]
+    header = eval(text[10:10 + length], {"__builtins__": {}})  # a dictionary of constants
+    data = text[10 + length:]
+    code = CODES[header["descr"]]
+    return header["descr"], header["shape"], list(
+        struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
+
+
+class ComputeCase(program.TestCase):
+    """Each test has a folder, and a cache of its own in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        # What PoCL's compiler never frees is not ours (tests/support/pocl_leaks.c).
+        leaks = self.put("leaks", "leak:operator new\nleak:libLLVM\n")
+        self.environment = {"XDG_CACHE_HOME": os.path.join(self.folder, "cache"),
+                            "LSAN_OPTIONS": f"suppressions={leaks}:print_suppressions=0"}
+
+    def compute(self, *words):
+        return program.run("compute", *words, **self.environment)
+
+    def answer(self, *words):
+        result = self.compute(*words, "--json")
+        self.assert_ended(result)
+        return json.loads(result.stdout)
+
+    def put(self, name, data):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def devices(self):
+        """A device of each back end that is here, but for GPUs."""
+        names = [device["device"] for device in self.answer("devices")["devices"]]
+        return [name for name in ("cpu:0", "opencl:0") if name in names]
+
+
+class Devices(ComputeCase):
+    def test_the_cpu_is_last_and_what_is_absent_has_a_reason(self):  # GPU-1
+        answer = self.answer("devices")
+        devices = answer["devices"]
+        self.assertEqual(devices[-1]["device"], "cpu:0")
+        self.assertEqual([device["number"] for device in devices], list(range(len(devices))))
+        present = {device["backend"] for device in devices}
+        self.assertEqual(present | set(answer["absent"]), {"cuda", "hip", "opencl", "cpu"})
+        self.assertEqual(present & set(answer["absent"]), set())
+        for reason in answer["absent"].values():
+            self.assertGreater(len(reason), 10)
+        for device in devices:
+            self.assertGreater(device["memory_bytes"], 1 << 20)
+            self.assertGreater(device["units"], 0)
+        self.assertIn("native", devices[-1]["capabilities"])
+
+    def test_the_table_says_the_same_and_fits(self):
+        answer = self.answer("devices")
+        for words in (["devices"], []):
+            result = self.compute(*words)
+            self.assert_ended(result)
+            for device in answer["devices"]:
+                self.assertIn(device["device"], result.stdout)
+                self.assertIn(" ".join(device["capabilities"]), result.stdout)
+            for name in answer["absent"]:
+                self.assertRegex(result.stdout, rf"(?m)^no {name} +\S")
+        for columns in (80, 140):
+            shown = program.on_terminal("compute", "devices", columns=columns).stdout
+            lines = program.ESCAPE.sub("", shown).splitlines()
+            self.assertLessEqual(max(map(len, lines)), columns, lines)
+
+
+class Run(ComputeCase):
+    def saxpy(self, device, *more):
+        return ["run", SAXPY, "--device", device, "--arg", "n=256", "--arg", "a=2", "--arg",
+                f"x=@{RAMP}", *more]
+
+    def test_files_in_and_out(self):
+        expect = [3 * i / 256 for i in range(256)]
+        for device in self.devices():
+            with self.subTest(device=device):
+                path = self.path("y.npy")
+                result = self.compute(*self.saxpy(device, "--arg", f"y=@{RAMP}", "--out",
+                                                  f"y=@{path}"))
+                self.assert_ended(result)
+                self.assertIn(f"y as float32[256] to {path}", result.stdout)
+                self.assertEqual(read_npy(path), ("<f4", (256,), expect))
+
+    def test_without_a_file_the_result_is_summed_up(self):
+        for device in self.devices():
+            with self.subTest(device=device):
+                words = self.saxpy(device, "--arg", "y=float32[16,16]")
+                output = self.answer(*words)["outputs"][0]
+                self.assertEqual((output["name"], output["shape"], output["file"]),
+                                 ("y", [16, 16], None))
+                self.assertEqual(output["first"], [2 * i / 256 for i in range(6)])
+                self.assertEqual((output["min"], output["max"], output["mean"]),
+                                 (0, 510 / 256, 255 / 256))
+                self.assertRegex(self.compute(*words).stdout,
+                                 r"y +float32\[16,16\] +0 +1.99219 +0.996094 .*0 0.0078125 ")
+
+    def test_the_grid_is_chosen_and_said(self):
+        words = self.saxpy("cpu", "--arg", "y=float32[1000]")
+        result = self.compute(*words)
+        self.assert_ended(result)
+        self.assertIn("4 groups of 256: 1000 items, as many as the largest array has: 'y'",
+                      result.stdout)
+        for more, groups, group in (([], [4, 1, 1], [256, 1, 1]),
+                                    (["--items", "256"], [1, 1, 1], [256, 1, 1]),
+                                    (["--items", "256", "--group", "100"], [3, 1, 1], [100, 1, 1]),
+                                    (["--items", "17,16"], [2, 1, 1], [16, 16, 1]),
+                                    (["--items", "8,8,5"], [1, 1, 2], [8, 8, 4]),
+                                    (["--grid", "2,3,4", "--group", "2"], [2, 3, 4], [2, 1, 1])):
+            with self.subTest(more=more):
+                answer = self.answer(*words, *more)
+                self.assertEqual((answer["groups"], answer["group"]), (groups, group))
+
+    def test_times_are_told_and_the_second_build_is_from_the_cache(self):
+        for device in self.devices():
+            with self.subTest(device=device):
+                words = self.saxpy(device, "--arg", "y=float32[256]", "--repeat", "100")
+                first, second = self.answer(*words), self.answer(*words)
+                self.assertEqual((first["build_was_cached"], second["build_was_cached"]),
+                                 (False, True))
+                self.assertLess(second["build_ms"], first["build_ms"])
+                self.assertEqual(second["copy_in"]["bytes"], 1024)
+                self.assertEqual(second["copy_out"]["bytes"], 1024)
+                run = second["run"]
+                self.assertEqual(run["launches"], 100)
+                self.assertTrue(0 < run["min_us"] <= run["p50_us"] <= run["max_us"], run)
+                self.assertIn("from the cache", self.compute(*words).stdout)
+
+    def test_parameters_by_number_and_one_kernel_of_several(self):
+        source = self.put("two.acl", "kernel void one(global int *x) { x[0] = 1; }\n"
+                                     "kernel void two(global int *x) { x[0] = 2; }\n")
+        output = self.answer("run", source, "-d", "cpu", "-k", "two", "-a",
+                             "1=int32[1]")["outputs"][0]
+        self.assertEqual(output["first"], [2])
+        self.assert_ended(self.compute("run", source, "-d", "cpu", "-a", "x=int32[1]"), 2,
+                          "--kernel: which one? accepted: one, two")
+        self.assert_ended(self.compute("run", source, "-d", "cpu", "-k", "six"), 4,
+                          "no kernel 'six' in the program; it has: one, two")
+
+    def test_types_keep_their_bits(self):
+        rows = [("uchar", "|u1", [0, 1, 255]), ("short", "<i2", [-32768, 0, 32767]),
+                ("int", "<i4", [-2**31, 5]), ("uint", "<u4", [2**32 - 1]),
+                ("long", "<i8", [-2**63, 2**63 - 1]), ("double", "<f8", [0.1, 1e300])]
+        for word, descr, values in rows:
+            for version in (1, 2):
+                with self.subTest(word=word, version=version):
+                    source = self.put("copy.acl",
+                                      f"kernel void copy(global const {word} *in, global {word} "
+                                      "*out) { out[global_id(0)] = in[global_id(0)]; }\n")
+                    given = self.put("in.npy", npy(descr, values, version=version))
+                    kind = {"u": "uint", "i": "int", "f": "float"}[descr[1]]
+                    out = self.path("out.npy")
+                    result = self.compute(
+                        "run", source, "-d", "cpu", "-a", f"in=@{given}", "-a",
+                        f"out={kind}{8 * int(descr[2])}[{len(values)}]", "-o", f"out=@{out}",
+                        "--grid", str(len(values)), "--group", "1", "-q")
+                    self.assert_ended(result)
+                    self.assertEqual(result.stdout, "")
+                    self.assertEqual(read_npy(out)[2], values)
+
+    def test_numbers_are_given_as_their_parameters_want_them(self):
+        source = self.put("sum.acl", "kernel void f(int a, char b, double c, global double *x) {\n"
+                                     "    x[0] = (double)a + b + c;\n}\n")
+        words = ["run", source, "-d", "cpu", "-a", "x=float64[1]", "--items", "1"]
+        for a, b, c, status, expect in (
+                ("-5", "-128", "0.5", 0, -132.5), ("2147483647", "127", "-1e3", 0, 2147482774),
+                ("2147483648", "0", "0", 2, "--arg a: '2147483648' is not for 'int'; accepted: a "
+                                            "whole number from -2147483648 to 2147483647"),
+                ("0", "128", "0", 2, "from -128 to 127"),
+                ("0", "0", "1e999", 2, "--arg c: '1e999'"),
+                ("0", "0", " 1", 2, "--arg c: ' 1'"), ("+1", "0", "0", 2, "--arg a: '+1'"),
+                ("0", "0", "inf", 0, None)):
+            with self.subTest(a=a, b=b, c=c):
+                given = ["-a", f"a={a}", "-a", f"b={b}", "-a", f"c={c}"]
+                if status == 0:
+                    answer = self.answer(*words, *given)
+                    self.assertEqual(answer["outputs"][0]["first"], [expect])
+                else:
+                    self.assert_ended(self.compute(*words, *given), status, expect)
+
+    def test_vectors_structs_and_local_memory(self):
+        source = self.put("v.acl", "struct pair { float x; int n; };\n"
+                                   "kernel void f(global float4 *v, float4 by, struct pair p) {\n"
+                                   "    v[global_id(0)].x += by.y + p.x;\n}\n")
+        four = self.put("four.npy", npy("<f4", [1, 2, 3, 4]))
+        pair = self.put("pair.npy", npy("<f4", [0.5, 0]))
+        answer = self.answer("run", source, "-d", "cpu", "-a", "v=float32[3,4]", "-a",
+                             f"by=@{four}", "-a", f"p=@{pair}", "--grid", "3", "--group", "1")
+        self.assertEqual(answer["outputs"][0]["first"], [2.5, 0, 0, 0, 2.5, 0])
+        self.assertEqual(self.answer("run", source, "-d", "cpu", "-a", "v=float32[3,4]", "-a",
+                                     f"by=@{four}", "-a", f"p=@{pair}", "--group",
+                                     "3")["groups"], [1, 1, 1])  # three items, not twelve
+        self.assert_ended(self.compute("run", source, "-d", "cpu", "-a", "v=float32[3]", "-a",
+                                       f"by=@{four}", "-a", f"p=@{pair}"), 2,
+                          "--arg v: the 12 bytes of float32[3] are no multiple of the 16")
+        if "opencl:0" not in self.devices():
+            self.skipTest("no OpenCL here: the rest needs it")
+        source = self.put("l.cl", "__kernel void f(__global int *x, __local int *t) {\n"
+                                  "    t[0] = 7; x[0] = t[0];\n}\n")
+        words = ["run", source, "-a", "x=int32[1]", "-a", "t=16", "--group", "1"]
+        answer = self.answer(*words)
+        self.assertEqual((answer["device"], answer["outputs"][0]["first"]), ("opencl:0", [7]))
+
+    def test_numbers_that_are_none_are_counted(self):
+        source = self.put("nan.acl", "kernel void f(global float *x) {\n"
+                                     "    x[global_id(0)] = sqrt(-1.0f * (float)local_id(0));\n}\n")
+        output = self.answer("run", source, "-d", "cpu", "-a", "x=float32[4]", "--grid", "1",
+                             "--group", "4")["outputs"][0]
+        self.assertEqual((output["nan"], output["min"], output["max"]), (3, 0, 0))
+        self.assertEqual(output["first"][1], None)
+
+    def test_what_the_compiler_says_is_shown_with_its_line(self):  # Bad input
+        source = self.put("bad.acl", "kernel void f(global float *x) {\n    x[0] = nowhere;\n}\n")
+        for device in self.devices():
+            with self.subTest(device=device):
+                result = self.compute("run", source, "-d", device, "-a", "x=float32[1]")
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(f"{source}:2:12", result.stderr)
+                self.assertRegex(result.stderr, r"(?m)^ +2 \| +x\[0\] = nowhere;\n +\| {12}\^")
+                self.assertRegex(result.stderr, r"acre: .*bad\.acl does not compile for .*\n\Z")
+
+    def test_every_refusal_names_the_argument_and_what_is_accepted(self):
+        good = ["-a", "n=4", "-a", "a=1", "-a", "x=float32[4]", "-a", "y=float32[4]"]
+        cut = self.put("cut.npy", npy("<f4", [1, 2])[:-1])
+        text = self.put("text.npy", "hello, this is no array")
+        ints = self.put("ints.npy", npy("<i4", [1, 2]))
+        rows = [
+            (["-a", "n"], 2, "--arg: 'n'; accepted: NAME=VALUE"),
+            (["-a", "z=1"], 2, "no parameter 'z'; accepted: n, a, x, y, or a number from 1 to 4"),
+            (["-a", "5=1"], 2, "no parameter '5'"),
+            (["-a", "n=1", "-a", "1=2"], 2, "--arg n: given twice"),
+            ([], 2, "--arg n: is missing (parameter 1 of kernel 'saxpy', 'uint')"),
+            (["-a", "n=-1"], 2, "--arg n: '-1' is not for 'uint'; accepted: a whole number from 0 "
+                                "to 4294967295"),
+            (["-a", "n=4294967296"], 2, "--arg n: '4294967296'"),
+            (["-a", "n=1x"], 2, "--arg n: '1x'"),
+            (["-a", "n=1", "-a", "a=much"], 2, "--arg a: 'much' is not for 'float'"),
+            (["-a", "n=1", "-a", "a=1e39"], 2, "--arg a: '1e39'"),
+            (["-a", "n=1", "-a", "a=1", "-a", "x=3"], 2,
+             "--arg x: '3' is not for 'global const float *'; accepted: @FILE.npy, or zeros"),
+            (["-a", "n=1", "-a", "a=1", "-a", "x=float64[4]"], 2,
+             "--arg x: float64 is not what 'global const float *' points to; accepted: "
+             "floating-point numbers of 4 bytes"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{ints}"], 2, "--arg x: int32 is not what"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{cut}"], 2,
+             "has 7 bytes of data; float32[2] has 8"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{text}"], 2, "is no .npy file"),
+            (["-a", "n=1", "-a", "a=1", "-a", "x=@/nonexistent"], 4, "--arg x: /nonexistent"),
+            (["-a", "n=1", "-a", "a=1", "-a", "x=float32[0]"], 2, "lengths of 1 or more"),
+            ([*good, "-o", "x=@out.npy"], 2, "--out x: 'global const float *' is nothing the"),
+            ([*good, "-o", "y=out.npy"], 2, "--out y: 'out.npy'; accepted: y=@FILE.npy"),
+            ([*good, "-o", f"y=@{self.folder}/none/y.npy"], 4, "--out y: "),
+            ([*good, "--grid", "1", "--items", "1"], 2, "--grid and --items"),
+            ([*good, "--grid", "0"], 2, "--grid: '0'; accepted: one to three numbers from 1"),
+            ([*good, "--grid", "1,1,1,1"], 2, "--grid: '1,1,1,1'"),
+            ([*good, "--grid", "1,70000"], 2, "grid.groups y: 70000; accepted: 1 to 65535"),
+            ([*good, "--items", "1099511627776", "--group", "1"], 2,
+             "1099511627776 items in groups of 1 are too many groups; accepted: at most"),
+            ([*good, "--group", "60000"], 2, "a group of 60000 work items; accepted: at most"),
+            ([*good, "--repeat", "0"], 2, "--repeat: '0'"),
+            ([*good[:6], "-a", "y=float32[70368744177664]"], 2, "70368744177664 items in groups"),
+            ([*good[:6], "-a", "y=float32[70368744177664]", "--items", "4"], 7,
+             "--arg y: pinned memory: bytes: 28147497671"),
+        ]
+        for words, status, message in rows:
+            with self.subTest(words=words):
+                result = self.compute("run", SAXPY, "-d", "cpu", *words)
+                self.assert_ended(result, status, message)
+                self.assertEqual(result.stdout, "")
+                self.assertRegex(result.stderr, r"\Aacre: .*\n\Z")
+
+    def test_devices_and_files_that_are_not_there(self):
+        names = [device["device"] for device in self.answer("devices")["devices"]]
+        rows = [
+            (["run", SAXPY, "-d", "gpu"], 2, "--device: 'gpu' is no device; accepted: cuda, hip"),
+            (["run", SAXPY, "-d", "cuda:x"], 2, "--device: 'cuda:x'"),
+            (["run", SAXPY, "-d", "cpu:3"], 4, "no device 3 of cpu; there are: cpu:0"),
+            (["run", SAXPY, "-d", "99"], 4, f"no device 99; there are: {', '.join(names)}"),
+            (["run", RAMP], 2, "in which language? accepted: a name that ends with .acl"),
+            (["run", "none.acl"], 4, "none.acl: No such file"),
+            (["run", self.put("empty.acl", "")], 2, "is empty"),
+            (["run", self.put("zero.acl", b"kernel\0")], 2, "has a byte 0 in it"),
+            (["run"], 2, "compute run"),
+        ]
+        if "cuda:0" not in names:
+            rows.append((["run", self.put("x.cu", "__global__ void f() {}")], 4,
+                         "no device of cuda here: "))
+        for words, status, message in rows:
+            with self.subTest(words=words):
+                self.assert_ended(self.compute(*words), status, message)
+
+    def test_a_kernel_without_arrays_needs_to_be_told_how_many(self):
+        source = self.put("none.acl", "kernel void f(uint n) { }\n")
+        words = ["run", source, "-d", "cpu", "-a", "n=1"]
+        self.assert_ended(self.compute(*words), 2, "--items: is missing (kernel 'f' has no array")
+        self.assert_ended(self.compute(*words, "--items", "1"))
+
+
+class Cache(ComputeCase):
+    def fill(self):
+        for name in ("one", "two"):
+            source = self.put(f"{name}.acl", f"kernel void {name}(global int *x) {{ x[0] = 1; }}\n")
+            self.assert_ended(self.compute("run", source, "-d", "cpu", "-a", "x=int32[1]"))
+
+    def entries(self):
+        return self.answer("cache")["entries"]
+
+    def test_it_is_listed_verified_pruned_and_cleared(self):
+        self.assertEqual(self.entries(), [])
+        self.assertIn("0 programs, 0 bytes", self.compute("cache").stdout)
+        self.fill()
+        entries = self.entries()
+        self.assertEqual([os.path.basename(entry["name"]) for entry in entries],
+                         ["two.acl", "one.acl"])
+        self.assertRegex(self.compute("cache", "list").stdout, r"cache/acre: 2 programs, \d")
+        directory = self.answer("cache")["directory"]
+        self.assertEqual(directory, os.path.join(self.folder, "cache", "acre"))
+        with open(os.path.join(directory, entries[0]["file"]), "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+        self.assertIn("checked: 2 programs", self.compute("cache", "verify").stdout)
+        self.assertEqual(self.entries(), entries[1:])
+        self.assertEqual(self.answer("cache", "verify")["damaged"], 0)
+        self.assertIn("removed: 0 programs", self.compute("cache", "prune", "--to", "1GiB").stdout)
+        self.assertEqual(self.answer("cache", "clear")["removed"], 1)
+        self.assertEqual(self.entries(), [])
+
+    def test_wrong_words_are_refused(self):
+        for words, message in ((["empty"], "'empty'; accepted: list, verify, prune, clear"),
+                               (["prune"], "--to: is missing; accepted: how much may stay"),
+                               (["list", "--to", "1GiB"], "--to: only 'prune' takes it"),
+                               (["clear", "clear"], "'clear' is one too many")):
+            with self.subTest(words=words):
+                self.assert_ended(self.compute("cache", *words), 2, message)
+
+
+class Explain(ComputeCase):
+    def test_what_was_learned_is_shown_again(self):
+        for device in self.devices():
+            with self.subTest(device=device):
+                words = ["explain", ADD, "--device", device]
+                self.assertIn("Nothing is known yet", self.compute(*words).stdout)
+                learned = self.answer(*words, "--learn")
+                self.assertEqual([size["items"] for size in learned["sizes"]],
+                                 [1 << i for i in range(25)])
+                for size in learned["sizes"]:
+                    us = {way: cost["us"] for way, cost in size["ways"].items()
+                          if cost["us"] is not None}
+                    self.assertIn(size["chosen"], us)
+                    self.assertEqual(us[size["chosen"]], min(us.values()))
+                    for way, cost in size["ways"].items():
+                        self.assertTrue(cost["us"] is not None or cost["reason"], (way, cost))
+                again = self.answer(*words)
+                self.assertEqual([size["chosen"] for size in again["sizes"]],
+                                 [size["chosen"] for size in learned["sizes"]])
+                text = self.compute(*words).stdout
+                self.assertRegex(text, r"(?m)^ *16777216 .*\* [\d.]+ [mu]s")
+                self.assertRegex(text, r"(?m)^no ring +\S")
+
+    def test_arrays_both_ways_and_values_are_another_question(self):
+        source = self.put("scale.acl", "kernel void scale(global float *x, float by, uint n) {\n"
+                                       "    ulong i = global_id(0);\n"
+                                       "    if (i < n) { x[i] *= by; }\n}\n")
+        words = ["explain", source, "--device", "cpu"]
+        self.assert_ended(self.compute(*words, "--inout", "x", "--learn", "--arg", "by=0.5", "-q"))
+        self.assertEqual(len(self.answer(*words, "--inout", "x")["sizes"]), 25)
+        self.assertEqual(self.answer(*words)["sizes"], [])
+        self.assert_ended(self.compute(*words, "--arg", "by=fast"), 2, "--arg by: 'fast'")
+
+    def test_kernels_it_is_not_for(self):
+        rows = [
+            ([SAXPY], 2, "kernel 'saxpy' is not one that calls choose a way for; accepted: f("),
+            ([ADD, "--inout", "a"], 2, "--inout: 'a'; accepted: an array of kernel 'add'"),
+            ([ADD, "-a", "n=3"], 2, "--arg: 'n=3'; accepted: NAME=NUMBER"),
+            ([self.put("x.cl", "__kernel void f(__global int *x) {}")], 2, "accepted: FILE.acl"),
+        ]
+        for words, status, message in rows:
+            with self.subTest(words=words):
+                self.assert_ended(self.compute("explain", *words, "-d", "cpu"), status, message)
+
+
+class Bench(ComputeCase):
+    def test_every_figure_is_a_number_or_says_why_not(self):
+        figures = {figure["name"]: figure
+                   for figure in self.answer("bench", "--device", "cpu")["figures"]}
+        for name in ("launch, and wait", "ring round trip", "add 1 M floats, cpu",
+                     "copy to the device, 64 MiB", "graph of 20 kernels"):
+            self.assertGreater(figures[name]["p50"], 0, figures[name])
+        for figure in figures.values():
+            self.assertTrue(figure["p50"] is not None or figure["note"], figure)
+            self.assertIn(figure["unit"], ("us", "GB/s"))
+
+    def test_the_table_fits_and_says_why_a_way_is_absent(self):
+        device = self.devices()[-1]
+        result = program.on_terminal("compute", "bench", "--device", device, "--quiet",
+                                     **self.environment)
+        self.assert_ended(result)
+        text = program.ESCAPE.sub("", result.stdout)
+        lines = text.splitlines()
+        self.assertTrue(lines[0].startswith(device + ", "), lines)
+        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        for what in (r"launch, and wait +[\d.]+ [um]s +[\d.]+ [um]s", r"copy to .* GB/s",
+                     r"ring round trip +[\d.]+ [um]s .* by a worker"):
+            self.assertRegex(text, what)
+        if device != "cpu:0":
+            self.assertRegex(text, r"(?m)^no add 1000 floats, ring +the device keeps no kernel")
