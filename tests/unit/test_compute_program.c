@@ -345,14 +345,15 @@ static void *ask(void *user) {
     struct asker *asker = user;
     struct acre_context *context = kernel_context(asker->kernels[0]);
     pthread_barrier_wait(asker->together);
-    pthread_rwlock_rdlock(&context->gate);
     for (int i = 0; i < 2; i++) {
-        if (kernel_handle(asker->kernels[i], &asker->handles[i], NULL) < 0 ||
+        int r = kernel_ready(asker->kernels[i], NULL);
+        pthread_rwlock_rdlock(&context->gate);
+        if (r < 0 || kernel_handle(asker->kernels[i], &asker->handles[i], NULL) < 0 ||
             asker->kernels[i]->facts.group_max == 0) {
             asker->handles[i] = 0;
         }
+        pthread_rwlock_unlock(&context->gate);
     }
-    pthread_rwlock_unlock(&context->gate);
     return NULL;
 }
 
@@ -389,9 +390,12 @@ static void a_lost_module_is_loaded_once_by_whoever_needs_it(void) { /* GPU-6 */
     struct acre_error err = {0};
     atomic_store(&bench->context->epoch, 12);
     counts.refuse_loads = 1;
-    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), ACRE_ECORRUPT);
+    CHECK_EQ(kernel_ready(kernels[0], &err), ACRE_ECORRUPT);
+    bench->context->loss = ACRE_EUNAVAILABLE;
+    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), ACRE_EUNAVAILABLE);
     CHECK_U64(handle, 77);
-    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), 0); /* and is tried again */
+    CHECK_EQ(kernel_ready(kernels[0], &err), 0); /* it is tried again */
+    CHECK_EQ(kernel_handle(kernels[0], &handle, &err), 0);
     pthread_barrier_destroy(&together);
     bench_close(bench);
 }
