@@ -215,7 +215,11 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             return context_failure(context, err);
         }
         if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
-            return acre_fail(err, ACRE_ETIMEOUT, "not done within %d ms", timeout_ms);
+            look_at_place(context); /* who only looks, again and again, hears of a failure too */
+            if (atomic_load(&context->failed) == 0) {
+                return acre_fail(err, ACRE_ETIMEOUT, "not done within %d ms", timeout_ms);
+            }
+            continue;
         }
         if (waited_ns > SPIN_NS && waited_ns < SPIN_LONG_NS && !context->wakes) {
             sched_yield();

@@ -12,8 +12,8 @@
 enum { MIB = 1 << 20, LIMIT = 10 * MIB, LARGE = 8 * MIB }; /* one large buffer fits, not two */
 
 static struct {
-    int launch;    /* what it answers */
-    bool is_stiff; /* a graph's second launch stays as it is */
+    int launch, check; /* what they answer */
+    bool is_stiff;     /* a graph's second launch stays as it is */
     uint32_t created, updated, destroyed;
     uint32_t values[2]; /* of the last graph that was created */
 } driver;
@@ -29,6 +29,11 @@ static int take_launch(void *place, uint64_t stream, const struct acre_native_la
                        struct acre_error *err) {
     (void)place, (void)stream, (void)launch;
     return driver.launch == 0 ? 0 : acre_fail(err, driver.launch, "told to refuse");
+}
+
+static int check_place(void *place, struct acre_error *err) {
+    (void)place;
+    return driver.check == 0 ? 0 : acre_fail(err, driver.check, "a kernel faulted");
 }
 
 static int create_graph(void *place, const struct acre_native_node *nodes, uint32_t count,
@@ -77,6 +82,7 @@ static void open_rig(struct rig *rig) {
     rig->table = *rig->context->table;
     rig->table.native = take_native;
     rig->table.launch = take_launch;
+    rig->table.check = check_place;
     rig->table.graph_create = create_graph;
     rig->table.graph_update = update_graph;
     rig->table.graph_destroy = destroy_graph;
@@ -213,6 +219,21 @@ static void a_loss_while_a_stack_grows_is_told(void) { /* GPU-6 */
     close_rig(&rig);
 }
 
+/* In this process nobody else notices that the device is gone. */
+static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
+    struct rig rig;
+    struct acre_event event;
+    struct acre_error err = {0};
+    open_rig(&rig);
+    CHECK_EQ(launch(&rig, rig.a, 1), 0);
+    CHECK_EQ(acre_event_record(rig.a, &event, NULL), 0);
+    CHECK_EQ(acre_event_wait(event, 0, &err), ACRE_ETIMEOUT);
+    driver.check = ACRE_EUNAVAILABLE;
+    CHECK_EQ(acre_event_wait(event, 0, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "a kernel faulted");
+    close_rig(&rig);
+}
+
 static struct acre_graph *record(struct rig *rig, uint32_t first, uint32_t second) {
     struct acre_graph *graph = NULL;
     REQUIRE_EQ(acre_graph_begin(rig->a, NULL), 0);
@@ -259,6 +280,7 @@ static const struct acre_test tests[] = {
      what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream, 0},
     {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
+    {"a_look_finds_a_place_that_failed", a_look_finds_a_place_that_failed, 0},
     {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",
      a_graph_has_its_own_arguments_when_none_can_be_taken_over, 0},
 };
