@@ -414,7 +414,7 @@ int acre_cache_prune(const char *directory, uint64_t limit_bytes,
     for (uint32_t i = 0; i < listing.count; i++) {
         const struct acre_cache_entry *entry = &listing.entries[i];
         char path[PATH_MAX];
-        is_full |= entry->bytes > limit_bytes - kept;
+        is_full |= limit_bytes == 0 || entry->bytes > limit_bytes - kept; /* empty files too */
         if (!is_full) {
             kept += entry->bytes;
         } else if (join(directory, entry->file, path, NULL) == 0 && unlink(path) == 0) {

@@ -306,8 +306,9 @@ static void the_least_recently_used_go_first(void) { /* GPU-1 */
     CHECK_EQ(cache_read(tree.root, &keys[0], &binary, NULL), 0);
     CHECK_EQ(cache_read(tree.root, &keys[4], &binary, NULL), 0);
     CHECK_EQ(cache_read(tree.root, &keys[3], &binary, NULL), ACRE_ENOTFOUND);
+    tree_put(&tree, strrchr(path_of(&tree, &keys[3]), '/') + 1, ""); /* what a crash may leave */
     REQUIRE_EQ(acre_cache_clear(tree.root, &removed, NULL), 0);
-    CHECK_EQ(removed.entries, 2);
+    CHECK_EQ(removed.entries, 3);
     CHECK(access(tree_path(&tree, "notes.txt"), F_OK) == 0);
     CHECK(access(tree_path(&tree, "0123.kernel"), F_OK) == 0);
     acre_buf_finish(&binary);
