@@ -155,9 +155,16 @@ void acre_ring_destroy(struct acre_ring *ring) {
         return;
     }
     struct acre_context *context = ring->context;
-    ring_threads_stop(ring);
+    pthread_mutex_lock(&context->rings_lock);
+    atomic_store(&ring->state_now, RING_STOPPED); /* no loss brings it back */
+    pthread_mutex_unlock(&context->rings_lock);
+    /* A handler may hang in either of the two: the watcher looks until both are over. */
+    ring_worker_stop(ring);
     pthread_mutex_lock(&context->rings_lock);
     ring_halt(ring);
+    pthread_mutex_unlock(&context->rings_lock);
+    ring_watcher_stop(ring);
+    pthread_mutex_lock(&context->rings_lock);
     struct acre_ring **link = &context->rings;
     while (*link != ring) {
         link = &(*link)->next;

@@ -37,10 +37,11 @@ struct acre_ring {
     struct acre_kernel *kernel; /* of the path */
     enum acre_ring_path path;
     char reason[160];
-    bool is_serving;       /* the resident kernel is there */
-    bool is_starting;      /* it is being launched: nobody else does */
-    struct acre_event end; /* of it */
-    atomic_uint epoch;     /* of the context, when it was started; written under the lock */
+    bool is_serving;   /* the resident kernel is there */
+    bool is_starting;  /* it is being launched: nobody else does */
+    bool is_proven;    /* the probe was made */
+    uint64_t end;      /* number of its end in the stream */
+    atomic_uint epoch; /* of the context, when it was started; written under the lock */
     uint32_t restarts, reloads;
     char failure[256];
 
@@ -60,10 +61,12 @@ struct acre_ring {
 
     pthread_t watcher, worker;
     bool has_watcher, has_worker;
-    _Atomic bool is_ending;
+    _Atomic bool watcher_ends, worker_ends;
     _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
     _Atomic bool worker_sleeps;
     _Atomic uint64_t batches; /* of the worker, begun and ended: odd while it is at one */
+    _Atomic bool is_refused;  /* its last batch could not be given, and why (rings_lock) */
+    char refusal[256];
 };
 
 /* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
@@ -117,7 +120,9 @@ void ring_begin_at(struct acre_ring *ring, uint64_t next);
 int ring_serve(struct acre_ring *ring, struct acre_error *err); /* start answering; is: fine */
 void ring_halt(struct acre_ring *ring);                         /* the resident kernel leaves */
 int ring_threads_start(struct acre_ring *ring, struct acre_error *err);
-void ring_threads_stop(struct acre_ring *ring); /* rings_lock not held */
+/* The worker ends first: the watcher ends what it may wait for. rings_lock not held. */
+void ring_worker_stop(struct acre_ring *ring);
+void ring_watcher_stop(struct acre_ring *ring);
 void ring_wake(_Atomic uint32_t *word);
 void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns);
 
