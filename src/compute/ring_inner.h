@@ -14,6 +14,9 @@ enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
 /* A slot of the host's: who has it. `turn` is number * 4 + one of these. */
 enum slot_turn { SLOT_FREE, SLOT_TAKEN, SLOT_COLLECTING, SLOT_ABANDONED };
 
+/* In the tail: no number is given any more (a stopped ring). */
+#define RING_CLOSED (UINT64_C(1) << 63)
+
 struct ring_slot {
     _Alignas(64) _Atomic uint64_t turn;
 };
@@ -51,7 +54,7 @@ struct acre_ring {
     uint32_t *free_rows;        /* stack */
     uint32_t free_row_count;
 
-    _Alignas(64) _Atomic uint64_t tail; /* number of the next message */
+    _Alignas(64) _Atomic uint64_t tail; /* number of the next message; see ring_tail */
     _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
@@ -68,6 +71,10 @@ struct acre_ring {
     _Atomic bool is_refused;  /* its last batch could not be given, and why (rings_lock) */
     char refusal[256];
 };
+
+static inline uint64_t ring_tail(const struct acre_ring *ring) {
+    return atomic_load(&ring->tail) & ~RING_CLOSED;
+}
 
 /* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
  * many bytes on some devices (OpenCL). */

@@ -358,7 +358,7 @@ static void *work(void *argument) {
 /* Over what is answered, or lost. */
 static uint64_t move_head(struct acre_ring *ring) {
     uint64_t head = atomic_load(&ring->head);
-    uint64_t tail = atomic_load(&ring->tail);
+    uint64_t tail = ring_tail(ring);
     uint64_t lost_below = atomic_load(&ring->lost_below);
     while (head < tail) {
         /* A slot that serves a later number already was answered, too. */
@@ -378,7 +378,7 @@ static void begin_again(struct acre_ring *ring) {
     struct acre_context *context = ring->context;
     pthread_mutex_lock(&context->rings_lock);
     ring_halt(ring); /* gone with the loss, or started in this epoch by who was faster */
-    atomic_store(&ring->lost_below, atomic_load(&ring->tail));
+    atomic_store(&ring->lost_below, ring_tail(ring));
     ring_begin_at(ring, move_head(ring));
     ring->restarts++;
     if (atomic_load(&context->failed) != 0) {
@@ -431,7 +431,7 @@ static void *watch(void *argument) {
         uint64_t head = move_head(ring);
         uint64_t now = now_ns();
         bool is_paused = ring->path == ACRE_RING_RESIDENT && atomic_load(&context->ring_pauses) > 0;
-        uint64_t waiting_now = head == atomic_load(&ring->tail) || is_paused ? 0 : head;
+        uint64_t waiting_now = head == ring_tail(ring) || is_paused ? 0 : head;
         if (waiting_now != waits) {
             waits = waiting_now;
             since_ns = now;
