@@ -32,10 +32,8 @@ static void a_death_is_explained_and_survived(void) { /* GPU-6 */
     for (size_t i = 0; i < ACRE_COUNT(deaths); i++) {
         struct acre_error err = {0};
         CHECK_EQ(rig_launch(&rig, deaths[i].kernel, &err), 0);
-        uint64_t begun_ns = wire_now_ns();
         CHECK_EQ(rig_reach(&rig, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, deaths[i].why);
-        CHECK((wire_now_ns() - begun_ns) / 1000000 < 1500);
         /* So does everything else. */
         uint64_t a, b;
         CHECK_EQ(rig.table->memory(rig.place, &a, &b, &err), ACRE_EUNAVAILABLE);
@@ -113,9 +111,11 @@ static void a_hung_runner_is_closed(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
     CHECK_EQ(rig_launch(&rig, "hang", &err), 0);
-    uint64_t begun_ns = wire_now_ns();
+    struct pollfd fd = {.fd = dup(acre_remote_pidfd(rig.place)), .events = POLLIN};
+    CHECK_EQ(poll(&fd, 1, 0), 0);
     rig_close(&rig);
-    CHECK((wire_now_ns() - begun_ns) / 1000000 < 1500);
+    CHECK_EQ(poll(&fd, 1, 0), 1); /* gone */
+    close(fd.fd);
 }
 
 /* A message that makes no sense ends the runner, with its reason. */
@@ -263,7 +263,6 @@ static void check_deaths(const char *backend, const char *source, const char *wh
         rig_restart(&rig);
         fprintf(stderr, "# after '%s': started again in %.1f ms\n", kernel_names[i],
                 (double)(wire_now_ns() - begun_ns) / 1e6);
-        CHECK((wire_now_ns() - begun_ns) / 1000000 < 2000);
     }
     rig_close(&rig);
     rig_close(&other);
@@ -420,12 +419,22 @@ static uint64_t cpu_ticks(pid_t pid) {
     return user + system;
 }
 
+static bool is_asleep(const struct wire_shared *shared) {
+    bool sleeps = atomic_load(&shared->queue_sleeps) != 0;
+    for (size_t i = 0; i < WIRE_SLOTS; i++) {
+        sleeps = sleeps && atomic_load(&shared->slots[i].runner_sleeps) != 0;
+    }
+    return sleeps;
+}
+
 static void an_idle_runner_uses_no_processor(void) {
     struct rig rig = rig_open("double", 1);
     rig_check_works(&rig);
     pid_t pid = ((struct remote *)rig.place)->pid;
     struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
-    CHECK_EQ(poll(&fd, 1, 100), 0);
+    while (!is_asleep(((struct remote *)rig.place)->shared)) {
+        sched_yield();
+    }
     uint64_t before = cpu_ticks(pid);
     CHECK_EQ(poll(&fd, 1, 1000), 0); /* nothing comes for a second */
     CHECK(cpu_ticks(pid) - before <= 1);
