@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -71,30 +72,47 @@ static void *ask_behind(void *argument) {
     return NULL;
 }
 
-/* A kernel that never ends: whoever waits for room or for an answer comes back with the reason. */
-static void an_ended_runner_lets_everybody_go(void) {
-    struct rig rig = rig_open("double", 1);
+enum { WAITING = 8 };
+
+struct crowd {
+    pthread_t threads[WAITING];
+    struct waiting waiting[WAITING];
+};
+
+/* Behind a kernel that never ends. */
+static void crowd_gather(struct crowd *crowd, struct rig *rig) {
     struct acre_error err = {0};
-    CHECK_EQ(rig_launch(&rig, "hang", &err), 0);
-    CHECK_EQ(rig.table->signal(rig.place, rig.stream, ++rig.issued, &err), 0);
-    pthread_t threads[8];
-    struct waiting waiting[8];
-    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        waiting[i] = (struct waiting){.rig = &rig};
-        REQUIRE_EQ(pthread_create(&threads[i], NULL, i < 2 ? fill_ring : ask_behind, &waiting[i]),
+    CHECK_EQ(rig_launch(rig, "hang", &err), 0);
+    CHECK_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
+    for (size_t i = 0; i < WAITING; i++) {
+        crowd->waiting[i] = (struct waiting){.rig = rig};
+        REQUIRE_EQ(pthread_create(&crowd->threads[i], NULL, i < 2 ? fill_ring : ask_behind,
+                                  &crowd->waiting[i]),
                    0);
     }
-    const struct remote *remote = rig.place;
+    const struct remote *remote = rig->place;
     while (atomic_load(&remote->shared->room_wanted) == 0) { /* until they wait */
         sched_yield();
     }
-    CHECK_U64(atomic_load(rig.words), 0);
-    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
-    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        pthread_join(threads[i], NULL);
-        CHECK_EQ(waiting[i].result, ACRE_EUNAVAILABLE);
-        CHECK_STR(waiting[i].err.text, "kernel 'hang' ran longer than 5 ms");
+    CHECK_U64(atomic_load(rig->words), 0);
+}
+
+static void crowd_leaves(struct crowd *crowd, const char *why) {
+    for (size_t i = 0; i < WAITING; i++) {
+        pthread_join(crowd->threads[i], NULL);
+        CHECK_EQ(crowd->waiting[i].result, ACRE_EUNAVAILABLE);
+        CHECK_STR(crowd->waiting[i].err.text, why);
     }
+}
+
+/* Whoever waits for room or for an answer comes back with the reason. */
+static void an_ended_runner_lets_everybody_go(void) {
+    struct rig rig = rig_open("double", 1);
+    struct acre_error err = {0};
+    struct crowd crowd;
+    crowd_gather(&crowd, &rig);
+    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
     CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
     rig.numbers[100] = 77;
@@ -105,6 +123,36 @@ static void an_ended_runner_lets_everybody_go(void) {
     rig_restart(&rig);
     rig_check_works(&rig);
     rig_close(&rig);
+}
+
+/* A driver may hold a killed process for ever. Here an eventfd stands for its pidfd: the signal
+ * does not reach it, and nothing tells of its death. */
+static void a_runner_that_stays_lets_everybody_go(void) {
+    struct rig rig = rig_open("double", 1);
+    struct acre_error err = {0};
+    struct remote *remote = rig.place;
+    struct crowd crowd;
+    crowd_gather(&crowd, &rig);
+    int real = dup(remote->pidfd);
+    int silent = eventfd(0, EFD_CLOEXEC);
+    REQUIRE(real >= 0 && silent >= 0);
+    REQUIRE_EQ(dup2(silent, remote->pidfd), remote->pidfd);
+    remote->end_limit_ms = 10;
+    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
+    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
+    CHECK_EQ(acre_remote_restart(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "does not end");
+    /* It goes at last. */
+    REQUIRE_EQ(dup2(real, remote->pidfd), remote->pidfd);
+    kill(remote->pid, SIGKILL);
+    rig_await_end(&rig);
+    rig_restart(&rig);
+    rig_check_works(&rig);
+    rig_close(&rig);
+    close(real);
+    close(silent);
 }
 
 static void a_hung_runner_is_closed(void) {
@@ -521,6 +569,7 @@ static void report_of_cuda(void) {
 static const struct acre_test tests[] = {
     {"a_death_is_explained_and_survived", a_death_is_explained_and_survived, 0},
     {"an_ended_runner_lets_everybody_go", an_ended_runner_lets_everybody_go, 0},
+    {"a_runner_that_stays_lets_everybody_go", a_runner_that_stays_lets_everybody_go, 0},
     {"a_hung_runner_is_closed", a_hung_runner_is_closed, 0},
     {"a_damaged_ring_ends_the_runner", a_damaged_ring_ends_the_runner, 0},
     {"a_killed_runner_is_noticed", a_killed_runner_is_noticed, 0},
