@@ -308,8 +308,12 @@ static int greet(struct remote *remote, struct acre_error *err) {
     }
     if (r < 0 || note.kind != WIRE_NOTE_READY) {
         pthread_mutex_lock(&remote->lock);
-        collect(remote, BYE_LIMIT_MS);
-        r = acre_fail(err, ACRE_EUNAVAILABLE, "the runner did not start: %s", remote->why);
+        bool has_ended = collect(remote, BYE_LIMIT_MS);
+        r = acre_fail(err, ACRE_EUNAVAILABLE, "the runner did not start: %s%s",
+                      has_ended ? remote->why
+                                : "what it says is not understood, so it is no "
+                                  "acre-runner of this version: ",
+                      has_ended ? "" : remote->program);
         pthread_mutex_unlock(&remote->lock);
         return r;
     }
