@@ -376,7 +376,7 @@ static int answer(struct question *question, const char *path, struct acre_buf *
         return acre_fail(err, ACRE_EINVALID,
                          "%s: a way is chosen for portable kernels only; accepted: FILE.acl", path);
     }
-    r = r == 0 ? acre_place_open(question->options->device, NULL, &question->place, err) : r;
+    r = r == 0 ? acre_place_open(question->options->device, NULL, NULL, &question->place, err) : r;
     r = r == 0 ? prepare(question, &source, err) : r;
     r = r == 0 && question->options->learn ? learn(question, err) : r;
     if (r == 0) {
