@@ -404,6 +404,10 @@ class Cache(ComputeCase):
                                (["clear", "clear"], "'clear' is one too many")):
             with self.subTest(words=words):
                 self.assert_ended(self.compute("cache", *words), 2, message)
+        for path in (self.path("none"), self.put("file", "")):
+            with self.subTest(path=path):
+                self.assert_ended(self.compute("cache", "clear", "--directory", path), 2,
+                                  f"--directory: '{path}'; accepted: a directory that is there")
 
 
 class Explain(ComputeCase):
