@@ -82,7 +82,7 @@ struct acre_context {
 
     pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
     struct acre_ring *rings;    /* list */
-    uint32_t ring_pauses;
+    _Atomic uint32_t ring_pauses; /* written under the lock */
     _Atomic uint32_t stack_bytes; /* of a work item, most so far in this epoch (launch.c) */
 
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */

@@ -57,8 +57,8 @@ void runner_look(struct runner *runner) {
 
 /* Lock held. Forgotten descriptors stay open for a while: work that uses them may be pending. */
 static void keep_old(struct runner *runner, int fd) {
-    int *place = &runner->old_eventfds[runner->old_count++ % RUNNER_EVENTFDS_OLD];
-    if (runner->old_count > RUNNER_EVENTFDS_OLD) {
+    int *place = &runner->old_eventfds[runner->old_count++ % runner->old_max];
+    if (runner->old_count > runner->old_max) {
         close(*place);
     }
     *place = fd;
@@ -266,13 +266,15 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
     int parent;
     prctl(PR_SET_NAME, "acre-runner");
     fcntl(WIRE_SOCKET_FD, F_SETFD, FD_CLOEXEC); /* compilers are started from here */
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
     struct runner *runner = calloc(1, sizeof(*runner));
     if (runner == NULL) {
         return 1;
+    }
+    runner->old_max = RUNNER_EVENTFDS_OLD;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        runner->old_max = (uint32_t)ACRE_MAX(ACRE_MIN(runner->old_max, files.rlim_max / 2), 1U);
     }
     runner->socket = WIRE_SOCKET_FD;
     runner->spin_max_ns = spin_limit_ns();

@@ -14,8 +14,9 @@
 #include <pthread.h>
 
 enum {
-    RUNNER_EXIT_TOLD = 3,         /* exit code: `end` says why */
-    RUNNER_EVENTFDS_OLD = 1024,   /* forgotten ones that may have work pending, kept open */
+    RUNNER_EXIT_TOLD = 3, /* exit code: `end` says why */
+    /* Forgotten ones, kept open for notices under way: 16 streams of a driver take 1024 each. */
+    RUNNER_EVENTFDS_OLD = 1 << 14,
     RUNNER_CHECK_MS = 50,         /* how often the place is looked at while work is pending */
     RUNNER_CHECK_SILENT_MS = 1000 /* the same, when nobody has asked for a signal */
 };
@@ -63,7 +64,7 @@ struct runner {
     struct runner_region *regions;
     struct acre_map eventfds; /* number to descriptor */
     int old_eventfds[RUNNER_EVENTFDS_OLD];
-    uint32_t old_count;
+    uint32_t old_count, old_max; /* less where few files may be open */
 };
 
 /* What the executable is: the caller is on WIRE_SOCKET_FD. Returns the exit code. */

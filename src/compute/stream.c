@@ -430,7 +430,8 @@ void acre_stream_destroy(struct acre_stream *stream) {
     recording_drop(stream);
     drain(stream);
     pthread_rwlock_rdlock(&context->gate);
-    if (stream->epoch == atomic_load(&context->epoch)) {
+    /* A place in this process is never made anew: what was lost is there, and may still run. */
+    if (!context->is_remote || stream->epoch == atomic_load(&context->epoch)) {
         context->table->stream_destroy(context->place, stream->handle);
     }
     pthread_mutex_lock(&context->lock);

@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 10000, RECOVERY_MAX_MS = 2000 };
+enum { N = 10000 };
+
+/* Two seconds are the promise of a GPU; on the host's cores all that is tested beside it counts. */
+static double recovery_max_ms(void) {
+    return kit_is("cpu") || kit_is("opencl") ? 20000 : 2000;
+}
 
 /* --- the second tenant ---------------------------------------------------------------------- */
 
@@ -154,7 +159,7 @@ static void check_recovery(struct scene *scene, const char *kernel, int code) {
     check_works_again(scene);
     double recovered_ms = (kit_seconds() - begun) * 1e3;
     printf("recovered after %.0f ms; failure: %s\n", recovered_ms, report.failure);
-    CHECK(recovered_ms < RECOVERY_MAX_MS);
+    CHECK(recovered_ms < recovery_max_ms());
     kit_free(kit, scene->device); /* a lost one can be given back */
     acre_context_report(kit->context, &report);
     CHECK_EQ(report.lost, 0);
@@ -198,7 +203,7 @@ static void faults_trap(void) { /* GPU-6 */
 
 static void faults_endless(void) { /* GPU-6 */
     struct scene scene;
-    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 400});
+    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 1500});
     RUN(&scene.kit, "endless", kit_grid(1, 1), ACRE_BUFFER(scene.device));
     check_recovery(&scene, "endless", ACRE_ETIMEOUT);
     end_scene(&scene);
@@ -300,7 +305,7 @@ static void faults_exhausted(void) {
     }
     check_works_again(&scene);
     printf("recovered after %.0f ms\n", (kit_seconds() - begun) * 1e3);
-    CHECK((kit_seconds() - begun) * 1e3 < RECOVERY_MAX_MS);
+    CHECK((kit_seconds() - begun) * 1e3 < recovery_max_ms());
     struct acre_context_report report;
     acre_context_report(scene.kit.context, &report);
     CHECK_EQ(report.rebuilt, 0); /* nothing was lost */

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -250,6 +252,44 @@ static void streams_wait_for_each_other(void) {
     rig_close(&rig);
 }
 
+/* Two thousand of them under way, each to an eventfd of its own. */
+static void notices_under_way_keep_their_eventfds(void) {
+    struct rig rig = rig_open("cpu", 0);
+    struct acre_error err = {0};
+    uint64_t second = 0;
+    struct rlimit files;
+    enum { NOTICES = 2000, KEPT = 8 };
+    REQUIRE_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    if (files.rlim_max < 2 * NOTICES + 1024) {
+        acre_test_skip("at most %llu open files", (unsigned long long)files.rlim_max);
+    }
+    REQUIRE_EQ(rig.table->stream_create(rig.place, rig.host, 8, &second, &err), 0);
+    CHECK_EQ(rig.table->wait(rig.place, second, rig.host, 0, 1, &err), 0);
+    int kept[KEPT];
+    for (int i = 0; i < NOTICES; i++) {
+        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        REQUIRE(fd >= 0);
+        REQUIRE_EQ(rig.table->notify(rig.place, second, fd, &err), 0);
+        if (i < KEPT) {
+            kept[i] = fd;
+        } else {
+            close(fd);
+        }
+    }
+    CHECK_EQ(rig.table->signal(rig.place, second, 1, &err), 0);
+    CHECK_EQ(rig_reach(&rig, &err), 0);
+    while (atomic_load(rig.words + 1) < 1) {
+        wire_pause();
+    }
+    for (int i = 0; i < KEPT; i++) {
+        uint64_t count = 0;
+        CHECK_EQ(read(kept[i], &count, sizeof(count)), 8);
+        CHECK_U64(count, 1);
+        close(kept[i]);
+    }
+    rig_close(&rig);
+}
+
 /* --- threads -------------------------------------------------------------------------------- */
 
 static void *compile_slowly(void *argument) {
@@ -398,6 +438,17 @@ static void a_runner_that_cannot_start_says_why(void) {
     setenv("ACRE_RUNNER", "/bin/false", 1);
     CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "the runner did not start: the runner exited with code 1");
+    char stranger[] = "/tmp/acre-stranger-XXXXXX"; /* it answers, and stays */
+    static const char script[] = "#!/bin/sh\nprintf x >&3\nexec sleep 30\n";
+    int fd = mkstemp(stranger);
+    REQUIRE_EQ(write(fd, script, sizeof(script) - 1), (ssize_t)sizeof(script) - 1);
+    fchmod(fd, 0700);
+    close(fd);
+    setenv("ACRE_RUNNER", stranger, 1);
+    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "what it says is not understood, so it is no acre-runner of this version");
+    CHECK_HAS(err.text, stranger);
+    unlink(stranger);
     setenv("ACRE_RUNNER", RUNNER_DOUBLE, 1);
     CHECK_EQ(acre_remote_open("triple", 0, &place, &err), ACRE_EUNSUPPORTED);
     CHECK_STR(err.text, "this runner has no back end 'triple'");
@@ -418,6 +469,7 @@ static const struct acre_test tests[] = {
     {"graphs_are_made_changed_and_replayed", graphs_are_made_changed_and_replayed, 0},
     {"times_files_and_tickets_come_back", times_files_and_tickets_come_back, 0},
     {"notices_reach_their_eventfds", notices_reach_their_eventfds, 0},
+    {"notices_under_way_keep_their_eventfds", notices_under_way_keep_their_eventfds, 0},
     {"streams_wait_for_each_other", streams_wait_for_each_other, 0},
     {"a_slow_call_holds_up_nobody", a_slow_call_holds_up_nobody, 0},
     {"many_threads_have_their_streams", many_threads_have_their_streams, 0},
