@@ -73,6 +73,14 @@ static int warm_up(struct acre_ring *ring, struct acre_program *program, struct 
 
 int ring_build(struct acre_ring *ring, const struct acre_source *source,
                struct acre_program **ret_program, struct acre_error *err) {
+    if (source->text == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "ring '%s': source: NULL; accepted: its text",
+                         ring->handler);
+    }
+    if (source->language != ACRE_LANGUAGE_AUTO && source->language != ACRE_LANGUAGE_PORTABLE) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "ring '%s': handlers are written in the portable dialect", ring->handler);
+    }
     bool is_cuda = strcmp(context_device(ring->context)->backend, "cuda") == 0;
     struct acre_buf text;
     acre_buf_init(&text, SOURCE_MAX);
