@@ -3,10 +3,10 @@
  *   build/bench/compute --backend cuda --json
  *   build/bench/compute --only launch,ring --markdown
  *
- * One object a figure: acre and raw are medians, p99 what 99 of 100 samples are better than, ratio
- * is acre / raw. Limits (of the issue's machine, an H200) are judged on CUDA at full size only:
- * elsewhere the figures have other meanings, and sizes that end in seconds. A figure that fails
- * says so and the rest goes on; the exit code is 1 then. */
+ * One object a figure: acre and raw are medians, p99 what 99 of 100 samples are better than (the
+ * worst, where there are fewer), ratio is acre / raw. Limits (of the issue's machine, an H200) are
+ * judged on CUDA at full size only: elsewhere the figures have other meanings, and sizes that end
+ * in seconds. A figure that fails says so and the rest goes on; the exit code is 1 then. */
 #include "compute.h"
 
 #include <ftw.h>
@@ -199,6 +199,7 @@ static void put_figure(const struct compute_bench *bench, const struct compute_f
     acre_json_put_string(json, "unit", figure->unit);
     put_number(json, "p99", figure->p99, 3);
     put_number(json, "raw_p99", figure->raw_p99, 3);
+    acre_json_put_u64(json, "samples", figure->samples);
     acre_json_put_string(json, "what", figure->what);
     if (has_limit(bench, figure)) {
         char limit[64];

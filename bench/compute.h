@@ -36,6 +36,7 @@ struct compute_figure {
     double limit;
     /* Measured: medians; p99: what 99 of 100 samples are better than. < 0: none. */
     double acre, raw, p99, raw_p99;
+    uint32_t samples; /* of each side; of fewer than 100, p99 is the worst */
     char note[COMPUTE_NOTE_MAX];
     bool has_failed; /* the note says why */
 };

@@ -82,7 +82,9 @@ static int graph_raw(struct compute_bench *bench, void *user, struct acre_error 
 
 void compute_launch(struct compute_bench *bench) {
     struct compute_figure figure = {.name = "launch",
-                                    .what = "one small kernel, call to result seen by the host",
+                                    .what =
+                                        "one small kernel, call to result seen by the host; raw: "
+                                        "launch, and wait for the stream",
                                     .unit = "us",
                                     .unit_ns = 1000,
                                     .limit_kind = COMPUTE_RATIO_MOST,
@@ -221,7 +223,9 @@ static int open_ring(struct compute_bench *bench, struct calls *calls, char *not
 
 void compute_ring(struct compute_bench *bench) {
     struct compute_figure figure = {.name = "ring",
-                                    .what = "round trip of a resident kernel",
+                                    .what =
+                                        "round trip of a resident kernel; raw: a bare mailbox, one "
+                                        "word polled by one thread",
                                     .unit = "us",
                                     .unit_ns = 1000,
                                     .limit_kind = COMPUTE_RATIO_MOST,
@@ -424,7 +428,8 @@ void compute_pool(struct compute_bench *bench) {
     acre_rand_seed(&pool.rand[0], 7);
     pool.rand[1] = pool.rand[0];
     struct compute_figure figure = {.name = "pool, 1 MiB",
-                                    .what = "allocate and free; raw: the driver's pool",
+                                    .what =
+                                        "allocate and free; raw: the driver's pool, if it has one",
                                     .unit = "us",
                                     .unit_ns = 1000,
                                     .limit_kind = COMPUTE_MOST,
@@ -437,14 +442,14 @@ void compute_pool(struct compute_bench *bench) {
                                 .warm = 100};
     compute_measure(bench, &pair, figure);
     snprintf(figure.name, sizeof(figure.name), "pool, mixed");
-    figure.what = "256 B to 64 MiB, one of 64 live replaced; raw: the driver's pool";
+    figure.what = "256 B to 64 MiB, one of 64 live replaced; raw: the driver's pool, if any";
     pair.acre.call = replace_by_acre;
     pair.raw.call = replace_raw;
     pair.warm = 1000;
     compute_measure(bench, &pair, figure);
     empty_pool(bench, &pool);
     snprintf(figure.name, sizeof(figure.name), "pool, 1 MiB, no pool");
-    figure.what = "allocate and free; raw: without a pool (cuMemAlloc, cuMemFree)";
+    figure.what = "allocate and free; raw: without a pool (CUDA: cuMemAlloc, cuMemFree)";
     pool.is_pooled = false;
     pair = (struct compute_pair){.acre = {.call = allocate_by_acre},
                                  .raw = {.call = allocate_raw},

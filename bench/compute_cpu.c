@@ -171,7 +171,7 @@ static int raw_load(void *self, int fd, uint64_t bytes, struct acre_error *err) 
         ssize_t got = pread(fd, (char *)cpu->device_memory[0] + at,
                             ACRE_MIN(bytes - at, COMPUTE_PIECE_BYTES), (off_t)at);
         if (got <= 0) {
-            return acre_fail_errno(err, errno, "raw read");
+            return acre_fail_errno(err, got < 0 ? errno : EIO, "raw read");
         }
         at += (uint64_t)got;
     }

@@ -175,16 +175,22 @@ static void measure_file(struct compute_bench *bench, struct file *file,
     compute_measure(bench, &pair, figure);
 }
 
+#define READ_BY_HAND "read to the host, then copied, piece by piece"
+
 void compute_storage(struct compute_bench *bench) {
     static const struct {
         const char *name, *what;
         enum acre_storage_path way;
         bool is_dropped;
     } rows[] = {
-        {"storage, direct", "file in the page cache", ACRE_STORAGE_DIRECT, false},
-        {"storage, staged", "file in the page cache", ACRE_STORAGE_STAGED, false},
-        {"storage, direct, dropped", "page cache dropped before", ACRE_STORAGE_DIRECT, true},
-        {"storage, staged, dropped", "page cache dropped before", ACRE_STORAGE_STAGED, true},
+        {"storage, direct", "file in the page cache; raw: " READ_BY_HAND, ACRE_STORAGE_DIRECT,
+         false},
+        {"storage, staged", "file in the page cache; raw: " READ_BY_HAND, ACRE_STORAGE_STAGED,
+         false},
+        {"storage, direct, dropped", "page cache dropped before; raw: " READ_BY_HAND,
+         ACRE_STORAGE_DIRECT, true},
+        {"storage, staged, dropped", "page cache dropped before; raw: " READ_BY_HAND,
+         ACRE_STORAGE_STAGED, true},
     };
     struct file file = {.fd = -1, .bytes = compute_pick(bench, 1024, 16) * COMPUTE_MIB};
     const struct compute_memory memory = {.device_bytes = {file.bytes},

@@ -130,6 +130,7 @@ void compute_measure(struct compute_bench *bench, const struct compute_pair *pai
         compute_fail(bench, figure, &err);
     } else {
         figure.raw = figure.raw_p99 = -1;
+        figure.samples = (uint32_t)acre.count;
         take(&figure, &acre, &figure.acre, &figure.p99);
         if (has_raw) {
             take(&figure, &raw, &figure.raw, &figure.raw_p99);

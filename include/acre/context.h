@@ -72,8 +72,9 @@ struct acre_context_options {
     const char *tenant;                    /* in reports and errors; NULL: "default" */
     uint64_t memory_limit_bytes;           /* of device memory; 0: what the device has */
     enum acre_context_isolation isolation; /* AUTO: PROCESS, but NONE for the CPU */
-    uint32_t kernel_limit_ms;              /* a kernel that runs longer is ended; 0: none */
-    bool debug; /* canaries around buffers, freed memory poisoned; slow */
+    uint32_t kernel_limit_ms; /* a kernel that runs longer is ended, or with NONE, where it cannot
+                               * be, the context lost and closing it waits; 0: no limit */
+    bool debug;               /* canaries around buffers, freed memory poisoned; slow */
 };
 
 struct acre_context_report {

@@ -128,7 +128,8 @@ static int find_device(const struct acre_compute *compute, const struct wanted *
     return refuse_device(compute, wanted, err);
 }
 
-int acre_place_open(const char *device, const char *prefer, struct acre_place *ret_place,
+int acre_place_open(const char *device, const char *prefer,
+                    const struct acre_context_options *context, struct acre_place *ret_place,
                     struct acre_error *err) {
     struct wanted wanted = {.number = 0};
     struct acre_place place = {0};
@@ -144,7 +145,7 @@ int acre_place_open(const char *device, const char *prefer, struct acre_place *r
     struct acre_compute_options options = {.backends = wanted.backend[0] != '\0' ? names : NULL};
     int r = acre_compute_open(&options, &place.compute, err);
     r = r == 0 ? find_device(place.compute, &wanted, &place.device, err) : r;
-    r = r == 0 ? acre_context_open(place.compute, place.device, NULL, &place.context, err) : r;
+    r = r == 0 ? acre_context_open(place.compute, place.device, context, &place.context, err) : r;
     r = r == 0 ? acre_stream_create(place.context, &place.stream, err) : r;
     if (r < 0) {
         acre_place_close(&place);
@@ -332,6 +333,9 @@ const struct acre_command acre_command_compute_devices = {
     .summary = "list what kernels can run on here, and what is missing",
     .usage = "acre compute [devices] [--json]",
     .details =
+        "'acre compute run' runs a kernel, 'bench' measures the machine, 'explain' tells what a\n"
+        "kernel costs on the CPU and on a GPU, 'cache' shows what is compiled.\n"
+        "\n"
         "GROUP is how many work items one group may have, LOCAL how much memory they share.\n"
         "What a device can do:\n"
         "  source     compile kernels from their source\n"

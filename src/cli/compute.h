@@ -27,8 +27,9 @@ struct acre_place {
 
 /* `device` is "cuda:0", "opencl", "2", or NULL: the first one of the back end `prefer` (NULL: of
  * any). ACRE_ENOTFOUND lists what there is, or why the back end is absent. */
-int acre_place_open(const char *device, const char *prefer, struct acre_place *ret_place,
-                    struct acre_error *err);
+int acre_place_open(const char *device, const char *prefer,
+                    const struct acre_context_options *context, /* NULL: defaults */
+                    struct acre_place *ret_place, struct acre_error *err);
 void acre_place_close(struct acre_place *place);
 bool acre_place_is_cpu(const struct acre_place *place);
 /* A context on the CPU of the same runtime, which closes it. */

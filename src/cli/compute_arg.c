@@ -41,6 +41,12 @@ static int refuse_name(const struct acre_bindings *bindings, const char *option,
                        struct acre_str name, struct acre_error *err) {
     char shown[SHOWN_MAX], list[256] = "";
     size_t length = 0;
+    acre_str_show(name, shown, sizeof(shown));
+    if (bindings->count == 0) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "--%s: '%s' is not for kernel '%s', which has no parameters", option,
+                         shown, bindings->kernel);
+    }
     for (uint32_t i = 0; i < bindings->count && length < sizeof(list); i++) {
         char one[SHOWN_MAX];
         length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "",
@@ -49,8 +55,7 @@ static int refuse_name(const struct acre_bindings *bindings, const char *option,
     return acre_fail(err, ACRE_EINVALID,
                      "--%s: kernel '%s' has no parameter '%s'; accepted: %s, or a number from 1 "
                      "to %u",
-                     option, bindings->kernel, acre_str_show(name, shown, sizeof(shown)),
-                     bindings->count > 0 ? list : "(it takes none)", bindings->count);
+                     option, bindings->kernel, shown, list, bindings->count);
 }
 
 /* The parameter that "NAME=VALUE" is for, by its name or else its number; and the value. */
@@ -74,7 +79,7 @@ static int find_parameter(struct acre_bindings *bindings, const char *option, co
     }
     char number[8];
     uint64_t index = 0;
-    if (acre_str_copy(number, sizeof(number), name) &&
+    if (bindings->count > 0 && acre_str_copy(number, sizeof(number), name) &&
         acre_parse_count("", number, 1, bindings->count, &index, NULL) == 0) {
         *ret_index = (uint32_t)index - 1;
         return 0;

@@ -318,7 +318,7 @@ static void bench_auto(struct bench *bench) {
 static int bench_all(struct bench *bench, struct acre_error *err) {
     const struct acre_source source = {
         .text = source_text, .name = "bench", .language = ACRE_LANGUAGE_PORTABLE};
-    int r = acre_place_open(bench->options->device, NULL, &bench->place, err);
+    int r = acre_place_open(bench->options->device, NULL, NULL, &bench->place, err);
     r = r == 0 && !acre_place_is_cpu(&bench->place)
             ? acre_place_open_cpu(&bench->place, &bench->cpu, err)
             : r;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct options {
@@ -207,6 +208,16 @@ static int run(int argument_count, char **arguments, void *target) {
     return code;
 }
 
+/* The default one is made when it is needed; one that was named is meant to be there. */
+static int check_directory(const char *field, const char *value, struct acre_error *err) {
+    char shown[128];
+    struct stat info;
+    return stat(value, &info) == 0 && S_ISDIR(info.st_mode)
+               ? 0
+               : acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: a directory that is there",
+                           field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
+}
+
 #define AT(field) offsetof(struct options, field)
 static const struct acre_opt rows[] = {
     {.name = "to",
@@ -218,7 +229,8 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = AT(directory),
      .value = "DIR",
-     .help = "another one (default: $XDG_CACHE_HOME/acre or ~/.cache/acre)"},
+     .help = "another one (default: $XDG_CACHE_HOME/acre or ~/.cache/acre)",
+     .check = check_directory},
     {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
 };
 

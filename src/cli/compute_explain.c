@@ -349,11 +349,14 @@ static void print_text(const struct question *question, struct acre_buf *out) {
         acre_place_device(&question->place)->name);
     const char *note = acre_auto_note(question->automatic);
     if (note[0] != '\0') {
-        acre_buf_printf(out, "What was learned before is not used: %s\n", note);
+        char line[SHOWN_MAX + ACRE_ERROR_TEXT_MAX];
+        snprintf(line, sizeof(line), "What was learned before is not used: %s", note);
+        acre_term_wrap(&term, out, 0, line);
     }
     if (question->cost_count == 0) {
-        acre_buf_puts(out, "Nothing is known yet: it is learned as programs call the kernel, or "
-                           "now, with --learn.\n");
+        acre_term_wrap(&term, out, 0,
+                       "Nothing is known yet: it is learned as programs call the kernel, or now, "
+                       "with --learn.");
         return;
     }
     struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
@@ -376,7 +379,7 @@ static int answer(struct question *question, const char *path, struct acre_buf *
         return acre_fail(err, ACRE_EINVALID,
                          "%s: a way is chosen for portable kernels only; accepted: FILE.acl", path);
     }
-    r = r == 0 ? acre_place_open(question->options->device, NULL, &question->place, err) : r;
+    r = r == 0 ? acre_place_open(question->options->device, NULL, NULL, &question->place, err) : r;
     r = r == 0 ? prepare(question, &source, err) : r;
     r = r == 0 && question->options->learn ? learn(question, err) : r;
     if (r == 0) {

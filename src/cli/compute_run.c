@@ -1,7 +1,9 @@
 /* compute_run.c - `acre compute run`: one kernel of a file, on arrays and numbers of the command
  * line, with its times.
  *
- * The times are those the device measured (acre_stream_timings), not of this program around it. */
+ * The times are those the device measured (acre_stream_timings), not of this program around it. The
+ * kernel runs in a runner on the CPU too: one that writes where it may not is an error told, and
+ * one that never ends can be ended. */
 #include "cli/cli.h"
 
 #include "cli/compute_arg.h"
@@ -29,7 +31,7 @@ struct options {
     const char *kernel, *device, *compiler;
     const char *grid, *group, *items;
     struct acre_opt_list args, outs;
-    uint64_t repeat;
+    uint64_t repeat, limit_ms;
     bool json;
     bool quiet;
 };
@@ -489,10 +491,13 @@ static int prepare(struct call *call, const char *path, struct acre_buf *text,
                    struct acre_progress *progress, struct acre_error *err) {
     struct acre_source source;
     struct acre_program *program = NULL;
+    const struct acre_context_options context = {.isolation = ACRE_CONTEXT_ISOLATION_PROCESS,
+                                                 .kernel_limit_ms =
+                                                     (uint32_t)call->options->limit_ms};
     int r = acre_source_read(path, text, &source, err);
     source.options = call->options->compiler;
-    r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &call->place,
-                                 err)
+    r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &context,
+                                 &call->place, err)
                : r;
     r = r == 0 ? acre_source_build(&call->place, &source, progress, &program, &call->build, err)
                : r;
@@ -581,6 +586,13 @@ static const struct acre_opt rows[] = {
      .help = "launch it N times, for its times; each sees what the one before wrote",
      .min = 1,
      .max = REPEAT_MAX},
+    {.name = "limit",
+     .kind = ACRE_OPT_DURATION,
+     .offset = AT(limit_ms),
+     .value = "TIME",
+     .help = "end it when a launch, or a copy, takes longer, as in 10s (default: never)",
+     .min = 10,
+     .max = 24 * 3600 * 1000},
     {.name = "options",
      .kind = ACRE_OPT_STRING,
      .offset = AT(compiler),

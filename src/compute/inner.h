@@ -1,6 +1,7 @@
 /* inner.h - what the files of the front share: runtime, contexts, streams.
  *
  * Locks, in the order they are taken:
+ *   context->rings_lock  the list of rings, and their pauses
  *   context->gate   read: by everything that hands work or handles to the back end; written: by the
  *                   rebuilding of a lost context, so that no handle outlives its place
  *   context->lock   buffers, pool, lists of streams and programs

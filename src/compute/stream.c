@@ -379,9 +379,6 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
         return r;
     }
     r = stream_enter(stream, err); /* its epoch is 0: made there */
-    if (r == 0) {
-        stream_leave(stream, 0);
-    }
     pthread_mutex_lock(&context->lock);
     if (r == 0) {
         stream->next = context->streams;
@@ -394,6 +391,7 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
         free(stream);
         return r;
     }
+    stream_leave(stream, 0); /* in the list by now: a loss finds it there */
     *ret_stream = stream;
     return 0;
 }
@@ -428,7 +426,8 @@ void acre_stream_destroy(struct acre_stream *stream) {
     recording_drop(stream);
     drain(stream);
     pthread_rwlock_rdlock(&context->gate);
-    if (stream->epoch == atomic_load(&context->epoch)) {
+    /* A place in this process is never made anew: what was lost is there, and may still run. */
+    if (!context->is_remote || stream->epoch == atomic_load(&context->epoch)) {
         context->table->stream_destroy(context->place, stream->handle);
     }
     pthread_mutex_lock(&context->lock);

@@ -25,7 +25,8 @@ static int refuse_kind(const char *shown, mode_t mode, struct acre_error *err) {
     if (S_ISDIR(mode)) {
         return acre_fail(err, ACRE_EINVALID, "%s: is a directory; accepted: a file", shown);
     }
-    return acre_fail(err, ACRE_EINVALID, "%s: is not a regular file; accepted: a file", shown);
+    return acre_fail(err, ACRE_EINVALID, "%s: is %s; accepted: a file", shown,
+                     S_ISLNK(mode) ? "a symbolic link" : "not a regular file");
 }
 
 static int read_all(int fd, const char *shown, size_t max_bytes, struct acre_buf *buf,
@@ -98,7 +99,8 @@ int acre_file_write(const char *path, const void *bytes, size_t length, struct a
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     struct stat info = {.st_mode = S_IFREG | 0666}; /* what the umask leaves of it */
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    /* A rename would put the file in the place of a link, /dev/stdout for one. */
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         return refuse_kind(shown, info.st_mode, err);
     }
     uint64_t unique = 0;

@@ -13,7 +13,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MAX_BYTES = 48, SHOWN_BYTES = 64, LIST_BYTES = 300, EDITS_MAX = 2, ROWS_MAX = 64 };
+enum {
+    NAME_MAX_BYTES = 48,
+    SHOWN_BYTES = 64,
+    DURATION_BYTES = 40,
+    LIST_BYTES = 300,
+    EDITS_MAX = 2,
+    ROWS_MAX = 64,
+};
 
 /* Insertions, deletions, changes and swaps of neighbours that lead from `a` to `b`; three rows
  * of the usual table are enough. Names too long count as far away. */
@@ -114,6 +121,23 @@ static int store_item(const char *field, const char *value, struct acre_opt_list
     return 0;
 }
 
+static int store_duration(const struct acre_opt *option, const char *field, const char *value,
+                          uint64_t *ret_ms, struct acre_error *err) {
+    char shown[SHOWN_BYTES], low[DURATION_BYTES], high[DURATION_BYTES];
+    uint64_t ms = 0;
+    int r = acre_parse_duration(field, value, &ms, err);
+    if (r == 0 && option->max > 0 && (ms < option->min || ms > option->max)) {
+        return acre_fail(err, ACRE_EINVALID, "%s: '%s' is out of range; accepted: %s to %s", field,
+                         acre_str_show(acre_str_from(value), shown, sizeof(shown)),
+                         acre_format_duration(option->min, low, sizeof(low)),
+                         acre_format_duration(option->max, high, sizeof(high)));
+    }
+    if (r == 0) {
+        *ret_ms = ms;
+    }
+    return r;
+}
+
 /* Parse `value` by the row's kind and store it; flags come with NULL. */
 static int store_value(const struct acre_opt *option, const char *value, void *target,
                        struct acre_error *err) {
@@ -138,7 +162,7 @@ static int store_value(const struct acre_opt *option, const char *value, void *t
     case ACRE_OPT_MIB:
         return acre_parse_mib(field, value, to, err);
     case ACRE_OPT_DURATION:
-        return acre_parse_duration(field, value, to, err);
+        return store_duration(option, field, value, to, err);
     case ACRE_OPT_MILLI:
         return acre_parse_milli(field, value, ranged ? (uint32_t)option->min : 1,
                                 ranged ? (uint32_t)option->max : 1000, to, err);

@@ -14,7 +14,7 @@ enum acre_opt_kind {
     ACRE_OPT_STRING,   /* const char * */
     ACRE_OPT_COUNT,    /* uint64_t within [min, max] */
     ACRE_OPT_MIB,      /* uint64_t */
-    ACRE_OPT_DURATION, /* uint64_t, ms */
+    ACRE_OPT_DURATION, /* uint64_t, ms, within [min, max] */
     ACRE_OPT_MILLI,    /* uint32_t within [min, max] */
     ACRE_OPT_CHOICE,   /* const char *, one of the comma-separated `choices` */
     ACRE_OPT_LIST,     /* struct acre_opt_list: may be given several times */

@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 10000, RECOVERY_MAX_MS = 2000 };
+enum { N = 10000 };
+
+/* Two seconds are the promise of a GPU; on the host's cores all that is tested beside it counts. */
+static double recovery_max_ms(void) {
+    return kit_is("cpu") || kit_is("opencl") ? 20000 : 2000;
+}
 
 /* --- the second tenant ---------------------------------------------------------------------- */
 
@@ -154,7 +159,7 @@ static void check_recovery(struct scene *scene, const char *kernel, int code) {
     check_works_again(scene);
     double recovered_ms = (kit_seconds() - begun) * 1e3;
     printf("recovered after %.0f ms; failure: %s\n", recovered_ms, report.failure);
-    CHECK(recovered_ms < RECOVERY_MAX_MS);
+    CHECK(recovered_ms < recovery_max_ms());
     kit_free(kit, scene->device); /* a lost one can be given back */
     acre_context_report(kit->context, &report);
     CHECK_EQ(report.lost, 0);
@@ -198,10 +203,20 @@ static void faults_trap(void) { /* GPU-6 */
 
 static void faults_endless(void) { /* GPU-6 */
     struct scene scene;
-    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 400});
+    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 1500});
     RUN(&scene.kit, "endless", kit_grid(1, 1), ACRE_BUFFER(scene.device));
     check_recovery(&scene, "endless", ACRE_ETIMEOUT);
     end_scene(&scene);
+}
+
+/* Closing waits for what was given, but not for ever: the limit holds until all of it is over. */
+static void faults_endless_and_closed(void) { /* GPU-6 */
+    struct scene scene;
+    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 400});
+    RUN(&scene.kit, "endless", kit_grid(1, 1), ACRE_BUFFER(scene.device));
+    acre_context_close(scene.kit.context);
+    stop_tenant(&scene.tenant, atomic_load(&scene.tenant.rounds));
+    acre_compute_close(scene.kit.compute);
 }
 
 static void faults_again_and_again(void) {
@@ -290,7 +305,7 @@ static void faults_exhausted(void) {
     }
     check_works_again(&scene);
     printf("recovered after %.0f ms\n", (kit_seconds() - begun) * 1e3);
-    CHECK((kit_seconds() - begun) * 1e3 < RECOVERY_MAX_MS);
+    CHECK((kit_seconds() - begun) * 1e3 < recovery_max_ms());
     struct acre_context_report report;
     acre_context_report(scene.kit.context, &report);
     CHECK_EQ(report.rebuilt, 0); /* nothing was lost */
@@ -301,11 +316,9 @@ static void faults_exhausted(void) {
 }
 
 static const struct acre_test tests[] = {
-    TEST(faults_out_of_bounds),
-    TEST(faults_trap),
-    TEST(faults_endless),
-    TEST(faults_again_and_again),
-    TEST(faults_and_what_was_under_way),
+    TEST(faults_out_of_bounds),   TEST(faults_trap),
+    TEST(faults_endless),         TEST(faults_endless_and_closed),
+    TEST(faults_again_and_again), TEST(faults_and_what_was_under_way),
     TEST(faults_exhausted),
 };
 SUITE(compute_fault_suite, tests);

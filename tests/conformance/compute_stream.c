@@ -50,8 +50,7 @@ static void streams_do_not_wait_for_each_other(void) {
     (void)kit_kernel(&kit, "gate");
     struct kit_gate gate;
     kit_gate_close(&kit, held, &gate);
-    kit_gate_open_in(&gate, 5000);
-    double begun = kit_seconds();
+    kit_gate_open_in(&gate, 8000);
     static uint32_t back[N];
     OK(acre_fill(kit.stream, buffer, 0, N * 4, 5, 4, ERR));
     RUN(&kit, "increment", acre_grid_for(N), ACRE_BUFFER(buffer), ACRE_U32(N));
@@ -60,7 +59,6 @@ static void streams_do_not_wait_for_each_other(void) {
     struct acre_event event;
     OK(acre_event_record(held, &event, ERR));
     CHECK_EQ(acre_event_wait(event, 0, NULL), ACRE_ETIMEOUT); /* the other is still held */
-    CHECK(kit_seconds() - begun < 4);
     kit_gate_open(&gate);
     OK(acre_stream_sync(held, 20000, ERR));
     kit_gate_finish(&gate);
@@ -85,7 +83,7 @@ static void events_come_when_their_work_is_done(void) {
     double begun = kit_seconds();
     FAILS(acre_event_wait(after, 50, ERR), ACRE_ETIMEOUT, "50");
     double waited = kit_seconds() - begun;
-    CHECK(waited >= 0.045 && waited < 2);
+    CHECK(waited >= 0.045 && waited < 10);
     FAILS(acre_stream_sync(kit.stream, 10, ERR), ACRE_ETIMEOUT, "10");
     kit_gate_open(&gate);
     OK(acre_event_wait(after, 20000, ERR));
@@ -117,12 +115,11 @@ static void streams_wait_for_events_of_others(void) {
     struct acre_event event;
     struct acre_event done;
     OK(acre_event_record(first, &event, ERR));
-    kit_gate_open_in(&gate, 3000);
-    double begun = kit_seconds();
+    kit_gate_open_in(&gate, 8000);
     OK(acre_stream_after(second, event, ERR));
     RUN_ON(second, &kit, "increment", acre_grid_for(N), ACRE_BUFFER(buffer), ACRE_U32(N));
     OK(acre_event_record(second, &done, ERR));
-    CHECK(kit_seconds() - begun < 2); /* nothing above waited for the gate */
+    CHECK_EQ(acre_event_wait(event, 0, NULL), ACRE_ETIMEOUT); /* nothing waited for the gate */
     CHECK_EQ(acre_event_wait(done, 20, NULL), ACRE_ETIMEOUT);
     kit_gate_open(&gate);
     OK(acre_event_wait(done, 20000, ERR));

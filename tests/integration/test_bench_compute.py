@@ -39,6 +39,7 @@ class Figures(unittest.TestCase):  # GPU-1 to GPU-5
                     self.assertTrue(figure["note"])
                     continue
                 self.assertGreater(figure["acre"], 0)
+                self.assertEqual(figure["samples"] > 0, figure["p99"] is not None)
         for group in GROUPS:
             self.assertTrue(any(figure["name"].startswith(group) and figure["acre"] is not None
                                 for figure in document["figures"]), group)

@@ -326,6 +326,39 @@ class Run(ComputeCase):
             with self.subTest(words=words):
                 self.assert_ended(self.compute(*words), status, message)
 
+    def test_a_kernel_that_never_ends_is_ended(self):  # GPU-6
+        source = self.put("hang.acl", "kernel void hang(global volatile uint *p) {\n"
+                                      "    while (p[0] != 1234567u) { }\n}\n")
+        words = ["run", source, "-a", "p=uint32[4]", "--items", "1"]
+        for device in self.devices():
+            with self.subTest(device=device):
+                self.assert_ended(self.compute(*words, "-d", device, "--limit", "2s"), 13,
+                                  "kernel 'hang' ran longer than 2000 ms")
+        for limit, message in (("9ms", "--limit: '9ms' is out of range; accepted: 10ms to 1d"),
+                               ("25h", "--limit: '25h' is out of range"),
+                               ("10", "--limit: '10' is not a duration")):
+            with self.subTest(limit=limit):
+                self.assert_ended(self.compute(*words, "-d", "cpu", "--limit", limit), 2, message)
+
+    def test_a_kernel_that_writes_where_it_may_not_is_told(self):  # GPU-6
+        source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) { p[at] = 7u; }\n")
+        for device in self.devices():
+            with self.subTest(device=device):
+                result = self.compute("run", source, "-d", device, "-a", "p=uint32[4]", "-a",
+                                      f"at={1 << 43}", "--items", "1")
+                self.assert_ended(result, 9, "what it held on the device is lost")
+                self.assertEqual(result.stdout, "")
+
+    def test_a_kernel_without_parameters_takes_none(self):
+        source = self.put("f.acl", "kernel void f() { }\n")
+        words = ["run", source, "-d", "cpu", "--items", "1"]
+        self.assert_ended(self.compute(*words))
+        for option, value in (("--arg", "x=1"), ("--arg", "1=1"), ("--out", "1=@y.npy")):
+            with self.subTest(option=option, value=value):
+                self.assert_ended(self.compute(*words, option, value), 2,
+                                  f"{option}: '{value[0]}' is not for kernel 'f', which has no "
+                                  "parameters")
+
     def test_a_kernel_without_arrays_needs_to_be_told_how_many(self):
         source = self.put("none.acl", "kernel void f(uint n) { }\n")
         words = ["run", source, "-d", "cpu", "-a", "n=1"]
@@ -371,6 +404,10 @@ class Cache(ComputeCase):
                                (["clear", "clear"], "'clear' is one too many")):
             with self.subTest(words=words):
                 self.assert_ended(self.compute("cache", *words), 2, message)
+        for path in (self.path("none"), self.put("file", "")):
+            with self.subTest(path=path):
+                self.assert_ended(self.compute("cache", "clear", "--directory", path), 2,
+                                  f"--directory: '{path}'; accepted: a directory that is there")
 
 
 class Explain(ComputeCase):

@@ -5,7 +5,12 @@
 #include "compute/buffer.h"
 #include "core/rand.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 enum { MIB = 1 << 20, WORKERS = 4 };
 
@@ -407,6 +412,51 @@ static void tags_and_canaries_stay_on_the_cpu(void) {
     tags_stay_on_the_cpu(true);
 }
 
+/* --- a kernel of this process that is past its limit cannot be ended ------------------------ */
+
+static atomic_bool may_end, has_ended;
+
+static void linger(const struct acre_groups *groups, const void *const *arguments) {
+    (void)groups;
+    while (!atomic_load(&may_end)) {
+        sched_yield();
+    }
+    memset((void *)(uintptr_t)arguments[0], 1, MIB); /* its memory is still there */
+    atomic_store(&has_ended, true);
+}
+
+static void *let_end(void *unused) {
+    (void)unused;
+    nanosleep(&(struct timespec){.tv_nsec = 50 * 1000000}, NULL); /* closing comes first */
+    atomic_store(&may_end, true);
+    return NULL;
+}
+
+static void closing_waits_for_a_kernel_that_was_given_up(void) { /* GPU-6 */
+    struct rig rig = {0};
+    const struct acre_compute_options options = {.backends = "cpu", .cache = ""};
+    const struct acre_context_options how = {.kernel_limit_ms = 20};
+    struct acre_program *program;
+    struct acre_kernel *kernel;
+    struct acre_error err = {0};
+    pthread_t thread;
+    REQUIRE_EQ(acre_compute_open(&options, &rig.compute, NULL), 0);
+    REQUIRE_EQ(acre_context_open(rig.compute, 0, &how, &rig.context, NULL), 0);
+    REQUIRE_EQ(acre_stream_create(rig.context, &rig.a, NULL), 0);
+    REQUIRE_EQ(
+        acre_program_native(rig.context, "void linger(global char *p)", linger, &program, NULL), 0);
+    REQUIRE_EQ(acre_kernel_find(program, "linger", &kernel, NULL), 0);
+    struct acre_buffer buffer = make(rig.a, MIB);
+    const struct acre_grid one = {.groups = {1}, .group = {1}};
+    CHECK_EQ(acre_launch(rig.a, kernel, one, &ACRE_BUFFER(buffer), 1, NULL), 0);
+    CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, &err), ACRE_ETIMEOUT);
+    CHECK_HAS(err.text, "kernel 'linger' ran longer than 20 ms");
+    REQUIRE_EQ(pthread_create(&thread, NULL, let_end, NULL), 0);
+    acre_compute_close(rig.compute);
+    CHECK(atomic_load(&has_ended));
+    pthread_join(thread, NULL);
+}
+
 static const struct acre_test tests[] = {
     {"stale_ids_are_told_from_live_ones", stale_ids_are_told_from_live_ones, 0},
     {"bad_requests_are_refused", bad_requests_are_refused, 0},
@@ -420,6 +470,8 @@ static const struct acre_test tests[] = {
     {"tags_stay_with_many_threads", tags_stay_with_many_threads, 0},
     {"tags_stay_with_many_threads_on_the_cpu", tags_stay_with_many_threads_on_the_cpu, 0},
     {"tags_and_canaries_stay_on_the_cpu", tags_and_canaries_stay_on_the_cpu, 0},
+    {"closing_waits_for_a_kernel_that_was_given_up", closing_waits_for_a_kernel_that_was_given_up,
+     0},
 };
 
 ACRE_TEST_MAIN(tests)

@@ -186,6 +186,7 @@ static void writing_what_cannot_be_written_is_refused(void) {
     enter_directory();
     REQUIRE_EQ(mkdir("directory", 0755), 0);
     REQUIRE_EQ(mkfifo("fifo", 0644), 0);
+    REQUIRE_EQ(symlink("nowhere", "link"), 0);
     static char endless[PATH_MAX + 10];
     memset(endless, 'x', sizeof(endless) - 1);
     const struct {
@@ -196,6 +197,7 @@ static void writing_what_cannot_be_written_is_refused(void) {
         {"directory", ACRE_EINVALID, "directory: is a directory; accepted: a file"},
         {"fifo", ACRE_EINVALID, "fifo: is not a regular file"},
         {"/dev/null", ACRE_EINVALID, "/dev/null: is not a regular file"},
+        {"link", ACRE_EINVALID, "link: is a symbolic link; accepted: a file"},
         {"missing/f", ACRE_ENOTFOUND, "missing/f: No such file"},
         {endless, ACRE_EIO, "xxx...: File name too long"},
     };
@@ -205,7 +207,7 @@ static void writing_what_cannot_be_written_is_refused(void) {
         CHECK_EQ(acre_file_write(cases[i].path, "x", 1, &err), cases[i].code);
         CHECK_HAS(err.text, cases[i].says);
     }
-    CHECK_EQ(count_files(), 2);
+    CHECK_EQ(count_files(), 3);
     leave_directory();
 }
 
