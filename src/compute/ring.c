@@ -5,6 +5,7 @@
 
 #include "compute/context.h"
 #include "compute/stream.h"
+#include "core/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static int check_number(const char *field, uint32_t value, uint32_t min, uint32_
     return 0;
 }
 
-static int check_options(struct acre_ring *ring, const struct acre_source *source,
-                         const struct acre_ring_options *options, struct acre_error *err) {
+static int check_options(struct acre_ring *ring, const struct acre_ring_options *options,
+                         struct acre_error *err) {
     const char *handler = options->handler != NULL ? options->handler : "handle";
     size_t length = strlen(handler);
     bool is_name =
@@ -30,11 +31,10 @@ static int check_options(struct acre_ring *ring, const struct acre_source *sourc
         strspn(handler, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") ==
             length;
     if (!is_name) {
-        return acre_fail(err, ACRE_EINVALID, "ring: handler: '%.64s' is no name", handler);
-    }
-    if (source->language != ACRE_LANGUAGE_AUTO && source->language != ACRE_LANGUAGE_PORTABLE) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "ring '%s': handlers are written in the portable dialect", handler);
+        char shown[64];
+        return acre_fail(
+            err, ACRE_EINVALID, "ring: handler: '%s'; accepted: 1 to %zu letters, digits and _",
+            acre_str_show(acre_str_from(handler), shown, sizeof(shown)), sizeof(ring->handler) - 1);
     }
     memcpy(ring->handler, handler, length + 1);
     ring->in_words = options->in_words;
@@ -90,7 +90,7 @@ static int make_memory(struct acre_ring *ring, struct acre_error *err) {
 static int fill(struct acre_ring *ring, const struct acre_source *source,
                 const struct acre_ring_options *options, struct acre_error *err) {
     struct acre_context *context = ring->context;
-    int r = check_options(ring, source, options, err);
+    int r = check_options(ring, options, err);
     if (r < 0) {
         return r;
     }

@@ -73,6 +73,14 @@ static int warm_up(struct acre_ring *ring, struct acre_program *program, struct 
 
 int ring_build(struct acre_ring *ring, const struct acre_source *source,
                struct acre_program **ret_program, struct acre_error *err) {
+    if (source->text == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "ring '%s': source: NULL; accepted: its text",
+                         ring->handler);
+    }
+    if (source->language != ACRE_LANGUAGE_AUTO && source->language != ACRE_LANGUAGE_PORTABLE) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "ring '%s': handlers are written in the portable dialect", ring->handler);
+    }
     bool is_cuda = strcmp(context_device(ring->context)->backend, "cuda") == 0;
     struct acre_buf text;
     acre_buf_init(&text, SOURCE_MAX);
@@ -325,12 +333,14 @@ static void *work(void *argument) {
     uint64_t next = ring->slots;
     uint64_t idle_since_ns = 0;
     while (!atomic_load(&ring->worker_ends)) {
+        /* After a loss the watcher says first what is lost: what hung is not given again. */
+        bool is_told = atomic_load(&ring->epoch) == atomic_load(&ring->context->epoch);
         uint64_t lost = atomic_load(&ring->lost_below);
         next = lost != UINT64_MAX ? ACRE_MAX(next, lost) : next;
         uint32_t seen = atomic_load(&ring->alarm);
         uint32_t count = lost != UINT64_MAX ? waiting(ring, next) : 0;
         if (count > 0) {
-            if (handle_batch(ring, next, count) == 0) {
+            if (is_told && handle_batch(ring, next, count) == 0) {
                 publish(ring, next, count);
                 next += count;
             } else {

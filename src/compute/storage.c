@@ -88,6 +88,10 @@ static int file_write(int fd, const struct transfer *transfer, const struct stag
         if (n < 0 && errno != EINTR) {
             return acre_fail_errno(err, errno, "%s", transfer->file);
         }
+        if (n == 0) {
+            return acre_fail(err, ACRE_EIO, "%s: it takes nothing from byte %" PRIu64 " on",
+                             transfer->file, transfer->file_offset + stage->at + done);
+        }
         done += n > 0 ? (uint64_t)n : 0;
     }
     return 0;
@@ -143,6 +147,10 @@ static int check_length(int fd, const struct transfer *transfer, struct acre_err
     if (fstat(fd, &status) < 0) {
         return acre_fail_errno(err, errno, "%s", transfer->file);
     }
+    if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) {
+        return acre_fail(err, ACRE_EINVALID, "%s: a pipe; accepted: files with places",
+                         transfer->file);
+    }
     uint64_t end = transfer->file_offset + transfer->bytes; /* checked before: no overflow */
     if (S_ISREG(status.st_mode) && !transfer->is_write && (uint64_t)status.st_size < end) {
         return acre_fail(err, ACRE_EIO,
@@ -155,7 +163,8 @@ static int check_length(int fd, const struct transfer *transfer, struct acre_err
 
 static int file_open(const struct transfer *transfer, int *ret_fd, struct acre_error *err) {
     int flags = transfer->is_write ? O_WRONLY | O_CREAT : O_RDONLY;
-    int fd = open(transfer->file, flags | O_CLOEXEC, 0644);
+    /* A pipe without another end would be waited for. */
+    int fd = open(transfer->file, flags | O_CLOEXEC | O_NONBLOCK, 0644);
     if (fd < 0) {
         return acre_fail_errno(err, errno, "%s", transfer->file);
     }
@@ -192,7 +201,8 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
                  struct acre_error *err) {
     uint64_t end;
     if ((uint32_t)path > ACRE_STORAGE_STAGED) {
-        return acre_fail(err, ACRE_EINVALID, "path: %d is none", (int)path);
+        return acre_fail(err, ACRE_EINVALID, "path: %d; accepted: 0 to %d", (int)path,
+                         ACRE_STORAGE_STAGED);
     }
     if (__builtin_add_overflow(transfer->file_offset, transfer->bytes, &end) ||
         end > (uint64_t)INT64_MAX) {

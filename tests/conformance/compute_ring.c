@@ -276,6 +276,9 @@ static void rings_reload_under_load(void) { /* nothing posted is lost */
     wait_for_count(&posted, 100);
     OK(acre_ring_reload(ring, &next, ERR));
     FAILS(acre_ring_reload(ring, &broken, ERR), ACRE_EINVALID, "broken.acl");
+    struct acre_source foreign = next;
+    foreign.language = ACRE_LANGUAGE_OPENCL;
+    FAILS(acre_ring_reload(ring, &foreign, ERR), ACRE_EINVALID, "portable");
     wait_for_count(&thrice, 100);
     uint32_t before = atomic_load(&posted);
     OK(acre_ring_reload(ring, &next, ERR)); /* the same again, under way */
@@ -425,6 +428,7 @@ static void rings_bad_options_are_refused(void) {
         {{.in_words = 1, .out_words = 1, .slots = 1 << 20}, "slots"},
         {{.in_words = 1, .out_words = 1, .warps = 65}, "warps"},
         {{.in_words = 1, .out_words = 1, .handler = "nobody"}, "nobody"},
+        {{.in_words = 1, .out_words = 1, .handler = "no body"}, "accepted"},
         {{.in_words = 1, .out_words = 1, .state = {12345}}, "state"},
     };
     struct kit kit;
@@ -443,6 +447,8 @@ static void rings_bad_options_are_refused(void) {
                   "                    uint lane, uint lanes) {\n    nonsense;\n}\n";
     struct acre_ring_options fine = {.in_words = 1, .out_words = 1};
     FAILS(acre_ring_create(kit.context, &source, &fine, &ring, ERR), ACRE_EINVALID, "nonsense");
+    source.text = NULL;
+    FAILS(acre_ring_create(kit.context, &source, &fine, &ring, ERR), ACRE_EINVALID, "source");
     CHECK_HELD(kit.context, &before);
     kit_close(&kit);
 }

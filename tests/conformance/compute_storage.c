@@ -166,10 +166,14 @@ static void storage_that_cannot_be_is_refused(void) {
     FAILS(acre_storage_write(s, path_of("short"), 0, buffer, 9999, 2, how, NULL, ERR),
           ACRE_EINVALID, "10000");
     CHECK(acre_storage_read(s, directory, 0, buffer, 0, 10, how, NULL, ERR) < 0);
+    REQUIRE_EQ(mkfifo(path_of("pipe"), 0600), 0); /* which nobody else opens */
+    FAILS(acre_storage_read(s, path_of("pipe"), 0, buffer, 0, 10, how, NULL, ERR), ACRE_EINVALID,
+          "pipe", "accepted");
+    CHECK(acre_storage_write(s, path_of("pipe"), 0, buffer, 0, 10, how, NULL, ERR) < 0);
     CHECK(acre_storage_write(s, path_of("no/such/place"), 0, buffer, 0, 10, how, NULL, ERR) < 0);
     FAILS(acre_storage_read(s, path_of("short"), 0, buffer, 0, 1, (enum acre_storage_path)9, NULL,
                             ERR),
-          ACRE_EINVALID, "9");
+          ACRE_EINVALID, "9", "accepted");
     CHECK_HELD(kit.context, &before);
     OK(acre_storage_read(s, path_of("short"), 0, buffer, 0, 5000, how, NULL, ERR));
     kit_free(&kit, buffer);
