@@ -449,6 +449,9 @@ class Explain(ComputeCase):
             ([ADD, "--inout", "a"], 2, "--inout: 'a'; accepted: an array of kernel 'add'"),
             ([ADD, "-a", "n=3"], 2, "--arg: 'n=3'; accepted: NAME=NUMBER"),
             ([self.put("x.cl", "__kernel void f(__global int *x) {}")], 2, "accepted: FILE.acl"),
+            ([self.put("s.acl", "struct s { float a; };\n"
+                                "kernel void f(global struct s *x, uint n) { x[0].a = 1.0f; }")], 2,
+             "array 'x' is 'global struct s *', whose items have no known size; accepted: arrays"),
         ]
         for words, status, message in rows:
             with self.subTest(words=words):
