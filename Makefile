@@ -25,6 +25,8 @@ fuzz     := -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
 # random bits of address (recent default); without randomisation they run everywhere.
 STEADY = $$(setarch -R true 2>/dev/null && echo setarch -R)
 export UBSAN_OPTIONS ?= print_stacktrace=1
+# A report ends the process: a runner that goes on after one would be believed.
+export TSAN_OPTIONS ?= halt_on_error=1:second_deadlock_stack=1
 
 # $(call build,DIRECTORY,OPTIONS,ENVIRONMENT): configure once, then build.
 define build

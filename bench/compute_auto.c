@@ -5,9 +5,9 @@
  * are made until the choice has settled; then automatic and each way take turns, a sample being as
  * many calls as last 50 us (the clock costs as much as a call of one item). A way that after three
  * rounds takes three times as long as the best one cannot become the best and is left out of the
- * rest. Arrays are plain memory of this process. "raw" is the best way; the crossover is the size
- * from which on a way through the device is the best. What the C function takes by itself, in one
- * thread, is told beside it. */
+ * rest. Arrays are plain memory of this process, or pinned buffers. "raw" is the best way; the
+ * crossover is the size from which on a way through the device is the best. What the C function
+ * takes by itself, in one thread, is told beside it. */
 #include "compute.h"
 
 #include <math.h>
@@ -29,8 +29,10 @@ enum {
 #define PLAIN_MAX_NS 100e6 /* one thread: hopeless for the larger ones, and only told */
 
 struct subject {
-    const char *name;
+    const char *name;   /* of the figures */
+    const char *kernel; /* in the text */
     const char *text;
+    bool is_pinned; /* arrays in memory that the device copies from and to by itself */
     acre_native_function *native;
     struct acre_auto_array arrays[3];
     uint32_t array_count;
@@ -41,6 +43,7 @@ struct trial {
     const struct subject *subject;
     struct acre_auto *automatic;
     void *arrays[3];
+    struct acre_buffer buffers[3]; /* that they are in, when pinned */
     uint32_t items;
     uint32_t chosen[ACRE_WAY_COUNT]; /* how often */
     struct bench_times times[CONTENDERS];
@@ -107,13 +110,24 @@ static void heavy_native(const struct acre_groups *groups, const void *const *ar
 
 static const struct subject subjects[] = {
     {.name = "add",
+     .kernel = "add",
      .text = add_text,
      .native = add_native,
      .arrays = {{.in_bytes = 4}, {.in_bytes = 4}, {.out_bytes = 4}},
      .array_count = 3,
      .largest = 100000000,
      .largest_small = 10000},
+    {.name = "add, pinned",
+     .kernel = "add",
+     .text = add_text,
+     .is_pinned = true,
+     .native = add_native,
+     .arrays = {{.in_bytes = 4}, {.in_bytes = 4}, {.out_bytes = 4}},
+     .array_count = 3,
+     .largest = 100000000,
+     .largest_small = 10000},
     {.name = "heavy",
+     .kernel = "heavy",
      .text = heavy_text,
      .native = heavy_native,
      .arrays = {{.in_bytes = 4}, {.out_bytes = 4}},
@@ -300,6 +314,38 @@ static void keep_crossover(struct compute_bench *bench, const struct subject *su
     compute_keep(bench, figure);
 }
 
+static int make_arrays(struct compute_bench *bench, struct trial *trial, uint32_t items,
+                       struct acre_error *err) {
+    for (uint32_t i = 0; i < trial->subject->array_count; i++) {
+        float *floats = NULL;
+        if (trial->subject->is_pinned) {
+            int r = acre_buffer_alloc(bench->stream, ACRE_MEMORY_PINNED,
+                                      (uint64_t)items * sizeof(float), &trial->buffers[i], err);
+            if (r < 0) {
+                return r;
+            }
+            floats = acre_buffer_host(bench->context, trial->buffers[i]);
+        } else {
+            floats = acre_calloc(items, sizeof(float));
+        }
+        for (uint32_t j = 0; j < items; j++) {
+            floats[j] = (float)(j % 4096);
+        }
+        trial->arrays[i] = floats;
+    }
+    return 0;
+}
+
+static void free_arrays(struct compute_bench *bench, struct trial *trial) {
+    for (uint32_t i = 0; i < trial->subject->array_count; i++) {
+        if (!trial->subject->is_pinned) {
+            free(trial->arrays[i]);
+        } else if (trial->buffers[i].id != 0) {
+            acre_buffer_free(bench->stream, trial->buffers[i], NULL);
+        }
+    }
+}
+
 static void measure_subject(struct compute_bench *bench, struct acre_context *cpu,
                             const struct subject *subject) {
     struct acre_error err = {0};
@@ -309,20 +355,21 @@ static void measure_subject(struct compute_bench *bench, struct acre_context *cp
     for (uint32_t i = 0; i < CONTENDERS; i++) {
         trial.times[i].ns = times + (size_t)i * ROUNDS_MAX;
     }
-    for (uint32_t i = 0; i < subject->array_count; i++) {
-        float *floats = acre_calloc(largest, sizeof(float));
-        for (uint32_t j = 0; j < largest; j++) {
-            floats[j] = (float)(j % 4096);
-        }
-        trial.arrays[i] = floats;
+    if (make_arrays(bench, &trial, largest, &err) < 0) {
+        struct compute_figure figure = {.what = "automatic"};
+        snprintf(figure.name, sizeof(figure.name), "auto, %s", subject->name);
+        compute_fail(bench, figure, &err);
+        free_arrays(bench, &trial);
+        free(times);
+        return;
     }
     const struct acre_source source = {
-        .text = subject->text, .name = subject->name, .language = ACRE_LANGUAGE_PORTABLE};
+        .text = subject->text, .name = subject->kernel, .language = ACRE_LANGUAGE_PORTABLE};
     const struct acre_auto_options options = {.device =
                                                   cpu == bench->context ? NULL : bench->context,
                                               .cpu = cpu,
                                               .source = &source,
-                                              .kernel = subject->name,
+                                              .kernel = subject->kernel,
                                               .native = subject->native,
                                               .arrays = subject->arrays,
                                               .array_count = subject->array_count,
@@ -345,9 +392,7 @@ static void measure_subject(struct compute_bench *bench, struct acre_context *cp
         keep_crossover(bench, subject, crossover);
     }
     acre_auto_destroy(trial.automatic);
-    for (uint32_t i = 0; i < subject->array_count; i++) {
-        free(trial.arrays[i]);
-    }
+    free_arrays(bench, &trial);
     free(times);
 }
 

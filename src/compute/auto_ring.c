@@ -198,6 +198,17 @@ int auto_ring_source(const struct acre_auto *automatic, struct acre_buf *out) {
     return acre_buf_failed(out) ? ACRE_ELIMIT : 0;
 }
 
+/* A ring that failed for good makes room for the next. */
+static void drop_if_ended(struct auto_ring *ring) {
+    struct acre_ring_report report;
+    acre_ring_report(ring->ring, &report);
+    if (!report.is_running) {
+        acre_ring_destroy(ring->ring);
+        ring->ring = NULL;
+        ring->is_stopped = false;
+    }
+}
+
 int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
                       struct acre_error *err) {
     (void)call;
@@ -205,7 +216,10 @@ int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
     ring->idle = 0;
     if (ring->ring != NULL) {
         int started = ring->is_stopped ? acre_ring_start(ring->ring, err) : 0;
-        ring->is_stopped = ring->is_stopped && started < 0;
+        ring->is_stopped = false;
+        if (started < 0) {
+            drop_if_ended(ring);
+        }
         return started;
     }
     struct acre_buf text;
@@ -287,17 +301,6 @@ void auto_ring_unpack(const struct acre_auto *automatic, const struct auto_call 
             memcpy(call->arrays[i], &out[at], (size_t)call->items * bytes);
         }
         at += automatic->ring.items_max * (bytes / WORD);
-    }
-}
-
-/* A ring that failed for good makes room for the next. */
-static void drop_if_ended(struct auto_ring *ring) {
-    struct acre_ring_report report;
-    acre_ring_report(ring->ring, &report);
-    if (!report.is_running) {
-        acre_ring_destroy(ring->ring);
-        ring->ring = NULL;
-        ring->is_stopped = false;
     }
 }
 

@@ -83,6 +83,12 @@ void breaker_tell(struct breaker *breaker, uint64_t now_ms, bool ok) {
     pthread_mutex_unlock(&breaker->lock);
 }
 
+void breaker_pass(struct breaker *breaker) {
+    pthread_mutex_lock(&breaker->lock);
+    breaker->is_trying = false;
+    pthread_mutex_unlock(&breaker->lock);
+}
+
 enum breaker_state breaker_state(struct breaker *breaker) {
     pthread_mutex_lock(&breaker->lock);
     enum breaker_state state = breaker->state;

@@ -66,6 +66,8 @@ void context_tell(struct acre_context *context, int result) {
                         result == ACRE_ETIMEOUT || result == ACRE_EIO;
     if (result == 0 || is_of_device) {
         breaker_tell(&context->breaker, now_ns() / 1000000, result == 0);
+    } else {
+        breaker_pass(&context->breaker);
     }
 }
 
@@ -202,7 +204,8 @@ int acre_context_open(struct acre_compute *compute, uint32_t device,
         return refuse_device(compute, device, err);
     }
     if ((uint32_t)options->isolation > ACRE_CONTEXT_ISOLATION_NONE) {
-        return acre_fail(err, ACRE_EINVALID, "isolation: %d is none", (int)options->isolation);
+        return acre_fail(err, ACRE_EINVALID, "isolation: %d is none; accepted: 0 to %d",
+                         (int)options->isolation, ACRE_CONTEXT_ISOLATION_NONE);
     }
     struct acre_context *context = calloc(1, sizeof(*context));
     if (context == NULL) {
@@ -242,14 +245,14 @@ void context_lose(struct acre_context *context, int code, const char *why) {
                                : acre_fail(&err, code,
                                            "only a context in a process of its own "
                                            "can be made anew");
+    pthread_mutex_lock(&context->lock);
     if (r == 0) {
         context->rebuilt++;
     } else {
-        pthread_mutex_lock(&context->lock);
         size_t length = strlen(context->failure);
         snprintf(context->failure + length, sizeof(context->failure) - length, "; %s", err.text);
-        pthread_mutex_unlock(&context->lock);
     }
+    pthread_mutex_unlock(&context->lock);
     atomic_store(&context->failed, r == 0 ? 0 : code);
     pthread_rwlock_unlock(&context->gate);
 }
@@ -271,15 +274,15 @@ void acre_context_close(struct acre_context *context) {
         return;
     }
     rings_destroy(context);
-    keeper_stop(context);
     if (context->number != 0) {
         pthread_mutex_lock(&context->compute->lock);
         context->compute->contexts[context->number] = NULL;
         pthread_mutex_unlock(&context->compute->lock);
     }
     while (context->streams != NULL) {
-        acre_stream_destroy(context->streams);
+        acre_stream_destroy(context->streams); /* the keeper ends what never would */
     }
+    keeper_stop(context);
     graphs_destroy(context);
     if (context->has_place) {
         programs_destroy(context);

@@ -21,7 +21,7 @@ void context_tell(struct acre_context *context, int result);
 /* Work was lost with it: why. */
 int context_loss(struct acre_context *context, struct acre_error *err);
 /* The place is gone, or must go: everything on the device is lost, the context made anew where it
- * can be. Keeper only. */
+ * can be. By the keeper, or (in this process) by who waits; gate not held. */
 void context_lose(struct acre_context *context, int code, const char *why);
 
 #endif

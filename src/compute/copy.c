@@ -134,9 +134,7 @@ static int queue_copy(struct acre_stream *stream, const struct acre_native_copy 
                       struct acre_error *err) {
     struct acre_context *context = stream->context;
     int r = context->table->copy(context->place, stream->handle, copy, err);
-    if (r == 0) {
-        stream_issue(stream);
-    }
+    stream_issue(stream); /* also when refused: the buffers' users wait for this number */
     return r;
 }
 
@@ -549,9 +547,7 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
                                         .pattern_bytes = pattern_bytes};
         buffer_used(context, to, stream);
         r = context->table->fill(context->place, stream->handle, &fill, err);
-        if (r == 0) {
-            stream_issue(stream);
-        }
+        stream_issue(stream); /* also when refused, as in queue_copy */
     }
     stream_leave(stream, r);
     return r;

@@ -34,6 +34,12 @@ struct cpu {
     char compiler_version[64]; /* what tells one from another: size and time of the file */
 };
 
+/* Before work is given and things are freed: what signals and notices told to be done is seen done
+ * from here on, also where their word went through another process. */
+static inline void cpu_pool_see(struct cpu_pool *pool) {
+    atomic_load_explicit(&pool->told, memory_order_acquire);
+}
+
 /* cpu_stream.c: slots of the table. */
 int cpu_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
              struct acre_error *err);

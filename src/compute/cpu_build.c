@@ -231,7 +231,10 @@ static int make_directory(struct command *command, const struct acre_native_sour
     if (file == NULL && fd >= 0) {
         close(fd);
     }
-    is_written = file != NULL && fclose(file) == 0 && is_written;
+    if (file != NULL && fclose(file) != 0 && is_written) { /* what it held back is written here */
+        e = errno;
+        is_written = false;
+    }
     return is_written ? 0 : acre_fail_errno(err, e, "cpu: %s", command->source);
 }
 

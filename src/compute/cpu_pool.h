@@ -115,10 +115,7 @@ struct cpu_pool {
     _Atomic uint32_t sleepers; /* pairs with work_count */
     _Atomic bool has_spinner;  /* likewise */
     bool has_watcher;
-    /* One more before each signal and notice, and read before work is given and things are freed:
-     * what was told to be done is seen done, also where the teller's word went through another
-     * process. */
-    _Atomic uint32_t told;
+    _Atomic uint32_t told; /* one more before each signal and notice: cpu_pool_see, cpu.h */
     _Atomic bool is_started, has_local;
     bool is_ending;
     uint32_t worker_count, worker_max;
@@ -134,10 +131,6 @@ int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err);
 int cpu_pool_equip(struct cpu_pool *pool, bool fibers, bool local, struct acre_error *err);
 /* Append to the stream's list and see that somebody runs it. The task is from malloc. */
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_stream *stream, struct cpu_task *task);
-/* All that signals and notices have told of is seen by the calling thread from now on. */
-static inline void cpu_pool_see(struct cpu_pool *pool) {
-    atomic_load_explicit(&pool->told, memory_order_acquire);
-}
 /* Wait until no worker has the stream in its hands. */
 void cpu_pool_settle(struct cpu_pool *pool, struct cpu_stream *stream);
 /* A word was written: streams that waited for it go on. */

@@ -53,6 +53,8 @@
     X(718, INVALID_PC, UNAVAILABLE, true, "a kernel jumped outside its code") \
     X(719, LAUNCH_FAILED, UNAVAILABLE, true, \
       "a kernel failed on the GPU (a trap, or local memory out of bounds)") \
+    X(721, TENSOR_MEMORY_LEAK, UNAVAILABLE, true, \
+      "a kernel ended without giving back its tensor memory") \
     X(801, NOT_SUPPORTED, UNSUPPORTED, false, NULL) \
     X(802, SYSTEM_NOT_READY, UNAVAILABLE, false, \
       "the GPU's fabric is not ready (is nvidia-fabricmanager running?)") \

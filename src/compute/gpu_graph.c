@@ -108,8 +108,8 @@ static int add_nodes(struct gpu_place *place, const struct acre_native_node *nod
     return r == 0 ? 0 : acre_fail_in(err, r, "node %u", index - 1);
 }
 
-/* Instantiated, and on the device. The side stream is idle: nothing is waited for but the upload.
- */
+/* Instantiated, and on the device. The side stream is idle, so nothing of it is waited for; but the
+ * driver waits for resident kernels by itself, which the front keeps away meanwhile (graph.c). */
 static int make(struct gpu_place *place, struct gpu_graph *graph, struct acre_error *err) {
     const struct gpu *gpu = place->gpu;
     const char *call = gpu->names->graph_make;

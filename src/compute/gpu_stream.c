@@ -54,9 +54,11 @@ int gpu_stream_own(void *self, uint64_t handle, struct acre_error *err) {
     if (code != 0) {
         return gpu_fail(gpu, place, code, gpu->names->stream_create, err);
     }
-    leave_lane(place, stream);
+    pthread_mutex_lock(&place->lock); /* check() looks at `stream` under it */
+    place->lanes[stream->lane].users--;
     stream->lane = GPU_LANES;
     stream->stream = own;
+    pthread_mutex_unlock(&place->lock);
     return 0;
 }
 

@@ -73,8 +73,7 @@ static int launch_keep(const struct acre_native_launch *launch, struct acre_nati
 static int resolve_call(struct acre_context *context, const struct graph_call *call,
                         struct acre_native_launch *ret_launch, struct acre_error *err) {
     struct launch launch;
-    int r =
-        launch_make(context, NULL, call->kernel, call->grid, call->args, call->count, &launch, err);
+    int r = launch_make(context, call->kernel, call->grid, call->args, call->count, &launch, err);
     if (r < 0) {
         return r;
     }
@@ -211,7 +210,7 @@ static struct executable *take_over(struct acre_context *context, const struct e
     }
     pthread_mutex_unlock(&context->lock);
     for (uint32_t i = 0; found != NULL && i < found->count; i++) {
-        struct acre_native_node *node = &found->nodes[i];
+        const struct acre_native_node *node = &found->nodes[i];
         if (node->kind != ACRE_NODE_LAUNCH ||
             same_launch(&node->launch, &wanted->nodes[i].launch)) {
             continue;
@@ -219,11 +218,15 @@ static struct executable *take_over(struct acre_context *context, const struct e
         if (context->table->graph_update(context->place, found->handle, i, &wanted->nodes[i].launch,
                                          NULL) < 0) {
             executable_destroy(context, found);
-            return NULL;
+            return NULL; /* `wanted` is as it was, to be created */
         }
-        struct acre_native_launch old = node->launch;
-        node->launch = wanted->nodes[i].launch;
-        wanted->nodes[i].launch = old; /* freed with it */
+    }
+    for (uint32_t i = 0; found != NULL && i < found->count; i++) {
+        if (found->nodes[i].kind == ACRE_NODE_LAUNCH) {
+            struct acre_native_launch old = found->nodes[i].launch;
+            found->nodes[i].launch = wanted->nodes[i].launch;
+            wanted->nodes[i].launch = old; /* freed with it */
+        }
     }
     return found;
 }
@@ -395,17 +398,19 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
 }
 
 /* Each of its buffers is still there. */
-static int check_uses(struct acre_graph *graph, struct acre_stream *stream,
-                      struct acre_error *err) {
-    for (uint32_t i = 0; i < graph->use_count; i++) {
+static int check_uses(const struct acre_graph *graph, struct acre_error *err) {
+    int r = 0;
+    for (uint32_t i = 0; i < graph->use_count && r == 0; i++) {
         struct place_of place;
-        int r = buffer_resolve(graph->context, graph->uses[i], 0, 0, "graph", &place, err);
-        if (r < 0) {
-            return r;
-        }
+        r = buffer_resolve(graph->context, graph->uses[i], 0, 0, "graph", &place, err);
+    }
+    return r;
+}
+
+static void note_uses(const struct acre_graph *graph, const struct acre_stream *stream) {
+    for (uint32_t i = 0; i < graph->use_count; i++) {
         buffer_used(graph->context, graph->uses[i], stream);
     }
-    return 0;
 }
 
 static int queue_node(struct acre_stream *stream, const struct acre_native_node *node,
@@ -443,11 +448,11 @@ static int launch(struct acre_graph *graph, struct acre_stream *stream, struct a
         return r;
     }
     pthread_mutex_lock(&graph->lock);
-    r = check_uses(graph, stream, err);
+    r = check_uses(graph, err);
     r = r == 0 ? check_ready(graph, err) : r;
-    bool has_queued = r == 0 && graph->executable->count > 0; /* some of it, when it fails */
-    r = r == 0 ? queue(graph, stream, err) : r;
-    if (has_queued) {
+    if (r == 0 && graph->executable->count > 0) {
+        note_uses(graph, stream);
+        r = queue(graph, stream, err); /* some of it, when it fails */
         const struct graph_node *first = &graph->recipe.nodes[0];
         int told = stream_launched(
             stream, first->kind == ACRE_NODE_LAUNCH ? first->call.kernel : NULL, NULL);
@@ -552,7 +557,7 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
     if (r < 0) {
         return r;
     }
-    r = launch_make(graph->context, NULL, given.kernel, grid, args, count, &checked, err);
+    r = launch_make(graph->context, given.kernel, grid, args, count, &checked, err);
     if (r == 0) {
         r = graph_call_copy(&given, &call) < 0 ? no_memory(err) : 0;
     }

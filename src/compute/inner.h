@@ -1,6 +1,7 @@
 /* inner.h - what the files of the front share: runtime, contexts, streams.
  *
  * Locks, in the order they are taken:
+ *   context->rings_lock  the list of rings, and their pauses
  *   context->gate   read: by everything that hands work or handles to the back end; written: by the
  *                   rebuilding of a lost context, so that no handle outlives its place
  *   context->lock   buffers, pool, lists of streams and programs
@@ -81,7 +82,7 @@ struct acre_context {
 
     pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
     struct acre_ring *rings;    /* list */
-    uint32_t ring_pauses;
+    _Atomic uint32_t ring_pauses; /* written under the lock */
     _Atomic uint32_t stack_bytes; /* of a work item, most so far in this epoch (launch.c) */
 
     _Atomic uint64_t *words; /* a MAPPED region, one for each stream */

@@ -45,7 +45,9 @@ static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
                              "kernel '%s': grid.group %c: 0; accepted: 1 or more",
                              kernel->signature.name, axes[i]);
         }
-        items *= ACRE_MIN(grid->group[i], UINT32_C(1) << 16); /* 2^48 at most */
+        if (__builtin_mul_overflow(items, grid->group[i], &items)) {
+            items = UINT64_MAX;
+        }
     }
     uint32_t max =
         kernel->facts.group_max != 0 ? kernel->facts.group_max : context_device(context)->group_max;
@@ -105,8 +107,8 @@ int launch_check_arg(const struct signature *signature, uint32_t index, const st
     return 0;
 }
 
-static int resolve_buffer(const struct acre_stream *stream, const struct acre_kernel *kernel,
-                          uint32_t index, const struct acre_arg *arg, struct acre_native_arg *to,
+static int resolve_buffer(const struct acre_kernel *kernel, uint32_t index,
+                          const struct acre_arg *arg, struct acre_native_arg *to,
                           struct acre_error *err) {
     const struct parameter *parameter = &kernel->signature.parameters[index];
     char what[SIGNATURE_NAME_MAX + 80];
@@ -128,9 +130,6 @@ static int resolve_buffer(const struct acre_stream *stream, const struct acre_ke
         return acre_fail(err, ACRE_EINVALID, "%s: offset %" PRIu64 " is no multiple of %u bytes",
                          what, arg->offset, parameter->bytes);
     }
-    if (stream != NULL) {
-        buffer_used(context, arg->buffer, stream);
-    }
     *to = (struct acre_native_arg){.kind = ACRE_NATIVE_BUFFER,
                                    .region = place.region,
                                    .offset = place.offset + arg->offset,
@@ -138,16 +137,15 @@ static int resolve_buffer(const struct acre_stream *stream, const struct acre_ke
     return 0;
 }
 
-static int resolve_arg(const struct acre_stream *stream, const struct acre_kernel *kernel,
-                       uint32_t index, const struct acre_arg *arg, struct launch *launch,
-                       struct acre_error *err) {
+static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const struct acre_arg *arg,
+                       struct launch *launch, struct acre_error *err) {
     struct acre_native_arg *to = &launch->args[index];
     int r = launch_check_arg(&kernel->signature, index, arg, err);
     if (r < 0) {
         return r;
     }
     if (arg->kind == ACRE_ARG_BUFFER) {
-        return resolve_buffer(stream, kernel, index, arg, to, err);
+        return resolve_buffer(kernel, index, arg, to, err);
     }
     if (arg->kind == ACRE_ARG_LOCAL) {
         *to = (struct acre_native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = arg->bytes};
@@ -165,9 +163,9 @@ static int resolve_arg(const struct acre_stream *stream, const struct acre_kerne
     return 0;
 }
 
-int launch_make(struct acre_context *context, const struct acre_stream *stream,
-                struct acre_kernel *kernel, struct acre_grid grid, const struct acre_arg *args,
-                uint32_t count, struct launch *ret_launch, struct acre_error *err) {
+int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
+                struct acre_error *err) {
     if (kernel_context(kernel) != context) {
         return acre_fail(err, ACRE_EINVALID, "kernel '%s' was built for %s, the stream is of %s",
                          kernel->signature.name, context_device(kernel_context(kernel))->name,
@@ -183,7 +181,7 @@ int launch_make(struct acre_context *context, const struct acre_stream *stream,
     int r = kernel_handle(kernel, &native->kernel, err);
     r = r == 0 ? check_grid(kernel, &native->grid, err) : r;
     for (uint32_t i = 0; i < count && r == 0; i++) {
-        r = resolve_arg(stream, kernel, i, &args[i], ret_launch, err);
+        r = resolve_arg(kernel, i, &args[i], ret_launch, err);
     }
     native->extra_bytes = ACRE_MIN(native->extra_bytes, (uint32_t)ACRE_EXTRA_MAX);
     return r;
@@ -197,6 +195,7 @@ bool stack_grows(const struct acre_context *context, uint32_t bytes) {
 
 int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err) {
     struct acre_context *context = stream->context;
+    uint32_t epoch = stream->epoch;
     if (!stream->is_resident) { /* that one does not end; others come back after it */
         int r = stream_enter(stream, err);
         if (r < 0) {
@@ -204,34 +203,55 @@ int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *e
         }
         r = stream_signal(stream, err);
         uint64_t sequence = stream->issued;
+        epoch = stream->epoch;
         stream_leave(stream, r);
-        r = r == 0 ? stream_wait(stream, sequence, STACK_WAIT_MS, err) : r;
-        if (r < 0) {
-            return r == ACRE_ETIMEOUT && atomic_load(&context->failed) == 0 ? 0 : r;
+        /* How the work went is for those who wait for it: it was accepted. */
+        if (r < 0 || word_wait(context, stream->word_index, sequence, STACK_WAIT_MS, NULL) < 0) {
+            return r;
         }
     }
-    atomic_store(&context->stack_bytes, bytes);
+    pthread_rwlock_rdlock(&context->gate);
+    if (atomic_load(&context->epoch) == epoch) { /* a new place begins with none */
+        atomic_store(&context->stack_bytes, bytes);
+    }
+    pthread_rwlock_unlock(&context->gate);
     return 0;
 }
 
 /* --- launches ------------------------------------------------------------------------------- */
 
+/* Nothing can be wrong any more but the back end. Entered. */
+static int give(struct acre_stream *stream, const struct acre_kernel *kernel,
+                const struct acre_native_launch *launch, const struct acre_arg *args,
+                struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    for (uint32_t i = 0; i < launch->arg_count; i++) {
+        if (args[i].kind == ACRE_ARG_BUFFER) {
+            buffer_used(context, args[i].buffer, stream);
+        }
+    }
+    int r = context->table->launch(context->place, stream->handle, launch, err);
+    if (r < 0) {
+        stream_issue(stream); /* who waits for the number the buffers have now hears of it */
+        return r;
+    }
+    return stream_launched(stream, kernel, err);
+}
+
 static int queue_launch(struct acre_stream *stream, struct acre_kernel *kernel,
                         struct acre_grid grid, const struct acre_arg *args, uint32_t count,
                         struct acre_error *err) {
-    struct acre_context *context = stream->context;
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
     struct launch launch;
-    r = launch_make(context, stream, kernel, grid, args, count, &launch, err);
+    r = launch_make(stream->context, kernel, grid, args, count, &launch, err);
     if (r == 0 && stream->recording != NULL) {
         struct graph_call call = {.kernel = kernel, .grid = grid, .args = args, .count = count};
         r = recording_launch(stream, &call, err);
     } else if (r == 0) {
-        r = context->table->launch(context->place, stream->handle, &launch.native, err);
-        r = r == 0 ? stream_launched(stream, kernel, err) : r;
+        r = give(stream, kernel, &launch.native, args, err);
     }
     stream_leave(stream, r);
     return r;

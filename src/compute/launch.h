@@ -14,11 +14,10 @@ struct launch {
 /* Whether an argument may stand for the parameter `index`, but for the buffer it names. Pure. */
 int launch_check_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
                      struct acre_error *err);
-/* Gate held. Everything that can be wrong with a launch is found here. `stream` (NULL: none yet) is
- * noted as a user of the buffers. */
-int launch_make(struct acre_context *context, const struct acre_stream *stream,
-                struct acre_kernel *kernel, struct acre_grid grid, const struct acre_arg *args,
-                uint32_t count, struct launch *ret_launch, struct acre_error *err);
+/* Gate held. Everything that can be wrong with a launch is found here. */
+int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct acre_grid grid,
+                const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
+                struct acre_error *err);
 
 /* The first kernel that needs more stack than all before it makes the driver wait for every kernel
  * to end, so resident ones leave until it is done. `stack_grown` with rings paused, not entered. */

@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct opencl {
     struct opencl_api api;
@@ -239,6 +240,7 @@ static int place_open(void *self, uint32_t device, void **ret_place, struct acre
         return opencl_fail(err, code, "clCreateContext");
     }
     ask_device(place);
+    place->cache_fd = opencl_cache_open(&cl->api.query, cl->devices[device].platform);
     pthread_mutex_init(&place->lock, NULL);
     pthread_cond_init(&place->quiet, NULL);
     struct opencl_link *lists[] = {&place->due, &place->wanted, &place->streams, &place->regions,
@@ -263,6 +265,9 @@ static void place_close(void *closed) {
         opencl_region_destroy(place, (uintptr_t)place->regions.next);
     }
     place->api->release_context(place->context);
+    if (place->cache_fd >= 0) {
+        close(place->cache_fd);
+    }
     pthread_cond_destroy(&place->quiet);
     pthread_mutex_destroy(&place->lock);
     free(place);

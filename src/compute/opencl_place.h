@@ -31,6 +31,7 @@ struct opencl_place {
     bool is_cpu;         /* buffer objects over host memory are that memory */
     uint64_t total_bytes, alloc_max_bytes;
     uint32_t part_align_bytes; /* where sub-buffers may begin */
+    int cache_fd;              /* PoCL's directory of programs; -1: another driver's */
 
     pthread_mutex_t lock;
     pthread_cond_t quiet;      /* completions_due became 0 */
@@ -85,6 +86,12 @@ int opencl_fail(struct acre_error *err, int32_t code, const char *call);
 const char *opencl_error_name(int32_t code, char text[32]);
 void opencl_link_add(struct opencl_link *list, struct opencl_link *link); /* at the end */
 void opencl_link_remove(struct opencl_link *link);
+
+/* opencl_cache.c. A descriptor of PoCL's directory of programs; -1: none. */
+int opencl_cache_open(const struct acre_opencl_query *query, opencl_platform platform);
+/* Be in it, alone or with others that are not; waits. To be released, whatever it is. */
+int opencl_cache_hold(const struct opencl_place *place, bool is_alone);
+void opencl_cache_release(int held);
 
 /* opencl_memory.c: as in backend.h */
 int opencl_region_make(struct opencl_place *place, enum acre_memory kind, uint64_t bytes,

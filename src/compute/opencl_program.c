@@ -84,9 +84,8 @@ static int append_binary(struct opencl_place *place, opencl_program program,
     return r;
 }
 
-int opencl_compile(void *in, const struct acre_native_source *source, struct acre_buf *binary,
-                   struct acre_buf *log, struct acre_error *err) {
-    struct opencl_place *place = in;
+static int compile(struct opencl_place *place, const struct acre_native_source *source,
+                   struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
     const char *text = source->text;
     int32_t code = OPENCL_SUCCESS;
     opencl_program program =
@@ -99,6 +98,14 @@ int opencl_compile(void *in, const struct acre_native_source *source, struct acr
     int r = code == OPENCL_SUCCESS ? append_binary(place, program, binary, err)
                                    : opencl_fail(err, code, "clBuildProgram");
     place->api->release_program(program);
+    return r;
+}
+
+int opencl_compile(void *in, const struct acre_native_source *source, struct acre_buf *binary,
+                   struct acre_buf *log, struct acre_error *err) {
+    int held = opencl_cache_hold(in, true);
+    int r = compile(in, source, binary, log, err);
+    opencl_cache_release(held);
     return r;
 }
 
@@ -151,7 +158,9 @@ int opencl_load(void *in, const void *binary, size_t length, uint64_t *ret_modul
     if (module == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "module");
     }
+    int held = opencl_cache_hold(place, false);
     int r = make_program(place, bytes, length, &module->program, err);
+    opencl_cache_release(held);
     if (r < 0) {
         free(module);
         return r;

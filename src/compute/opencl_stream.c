@@ -81,6 +81,9 @@ int opencl_stream_create(void *in, uint64_t word_region, uint64_t word_offset, u
 void opencl_stream_destroy(void *in, uint64_t handle) {
     struct opencl_place *place = in;
     struct opencl_stream *stream = (struct opencl_stream *)(uintptr_t)handle;
+    pthread_mutex_lock(&place->lock); /* first: what completions told under it is seen here then */
+    opencl_link_remove(&stream->link);
+    pthread_mutex_unlock(&place->lock);
     opencl_measured_drop(place, stream);
     free(stream->measured);
     if (stream->scratch != NULL) {
@@ -92,7 +95,6 @@ void opencl_stream_destroy(void *in, uint64_t handle) {
         }
     }
     pthread_mutex_lock(&place->lock);
-    opencl_link_remove(&stream->link);
     stream_unref(stream);
     pthread_mutex_unlock(&place->lock);
 }

@@ -41,6 +41,7 @@ struct remote {
     int socket, pidfd; /* of the present runner; -1 */
     pid_t pid;
     atomic_bool ended;
+    int end_limit_ms; /* how long a killed runner is waited for */
 
     pthread_mutex_t ring_lock;
     uint64_t head, tail; /* the tail as last seen */
@@ -58,7 +59,7 @@ struct remote {
     uint64_t host_bytes; /* of the file behind them: given out once, in order */
 };
 
-/* ACRE_EUNAVAILABLE with the reason when the runner has ended; asks the kernel. */
+/* ACRE_EUNAVAILABLE with the reason when the runner has ended (asks the kernel), or was killed. */
 int remote_look(struct remote *remote, struct acre_error *err);
 /* The same, for one that is known to have ended. */
 int remote_refuse(struct remote *remote, struct acre_error *err);

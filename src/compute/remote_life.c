@@ -30,7 +30,7 @@ extern char **environ;
 
 enum {
     READY_LIMIT_MS = 120000, /* drivers of many devices take their time */
-    END_LIMIT_MS = 10000,    /* for a killed process to be gone: drivers clean up */
+    END_LIMIT_MS = 10000,    /* end_limit_ms: drivers clean up */
     BYE_LIMIT_MS = 500,
 };
 
@@ -201,7 +201,7 @@ int remote_refuse(struct remote *remote, struct acre_error *err) {
 
 int remote_look(struct remote *remote, struct acre_error *err) {
     pthread_mutex_lock(&remote->lock);
-    bool has_ended = collect(remote, 0);
+    bool has_ended = collect(remote, 0) || remote->why[0] != '\0';
     pthread_mutex_unlock(&remote->lock);
     return has_ended ? remote_refuse(remote, err) : 0;
 }
@@ -215,15 +215,32 @@ void remote_sleep(const struct remote *remote, int fd) {
     }
 }
 
-/* Lock held. Kill it if it runs, and have it gone; false: it stays, in the driver. */
-static bool end(struct remote *remote, const char *why) {
-    if (!collect(remote, 0)) {
-        if (remote->why[0] == '\0') {
-            snprintf(remote->why, sizeof(remote->why), "%s", why);
-        }
-        syscall(SYS_pidfd_send_signal, remote->pidfd, SIGKILL, NULL, 0);
+/* Who sleeps looks again. */
+static void wake_all(const struct remote *remote) {
+    uint64_t one = 1;
+    ssize_t written = write(remote->room_fd, &one, sizeof(one));
+    for (size_t i = 0; i < WIRE_SLOTS; i++) {
+        written = write(remote->answer_fds[i], &one, sizeof(one));
     }
-    return collect(remote, END_LIMIT_MS);
+    (void)written; /* full: then it wakes already */
+}
+
+/* Lock held. Kill it if it runs, and have it gone; false: it stays, in the driver. Then nobody
+ * waits for it any longer, nor will: `why` is what they are told. */
+static bool end(struct remote *remote, const char *why) {
+    if (collect(remote, 0)) {
+        return true;
+    }
+    if (remote->why[0] != '\0') {
+        return false; /* killed before, and waited for */
+    }
+    snprintf(remote->why, sizeof(remote->why), "%s", why);
+    syscall(SYS_pidfd_send_signal, remote->pidfd, SIGKILL, NULL, 0);
+    bool is_gone = collect(remote, remote->end_limit_ms);
+    if (!is_gone) {
+        wake_all(remote);
+    }
+    return is_gone;
 }
 
 void acre_remote_end(void *place, const char *why) {
@@ -291,8 +308,12 @@ static int greet(struct remote *remote, struct acre_error *err) {
     }
     if (r < 0 || note.kind != WIRE_NOTE_READY) {
         pthread_mutex_lock(&remote->lock);
-        collect(remote, BYE_LIMIT_MS);
-        r = acre_fail(err, ACRE_EUNAVAILABLE, "the runner did not start: %s", remote->why);
+        bool has_ended = collect(remote, BYE_LIMIT_MS);
+        r = acre_fail(err, ACRE_EUNAVAILABLE, "the runner did not start: %s%s",
+                      has_ended ? remote->why
+                                : "what it says is not understood, so it is no "
+                                  "acre-runner of this version: ",
+                      has_ended ? "" : remote->program);
         pthread_mutex_unlock(&remote->lock);
         return r;
     }
@@ -411,6 +432,7 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
     memset(remote->answer_fds, 0xff, sizeof(remote->answer_fds));
     snprintf(remote->backend, sizeof(remote->backend), "%s", backend);
     remote->device = device;
+    remote->end_limit_ms = END_LIMIT_MS;
     pthread_mutex_init(&remote->ring_lock, NULL);
     pthread_mutex_init(&remote->slot_lock, NULL);
     pthread_mutex_init(&remote->lock, NULL);

@@ -155,9 +155,16 @@ void acre_ring_destroy(struct acre_ring *ring) {
         return;
     }
     struct acre_context *context = ring->context;
-    ring_threads_stop(ring);
+    pthread_mutex_lock(&context->rings_lock);
+    atomic_store(&ring->state_now, RING_STOPPED); /* no loss brings it back */
+    pthread_mutex_unlock(&context->rings_lock);
+    /* A handler may hang in either of the two: the watcher looks until both are over. */
+    ring_worker_stop(ring);
     pthread_mutex_lock(&context->rings_lock);
     ring_halt(ring);
+    pthread_mutex_unlock(&context->rings_lock);
+    ring_watcher_stop(ring);
+    pthread_mutex_lock(&context->rings_lock);
     struct acre_ring **link = &context->rings;
     while (*link != ring) {
         link = &(*link)->next;
@@ -186,20 +193,36 @@ void rings_destroy(struct acre_context *context) {
     }
 }
 
+/* Under the rings_lock. True: it is over, because all is answered or somebody started it again. */
+static bool end_stop(struct acre_ring *ring) {
+    bool is_stopped = atomic_load(&ring->state_now) == RING_STOPPED;
+    bool is_done = atomic_load(&ring->head) >= ring_tail(ring);
+    if (is_stopped && is_done) {
+        ring_halt(ring);
+    }
+    return is_done || !is_stopped;
+}
+
 int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
+    pthread_mutex_t *lock = &ring->context->rings_lock;
+    pthread_mutex_lock(lock);
     enum ring_state expected = RING_RUNNING;
-    if (!atomic_compare_exchange_strong(&ring->state_now, &expected, RING_STOPPED)) {
+    bool runs = atomic_compare_exchange_strong(&ring->state_now, &expected, RING_STOPPED);
+    if (runs) { /* who found it running and has no number yet gets none */
+        atomic_fetch_or(&ring->tail, RING_CLOSED);
+    }
+    pthread_mutex_unlock(lock);
+    if (!runs) {
         return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it does not run", ring->handler);
     }
-    /* The watcher moves the head over answers, and over what a loss or a hang takes away. */
-    uint64_t tail = atomic_load(&ring->tail);
-    while (atomic_load(&ring->head) < tail && atomic_load(&ring->state_now) == RING_STOPPED) {
+    for (bool is_over = false; !is_over;) {
+        /* The watcher moves the head over answers, and over what a loss or a hang takes away. */
         ring_wake(&ring->alarm);
         ring_sleep(&ring->alarm, atomic_load(&ring->alarm), 50000);
+        pthread_mutex_lock(lock);
+        is_over = end_stop(ring);
+        pthread_mutex_unlock(lock);
     }
-    pthread_mutex_lock(&ring->context->rings_lock);
-    ring_halt(ring);
-    pthread_mutex_unlock(&ring->context->rings_lock);
     return 0;
 }
 
@@ -215,6 +238,7 @@ int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
         if (r == 0) {
             ring->restarts++;
             atomic_store(&ring->state_now, RING_RUNNING);
+            atomic_fetch_and(&ring->tail, ~RING_CLOSED);
         }
     }
     pthread_mutex_unlock(&ring->context->rings_lock);
@@ -248,7 +272,7 @@ void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_repor
     report.restarts = ring->restarts;
     report.reloads = ring->reloads;
     pthread_mutex_unlock(&ring->context->rings_lock);
-    report.posted = atomic_load(&ring->tail) - ring->slots;
+    report.posted = ring_tail(ring) - ring->slots;
     uint64_t head = atomic_load(&ring->head);
     for (uint64_t number = head; number < report.posted + ring->slots; number++) {
         uint64_t turn = atomic_load(&ring->turns[number & (ring->slots - 1)].turn);

@@ -45,14 +45,24 @@ static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int
     return true;
 }
 
-static int refuse(struct acre_ring *ring, struct acre_error *err) {
-    if (atomic_load(&ring->state_now) == RING_STOPPED) {
-        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
-    }
+static int tell_failure(struct acre_ring *ring, struct acre_error *err) {
     pthread_mutex_lock(&ring->context->rings_lock);
     int r = acre_fail(err, ACRE_EUNAVAILABLE, "ring '%s': %s", ring->handler, ring->failure);
     pthread_mutex_unlock(&ring->context->rings_lock);
     return r;
+}
+
+static int refuse(struct acre_ring *ring, enum ring_state state, struct acre_error *err) {
+    return state == RING_FAILED
+               ? tell_failure(ring, err)
+               : acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
+}
+
+/* Why a message has no answer: its ring failed, for which no loss may be the reason, or the context
+ * was lost. */
+static int tell_loss(struct acre_ring *ring, struct acre_error *err) {
+    return atomic_load(&ring->lost_below) == UINT64_MAX ? tell_failure(ring, err)
+                                                        : context_loss(ring->context, err);
 }
 
 static void read_answer(const struct acre_ring *ring, uint64_t number, uint32_t *ret_out) {
@@ -131,7 +141,7 @@ static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_
                          "ring '%s': ticket %" PRIu64 " was never given, or collected before",
                          ring->handler, ticket);
     }
-    return is_answered ? 0 : context_loss(ring->context, err);
+    return is_answered ? 0 : tell_loss(ring, err);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -157,8 +167,9 @@ static int take_room(struct acre_ring *ring, struct patience *patience, int time
                      struct acre_error *err) {
     uint32_t under_way = atomic_load_explicit(&ring->under_way, memory_order_relaxed);
     for (;;) {
-        if (atomic_load(&ring->state_now) != RING_RUNNING) {
-            return refuse(ring, err);
+        enum ring_state state = atomic_load(&ring->state_now);
+        if (state != RING_RUNNING) {
+            return refuse(ring, state, err);
         }
         if (under_way >= ring->slots) {
             if (!wait_a_little(ring, patience, timeout_ms)) {
@@ -175,19 +186,21 @@ static int take_number(struct acre_ring *ring, struct patience *patience, int ti
                        uint64_t *ret_number, struct acre_error *err) {
     uint64_t number = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     for (;;) {
-        struct ring_slot *slot = &ring->turns[number & (ring->slots - 1)];
-        if (atomic_load_explicit(&slot->turn, memory_order_acquire) == number * 4 + SLOT_FREE) {
+        bool is_open = number < RING_CLOSED;
+        const struct ring_slot *slot = &ring->turns[number & (ring->slots - 1)];
+        if (is_open &&
+            atomic_load_explicit(&slot->turn, memory_order_acquire) == number * 4 + SLOT_FREE) {
             if (atomic_compare_exchange_weak(&ring->tail, &number, number + 1)) {
-                atomic_store(&slot->turn, number * 4 + SLOT_TAKEN);
                 *ret_number = number;
                 return 0;
             }
             continue;
         }
         uint64_t now = atomic_load(&ring->tail);
-        if (now == number && !move_aside(ring, number - ring->slots)) {
-            if (atomic_load(&ring->state_now) != RING_RUNNING) {
-                return refuse(ring, err);
+        if (now == number && !(is_open && move_aside(ring, number - ring->slots))) {
+            enum ring_state state = atomic_load(&ring->state_now);
+            if (state != RING_RUNNING) {
+                return refuse(ring, state, err);
             }
             if (!wait_a_little(ring, patience, timeout_ms)) {
                 return refuse_full(ring, err);
@@ -211,8 +224,15 @@ int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, u
         return r;
     }
     write_message(ring, number, in);
-    if (ring->path == ACRE_RING_WORKER && atomic_load(&ring->worker_sleeps)) {
-        ring_wake(&ring->alarm);
+    /* Only now: a slot that is taken may be given to the next, when its message is lost. */
+    atomic_store(&ring->turns[number & (ring->slots - 1)].turn, number * 4 + SLOT_TAKEN);
+    if (ring->path == ACRE_RING_WORKER) {
+        /* The message is there before the look: work() looks for messages after it said that it
+         * sleeps, so one of the two sees the other. */
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load(&ring->worker_sleeps)) {
+            ring_wake(&ring->alarm);
+        }
     }
     *ret_ticket = number;
     return 0;
@@ -240,11 +260,13 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
             !ring_is_answered(ring, ticket)) {
             free_slot(ring, ticket);
             atomic_fetch_sub(&ring->under_way, 1);
-            return context_loss(ring->context, err);
+            return tell_loss(ring, err);
         }
         if (!wait_a_little(ring, &patience, timeout_ms)) {
             atomic_store(&slot->turn, ticket * 4 + otherwise);
-            if (otherwise == SLOT_ABANDONED && ring_is_answered(ring, ticket)) {
+            /* The watcher may have passed it before it was abandoned. */
+            if (otherwise == SLOT_ABANDONED &&
+                (ring_is_answered(ring, ticket) || ticket < atomic_load(&ring->lost_below))) {
                 ring_release_abandoned(ring, ticket);
             }
             return acre_fail(err, ACRE_ETIMEOUT, "ring '%s': no answer within %d ms", ring->handler,

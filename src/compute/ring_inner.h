@@ -14,6 +14,9 @@ enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
 /* A slot of the host's: who has it. `turn` is number * 4 + one of these. */
 enum slot_turn { SLOT_FREE, SLOT_TAKEN, SLOT_COLLECTING, SLOT_ABANDONED };
 
+/* In the tail: no number is given any more (a stopped ring). */
+#define RING_CLOSED (UINT64_C(1) << 63)
+
 struct ring_slot {
     _Alignas(64) _Atomic uint64_t turn;
 };
@@ -37,10 +40,11 @@ struct acre_ring {
     struct acre_kernel *kernel; /* of the path */
     enum acre_ring_path path;
     char reason[160];
-    bool is_serving;       /* the resident kernel is there */
-    bool is_starting;      /* it is being launched: nobody else does */
-    struct acre_event end; /* of it */
-    atomic_uint epoch;     /* of the context, when it was started; written under the lock */
+    bool is_serving;   /* the resident kernel is there */
+    bool is_starting;  /* it is being launched: nobody else does */
+    bool is_proven;    /* the probe was made */
+    uint64_t end;      /* number of its end in the stream */
+    atomic_uint epoch; /* of the context, when it was started; written under the lock */
     uint32_t restarts, reloads;
     char failure[256];
 
@@ -50,7 +54,7 @@ struct acre_ring {
     uint32_t *free_rows;        /* stack */
     uint32_t free_row_count;
 
-    _Alignas(64) _Atomic uint64_t tail; /* number of the next message */
+    _Alignas(64) _Atomic uint64_t tail; /* number of the next message; see ring_tail */
     _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
@@ -60,11 +64,17 @@ struct acre_ring {
 
     pthread_t watcher, worker;
     bool has_watcher, has_worker;
-    _Atomic bool is_ending;
+    _Atomic bool watcher_ends, worker_ends;
     _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
     _Atomic bool worker_sleeps;
     _Atomic uint64_t batches; /* of the worker, begun and ended: odd while it is at one */
+    _Atomic bool is_refused;  /* its last batch could not be given, and why (rings_lock) */
+    char refusal[256];
 };
+
+static inline uint64_t ring_tail(const struct acre_ring *ring) {
+    return atomic_load(&ring->tail) & ~RING_CLOSED;
+}
 
 /* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
  * many bytes on some devices (OpenCL). */
@@ -117,7 +127,9 @@ void ring_begin_at(struct acre_ring *ring, uint64_t next);
 int ring_serve(struct acre_ring *ring, struct acre_error *err); /* start answering; is: fine */
 void ring_halt(struct acre_ring *ring);                         /* the resident kernel leaves */
 int ring_threads_start(struct acre_ring *ring, struct acre_error *err);
-void ring_threads_stop(struct acre_ring *ring); /* rings_lock not held */
+/* The worker ends first: the watcher ends what it may wait for. rings_lock not held. */
+void ring_worker_stop(struct acre_ring *ring);
+void ring_watcher_stop(struct acre_ring *ring);
 void ring_wake(_Atomic uint32_t *word);
 void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns);
 

@@ -155,10 +155,11 @@ static int probe(struct acre_ring *ring, struct acre_error *err) {
 }
 
 static int choose_path(struct acre_ring *ring, struct acre_error *err) {
-    if (ring->path != ACRE_RING_RESIDENT || ring->restarts > 0 || ring->reloads > 0) {
+    if (ring->path != ACRE_RING_RESIDENT || ring->is_proven) {
         return 0;
     }
     int r = probe(ring, err);
+    ring->is_proven = r == 0; /* once: a ring that came back as a worker would have no thread */
     if (r == 0 && ring->reason[0] != '\0') {
         ring->path = ACRE_RING_WORKER;
         atomic_store(&ring->stream->is_resident, false);
@@ -187,8 +188,16 @@ static int launch_resident(struct acre_ring *ring, struct acre_error *err) {
                               ACRE_U32(ring->slots - 1)};
     struct acre_grid grid = {.groups = {ring->warps}, .group = {RING_LANES}};
     int r = acre_launch(ring->stream, ring->kernel, grid, args, ACRE_COUNT(args), err);
-    r = r == 0 ? acre_event_record(ring->stream, &ring->end, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    struct acre_event ignored; /* may be one of before a loss, to tell of it */
+    r = acre_event_record(ring->stream, &ignored, err);
+    ring->end = ring->stream->signaled;
     ring->is_serving = r == 0;
+    if (r < 0) { /* nobody would see its end: it leaves at once */
+        atomic_store(&ring->control[RING_STOP], 1);
+    }
     return r;
 }
 
@@ -211,13 +220,21 @@ void ring_halt(struct acre_ring *ring) {
     }
     atomic_store(&ring->control[RING_STOP], 1);
     uint64_t begun_ns = now_ns();
-    while (!stream_is_past(ring->stream, ring->end.sequence) &&
-           now_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000 &&
-           context->table->check(context->place, NULL) == 0) {
+    bool is_gone = false;
+    while (!is_gone && now_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000) {
         uint32_t seen = atomic_load(&ring->alarm);
         if (now_ns() - begun_ns > SPIN_NS) {
             ring_sleep(&ring->alarm, seen, SPIN_NS);
         }
+        is_gone = stream_is_past(ring->stream, ring->end) ||
+                  context->table->check(context->place, NULL) < 0;
+    }
+    if (!is_gone && context->is_remote) { /* what comes next would wait for it for ever */
+        char why[200];
+        snprintf(why, sizeof(why), "ring '%s': its kernel did not leave within %u ms",
+                 ring->handler, 2 * ring->hang_ms);
+        atomic_fetch_add(&ring->hangs, 1);
+        acre_remote_end(context->place, why);
     }
     ring->is_serving = false;
 }
@@ -237,13 +254,23 @@ static void fail(struct acre_ring *ring, const char *why) {
     atomic_store(&ring->state_now, RING_FAILED);
 }
 
+/* A ring that runs answers again. Where its context is lost meanwhile the watcher tries again in
+ * the next epoch. */
+static void serve_again(struct acre_ring *ring) {
+    struct acre_context *context = ring->context;
+    struct acre_error err = {0};
+    if (ring_serve(ring, &err) < 0 && ring->epoch == atomic_load(&context->epoch) &&
+        !(context->is_remote && context->table->check(context->place, NULL) < 0)) {
+        fail(ring, err.text);
+    }
+}
+
 void rings_resume(struct acre_context *context) {
     if (--context->ring_pauses == 0) {
         for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
-            struct acre_error err = {0};
             if (atomic_load(&ring->state_now) == RING_RUNNING && !ring->is_starting &&
-                ring->epoch == atomic_load(&context->epoch) && ring_serve(ring, &err) < 0) {
-                fail(ring, err.text);
+                ring->epoch == atomic_load(&context->epoch)) {
+                serve_again(ring);
             }
         }
     }
@@ -277,9 +304,19 @@ static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) 
     pthread_mutex_lock(&ring->context->rings_lock);
     struct acre_kernel *kernel = ring->kernel;
     pthread_mutex_unlock(&ring->context->rings_lock);
-    int r = launch_batch(ring, ring->stream, kernel, first, count, NULL);
-    r = r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, NULL) : r;
+    struct acre_error err = {0};
+    int r = launch_batch(ring, ring->stream, kernel, first, count, &err);
+    if (r == 0) {
+        atomic_store(&ring->is_refused, false);
+        r = acre_stream_sync(ring->stream, ACRE_FOREVER, &err);
+    }
     atomic_fetch_add(&ring->batches, 1);
+    if (r < 0) {
+        pthread_mutex_lock(&ring->context->rings_lock);
+        snprintf(ring->refusal, sizeof(ring->refusal), "%s", err.text);
+        pthread_mutex_unlock(&ring->context->rings_lock);
+        atomic_store(&ring->is_refused, true);
+    }
     return r;
 }
 
@@ -287,7 +324,7 @@ static void *work(void *argument) {
     struct acre_ring *ring = argument;
     uint64_t next = ring->slots;
     uint64_t idle_since_ns = 0;
-    while (!atomic_load(&ring->is_ending)) {
+    while (!atomic_load(&ring->worker_ends)) {
         uint64_t lost = atomic_load(&ring->lost_below);
         next = lost != UINT64_MAX ? ACRE_MAX(next, lost) : next;
         uint32_t seen = atomic_load(&ring->alarm);
@@ -321,7 +358,7 @@ static void *work(void *argument) {
 /* Over what is answered, or lost. */
 static uint64_t move_head(struct acre_ring *ring) {
     uint64_t head = atomic_load(&ring->head);
-    uint64_t tail = atomic_load(&ring->tail);
+    uint64_t tail = ring_tail(ring);
     uint64_t lost_below = atomic_load(&ring->lost_below);
     while (head < tail) {
         /* A slot that serves a later number already was answered, too. */
@@ -340,17 +377,16 @@ static uint64_t move_head(struct acre_ring *ring) {
 static void begin_again(struct acre_ring *ring) {
     struct acre_context *context = ring->context;
     pthread_mutex_lock(&context->rings_lock);
-    atomic_store(&ring->lost_below, atomic_load(&ring->tail));
+    ring_halt(ring); /* gone with the loss, or started in this epoch by who was faster */
+    atomic_store(&ring->lost_below, ring_tail(ring));
     ring_begin_at(ring, move_head(ring));
-    ring->is_serving = false;
     ring->restarts++;
-    struct acre_error err = {0};
     if (atomic_load(&context->failed) != 0) {
+        struct acre_error err = {0};
         context_failure(context, &err);
         fail(ring, err.text);
-    } else if (atomic_load(&ring->state_now) == RING_RUNNING && context->ring_pauses == 0 &&
-               ring_serve(ring, &err) < 0) {
-        fail(ring, err.text);
+    } else if (atomic_load(&ring->state_now) == RING_RUNNING) {
+        serve_again(ring);
     }
     pthread_mutex_unlock(&context->rings_lock);
 }
@@ -368,12 +404,24 @@ static void end_hung(struct acre_ring *ring, uint64_t number) {
     }
 }
 
+/* The message `number` has waited for too long. */
+static void end_wait(struct acre_ring *ring, uint64_t number) {
+    if (!atomic_load(&ring->is_refused)) {
+        end_hung(ring, number);
+        return;
+    }
+    /* Nothing hangs: the device is not given the messages. */
+    pthread_mutex_lock(&ring->context->rings_lock);
+    fail(ring, ring->refusal);
+    pthread_mutex_unlock(&ring->context->rings_lock);
+}
+
 static void *watch(void *argument) {
     struct acre_ring *ring = argument;
     struct acre_context *context = ring->context;
-    uint64_t last = 0;
-    uint64_t since_ns = now_ns();
-    while (!atomic_load(&ring->is_ending)) {
+    uint64_t waits = 0; /* the message that was found waiting, and when; 0: none */
+    uint64_t since_ns = 0;
+    while (!atomic_load(&ring->watcher_ends)) {
         uint32_t seen = atomic_load(&ring->alarm);
         bool has_failed = atomic_load(&context->failed) != 0;
         if (atomic_load(&ring->state_now) != RING_FAILED &&
@@ -382,11 +430,13 @@ static void *watch(void *argument) {
         }
         uint64_t head = move_head(ring);
         uint64_t now = now_ns();
-        if (head != last || head == atomic_load(&ring->tail)) {
-            last = head;
+        bool is_paused = ring->path == ACRE_RING_RESIDENT && atomic_load(&context->ring_pauses) > 0;
+        uint64_t waiting_now = head == ring_tail(ring) || is_paused ? 0 : head;
+        if (waiting_now != waits) {
+            waits = waiting_now;
             since_ns = now;
-        } else if (now - since_ns > (uint64_t)ring->hang_ms * 1000000) {
-            end_hung(ring, head);
+        } else if (waits != 0 && now - since_ns > (uint64_t)ring->hang_ms * 1000000) {
+            end_wait(ring, head);
             since_ns = now;
         }
         ring_sleep(&ring->alarm, seen, (uint64_t)ACRE_MAX(ring->hang_ms / 8, 1U) * 1000000);
@@ -404,13 +454,18 @@ int ring_threads_start(struct acre_ring *ring, struct acre_error *err) {
     return error == 0 ? 0 : acre_fail_errno(err, error, "ring '%s': thread", ring->handler);
 }
 
-void ring_threads_stop(struct acre_ring *ring) {
-    atomic_store(&ring->is_ending, true);
+void ring_worker_stop(struct acre_ring *ring) {
+    atomic_store(&ring->worker_ends, true);
+    ring_wake(&ring->alarm);
+    if (ring->has_worker) {
+        pthread_join(ring->worker, NULL);
+    }
+}
+
+void ring_watcher_stop(struct acre_ring *ring) {
+    atomic_store(&ring->watcher_ends, true);
     ring_wake(&ring->alarm);
     if (ring->has_watcher) {
         pthread_join(ring->watcher, NULL);
-    }
-    if (ring->has_worker) {
-        pthread_join(ring->worker, NULL);
     }
 }

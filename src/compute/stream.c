@@ -379,9 +379,6 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
         return r;
     }
     r = stream_enter(stream, err); /* its epoch is 0: made there */
-    if (r == 0) {
-        stream_leave(stream, 0);
-    }
     pthread_mutex_lock(&context->lock);
     if (r == 0) {
         stream->next = context->streams;
@@ -394,6 +391,7 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
         free(stream);
         return r;
     }
+    stream_leave(stream, 0); /* in the list by now: a loss finds it there */
     *ret_stream = stream;
     return 0;
 }

@@ -209,6 +209,16 @@ static void faults_endless(void) { /* GPU-6 */
     end_scene(&scene);
 }
 
+/* Closing waits for what was given, but not for ever: the limit holds until all of it is over. */
+static void faults_endless_and_closed(void) { /* GPU-6 */
+    struct scene scene;
+    set_scene(&scene, (struct acre_context_options){.kernel_limit_ms = 400});
+    RUN(&scene.kit, "endless", kit_grid(1, 1), ACRE_BUFFER(scene.device));
+    acre_context_close(scene.kit.context);
+    stop_tenant(&scene.tenant, atomic_load(&scene.tenant.rounds));
+    acre_compute_close(scene.kit.compute);
+}
+
 static void faults_again_and_again(void) {
     struct scene scene;
     set_scene(&scene, (struct acre_context_options){0});
@@ -306,11 +316,9 @@ static void faults_exhausted(void) {
 }
 
 static const struct acre_test tests[] = {
-    TEST(faults_out_of_bounds),
-    TEST(faults_trap),
-    TEST(faults_endless),
-    TEST(faults_again_and_again),
-    TEST(faults_and_what_was_under_way),
+    TEST(faults_out_of_bounds),   TEST(faults_trap),
+    TEST(faults_endless),         TEST(faults_endless_and_closed),
+    TEST(faults_again_and_again), TEST(faults_and_what_was_under_way),
     TEST(faults_exhausted),
 };
 SUITE(compute_fault_suite, tests);

@@ -4,10 +4,11 @@
  * Whether the kernel stays on the device or a worker launches it is printed and not judged. */
 #include "conformance/compute_suite.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORDS = 8 };
+enum { WORDS = 8, HANG_MS = 20000 /* the machine may be busy: as long as calls wait */ };
 
 static struct acre_ring *start_ring(struct kit *kit, const char *text,
                                     struct acre_ring_options options) {
@@ -15,6 +16,7 @@ static struct acre_ring *start_ring(struct kit *kit, const char *text,
     struct acre_source source = {.text = text, .name = "handler.acl"};
     options.in_words = options.in_words != 0 ? options.in_words : WORDS;
     options.out_words = options.out_words != 0 ? options.out_words : WORDS;
+    options.hang_ms = options.hang_ms != 0 ? options.hang_ms : HANG_MS;
     OK(acre_ring_create(kit->context, &source, &options, &ring, ERR));
     REQUIRE(ring != NULL);
     struct acre_ring_report report;
@@ -423,7 +425,7 @@ static void rings_that_hang_are_restarted(void) { /* GPU-4 */
     struct kit kit;
     kit_open(&kit);
     struct acre_ring *ring =
-        start_ring(&kit, compute_handler_hang, (struct acre_ring_options){.hang_ms = 300});
+        start_ring(&kit, compute_handler_hang, (struct acre_ring_options){.hang_ms = 1000});
     check_call(ring, 1, 2);
     uint32_t message[WORDS] = {0xdead};
     uint32_t answer[WORDS];
@@ -446,6 +448,120 @@ static void rings_that_hang_are_restarted(void) { /* GPU-4 */
     kit_close(&kit);
 }
 
+static void rings_that_hang_are_destroyed(void) { /* before anybody noticed */
+    kit_needs_isolation();
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_hang, (struct acre_ring_options){.hang_ms = 1000});
+    uint32_t message[WORDS] = {0xdead};
+    uint32_t answer[WORDS];
+    CHECK(acre_ring_call(ring, message, answer, 100, ERR) < 0);
+    acre_ring_destroy(ring);
+    ring = start_ring(&kit, compute_handler_twice, (struct acre_ring_options){0});
+    check_call(ring, 1, 2);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+static void rings_without_their_state_say_so(void) { /* and nothing else is lost */
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_buffer state = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 16);
+    OK(acre_stream_sync(kit.stream, 20000, ERR));
+    struct acre_ring *ring = start_ring(
+        &kit, compute_handler_twice, (struct acre_ring_options){.state = state, .hang_ms = 1000});
+    check_call(ring, 1, 2);
+    kit_free(&kit, state);
+    OK(acre_memory_trim(kit.context, 0, ERR)); /* a resident kernel has to come back */
+    uint32_t message[WORDS] = {0};
+    uint32_t answer[WORDS];
+    FAILS(acre_ring_call(ring, message, answer, 20000, ERR), ACRE_EUNAVAILABLE, "handle", "freed");
+    FAILS(acre_ring_call(ring, message, answer, 0, ERR), ACRE_EUNAVAILABLE, "handle", "freed");
+    FAILS(acre_ring_stop(ring, ERR), ACRE_ECONFLICT, "handle");
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK(!report.is_running);
+    CHECK_EQ(report.hangs, 0);
+    struct acre_context_report whole;
+    acre_context_report(kit.context, &whole);
+    CHECK_STR(whole.failure, "");
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+struct restless {
+    struct acre_ring *ring;
+    atomic_bool *is_over;
+    atomic_uint *answered;
+    pthread_t thread;
+};
+
+/* What a stop refuses was not posted; what was posted is answered. */
+static void *call_on(void *user) {
+    const struct restless *self = user;
+    for (uint32_t i = 0; !atomic_load(self->is_over); i++) {
+        uint32_t message[WORDS];
+        uint32_t answer[WORDS];
+        make_message(message, i);
+        struct acre_error *err = ERR;
+        int r = acre_ring_call(self->ring, message, answer, 20000, err);
+        if (r != 0) {
+            CHECK_EQ(r, ACRE_ECONFLICT);
+            CHECK_HAS(err->text, "stopped");
+        } else {
+            CHECK(is_answer(answer, i, 2));
+            atomic_fetch_add(self->answered, 1);
+        }
+    }
+    return NULL;
+}
+
+static void *stop_and_start(void *user) {
+    const struct restless *self = user;
+    for (uint32_t i = 0; i < 50; i++) {
+        int r = acre_ring_stop(self->ring, ERR);
+        CHECK(r == 0 || r == ACRE_ECONFLICT); /* stopped by another */
+        r = acre_ring_start(self->ring, ERR);
+        CHECK(r == 0 || r == ACRE_ECONFLICT);
+        uint32_t seen = atomic_load(self->answered);
+        while (atomic_load(self->answered) < seen + 3) { /* calls are under way */
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void rings_stop_and_start_under_load(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 8});
+    atomic_bool is_over = false;
+    atomic_uint answered = 0;
+    struct restless threads[6];
+    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
+        threads[i] = (struct restless){.ring = ring, .is_over = &is_over, .answered = &answered};
+        REQUIRE_EQ(
+            pthread_create(&threads[i].thread, NULL, i < 2 ? stop_and_start : call_on, &threads[i]),
+            0);
+    }
+    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
+        atomic_store(&is_over, i >= 2); /* when those that stop and start have ended */
+        pthread_join(threads[i].thread, NULL);
+    }
+    acre_ring_start(ring, ERR);
+    check_call(ring, 7, 2);
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK(report.is_running);
+    CHECK_EQ(report.hangs, 0);
+    CHECK_U64(report.answered, report.posted);
+    printf("%u calls answered\n", atomic_load(&answered));
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(rings_answer_calls),
     TEST(rings_take_messages_of_all_sizes),
@@ -458,5 +574,8 @@ static const struct acre_test tests[] = {
     TEST(rings_beside_other_work),
     TEST(rings_bad_options_are_refused),
     TEST(rings_that_hang_are_restarted),
+    TEST(rings_that_hang_are_destroyed),
+    TEST(rings_without_their_state_say_so),
+    TEST(rings_stop_and_start_under_load),
 };
 SUITE(compute_ring_suite, tests);

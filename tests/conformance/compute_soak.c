@@ -231,7 +231,9 @@ static void soak(uint64_t all, uint32_t threads) {
     kit_open(&kit);
     struct acre_ring *ring = NULL;
     struct acre_source source = {.text = compute_handler_twice, .name = "handler.acl"};
-    struct acre_ring_options options = {.in_words = RING_WORDS, .out_words = RING_WORDS};
+    struct acre_ring_options options = {.in_words = RING_WORDS,
+                                        .out_words = RING_WORDS,
+                                        .hang_ms = 60000 /* as long as calls wait */};
     OK(acre_ring_create(kit.context, &source, &options, &ring, ERR));
     struct worker *workers = calloc(threads, sizeof(*workers));
     REQUIRE(workers != NULL);

@@ -39,7 +39,7 @@ static void fault(const char *name, const char *words) {
     KIT_OK(&kit, kit_launch(&kit, 0, kernel, one, &device, 1, NULL, 0));
     TABLE->signal(kit.place, kit.streams[0], 1, NULL);
     int r = 0;
-    while (r == 0 && kit_now_ns() - begun_ns < UINT64_C(5000000000)) {
+    while (r == 0) { /* a trap is told after seconds; the test's own limit ends what never is */
         r = TABLE->check(kit.place, &kit.err);
     }
     fprintf(stderr, "after %.1f ms: %s\n", (double)(kit_now_ns() - begun_ns) / 1e6, kit.err.text);

@@ -451,11 +451,15 @@ struct acre_context *double_context(struct acre_compute *compute, uint32_t numbe
 }
 
 void double_lose(struct acre_context *context) {
+    double_lose_by(context, ACRE_EUNAVAILABLE);
+}
+
+void double_lose_by(struct acre_context *context, int code) {
     pthread_rwlock_wrlock(&context->gate);
     struct double_place *place = context->place;
     bool had_thread = place->has_thread;
     snprintf(context->failure, sizeof(context->failure), "it was told to");
-    context->loss = ACRE_EUNAVAILABLE;
+    context->loss = code;
     end(place);
     streams_lose(context);
     make_words(context);

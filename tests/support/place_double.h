@@ -29,6 +29,7 @@ void double_run(struct acre_context *context, const struct acre_stream *stream, 
 void double_start(struct acre_context *context); /* a thread does it from now on */
 /* The place is gone and made anew, as after a kernel that faulted. */
 void double_lose(struct acre_context *context);
+void double_lose_by(struct acre_context *context, int code); /* the same, for that reason */
 
 struct double_counts {
     uint32_t regions;                  /* there are now */

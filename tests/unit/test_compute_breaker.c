@@ -96,6 +96,22 @@ static void one_call_tries(void) {
     breaker_finish(&breaker);
 }
 
+static void a_try_that_says_nothing_leaves_it_to_the_next(void) {
+    struct breaker breaker;
+    breaker_init(&breaker);
+    tell(&breaker, START, 10, 10);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, NULL), 0);
+        CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, NULL), ACRE_EUNAVAILABLE);
+        breaker_pass(&breaker);
+        CHECK_EQ(breaker_state(&breaker), BREAKER_HALF_OPEN);
+    }
+    CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, NULL), 0);
+    breaker_tell(&breaker, START + 60 * SECOND, true);
+    CHECK_EQ(breaker_state(&breaker), BREAKER_CLOSED);
+    breaker_finish(&breaker);
+}
+
 static void late_ends_move_nothing_while_open(void) {
     struct breaker breaker;
     breaker_init(&breaker);
@@ -145,6 +161,8 @@ static const struct acre_test tests[] = {
     {"failures_count_for_two_minutes", failures_count_for_two_minutes, 0},
     {"open_refuses_for_a_minute_and_says_why", open_refuses_for_a_minute_and_says_why, 0},
     {"one_call_tries", one_call_tries, 0},
+    {"a_try_that_says_nothing_leaves_it_to_the_next", a_try_that_says_nothing_leaves_it_to_the_next,
+     0},
     {"late_ends_move_nothing_while_open", late_ends_move_nothing_while_open, 0},
     {"one_of_many_threads_tries", one_of_many_threads_tries, 0},
 };

@@ -4,9 +4,12 @@
 #include "support/test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const struct acre_backend *const table = &acre_backend_cpu;
@@ -471,6 +474,31 @@ static void nothing_stays_of_a_compilation(void) {
     rmdir(directory);
 }
 
+/* What does not fit is noticed when the file is closed: the reason is the system's. */
+static void a_full_disk_is_told(void) {
+    static const char text[] = "void acre_entry_f(const void *groups, const void *const *a) {}\n";
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    struct acre_native_source source = {.text = text, .length = sizeof(text) - 1, .options = "-O0"};
+    struct acre_buf binary, log;
+    acre_buf_init(&binary, 1 << 20);
+    acre_buf_init(&log, 4096);
+    struct rlimit limit;
+    REQUIRE_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit small = {.rlim_cur = 10, .rlim_max = limit.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    REQUIRE_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    errno = 0;
+    struct acre_error err = {0};
+    int r = table->compile(rig.place, &source, &binary, &log, &err);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CHECK_EQ(r, ACRE_EIO);
+    CHECK_HAS(err.text, "/kernel.c: File too large");
+    acre_buf_finish(&binary);
+    acre_buf_finish(&log);
+    cpu_rig_finish(&rig);
+}
+
 static void without_a_compiler_it_says_so(void) {
     setenv("PATH", "/proc", 1);
     struct cpu_rig rig;
@@ -600,6 +628,7 @@ static const struct acre_test tests[] = {
     {"compilers_lines_are_those_of_the_source", compilers_lines_are_those_of_the_source, 0},
     {"options_reach_the_compiler", options_reach_the_compiler, 0},
     {"nothing_stays_of_a_compilation", nothing_stays_of_a_compilation, 0},
+    {"a_full_disk_is_told", a_full_disk_is_told, 0},
     {"without_a_compiler_it_says_so", without_a_compiler_it_says_so, 0},
     {"every_compiler_will_do", every_compiler_will_do, 0},
     {"damaged_bytes_are_refused", damaged_bytes_are_refused, 0},

@@ -14,6 +14,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +117,7 @@ static const struct layout driver_layouts[] = {
     {6, "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES"},
     {0, "CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK"},
     {1, "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES"},
+    {3, "CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES"},
     {4, "CU_FUNC_ATTRIBUTE_NUM_REGS"},
 #define X(code, name, error, lasting, words) {(code), "CUDA_ERROR_" #name},
     CUDA_FAULTS(X)
@@ -246,6 +248,47 @@ static void the_driver_is_declared_as_in_its_header(void) { /* GPU-1 */
             ACRE_COUNT(driver_layouts));
 }
 
+static bool is_lasting(int code) {
+    switch (code) {
+#define X(code, name, error, lasting, words)                                                       \
+    case (code):                                                                                   \
+        return (lasting);
+        CUDA_FAULTS(X)
+#undef X
+    default:
+        return false;
+    }
+}
+
+/* The header says of which codes: the process is "in an inconsistent state". */
+static void what_ends_the_process_lasts(void) { /* GPU-6 */
+    char path[256];
+    snprintf(path, sizeof(path), "%s/cuda.h", include_directory);
+    struct acre_buf text;
+    acre_buf_init(&text, 16 << 20);
+    if (acre_file_read(path, 16 << 20, &text, NULL) < 0) {
+        acre_test_skip("%s is not installed", path);
+    }
+    static const char words[] = "inconsistent";
+    uint32_t count = 0;
+    for (const char *at = strstr(text.data, words); at != NULL; at = strstr(at + 1, words)) {
+        const char *name = strstr(at, " CUDA_ERROR_");
+        const char *equals = name != NULL ? strchr(name, '=') : NULL;
+        const char *again = strstr(at + 1, words);
+        int code = 0;
+        if (equals == NULL || (again != NULL && again < equals) ||
+            sscanf(equals, "= %d,", &code) != 1) {
+            continue;
+        }
+        acre_test_context("%.*s", (int)(equals - name), name);
+        CHECK(is_lasting(code));
+        count++;
+    }
+    acre_test_context("%s", "");
+    CHECK(count >= 8); /* those of CUDA 11 */
+    acre_buf_finish(&text);
+}
+
 static void nvrtc_is_declared_as_in_its_header(void) { /* GPU-1 */
     compare("nvrtc.h", nvrtc_rows, ACRE_COUNT(nvrtc_rows), nvrtc_layouts,
             ACRE_COUNT(nvrtc_layouts));
@@ -258,6 +301,7 @@ static void cufile_is_declared_as_in_its_header(void) { /* GPU-5 */
 
 static const struct acre_test tests[] = {
     {"the_driver_is_declared_as_in_its_header", the_driver_is_declared_as_in_its_header, 0},
+    {"what_ends_the_process_lasts", what_ends_the_process_lasts, 0},
     {"nvrtc_is_declared_as_in_its_header", nvrtc_is_declared_as_in_its_header, 0},
     {"cufile_is_declared_as_in_its_header", cufile_is_declared_as_in_its_header, 0},
 };

@@ -57,6 +57,7 @@ static const struct number numbers[] = {
     {"hipEventDisableTiming", 2},
     {"HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK", 0},
     {"HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", 1},
+    {"HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES", 3},
     {"HIP_FUNC_ATTRIBUTE_NUM_REGS", 4},
 };
 

@@ -1,7 +1,7 @@
 /* HIP's table from open to close, over a library that answers as HIP 6 does (hip_double.c): what is
  * given to HIP is right, device by device and thread by thread. What AMD's own library answers
  * without a device is in test_compute_hip.c, real devices in tests/gpu. */
-#include "compute/gpu.h"
+#include "compute/gpu_place.h"
 
 #include "support/gpu_kit.h"
 
@@ -193,6 +193,52 @@ static void signals_waits_and_notices_come(void) {
     kit_close(&kit);
 }
 
+struct looks {
+    struct kit *kit;
+    atomic_bool ends;
+    int result;
+};
+
+static void *look_at_all(void *user) {
+    struct looks *looks = user;
+    while (!atomic_load(&looks->ends) && looks->result == 0) {
+        looks->result = TABLE->check(looks->kit->place, NULL);
+    }
+    return NULL;
+}
+
+/* The seventeenth stream shares one of the driver's, unless it owns one; check() asks meanwhile. */
+static void a_resident_stream_shares_none_of_the_drivers(void) {
+    struct kit kit;
+    open_kit(&kit, "");
+    for (uint32_t i = 1; i < GPU_LANES; i++) {
+        kit_stream(&kit, i);
+    }
+    uint64_t more = 0;
+    KIT_OK(&kit, TABLE->stream_create(kit.place, kit.words_region.handle,
+                                      GPU_LANES * sizeof(uint64_t), &more, &kit.err));
+    const struct gpu_stream *shared = gpu_stream_of(more);
+    CHECK_U64(shared->stream, gpu_stream_of(kit.streams[shared->lane])->stream);
+    struct looks looks = {.kit = &kit};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, look_at_all, &looks) == 0);
+    KIT_OK(&kit, TABLE->stream_own(kit.place, more, &kit.err));
+    gpu_handle own = shared->stream;
+    KIT_OK(&kit, TABLE->stream_own(kit.place, more, &kit.err)); /* it has one */
+    CHECK_U64(shared->stream, own);
+    for (uint32_t i = 0; i < GPU_LANES; i++) {
+        CHECK(gpu_stream_of(kit.streams[i])->stream != own);
+    }
+    KIT_OK(&kit, TABLE->signal(kit.place, more, 1, &kit.err));
+    CHECK_U64(atomic_load(&kit.words[GPU_LANES]), 1);
+    atomic_store(&looks.ends, true);
+    pthread_join(thread, NULL);
+    CHECK_EQ(looks.result, 0);
+    TABLE->stream_destroy(kit.place, more);
+    kit_close(&kit);
+}
+_Static_assert((int)GPU_LANES <= (int)KIT_STREAMS, "a stream of the kit on each");
+
 /* HIP 6 wants the flag that HIP 5 refuses. */
 static void tickets_are_opened_with_the_flag_of_hip_6(void) {
     struct kit kit;
@@ -266,6 +312,8 @@ static const struct acre_test tests[] = {
     {"bad_programs_and_launches_are_refused", bad_programs_and_launches_are_refused, 0},
     {"patterns_of_every_width_are_filled", patterns_of_every_width_are_filled, 0},
     {"signals_waits_and_notices_come", signals_waits_and_notices_come, 0},
+    {"a_resident_stream_shares_none_of_the_drivers", a_resident_stream_shares_none_of_the_drivers,
+     0},
     {"tickets_are_opened_with_the_flag_of_hip_6", tickets_are_opened_with_the_flag_of_hip_6, 0},
     {"each_call_is_for_its_own_device", each_call_is_for_its_own_device, 0},
     {"no_memory_is_told_with_its_size", no_memory_is_told_with_its_size, 0},

@@ -191,6 +191,9 @@ static void a_device_that_rested_works_again(void) { /* GPU-6 */
         breaker_tell(&rig.context->breaker, 1, false);
     }
     CHECK_EQ(breaker_state(&rig.context->breaker), BREAKER_OPEN);
+    /* The caller's mistake says nothing of the device, and keeps nobody from trying. */
+    CHECK_EQ(acre_fill(rig.a, (struct acre_buffer){0}, 0, 8, 1, 8, NULL), ACRE_ENOTFOUND);
+    CHECK_EQ(breaker_state(&rig.context->breaker), BREAKER_HALF_OPEN);
     CHECK_EQ(acre_fill(rig.a, buffer, 0, 8, 1, 8, NULL), 0); /* tries */
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, NULL), 0);
     CHECK_EQ(acre_buffer_free(rig.a, buffer, NULL), 0);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -398,6 +399,17 @@ static void a_runner_that_cannot_start_says_why(void) {
     setenv("ACRE_RUNNER", "/bin/false", 1);
     CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "the runner did not start: the runner exited with code 1");
+    char stranger[] = "/tmp/acre-stranger-XXXXXX"; /* it answers, and stays */
+    static const char script[] = "#!/bin/sh\nprintf x >&3\nexec sleep 30\n";
+    int fd = mkstemp(stranger);
+    REQUIRE_EQ(write(fd, script, sizeof(script) - 1), (ssize_t)sizeof(script) - 1);
+    fchmod(fd, 0700);
+    close(fd);
+    setenv("ACRE_RUNNER", stranger, 1);
+    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "what it says is not understood, so it is no acre-runner of this version");
+    CHECK_HAS(err.text, stranger);
+    unlink(stranger);
     setenv("ACRE_RUNNER", RUNNER_DOUBLE, 1);
     CHECK_EQ(acre_remote_open("triple", 0, &place, &err), ACRE_EUNSUPPORTED);
     CHECK_STR(err.text, "this runner has no back end 'triple'");

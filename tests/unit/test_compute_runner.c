@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,10 +33,8 @@ static void a_death_is_explained_and_survived(void) { /* GPU-6 */
     for (size_t i = 0; i < ACRE_COUNT(deaths); i++) {
         struct acre_error err = {0};
         CHECK_EQ(rig_launch(&rig, deaths[i].kernel, &err), 0);
-        uint64_t begun_ns = wire_now_ns();
         CHECK_EQ(rig_reach(&rig, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, deaths[i].why);
-        CHECK((wire_now_ns() - begun_ns) / 1000000 < 1500);
         /* So does everything else. */
         uint64_t a, b;
         CHECK_EQ(rig.table->memory(rig.place, &a, &b, &err), ACRE_EUNAVAILABLE);
@@ -73,30 +72,47 @@ static void *ask_behind(void *argument) {
     return NULL;
 }
 
-/* A kernel that never ends: whoever waits for room or for an answer comes back with the reason. */
-static void an_ended_runner_lets_everybody_go(void) {
-    struct rig rig = rig_open("double", 1);
+enum { WAITING = 8 };
+
+struct crowd {
+    pthread_t threads[WAITING];
+    struct waiting waiting[WAITING];
+};
+
+/* Behind a kernel that never ends. */
+static void crowd_gather(struct crowd *crowd, struct rig *rig) {
     struct acre_error err = {0};
-    CHECK_EQ(rig_launch(&rig, "hang", &err), 0);
-    CHECK_EQ(rig.table->signal(rig.place, rig.stream, ++rig.issued, &err), 0);
-    pthread_t threads[8];
-    struct waiting waiting[8];
-    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        waiting[i] = (struct waiting){.rig = &rig};
-        REQUIRE_EQ(pthread_create(&threads[i], NULL, i < 2 ? fill_ring : ask_behind, &waiting[i]),
+    CHECK_EQ(rig_launch(rig, "hang", &err), 0);
+    CHECK_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
+    for (size_t i = 0; i < WAITING; i++) {
+        crowd->waiting[i] = (struct waiting){.rig = rig};
+        REQUIRE_EQ(pthread_create(&crowd->threads[i], NULL, i < 2 ? fill_ring : ask_behind,
+                                  &crowd->waiting[i]),
                    0);
     }
-    const struct remote *remote = rig.place;
+    const struct remote *remote = rig->place;
     while (atomic_load(&remote->shared->room_wanted) == 0) { /* until they wait */
         sched_yield();
     }
-    CHECK_U64(atomic_load(rig.words), 0);
-    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
-    for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        pthread_join(threads[i], NULL);
-        CHECK_EQ(waiting[i].result, ACRE_EUNAVAILABLE);
-        CHECK_STR(waiting[i].err.text, "kernel 'hang' ran longer than 5 ms");
+    CHECK_U64(atomic_load(rig->words), 0);
+}
+
+static void crowd_leaves(struct crowd *crowd, const char *why) {
+    for (size_t i = 0; i < WAITING; i++) {
+        pthread_join(crowd->threads[i], NULL);
+        CHECK_EQ(crowd->waiting[i].result, ACRE_EUNAVAILABLE);
+        CHECK_STR(crowd->waiting[i].err.text, why);
     }
+}
+
+/* Whoever waits for room or for an answer comes back with the reason. */
+static void an_ended_runner_lets_everybody_go(void) {
+    struct rig rig = rig_open("double", 1);
+    struct acre_error err = {0};
+    struct crowd crowd;
+    crowd_gather(&crowd, &rig);
+    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
     CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
     rig.numbers[100] = 77;
@@ -109,13 +125,45 @@ static void an_ended_runner_lets_everybody_go(void) {
     rig_close(&rig);
 }
 
+/* A driver may hold a killed process for ever. Here an eventfd stands for its pidfd: the signal
+ * does not reach it, and nothing tells of its death. */
+static void a_runner_that_stays_lets_everybody_go(void) {
+    struct rig rig = rig_open("double", 1);
+    struct acre_error err = {0};
+    struct remote *remote = rig.place;
+    struct crowd crowd;
+    crowd_gather(&crowd, &rig);
+    int real = dup(remote->pidfd);
+    int silent = eventfd(0, EFD_CLOEXEC);
+    REQUIRE(real >= 0 && silent >= 0);
+    REQUIRE_EQ(dup2(silent, remote->pidfd), remote->pidfd);
+    remote->end_limit_ms = 10;
+    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
+    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
+    CHECK_EQ(acre_remote_restart(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "does not end");
+    /* It goes at last. */
+    REQUIRE_EQ(dup2(real, remote->pidfd), remote->pidfd);
+    kill(remote->pid, SIGKILL);
+    rig_await_end(&rig);
+    rig_restart(&rig);
+    rig_check_works(&rig);
+    rig_close(&rig);
+    close(real);
+    close(silent);
+}
+
 static void a_hung_runner_is_closed(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
     CHECK_EQ(rig_launch(&rig, "hang", &err), 0);
-    uint64_t begun_ns = wire_now_ns();
+    struct pollfd fd = {.fd = dup(acre_remote_pidfd(rig.place)), .events = POLLIN};
+    CHECK_EQ(poll(&fd, 1, 0), 0);
     rig_close(&rig);
-    CHECK((wire_now_ns() - begun_ns) / 1000000 < 1500);
+    CHECK_EQ(poll(&fd, 1, 0), 1); /* gone */
+    close(fd.fd);
 }
 
 /* A message that makes no sense ends the runner, with its reason. */
@@ -263,7 +311,6 @@ static void check_deaths(const char *backend, const char *source, const char *wh
         rig_restart(&rig);
         fprintf(stderr, "# after '%s': started again in %.1f ms\n", kernel_names[i],
                 (double)(wire_now_ns() - begun_ns) / 1e6);
-        CHECK((wire_now_ns() - begun_ns) / 1000000 < 2000);
     }
     rig_close(&rig);
     rig_close(&other);
@@ -420,12 +467,22 @@ static uint64_t cpu_ticks(pid_t pid) {
     return user + system;
 }
 
+static bool is_asleep(const struct wire_shared *shared) {
+    bool sleeps = atomic_load(&shared->queue_sleeps) != 0;
+    for (size_t i = 0; i < WIRE_SLOTS; i++) {
+        sleeps = sleeps && atomic_load(&shared->slots[i].runner_sleeps) != 0;
+    }
+    return sleeps;
+}
+
 static void an_idle_runner_uses_no_processor(void) {
     struct rig rig = rig_open("double", 1);
     rig_check_works(&rig);
     pid_t pid = ((struct remote *)rig.place)->pid;
     struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
-    CHECK_EQ(poll(&fd, 1, 100), 0);
+    while (!is_asleep(((struct remote *)rig.place)->shared)) {
+        sched_yield();
+    }
     uint64_t before = cpu_ticks(pid);
     CHECK_EQ(poll(&fd, 1, 1000), 0); /* nothing comes for a second */
     CHECK(cpu_ticks(pid) - before <= 1);
@@ -512,6 +569,7 @@ static void report_of_cuda(void) {
 static const struct acre_test tests[] = {
     {"a_death_is_explained_and_survived", a_death_is_explained_and_survived, 0},
     {"an_ended_runner_lets_everybody_go", an_ended_runner_lets_everybody_go, 0},
+    {"a_runner_that_stays_lets_everybody_go", a_runner_that_stays_lets_everybody_go, 0},
     {"a_hung_runner_is_closed", a_hung_runner_is_closed, 0},
     {"a_damaged_ring_ends_the_runner", a_damaged_ring_ends_the_runner, 0},
     {"a_killed_runner_is_noticed", a_killed_runner_is_noticed, 0},
