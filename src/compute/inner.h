@@ -80,8 +80,8 @@ struct acre_context {
     struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
     struct breaker breaker;
 
-    pthread_mutex_t rings_lock; /* recursive; taken before the gate and the lock */
-    struct acre_ring *rings;    /* list */
+    pthread_mutex_t rings_lock;   /* recursive; taken before the gate and the lock */
+    struct acre_ring *rings;      /* list */
     _Atomic uint32_t ring_pauses; /* written under the lock */
     _Atomic uint32_t stack_bytes; /* of a work item, most so far in this epoch (launch.c) */
 

@@ -341,7 +341,8 @@ class Run(ComputeCase):
                 self.assert_ended(self.compute(*words, "-d", "cpu", "--limit", limit), 2, message)
 
     def test_a_kernel_that_writes_where_it_may_not_is_told(self):  # GPU-6
-        source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) { p[at] = 7u; }\n")
+        source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) {\n"
+                                      "    p[at] = 7u;\n}\n")
         for device in self.devices():
             with self.subTest(device=device):
                 result = self.compute("run", source, "-d", device, "-a", "p=uint32[4]", "-a",
