@@ -131,6 +131,12 @@ static int take_parameters(struct question *question, const struct acre_kernel *
     while (question->array_count < count &&
            all[question->array_count].kind == ACRE_PARAMETER_BUFFER) {
         const struct acre_parameter *array = &all[question->array_count];
+        if (array->bytes == 0) {
+            return acre_fail(err, ACRE_EINVALID,
+                             "kernel '%s': array '%s' is '%s', whose items have no known size; "
+                             "accepted: arrays of numbers and vectors",
+                             question->kernel, array->name, array->type);
+        }
         bool is_read = array->is_const || is_inout(question->options, array->name);
         question->arrays[question->array_count++] =
             (struct acre_auto_array){.in_bytes = is_read ? array->bytes : 0,

@@ -341,7 +341,8 @@ class Run(ComputeCase):
                 self.assert_ended(self.compute(*words, "-d", "cpu", "--limit", limit), 2, message)
 
     def test_a_kernel_that_writes_where_it_may_not_is_told(self):  # GPU-6
-        source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) { p[at] = 7u; }\n")
+        source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) {\n"
+                                      "    p[at] = 7u;\n}\n")
         for device in self.devices():
             with self.subTest(device=device):
                 result = self.compute("run", source, "-d", device, "-a", "p=uint32[4]", "-a",
@@ -449,6 +450,9 @@ class Explain(ComputeCase):
             ([ADD, "--inout", "a"], 2, "--inout: 'a'; accepted: an array of kernel 'add'"),
             ([ADD, "-a", "n=3"], 2, "--arg: 'n=3'; accepted: NAME=NUMBER"),
             ([self.put("x.cl", "__kernel void f(__global int *x) {}")], 2, "accepted: FILE.acl"),
+            ([self.put("s.acl", "struct s { float a; };\n"
+                                "kernel void f(global struct s *x, uint n) { x[0].a = 1.0f; }")], 2,
+             "array 'x' is 'global struct s *', whose items have no known size; accepted: arrays"),
         ]
         for words, status, message in rows:
             with self.subTest(words=words):
