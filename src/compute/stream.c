@@ -430,8 +430,12 @@ void acre_stream_destroy(struct acre_stream *stream) {
     recording_drop(stream);
     drain(stream);
     pthread_rwlock_rdlock(&context->gate);
+    pthread_mutex_lock(&context->lock);
     /* A place in this process is never made anew: what was lost is there, and may still run. */
-    if (!context->is_remote || stream->epoch == atomic_load(&context->epoch)) {
+    bool is_there = stream->epoch == atomic_load(&context->epoch) ||
+                    (!context->is_remote && context->rebuilt == 0);
+    pthread_mutex_unlock(&context->lock);
+    if (is_there) {
         context->table->stream_destroy(context->place, stream->handle);
     }
     pthread_mutex_lock(&context->lock);

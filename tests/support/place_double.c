@@ -465,6 +465,9 @@ void double_lose_by(struct acre_context *context, int code) {
     make_words(context);
     int r = buffers_rebuild(context, NULL);
     ACRE_ASSERT(r == 0);
+    pthread_mutex_lock(&context->lock);
+    context->rebuilt++;
+    pthread_mutex_unlock(&context->lock);
     if (had_thread) {
         double_start(context);
     }
