@@ -525,42 +525,57 @@ static void rings_without_their_state_say_so(void) { /* and nothing else is lost
 
 struct restless {
     struct acre_ring *ring;
-    atomic_bool *is_over;
-    atomic_uint *answered;
-    pthread_t thread;
+    atomic_bool is_over;
+    pthread_mutex_t lock;
+    pthread_cond_t more; /* answered */
+    uint32_t answered;
 };
+
+static void count_answer(struct restless *all) {
+    pthread_mutex_lock(&all->lock);
+    all->answered++;
+    pthread_cond_broadcast(&all->more);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Asleep, and not in a loop of yields, beside which others may not run for seconds. */
+static void await_answers(struct restless *all, uint32_t count) {
+    pthread_mutex_lock(&all->lock);
+    uint32_t seen = all->answered;
+    while (all->answered < seen + count) {
+        pthread_cond_wait(&all->more, &all->lock);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
 
 /* What a stop refuses was not posted; what was posted is answered. */
 static void *call_on(void *user) {
-    const struct restless *self = user;
-    for (uint32_t i = 0; !atomic_load(self->is_over); i++) {
+    struct restless *all = user;
+    for (uint32_t i = 0; !atomic_load(&all->is_over); i++) {
         uint32_t message[WORDS];
         uint32_t answer[WORDS];
         make_message(message, i);
         struct acre_error *err = ERR;
-        int r = acre_ring_call(self->ring, message, answer, 20000, err);
+        int r = acre_ring_call(all->ring, message, answer, 20000, err);
         if (r != 0) {
             CHECK_EQ(r, ACRE_ECONFLICT);
             CHECK_HAS(err->text, "stopped");
         } else {
             CHECK(is_answer(answer, i, 2));
-            atomic_fetch_add(self->answered, 1);
+            count_answer(all);
         }
     }
     return NULL;
 }
 
 static void *stop_and_start(void *user) {
-    const struct restless *self = user;
+    struct restless *all = user;
     for (uint32_t i = 0; i < 50; i++) {
-        int r = acre_ring_stop(self->ring, ERR);
+        int r = acre_ring_stop(all->ring, ERR);
         CHECK(r == 0 || r == ACRE_ECONFLICT); /* stopped by another */
-        r = acre_ring_start(self->ring, ERR);
+        r = acre_ring_start(all->ring, ERR);
         CHECK(r == 0 || r == ACRE_ECONFLICT);
-        uint32_t seen = atomic_load(self->answered);
-        while (atomic_load(self->answered) < seen + 3) { /* calls are under way */
-            sched_yield();
-        }
+        await_answers(all, 3); /* calls are under way */
     }
     return NULL;
 }
@@ -570,18 +585,16 @@ static void rings_stop_and_start_under_load(void) {
     kit_open(&kit);
     struct acre_ring *ring =
         start_ring(&kit, compute_handler_twice, (struct acre_ring_options){.slots = 8});
-    atomic_bool is_over = false;
-    atomic_uint answered = 0;
-    struct restless threads[6];
+    struct restless all = {.ring = ring};
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_cond_init(&all.more, NULL);
+    pthread_t threads[6];
     for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        threads[i] = (struct restless){.ring = ring, .is_over = &is_over, .answered = &answered};
-        REQUIRE_EQ(
-            pthread_create(&threads[i].thread, NULL, i < 2 ? stop_and_start : call_on, &threads[i]),
-            0);
+        REQUIRE_EQ(pthread_create(&threads[i], NULL, i < 2 ? stop_and_start : call_on, &all), 0);
     }
     for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
-        atomic_store(&is_over, i >= 2); /* when those that stop and start have ended */
-        pthread_join(threads[i].thread, NULL);
+        atomic_store(&all.is_over, i >= 2); /* when those that stop and start have ended */
+        pthread_join(threads[i], NULL);
     }
     acre_ring_start(ring, ERR);
     check_call(ring, 7, 2);
@@ -590,7 +603,9 @@ static void rings_stop_and_start_under_load(void) {
     CHECK(report.is_running);
     CHECK_EQ(report.hangs, 0);
     CHECK_U64(report.answered, report.posted);
-    printf("%u calls answered\n", atomic_load(&answered));
+    printf("%u calls answered\n", all.answered);
+    pthread_cond_destroy(&all.more);
+    pthread_mutex_destroy(&all.lock);
     acre_ring_destroy(ring);
     kit_close(&kit);
 }
