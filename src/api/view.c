@@ -194,7 +194,12 @@ static void write_allocation(const struct acre_job_view *view, struct acre_json 
 }
 
 static void write_exit(const struct acre_job_view *view, struct acre_json *json) {
-    const struct acre_job_exit *from = &view->job->exit;
+    static const struct acre_job_exit never = {.kind = ACRE_EXIT_NOT_STARTED,
+                                               .peak_ram_mib = ACRE_UNKNOWN,
+                                               .peak_gpu_mib = ACRE_UNKNOWN,
+                                               .cpu_ms = ACRE_UNKNOWN,
+                                               .gpu_use_milli = UINT32_MAX};
+    const struct acre_job_exit *from = view->job->attempt > 0 ? &view->job->exit : &never;
     acre_json_key(json, "exit");
     if (!view->exited) {
         acre_json_null(json);
