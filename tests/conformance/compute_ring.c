@@ -4,7 +4,6 @@
  * Whether the kernel stays on the device or a worker launches it is printed and not judged. */
 #include "conformance/compute_suite.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -179,18 +178,26 @@ struct producer {
     struct acre_ring *ring;
     uint32_t first, count;
     atomic_uint *wrong;
-    atomic_uint *thrice;  /* answers of the second handler */
-    atomic_uint *posted;  /* NULL: not wanted */
-    atomic_bool *is_over; /* NULL: after `count` messages */
+    atomic_uint *thrice; /* answers of the second handler */
+    struct tally *tally; /* NULL: not wanted; else it goes on until that is over */
     pthread_t thread;
+};
+
+/* How far producers have come, for who sleeps until then: beside a loop of yields others may not
+ * run for seconds. */
+struct tally {
+    atomic_bool is_over;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    uint32_t posted; /* and answered */
 };
 
 /* Posts in bursts and collects; any answer of either handler is right. */
 static void *produce(void *user) {
     struct producer *self = user;
     enum { BURST = 16 };
-    for (uint32_t i = 0; self->is_over != NULL ? !atomic_load(self->is_over) : i < self->count;
-         i += BURST) {
+    for (uint32_t i = 0;
+         self->tally != NULL ? !atomic_load(&self->tally->is_over) : i < self->count; i += BURST) {
         uint64_t tickets[BURST];
         uint32_t message[WORDS];
         uint32_t answer[WORDS];
@@ -205,8 +212,11 @@ static void *produce(void *user) {
             atomic_fetch_add(self->thrice, is_thrice);
             atomic_fetch_add(self->wrong, !is_twice && !is_thrice);
         }
-        if (self->posted != NULL) {
-            atomic_fetch_add(self->posted, BURST);
+        if (self->tally != NULL) {
+            pthread_mutex_lock(&self->tally->lock);
+            self->tally->posted += BURST;
+            pthread_cond_broadcast(&self->tally->more);
+            pthread_mutex_unlock(&self->tally->lock);
         }
     }
     return NULL;
@@ -246,13 +256,15 @@ static void rings_have_many_producers(void) {
     kit_close(&kit);
 }
 
-/* Until there are so many, which a ring that answers brings about. */
-static void wait_for_count(const atomic_uint *count, uint32_t wanted) {
-    double begun = kit_seconds();
-    while (atomic_load(count) < wanted) {
-        REQUIRE(kit_seconds() - begun < 60);
-        sched_yield();
+/* Until so many more are answered, and `count` (NULL: nothing) is as many. */
+static void await_more(struct tally *tally, uint32_t more, const atomic_uint *count,
+                       uint32_t wanted) {
+    pthread_mutex_lock(&tally->lock);
+    uint32_t seen = tally->posted;
+    while (tally->posted < seen + more || (count != NULL && atomic_load(count) < wanted)) {
+        pthread_cond_wait(&tally->more, &tally->lock);
     }
+    pthread_mutex_unlock(&tally->lock);
 }
 
 static void rings_reload_under_load(void) { /* nothing posted is lost */
@@ -263,41 +275,40 @@ static void rings_reload_under_load(void) { /* nothing posted is lost */
     struct producer producers[4];
     atomic_uint wrong = 0;
     atomic_uint thrice = 0;
-    atomic_uint posted = 0;
-    atomic_bool is_over = false;
-    start_producers(producers, 4,
-                    (struct producer){.ring = ring,
-                                      .wrong = &wrong,
-                                      .thrice = &thrice,
-                                      .posted = &posted,
-                                      .is_over = &is_over});
+    struct tally tally = {0};
+    pthread_mutex_init(&tally.lock, NULL);
+    pthread_cond_init(&tally.more, NULL);
+    start_producers(
+        producers, 4,
+        (struct producer){.ring = ring, .wrong = &wrong, .thrice = &thrice, .tally = &tally});
     struct acre_source next = {.text = compute_handler_thrice, .name = "next.acl"};
     struct acre_source broken = {.text = "handler void handle(oh no\n", .name = "broken.acl"};
-    wait_for_count(&posted, 100);
+    await_more(&tally, 100, NULL, 0);
     OK(acre_ring_reload(ring, &next, ERR));
     FAILS(acre_ring_reload(ring, &broken, ERR), ACRE_EINVALID, "broken.acl");
     struct acre_source foreign = next;
     foreign.language = ACRE_LANGUAGE_OPENCL;
     FAILS(acre_ring_reload(ring, &foreign, ERR), ACRE_EINVALID, "portable");
-    wait_for_count(&thrice, 100);
-    uint32_t before = atomic_load(&posted);
+    await_more(&tally, 0, &thrice, 100);
     OK(acre_ring_reload(ring, &next, ERR)); /* the same again, under way */
-    wait_for_count(&posted, before + 100);
-    atomic_store(&is_over, true);
+    await_more(&tally, 100, NULL, 0);
+    atomic_store(&tally.is_over, true);
     for (size_t i = 0; i < 4; i++) {
         pthread_join(producers[i].thread, NULL);
     }
     CHECK_U64(atomic_load(&wrong), 0);
-    CHECK(atomic_load(&posted) > atomic_load(&thrice)); /* both handlers answered */
-    check_call(ring, 5, 3);                             /* the broken one did not replace it */
+    CHECK(tally.posted > atomic_load(&thrice)); /* both handlers answered */
+    check_call(ring, 5, 3);                     /* the broken one did not replace it */
     struct acre_source first = {.text = compute_handler_twice, .name = "first.acl"};
     OK(acre_ring_reload(ring, &first, ERR));
     check_call(ring, 6, 2);
     struct acre_ring_report report;
     acre_ring_report(ring, &report);
     CHECK_EQ(report.reloads, 3);
-    CHECK_U64(report.answered, atomic_load(&posted) + 2);
-    printf("%u of %u answers by the second handler\n", atomic_load(&thrice), atomic_load(&posted));
+    CHECK_U64(report.answered, tally.posted + 2);
+    printf("%u of %u answers by the second handler\n", atomic_load(&thrice), tally.posted);
+    pthread_cond_destroy(&tally.more);
+    pthread_mutex_destroy(&tally.lock);
     acre_ring_destroy(ring);
     kit_close(&kit);
 }
