@@ -29,6 +29,10 @@ _Noreturn void acre_test_skip(const char *format, ...) ACRE_PRINTF(1, 2);
 /* What the current table row is, printed before the next failures ("" clears it). */
 void acre_test_context(const char *format, ...) ACRE_PRINTF(1, 2);
 
+/* A millisecond asleep, in a loop that looks for something. Threads that yield instead may keep
+ * those they wait for from running for seconds, where there are few processors. */
+void acre_test_rest(void);
+
 void acre_check(bool ok, bool fatal, const char *text, const char *file, int line);
 void acre_check_i64(int64_t a, int64_t b, bool fatal, const char *ta, const char *tb,
                     const char *file, int line);

@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,7 +418,7 @@ static atomic_bool may_end, has_ended;
 static void linger(const struct acre_groups *groups, const void *const *arguments) {
     (void)groups;
     while (!atomic_load(&may_end)) {
-        sched_yield();
+        acre_test_rest();
     }
     memset((void *)(uintptr_t)arguments[0], 1, MIB); /* its memory is still there */
     atomic_store(&has_ended, true);

@@ -160,7 +160,7 @@ static void wait_native(const struct acre_groups *groups, const void *const *arg
     (void)groups;
     const _Atomic uint32_t *flag = (const _Atomic uint32_t *)arguments[0];
     while (atomic_load(flag) == 0) {
-        sched_yield();
+        acre_test_rest();
     }
 }
 

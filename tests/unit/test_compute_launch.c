@@ -6,7 +6,6 @@
 #include "compute/graph.h"
 #include "compute/program.h"
 
-#include <sched.h>
 #include <string.h>
 
 enum { MIB = 1 << 20, LIMIT = 10 * MIB, LARGE = 8 * MIB }; /* one large buffer fits, not two */
@@ -197,7 +196,7 @@ static void a_group_is_refused_with_its_size(void) {
 static void *lose(void *argument) {
     struct acre_context *context = argument;
     while (double_counts(context).signals == 0) {
-        sched_yield();
+        acre_test_rest();
     }
     double_lose_by(context, ACRE_ETIMEOUT);
     return NULL;

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +91,7 @@ static void crowd_gather(struct crowd *crowd, struct rig *rig) {
     }
     const struct remote *remote = rig->place;
     while (atomic_load(&remote->shared->room_wanted) == 0) { /* until they wait */
-        sched_yield();
+        acre_test_rest();
     }
     CHECK_U64(atomic_load(rig->words), 0);
 }
@@ -481,7 +480,7 @@ static void an_idle_runner_uses_no_processor(void) {
     pid_t pid = ((struct remote *)rig.place)->pid;
     struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
     while (!is_asleep(((struct remote *)rig.place)->shared)) {
-        sched_yield();
+        acre_test_rest();
     }
     uint64_t before = cpu_ticks(pid);
     CHECK_EQ(poll(&fd, 1, 1000), 0); /* nothing comes for a second */
