@@ -176,7 +176,7 @@ static void fills_write_their_pattern_and_nothing_else(void) {
         for (uint64_t at = 0; at < bytes; at++) {
             bool inside = at >= fill.to_offset && at < fill.to_offset + fill.bytes;
             uint64_t byte = (at - fill.to_offset) % fill.pattern_bytes;
-            uint8_t expected = inside ? (uint8_t)(fill.pattern >> (8 * byte)) : 0x77;
+            uint8_t expected = (uint8_t)(inside ? fill.pattern >> (8 * byte) : 0x77);
             wrong += ((const uint8_t *)host)[at] != expected;
         }
         CHECK_U64(wrong, 0);
