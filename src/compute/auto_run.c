@@ -14,6 +14,7 @@
 #include "compute/auto_ring.h"
 #include "compute/launch.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ enum { REST_NS = 1000000000, HOT_SHIFT = 16, HOT_MASK = 0xffff };
 /* --- what is possible ----------------------------------------------------------------------- */
 
 static void wake(struct acre_auto *automatic) {
-    uint64_t now = now_ns();
+    uint64_t now = acre_monotonic_ns();
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
         if (now >= automatic->rests_until_ns[i]) {
             automatic->resting &= ~BIT(i);
@@ -37,7 +38,7 @@ static void wake(struct acre_auto *automatic) {
 }
 
 static void rest(struct acre_auto *automatic, uint32_t variants, const char *why) {
-    uint64_t until_ns = now_ns() + REST_NS;
+    uint64_t until_ns = acre_monotonic_ns() + REST_NS;
     automatic->resting |= variants;
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
         if ((variants & automatic->present & BIT(i)) != 0) {
@@ -169,9 +170,9 @@ static int attempt(struct acre_auto *automatic, struct cost_choice choice, uint3
     if (is_one) {
         pthread_mutex_unlock(&automatic->lock);
     }
-    uint64_t begun_ns = choice.is_measured ? now_ns() : 0;
+    uint64_t begun_ns = choice.is_measured ? acre_monotonic_ns() : 0;
     r = auto_go(automatic, choice.variant, call, err);
-    uint64_t ended_ns = choice.is_measured ? now_ns() : 0;
+    uint64_t ended_ns = choice.is_measured ? acre_monotonic_ns() : 0;
     if (is_one) {
         pthread_mutex_lock(&automatic->lock);
     }

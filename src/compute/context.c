@@ -12,6 +12,7 @@
 #include "compute/remote.h"
 #include "compute/ring.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ int context_enter(struct acre_context *context, struct acre_error *err) {
     if (atomic_load(&context->failed) != 0) {
         r = context_failure(context, err);
     } else if (atomic_load(&context->breaker.state) != BREAKER_CLOSED) {
-        r = breaker_ask(&context->breaker, now_ns() / 1000000, err);
+        r = breaker_ask(&context->breaker, acre_monotonic_ns() / 1000000, err);
     }
     if (r < 0) {
         pthread_rwlock_unlock(&context->gate);
@@ -65,7 +66,7 @@ void context_tell(struct acre_context *context, int result) {
     bool is_of_device = result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL ||
                         result == ACRE_ETIMEOUT || result == ACRE_EIO;
     if (result == 0 || is_of_device) {
-        breaker_tell(&context->breaker, now_ns() / 1000000, result == 0);
+        breaker_tell(&context->breaker, acre_monotonic_ns() / 1000000, result == 0);
     } else {
         breaker_pass(&context->breaker);
     }
@@ -236,7 +237,7 @@ void context_lose(struct acre_context *context, int code, const char *why) {
     snprintf(context->failure, sizeof(context->failure), "%s", why);
     context->loss = code;
     pthread_mutex_unlock(&context->lock);
-    breaker_tell(&context->breaker, now_ns() / 1000000, false);
+    breaker_tell(&context->breaker, acre_monotonic_ns() / 1000000, false);
     if (atomic_load(&context->failed) == 0) {
         streams_lose(context);
     }

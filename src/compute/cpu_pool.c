@@ -12,6 +12,7 @@
  * work leaves it to the spinner, and who takes work while there is more wakes the next. Nobody
  * spins in a place that has nothing to do. */
 #include "compute/cpu.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <immintrin.h>
@@ -51,9 +52,10 @@ static bool spin(struct cpu_pool *pool) {
     if (pool->worker_max < 2 || atomic_exchange(&pool->has_spinner, true)) {
         return false;
     }
-    uint64_t begun_ns = cpu_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     bool found = false;
-    for (uint32_t i = 0; !found && (i % 64 != 63 || cpu_now_ns() - begun_ns < SPIN_NS); i++) {
+    for (uint32_t i = 0; !found && (i % 64 != 63 || acre_monotonic_ns() - begun_ns < SPIN_NS);
+         i++) {
         _mm_pause();
         found = atomic_load(&pool->work_count) > 0;
     }
@@ -179,7 +181,7 @@ static struct cpu_task *next_task(struct cpu_pool *pool, struct cpu_stream *stre
 }
 
 static void end_task(struct cpu_stream *stream, struct cpu_task *task) {
-    uint64_t now_ns = task->begun_ns != 0 ? cpu_now_ns() : 0;
+    uint64_t now_ns = task->begun_ns != 0 ? acre_monotonic_ns() : 0;
     cpu_task_record(task, now_ns);
     stream->running = task->next;
     bool is_signal = task->kind == CPU_SIGNAL;
@@ -198,7 +200,7 @@ static void end_task(struct cpu_stream *stream, struct cpu_task *task) {
 static bool help(struct cpu_worker *worker, struct cpu_task *task) {
     struct cpu_pool *pool = worker->pool;
     uint64_t done = 0;
-    uint64_t begun_ns = cpu_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     uint64_t first = atomic_fetch_add(&task->taken, task->chunk);
     while (first < task->units) {
         uint64_t end = task->units - first > task->chunk ? first + task->chunk : task->units;
@@ -209,7 +211,7 @@ static bool help(struct cpu_worker *worker, struct cpu_task *task) {
         }
         first = atomic_fetch_add(&task->taken, task->chunk);
     }
-    cpu_task_measured(task, done, cpu_now_ns() - begun_ns);
+    cpu_task_measured(task, done, acre_monotonic_ns() - begun_ns);
     pthread_mutex_lock(&pool->lock);
     bool is_taken = atomic_load(&task->taken) >= task->units;
     struct cpu_task **link = &pool->jobs;
@@ -250,10 +252,10 @@ static bool run_task(struct cpu_worker *worker, struct cpu_task *task) {
     if (task->kind == CPU_SIGNAL) {
         return true; /* by end_task */
     }
-    task->begun_ns = cpu_now_ns();
+    task->begun_ns = acre_monotonic_ns();
     if (task->units < 2 || pool->worker_count < 2 || cpu_task_estimate_ns(task) < SHARE_NS) {
         cpu_task_run(worker, task, 0, task->units);
-        cpu_task_measured(task, task->units, cpu_now_ns() - task->begun_ns);
+        cpu_task_measured(task, task->units, acre_monotonic_ns() - task->begun_ns);
         return true;
     }
     open_job(pool, task);

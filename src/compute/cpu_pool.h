@@ -143,6 +143,5 @@ uint64_t cpu_task_estimate_ns(const struct cpu_task *task);
 void cpu_task_measured(struct cpu_task *task, uint64_t units, uint64_t ns);
 void cpu_task_record(struct cpu_task *task, uint64_t end_ns);
 void cpu_signal(struct cpu_stream *stream, uint64_t value);
-uint64_t cpu_now_ns(void);
 
 #endif

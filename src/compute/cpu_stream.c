@@ -6,6 +6,7 @@
  * Known to be short means: few bytes; or a kernel for which few items cannot take long (no loop in
  * its source), or never did (measured). All else goes to the workers. */
 #include "compute/cpu.h"
+#include "core/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ static void run_at_once(struct cpu_stream *stream, struct cpu_task *task) {
         return;
     }
     task->stream = stream;
-    task->queued_ns = task->begun_ns = cpu_now_ns();
+    task->queued_ns = task->begun_ns = acre_monotonic_ns();
     cpu_task_run(NULL, task, 0, task->units);
-    cpu_task_record(task, cpu_now_ns());
+    cpu_task_record(task, acre_monotonic_ns());
 }
 
 /* A copy of the task with `extra` bytes behind it, in the queue of the stream. */
@@ -54,7 +55,7 @@ static int give(struct cpu_stream *stream, const struct cpu_task *task, struct a
         return acre_fail(err, ACRE_ENOMEM, "cpu: a task");
     }
     memcpy(copy, task, sizeof(*copy));
-    copy->queued_ns = stream->is_profiled ? cpu_now_ns() : 0;
+    copy->queued_ns = stream->is_profiled ? acre_monotonic_ns() : 0;
     cpu_pool_give(pool, stream, copy);
     return 0;
 }
@@ -152,9 +153,9 @@ static void launch_at_once(struct cpu_stream *stream, struct cpu_task *task) {
         run_at_once(stream, task);
         return;
     }
-    uint64_t begun_ns = cpu_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     run_at_once(stream, task);
-    cpu_task_measured(task, task->units, cpu_now_ns() - begun_ns);
+    cpu_task_measured(task, task->units, acre_monotonic_ns() - begun_ns);
 }
 
 /* The arguments and their values travel behind the task. */
@@ -184,7 +185,7 @@ static int launch_later(struct cpu_stream *stream, const struct cpu_task *task,
     copy->launch.locals = 0;
     r = resolve(launch, extra, copy, args, err);
     ACRE_ASSERT(r == 0); /* it was once */
-    copy->queued_ns = stream->is_profiled ? cpu_now_ns() : 0;
+    copy->queued_ns = stream->is_profiled ? acre_monotonic_ns() : 0;
     cpu_pool_give(pool, stream, copy);
     return 0;
 }

@@ -20,12 +20,6 @@ enum {
     TIMINGS_MAX = 65536, /* of a stream, kept until they are asked for */
 };
 
-uint64_t cpu_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void fill(char *to, uint64_t bytes, uint64_t pattern) {
     if (pattern == (pattern & 0xff) * UINT64_C(0x0101010101010101)) {
         memset(to, (int)(pattern & 0xff), bytes);

@@ -9,6 +9,7 @@
  * The newest pieces are kept, so many as fit; older ones are overwritten. */
 #include "compute/gpu_entries.h"
 #include "compute/gpu_place.h"
+#include "core/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +29,6 @@ struct gpu_profile {
     } pieces[KEPT_MAX];
 };
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static int pair_clocks(const struct gpu_place *place, struct gpu_profile *profile) {
     const struct gpu_driver *driver = &place->gpu->driver;
     uint64_t best_ns = UINT64_MAX;
@@ -43,10 +38,10 @@ static int pair_clocks(const struct gpu_place *place, struct gpu_profile *profil
         if (code != 0) {
             return code;
         }
-        uint64_t before_ns = now_ns();
+        uint64_t before_ns = acre_monotonic_ns();
         code = driver->event_record(event, place->side);
         code = code == 0 ? driver->event_wait(event) : code;
-        uint64_t window_ns = now_ns() - before_ns;
+        uint64_t window_ns = acre_monotonic_ns() - before_ns;
         gpu_handle loser = event;
         if (code == 0 && window_ns < best_ns) {
             loser = profile->base;
@@ -95,7 +90,7 @@ int gpu_profile_begin(struct gpu_place *place, struct gpu_stream *stream, const 
                       uint64_t bytes, struct acre_error *err) {
     const struct gpu *gpu = place->gpu;
     struct gpu_profile *profile = stream->profile;
-    uint64_t called_ns = now_ns();
+    uint64_t called_ns = acre_monotonic_ns();
     if (profile->count == KEPT_MAX) {
         profile->first = (profile->first + 1) % KEPT_MAX;
         profile->count--;

@@ -12,6 +12,7 @@
 #include "compute/context.h"
 #include "compute/ring.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 #include "core/units.h"
 
 #include <inttypes.h>
@@ -128,7 +129,7 @@ static bool is_signaled(const struct acre_context *context, struct pool_point po
 /* Not entered: what is waited for may need the context to be made anew. */
 static void wait_for_freed(struct heap *heap) {
     struct acre_context *context = heap->context;
-    uint64_t end_ns = now_ns() + UINT64_C(1000000) * WAIT_MS;
+    uint64_t end_ns = acre_monotonic_ns() + UINT64_C(1000000) * WAIT_MS;
     uint32_t number = 0;
     for (;;) {
         struct pool_point point;
@@ -136,7 +137,7 @@ static void wait_for_freed(struct heap *heap) {
         bool has = pool_pending(heap->pool, UINT32_MAX, number, &point);
         bool will_come = has && is_signaled(context, point);
         pthread_mutex_unlock(&context->lock);
-        uint64_t now = now_ns();
+        uint64_t now = acre_monotonic_ns();
         if (!has || now >= end_ns) {
             return;
         }

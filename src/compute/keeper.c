@@ -11,6 +11,7 @@
 #include "compute/program.h"
 #include "compute/remote.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -48,7 +49,7 @@ static const char *hung_kernel(struct acre_context *context) {
 }
 
 static bool is_hung(struct acre_context *context, struct watch *watch, char *why, size_t size) {
-    uint64_t now_ms = now_ns() / 1000000;
+    uint64_t now_ms = acre_monotonic_ns() / 1000000;
     uint64_t sum = 0;
     bool is_pending = false;
     pthread_mutex_lock(&context->lock);
@@ -84,7 +85,7 @@ static void look(struct acre_context *context, struct watch *watch) {
 
 static void *keep(void *argument) {
     struct acre_context *context = argument;
-    struct watch watch = {.since_ms = now_ns() / 1000000};
+    struct watch watch = {.since_ms = acre_monotonic_ns() / 1000000};
     for (;;) {
         bool has_failed = atomic_load(&context->failed) != 0;
         struct pollfd fds[] = {
@@ -106,7 +107,7 @@ static void *keep(void *argument) {
         if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed)) {
             context->table->check(context->place, &err);
             context_lose(context, ACRE_EUNAVAILABLE, err.text);
-            watch = (struct watch){.since_ms = now_ns() / 1000000};
+            watch = (struct watch){.since_ms = acre_monotonic_ns() / 1000000};
         } else {
             look(context, &watch);
         }

@@ -14,6 +14,7 @@
 #include "compute/context.h"
 #include "compute/program.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -449,11 +450,11 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
         drives[i].kernel = pieces->kernels[i];
         drives[i].context = kernel_context(pieces->kernels[i]);
     }
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     if (pieces->items > 0) {
         run_all(&work, drives);
     }
-    double seconds = (double)ACRE_MAX(now_ns() - begun_ns, (uint64_t)1) / 1e9;
+    double seconds = (double)ACRE_MAX(acre_monotonic_ns() - begun_ns, (uint64_t)1) / 1e9;
     if (ret_report != NULL) {
         write_report(&work, (double)in_bytes + out_bytes, seconds, ret_report);
     }

@@ -4,6 +4,7 @@
  * slot's eventfd and the runner's pidfd. While it waits nobody else has the slot; when the runner
  * dies, everybody comes back with the reason. */
 #include "compute/remote_call.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -78,9 +79,9 @@ static void finish(const struct call *call) {
 
 static int await_answer(struct call *call, struct acre_error *err) {
     struct wire_slot *slot = call->slot;
-    uint64_t begun_ns = wire_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     while (atomic_load(&slot->state) != WIRE_SLOT_ANSWERED) {
-        if (wire_now_ns() - begun_ns < SPIN_NS) {
+        if (acre_monotonic_ns() - begun_ns < SPIN_NS) {
             wire_pause();
             continue;
         }

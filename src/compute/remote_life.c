@@ -8,6 +8,7 @@
  *
  * Shared memory, and what was mapped in it, outlives runners: a new one is given the same. */
 #include "compute/remote_inner.h"
+#include "core/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -175,9 +176,9 @@ static bool collect(struct remote *remote, int timeout_ms) {
         return true;
     }
     struct pollfd fd = {.fd = remote->pidfd, .events = POLLIN};
-    uint64_t until_ns = wire_now_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t until_ns = acre_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
     while (poll(&fd, 1, timeout_ms) < 0) {
-        if (errno != EINTR || wire_now_ns() > until_ns) {
+        if (errno != EINTR || acre_monotonic_ns() > until_ns) {
             return false;
         }
     }

@@ -10,6 +10,7 @@
 
 #include "compute/context.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <immintrin.h>
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int
         _mm_pause();
         return true;
     }
-    uint64_t now = now_ns();
+    uint64_t now = acre_monotonic_ns();
     patience->begun_ns = patience->begun_ns != 0 ? patience->begun_ns : now;
     uint64_t waited_ns = now - patience->begun_ns;
     if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {

@@ -12,6 +12,7 @@
 #include "compute/context.h"
 #include "compute/remote.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -130,9 +131,9 @@ void ring_settle(struct acre_ring *ring) {
 /* --- the resident kernel ---------------------------------------------------------------------- */
 
 static bool see_pong(struct acre_ring *ring, uint32_t round) {
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     while (atomic_load(&ring->control[RING_PONG]) != round) {
-        if (now_ns() - begun_ns > (uint64_t)PROBE_MS * 1000000) {
+        if (acre_monotonic_ns() - begun_ns > (uint64_t)PROBE_MS * 1000000) {
             return false;
         }
     }
@@ -227,11 +228,11 @@ void ring_halt(struct acre_ring *ring) {
         return;
     }
     atomic_store(&ring->control[RING_STOP], 1);
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     bool is_gone = false;
-    while (!is_gone && now_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000) {
+    while (!is_gone && acre_monotonic_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000) {
         uint32_t seen = atomic_load(&ring->alarm);
-        if (now_ns() - begun_ns > SPIN_NS) {
+        if (acre_monotonic_ns() - begun_ns > SPIN_NS) {
             ring_sleep(&ring->alarm, seen, SPIN_NS);
         }
         is_gone = stream_is_past(ring->stream, ring->end) ||
@@ -350,7 +351,7 @@ static void *work(void *argument) {
             idle_since_ns = 0;
             continue;
         }
-        uint64_t now = now_ns();
+        uint64_t now = acre_monotonic_ns();
         idle_since_ns = idle_since_ns != 0 ? idle_since_ns : now;
         if (now - idle_since_ns > SPIN_NS) {
             atomic_store(&ring->worker_sleeps, true);
@@ -439,7 +440,7 @@ static void *watch(void *argument) {
             begin_again(ring);
         }
         uint64_t head = move_head(ring);
-        uint64_t now = now_ns();
+        uint64_t now = acre_monotonic_ns();
         bool is_paused = ring->path == ACRE_RING_RESIDENT && atomic_load(&context->ring_pauses) > 0;
         uint64_t waiting_now = head == ring_tail(ring) || is_paused ? 0 : head;
         if (waiting_now != waits) {

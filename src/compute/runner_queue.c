@@ -10,6 +10,7 @@
  * of a stream is left for it in shared memory; what follows on that stream is passed over, but for
  * signals and notices, so that whoever waits comes back to find it. */
 #include "compute/runner.h"
+#include "core/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static void look(struct runner *runner, uint64_t now_ns) {
 
 /* Whether something came while spinning. */
 static bool spin(const struct runner *runner, uint64_t tail, uint64_t spin_ns) {
-    uint64_t begun_ns = wire_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     do {
         for (uint32_t i = 0; i < PAUSES; i++) {
             if (atomic_load_explicit(&runner->shared->head, memory_order_relaxed) != tail) {
@@ -174,7 +175,7 @@ static bool spin(const struct runner *runner, uint64_t tail, uint64_t spin_ns) {
             }
             wire_pause();
         }
-    } while (wire_now_ns() - begun_ns < spin_ns);
+    } while (acre_monotonic_ns() - begun_ns < spin_ns);
     return false;
 }
 
@@ -182,7 +183,7 @@ static void doze(struct runner *runner, uint64_t tail) {
     struct wire_shared *shared = runner->shared;
     uint64_t ns = look_again_ns(runner);
     if (ns > 0) {
-        look(runner, wire_now_ns());
+        look(runner, acre_monotonic_ns());
     }
     atomic_store(&shared->queue_sleeps, 1); /* pairs with publish, remote.c */
     if (atomic_load(&shared->head) == tail && !atomic_load(&runner->stops)) {
@@ -247,8 +248,8 @@ void *runner_queue_main(void *argument) {
         has_come = true;
         announce(runner, tail);
         if (++count % MESSAGES_PER_LOOK == 0 &&
-            wire_now_ns() - runner->check_ns > RUNNER_CHECK_MS * UINT64_C(1000000)) {
-            look(runner, wire_now_ns());
+            acre_monotonic_ns() - runner->check_ns > RUNNER_CHECK_MS * UINT64_C(1000000)) {
+            look(runner, acre_monotonic_ns());
         }
     }
     return NULL;

@@ -5,6 +5,7 @@
  * served when the queue has come as far as it was when the request was made; all others go past
  * it, so that a compilation holds up nobody, and nobody holds up a question. */
 #include "compute/runner.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -446,9 +447,9 @@ void runner_serve(struct runner *runner, const struct wire_request *request, uin
 }
 
 static void await_request(struct runner *runner, struct wire_slot *slot) {
-    uint64_t begun_ns = wire_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     while (atomic_load(&slot->state) != WIRE_SLOT_ASKED && !atomic_load(&runner->stops)) {
-        if (runner->spin_max_ns > 0 && wire_now_ns() - begun_ns < SPIN_NS) {
+        if (runner->spin_max_ns > 0 && acre_monotonic_ns() - begun_ns < SPIN_NS) {
             wire_pause();
             continue;
         }

@@ -8,6 +8,7 @@
 #include "compute/buffer.h"
 #include "compute/context.h"
 #include "compute/stream.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,7 +232,7 @@ static int run(const struct transfer *transfer, enum acre_storage_path path,
     if (r < 0) {
         return r;
     }
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     struct acre_error why = {0};
     report.path = ACRE_STORAGE_DIRECT;
     r = path == ACRE_STORAGE_STAGED
@@ -248,7 +249,7 @@ static int run(const struct transfer *transfer, enum acre_storage_path path,
     if (close(fd) < 0 && transfer->is_write && r == 0) {
         r = acre_fail_errno(err, errno, "%s", transfer->file);
     }
-    report.seconds = (double)(now_ns() - begun_ns) / 1e9;
+    report.seconds = (double)(acre_monotonic_ns() - begun_ns) / 1e9;
     if (r == 0 && ret_report != NULL) {
         *ret_report = report;
     }

@@ -35,12 +35,6 @@ enum {
     STEPS = 128,
 };
 
-uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint32_t epoch_of(uint64_t sequence) {
     return (uint32_t)(sequence >> EPOCH_SHIFT);
 }
@@ -208,7 +202,7 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             _mm_pause();
             continue;
         }
-        uint64_t now = now_ns();
+        uint64_t now = acre_monotonic_ns();
         begun_ns = begun_ns != 0 ? begun_ns : now;
         uint64_t waited_ns = now - begun_ns;
         if (atomic_load(&context->failed) != 0) {

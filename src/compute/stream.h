@@ -4,8 +4,6 @@
 
 #include "compute/inner.h"
 
-uint64_t now_ns(void); /* monotonic */
-
 /* A stream for a kernel that stays. */
 int stream_create_resident(struct acre_context *context, struct acre_stream **ret_stream,
                            struct acre_error *err);

@@ -80,12 +80,6 @@ int wire_send(int socket, const struct wire_note *note, const int *fds, uint32_t
 int wire_receive(int socket, struct wire_note *ret_note, int flags, int ret_fds[WIRE_FDS],
                  uint32_t *ret_count);
 
-static inline uint64_t wire_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static inline void wire_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

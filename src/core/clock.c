@@ -31,13 +31,17 @@ uint64_t acre_clock_wall_ms(const struct acre_clock *clock) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t acre_monotonic_ns(void) {
+    struct timespec now = read_clock(CLOCK_MONOTONIC);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 uint64_t acre_clock_monotonic_ns(const struct acre_clock *clock) {
     if (clock->is_virtual) {
         ACRE_ASSERT(clock->virtual_ms <= UINT64_MAX / 1000000); /* 584 years */
         return clock->virtual_ms * 1000000;
     }
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return acre_monotonic_ns();
 }
 
 static char *put_digits(char *to, uint32_t value, uint32_t count) {

@@ -1,5 +1,6 @@
 /* The life of a runner: how it dies, that it is explained, that nothing else dies with it or stays
  * behind, and what it costs (GPU-6). */
+#include "core/clock.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
 
@@ -306,10 +307,10 @@ static void check_deaths(const char *backend, const char *source, const char *wh
         CHECK_EQ(rig_reach(&rig, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, i == CRASH ? why : "'never' ran longer");
         rig_check_works(&other);
-        uint64_t begun_ns = wire_now_ns();
+        uint64_t begun_ns = acre_monotonic_ns();
         rig_restart(&rig);
         fprintf(stderr, "# after '%s': started again in %.1f ms\n", kernel_names[i],
-                (double)(wire_now_ns() - begun_ns) / 1e6);
+                (double)(acre_monotonic_ns() - begun_ns) / 1e6);
     }
     rig_close(&rig);
     rig_close(&other);
@@ -392,7 +393,7 @@ static uint64_t resident_pages(void) {
 
 static void a_thousand_restarts_leak_nothing(void) {
     struct rig rig = rig_open("double", 1);
-    uint64_t begun_ns = wire_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     uint32_t fds = 0;
     uint64_t pages = 0;
 #if defined(__SANITIZE_THREAD__) /* which starts slowly */
@@ -419,7 +420,7 @@ static void a_thousand_restarts_leak_nothing(void) {
 #endif
     CHECK(pages > 0);
     fprintf(stderr, "# a restart takes %.2f ms\n",
-            (double)(wire_now_ns() - begun_ns) / 1e6 / rounds);
+            (double)(acre_monotonic_ns() - begun_ns) / 1e6 / rounds);
     rig_close(&rig);
 }
 
@@ -511,23 +512,23 @@ static void report(struct rig *rig, uint64_t kernel, const char *what) {
     add.extra_bytes = sizeof(extra);
     rig->numbers[0] = 0;
     for (size_t i = 0; i < HAND_OVERS; i++) {
-        uint64_t begun_ns = wire_now_ns();
+        uint64_t begun_ns = acre_monotonic_ns();
         REQUIRE_EQ(rig->table->launch(rig->place, rig->stream, &add, &err), 0);
         REQUIRE_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
-        queued_ns += wire_now_ns() - begun_ns;
+        queued_ns += acre_monotonic_ns() - begun_ns;
         while (atomic_load_explicit(rig->words, memory_order_acquire) < rig->issued) {
             wire_pause();
         }
-        ns[i] = wire_now_ns() - begun_ns;
+        ns[i] = acre_monotonic_ns() - begun_ns;
     }
     CHECK_EQ(rig->numbers[0], HAND_OVERS);
     qsort(ns, HAND_OVERS, sizeof(ns[0]), compare);
-    uint64_t begun_ns = wire_now_ns();
+    uint64_t begun_ns = acre_monotonic_ns();
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         REQUIRE_EQ(rig->table->launch(rig->place, rig->stream, &add, &err), 0);
     }
     CHECK_EQ(rig_reach(rig, &err), 0);
-    double seconds = (double)(wire_now_ns() - begun_ns) / 1e9;
+    double seconds = (double)(acre_monotonic_ns() - begun_ns) / 1e9;
     fprintf(stderr,
             "# %s: launch + signal seen: p50 %.2f us, p99 %.2f us (both calls: %.2f us); "
             "%.2f million launches/s\n",
