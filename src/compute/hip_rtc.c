@@ -13,9 +13,10 @@
  *     the second to be loaded registers its options twice, and LLVM ends the process. If PoCL's is
  *     here already, that is told instead. (With a device the runtime loads comgr at once, so it is
  *     first wherever HIP is looked for before OpenCL.)
- * It is not ready for two threads that ask for the first time at once (each registers LLVM's
- * targets, which are then there twice), whatever handle they ask by: one lock for the whole
- * process. */
+ * It is not ready for two threads at once: each registers LLVM's targets, which are then there
+ * twice; and threads that create programs together have been seen to wait for ever. Its state is
+ * the process's, whatever handle they ask by, so is the lock: one thread at a time is in it, from
+ * a program's creation until its end. */
 #include "compute/hip.h"
 
 #include "core/dl.h"
@@ -174,14 +175,9 @@ static int fail_compile(const char *log, struct acre_error *err) {
                : acre_fail(err, ACRE_EINVALID, "%.*s", length, line);
 }
 
-/* The library's state is the process's, so is this. */
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-
 static int compile(const struct hiprtc *rtc, gpu_handle program, const struct options *options,
                    struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
-    pthread_mutex_lock(&one_at_a_time);
     int code = rtc->compile(program, options->count, (const char **)options->all);
-    pthread_mutex_unlock(&one_at_a_time);
     struct acre_buf said;
     acre_buf_init(&said, LOG_BYTES_MAX);
     take(rtc, program, rtc->log_size, rtc->log, &said, "hiprtcGetProgramLog", NULL);
@@ -234,7 +230,10 @@ int hiprtc_compile(const struct hiprtc *rtc, const char *arch,
         memcpy(text, name, sizeof(name) - 1);
         memcpy(text + sizeof(name) - 1, source->text, source->length);
         text[sizeof(name) - 1 + source->length] = '\0';
+        static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+        pthread_mutex_lock(&one_at_a_time);
         r = create_and_compile(rtc, text, &options, binary, log, err);
+        pthread_mutex_unlock(&one_at_a_time);
     }
     free(text);
     free(options.words);
