@@ -11,6 +11,10 @@
  * Loading a program or giving memory back to the driver interrupts a resident kernel for some tens
  * of microseconds, because the driver would wait for its end.
  *
+ * A device that takes no work for a while, because too many of its calls failed, stops its rings
+ * when they would have to be launched: messages without an answer and new ones fail with
+ * ACRE_EUNAVAILABLE, the text says for how long, and the ring comes back by itself.
+ *
  * Any number of threads may call at once. Messages are taken in order of posting; with one group
  * (the default) they are also finished in that order. */
 #ifndef ACRE_RING_H

@@ -34,25 +34,42 @@ static void sum(const struct breaker *breaker, uint64_t now_ms, uint32_t *ret_ca
     }
 }
 
+static bool has_rested(const struct breaker *breaker, uint64_t now_ms) {
+    return breaker->state == BREAKER_OPEN && now_ms >= breaker->opened_ms + OPEN_MS;
+}
+
+static int refusal(const struct breaker *breaker, uint64_t now_ms, struct acre_error *err) {
+    if (breaker->state == BREAKER_OPEN && !has_rested(breaker, now_ms)) {
+        uint32_t calls, failures;
+        sum(breaker, breaker->opened_ms, &calls, &failures);
+        return acre_fail(err, ACRE_EUNAVAILABLE,
+                         "the device rests for %" PRIu64 " s more: %u of its last %u calls failed",
+                         (breaker->opened_ms + OPEN_MS - now_ms + 999) / 1000, failures, calls);
+    }
+    if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
+        return acre_fail(err, ACRE_EUNAVAILABLE,
+                         "the device rests: one call tries whether it works again");
+    }
+    return 0;
+}
+
 int breaker_ask(struct breaker *breaker, uint64_t now_ms, struct acre_error *err) {
-    int r = 0;
     pthread_mutex_lock(&breaker->lock);
-    if (breaker->state == BREAKER_OPEN && now_ms >= breaker->opened_ms + OPEN_MS) {
+    if (has_rested(breaker, now_ms)) {
         breaker->state = BREAKER_HALF_OPEN;
         breaker->is_trying = false;
     }
-    if (breaker->state == BREAKER_OPEN) {
-        uint32_t calls, failures;
-        sum(breaker, breaker->opened_ms, &calls, &failures);
-        r = acre_fail(err, ACRE_EUNAVAILABLE,
-                      "the device rests for %" PRIu64 " s more: %u of its last %u calls failed",
-                      (breaker->opened_ms + OPEN_MS - now_ms + 999) / 1000, failures, calls);
-    } else if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
-        r = acre_fail(err, ACRE_EUNAVAILABLE,
-                      "the device rests: one call tries whether it works again");
-    } else if (breaker->state == BREAKER_HALF_OPEN) {
+    int r = refusal(breaker, now_ms, err);
+    if (r == 0 && breaker->state == BREAKER_HALF_OPEN) {
         breaker->is_trying = true;
     }
+    pthread_mutex_unlock(&breaker->lock);
+    return r;
+}
+
+int breaker_look(struct breaker *breaker, uint64_t now_ms, struct acre_error *err) {
+    pthread_mutex_lock(&breaker->lock);
+    int r = refusal(breaker, now_ms, err);
     pthread_mutex_unlock(&breaker->lock);
     return r;
 }

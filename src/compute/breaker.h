@@ -29,6 +29,8 @@ void breaker_init(struct breaker *breaker);
 void breaker_finish(struct breaker *breaker);
 /* 0: call, and tell how it went. ACRE_EUNAVAILABLE: not now; the text says why and until when. */
 int breaker_ask(struct breaker *breaker, uint64_t now_ms, struct acre_error *err);
+/* What it would answer; nobody has to tell how it went. */
+int breaker_look(struct breaker *breaker, uint64_t now_ms, struct acre_error *err);
 void breaker_tell(struct breaker *breaker, uint64_t now_ms, bool ok);
 /* It ended, and says nothing of the device (the caller was wrong): the next one may try. */
 void breaker_pass(struct breaker *breaker);

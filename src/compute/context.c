@@ -23,12 +23,15 @@ const struct acre_compute_device *context_device(const struct acre_context *cont
     return &context->compute->devices[context->device];
 }
 
-int context_failure(struct acre_context *context, struct acre_error *err) {
+static int tell_failure(struct acre_context *context, int code, struct acre_error *err) {
     pthread_mutex_lock(&context->lock);
-    int r = acre_fail(err, atomic_load(&context->failed), "%s: %s", context_device(context)->name,
-                      context->failure);
+    int r = acre_fail(err, code, "%s: %s", context_device(context)->name, context->failure);
     pthread_mutex_unlock(&context->lock);
     return r;
+}
+
+int context_failure(struct acre_context *context, struct acre_error *err) {
+    return tell_failure(context, atomic_load(&context->failed), err);
 }
 
 int context_loss(struct acre_context *context, struct acre_error *err) {
@@ -51,6 +54,12 @@ int context_enter(struct acre_context *context, struct acre_error *err) {
         pthread_rwlock_unlock(&context->gate);
     }
     return r;
+}
+
+int context_look(struct acre_context *context, struct acre_error *err) {
+    int failed = atomic_load(&context->failed); /* once: it may work again the next moment */
+    return failed != 0 ? tell_failure(context, failed, err)
+                       : breaker_look(&context->breaker, acre_monotonic_ns() / 1000000, err);
 }
 
 void context_leave(struct acre_context *context, int result) {

@@ -16,6 +16,8 @@ const struct acre_compute_device *context_device(const struct acre_context *cont
 /* The gate held for reading, unless the context is lost for good or its circuit is open. */
 int context_enter(struct acre_context *context, struct acre_error *err);
 void context_leave(struct acre_context *context, int result); /* result: for the circuit */
+/* Whether it could be entered now, for who only wants to know; gate held or not. */
+int context_look(struct acre_context *context, struct acre_error *err);
 /* How work went, for the circuit: what a caller did wrong says nothing. */
 void context_tell(struct acre_context *context, int result);
 /* Work was lost with it: why. */

@@ -206,9 +206,10 @@ static bool end_stop(struct acre_ring *ring) {
 int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
     pthread_mutex_t *lock = &ring->context->rings_lock;
     pthread_mutex_lock(lock);
-    enum ring_state expected = RING_RUNNING;
-    bool runs = atomic_compare_exchange_strong(&ring->state_now, &expected, RING_STOPPED);
+    enum ring_state state = atomic_load(&ring->state_now);
+    bool runs = state == RING_RUNNING || state == RING_RESTING;
     if (runs) { /* who found it running and has no number yet gets none */
+        atomic_store(&ring->state_now, RING_STOPPED);
         atomic_fetch_or(&ring->tail, RING_CLOSED);
     }
     pthread_mutex_unlock(lock);
@@ -227,13 +228,19 @@ int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
 }
 
 int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
+    static const char *const states[] = {[RING_RUNNING] = "runs already",
+                                         [RING_RESTING] = "rests, and starts by itself",
+                                         [RING_FAILED] = "failed; make another"};
     pthread_mutex_lock(&ring->context->rings_lock);
     int r = 0;
-    if (atomic_load(&ring->state_now) != RING_STOPPED) {
-        r = acre_fail(err, ACRE_ECONFLICT, "ring '%s': it %s", ring->handler,
-                      atomic_load(&ring->state_now) == RING_RUNNING ? "runs already"
-                                                                    : "failed; make another");
+    enum ring_state state = atomic_load(&ring->state_now);
+    if (state != RING_STOPPED) {
+        r = acre_fail(err, ACRE_ECONFLICT, "ring '%s': it %s", ring->handler, states[state]);
     } else {
+        uint64_t head = atomic_load(&ring->head);
+        if (!ring->is_serving && head >= ring_tail(ring)) { /* what was lost is not handled now */
+            ring_begin_at(ring, head);
+        }
         r = ring_serve(ring, err);
         if (r == 0) {
             ring->restarts++;

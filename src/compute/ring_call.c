@@ -54,16 +54,26 @@ static int tell_failure(struct acre_ring *ring, struct acre_error *err) {
 }
 
 static int refuse(struct acre_ring *ring, enum ring_state state, struct acre_error *err) {
-    return state == RING_FAILED
-               ? tell_failure(ring, err)
-               : acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
+    if (state == RING_FAILED) {
+        return tell_failure(ring, err);
+    }
+    if (state == RING_STOPPED) {
+        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
+    }
+    struct acre_error why = {0}; /* asked now: it says for how long */
+    bool is_over = context_look(ring->context, &why) == 0;
+    return acre_fail(err, ACRE_EUNAVAILABLE, "ring '%s': %s", ring->handler,
+                     is_over ? "it is starting again after a rest; call again" : why.text);
 }
 
-/* Why a message has no answer: its ring failed, for which no loss may be the reason, or the context
- * was lost. */
-static int tell_loss(struct acre_ring *ring, struct acre_error *err) {
-    return atomic_load(&ring->lost_below) == UINT64_MAX ? tell_failure(ring, err)
-                                                        : context_loss(ring->context, err);
+/* Why a message has no answer: its ring failed or rests, for which no loss may be the reason, or
+ * the context was lost. */
+static int tell_loss(struct acre_ring *ring, uint64_t number, struct acre_error *err) {
+    bool is_refused =
+        atomic_load(&ring->refused_from) <= number && number < atomic_load(&ring->refused_below);
+    return is_refused || atomic_load(&ring->lost_below) == UINT64_MAX
+               ? tell_failure(ring, err)
+               : context_loss(ring->context, err);
 }
 
 static void read_answer(const struct acre_ring *ring, uint64_t number, uint32_t *ret_out) {
@@ -142,7 +152,7 @@ static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_
                          "ring '%s': ticket %" PRIu64 " was never given, or collected before",
                          ring->handler, ticket);
     }
-    return is_answered ? 0 : tell_loss(ring, err);
+    return is_answered ? 0 : tell_loss(ring, ticket, err);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -163,12 +173,23 @@ static int refuse_full(const struct acre_ring *ring, struct acre_error *err) {
                      ring->handler, ring->slots);
 }
 
+/* A ring whose rest is over comes back: the watcher looks now, and is waited for. */
+static bool await_return(struct acre_ring *ring, struct patience *patience, int timeout_ms) {
+    if (patience->spins % 64 == 0) {
+        ring_wake(&ring->alarm);
+    }
+    return context_look(ring->context, NULL) == 0 && wait_a_little(ring, patience, timeout_ms);
+}
+
 /* The right to have one more message under way. */
 static int take_room(struct acre_ring *ring, struct patience *patience, int timeout_ms,
                      struct acre_error *err) {
     uint32_t under_way = atomic_load_explicit(&ring->under_way, memory_order_relaxed);
     for (;;) {
         enum ring_state state = atomic_load(&ring->state_now);
+        if (state == RING_RESTING && await_return(ring, patience, timeout_ms)) {
+            continue;
+        }
         if (state != RING_RUNNING) {
             return refuse(ring, state, err);
         }
@@ -261,7 +282,7 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
             !ring_is_answered(ring, ticket)) {
             free_slot(ring, ticket);
             atomic_fetch_sub(&ring->under_way, 1);
-            return tell_loss(ring, err);
+            return tell_loss(ring, ticket, err);
         }
         if (!wait_a_little(ring, &patience, timeout_ms)) {
             atomic_store(&slot->turn, ticket * 4 + otherwise);

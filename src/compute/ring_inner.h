@@ -9,12 +9,14 @@
 #include "compute/ring.h"
 #include "core/map.h"
 
-enum ring_state { RING_RUNNING, RING_STOPPED, RING_FAILED };
+/* RESTING: the device takes no work for now (its circuit is open, or its runner is being made
+ * anew); the watcher brings the ring back when it does. */
+enum ring_state { RING_RUNNING, RING_STOPPED, RING_RESTING, RING_FAILED };
 
 /* A slot of the host's: who has it. `turn` is number * 4 + one of these. */
 enum slot_turn { SLOT_FREE, SLOT_TAKEN, SLOT_COLLECTING, SLOT_ABANDONED };
 
-/* In the tail: no number is given any more (a stopped ring). */
+/* In the tail: no number is given any more (a ring that is stopped, or rests). */
 #define RING_CLOSED (UINT64_C(1) << 63)
 
 struct ring_slot {
@@ -46,7 +48,7 @@ struct acre_ring {
     uint64_t end;      /* number of its end in the stream */
     atomic_uint epoch; /* of the context, when it was started; written under the lock */
     uint32_t restarts, reloads;
-    char failure[256];
+    char failure[256]; /* why it failed, or rested last */
 
     pthread_mutex_t moved_lock; /* answers that made room for later messages (ring_call.c) */
     struct acre_map moved;      /* ticket -> row of `rows` */
@@ -58,7 +60,9 @@ struct acre_ring {
     _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
-    _Atomic uint64_t head;       /* all before it are answered or lost */
+    /* Of these: because the ring rests. Written before lost_below is. */
+    _Atomic uint64_t refused_from, refused_below;
+    _Atomic uint64_t head; /* all before it are answered or lost */
     _Atomic uint32_t hangs;
     _Atomic uint32_t sleepers, bell; /* who sleeps for an answer, and what for */
 

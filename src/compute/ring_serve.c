@@ -3,7 +3,8 @@
  * Resident: one launch of acre_ring that stays until its stop word is set. Worker: a thread that
  * launches acre_ring_batch for the messages that wait, and publishes their answers when it is done.
  * The watcher looks some times within `hang_ms`: it moves the head over what is answered, ends the
- * runner of a handler that takes too long, and starts the ring again after a loss of its context.
+ * runner of a handler that takes too long, and starts the ring again after a loss of its context or
+ * a rest of its device (breaker.h).
  *
  * A device is believed to keep a kernel resident only after it has shown that kernel and host see
  * each other's words while the kernel runs: some rounds of ping and pong. */
@@ -263,15 +264,41 @@ static void fail(struct acre_ring *ring, const char *why) {
     atomic_store(&ring->state_now, RING_FAILED);
 }
 
-/* A ring that runs answers again. Where its context is lost meanwhile the watcher tries again in
- * the next epoch. */
-static void serve_again(struct acre_ring *ring) {
+/* Whether the device takes no work now, but may later: what has no answer gets none, and nothing is
+ * taken until the watcher brings the ring back. Nothing it was given is under way. */
+static bool rest_if_refused(struct acre_ring *ring) {
+    struct acre_context *context = ring->context;
+    struct acre_error why = {0};
+    enum ring_state state = atomic_load(&ring->state_now);
+    bool is_for_good = atomic_load(&context->failed) != 0 && !context->is_remote;
+    if (state == RING_FAILED || is_for_good || context_look(context, &why) == 0) {
+        return false;
+    }
+    snprintf(ring->failure, sizeof(ring->failure), "%s", why.text);
+    if (state == RING_RUNNING) { /* one that is stopped stays so */
+        atomic_store(&ring->state_now, RING_RESTING);
+    }
+    atomic_fetch_or(&ring->tail, RING_CLOSED);
+    atomic_store(&ring->refused_from, atomic_load(&ring->lost_below));
+    atomic_store(&ring->refused_below, ring_tail(ring));
+    atomic_store(&ring->lost_below, ring_tail(ring));
+    return true;
+}
+
+/* True: the ring answers again. Where its context is lost meanwhile the watcher tries again in the
+ * next epoch. */
+static bool serve_again(struct acre_ring *ring) {
     struct acre_context *context = ring->context;
     struct acre_error err = {0};
-    if (ring_serve(ring, &err) < 0 && ring->epoch == atomic_load(&context->epoch) &&
-        !(context->is_remote && context->table->check(context->place, NULL) < 0)) {
+    if (ring_serve(ring, &err) == 0) {
+        return true;
+    }
+    if (ring->epoch == atomic_load(&context->epoch) &&
+        !(context->is_remote && context->table->check(context->place, NULL) < 0) &&
+        !rest_if_refused(ring)) {
         fail(ring, err.text);
     }
+    return false;
 }
 
 void rings_resume(struct acre_context *context) {
@@ -315,17 +342,21 @@ static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) 
     pthread_mutex_unlock(&ring->context->rings_lock);
     struct acre_error err = {0};
     int r = launch_batch(ring, ring->stream, kernel, first, count, &err);
-    if (r == 0) {
+    bool is_given = r == 0;
+    if (is_given) {
         atomic_store(&ring->is_refused, false);
-        r = acre_stream_sync(ring->stream, ACRE_FOREVER, &err);
+        r = stream_drain(ring->stream, &err);
     }
     atomic_fetch_add(&ring->batches, 1);
-    if (r < 0) {
-        pthread_mutex_lock(&ring->context->rings_lock);
-        snprintf(ring->refusal, sizeof(ring->refusal), "%s", err.text);
-        pthread_mutex_unlock(&ring->context->rings_lock);
-        atomic_store(&ring->is_refused, true);
+    if (r == 0) {
+        context_tell(ring->context, 0);
+        return 0;
     }
+    pthread_mutex_lock(&ring->context->rings_lock);
+    snprintf(ring->refusal, sizeof(ring->refusal), "%s", err.text);
+    bool rests = !is_given && r == ACRE_EUNAVAILABLE && rest_if_refused(ring);
+    pthread_mutex_unlock(&ring->context->rings_lock);
+    atomic_store(&ring->is_refused, !rests);
     return r;
 }
 
@@ -392,12 +423,29 @@ static void begin_again(struct acre_ring *ring) {
     atomic_store(&ring->lost_below, ring_tail(ring));
     ring_begin_at(ring, move_head(ring));
     ring->restarts++;
-    if (atomic_load(&context->failed) != 0) {
+    bool has_failed = atomic_load(&context->failed) != 0;
+    if (has_failed && !context->is_remote) {
         struct acre_error err = {0};
         context_failure(context, &err);
         fail(ring, err.text);
-    } else if (atomic_load(&ring->state_now) == RING_RUNNING) {
+    } else if (atomic_load(&ring->state_now) == RING_RUNNING &&
+               !(has_failed && rest_if_refused(ring))) {
         serve_again(ring);
+    }
+    pthread_mutex_unlock(&context->rings_lock);
+}
+
+/* The ring rests: perhaps not any longer. Its launch may be the one that tries the device. */
+static void come_back(struct acre_ring *ring) {
+    struct acre_context *context = ring->context;
+    pthread_mutex_lock(&context->rings_lock);
+    if (atomic_load(&ring->state_now) == RING_RESTING && context_look(context, NULL) == 0) {
+        ring_begin_at(ring, move_head(ring));
+        if (serve_again(ring)) {
+            ring->restarts++;
+            atomic_store(&ring->state_now, RING_RUNNING);
+            atomic_fetch_and(&ring->tail, ~RING_CLOSED);
+        }
     }
     pthread_mutex_unlock(&context->rings_lock);
 }
@@ -434,10 +482,13 @@ static void *watch(void *argument) {
     uint64_t since_ns = 0;
     while (!atomic_load(&ring->watcher_ends)) {
         uint32_t seen = atomic_load(&ring->alarm);
-        bool has_failed = atomic_load(&context->failed) != 0;
-        if (atomic_load(&ring->state_now) != RING_FAILED &&
-            (has_failed || atomic_load(&context->epoch) != ring->epoch)) {
+        enum ring_state state = atomic_load(&ring->state_now);
+        bool has_failed = atomic_load(&context->failed) != 0 &&
+                          (state == RING_RUNNING || !context->is_remote); /* the keeper tries on */
+        if (state != RING_FAILED && (has_failed || atomic_load(&context->epoch) != ring->epoch)) {
             begin_again(ring);
+        } else if (state == RING_RESTING) {
+            come_back(ring);
         }
         uint64_t head = move_head(ring);
         uint64_t now = acre_monotonic_ns();

@@ -404,16 +404,19 @@ int stream_create_resident(struct acre_context *context, struct acre_stream **re
     return create(context, true, ret_stream, err);
 }
 
-/* Also while the circuit is open: what is under way must be over. */
-static void drain(struct acre_stream *stream) {
+int stream_drain(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
     pthread_rwlock_rdlock(&context->gate);
-    bool is_live = stream->epoch == atomic_load(&context->epoch) &&
-                   atomic_load(&context->failed) == 0 && stream_signal(stream, NULL) == 0;
-    pthread_rwlock_unlock(&context->gate);
-    if (is_live) {
-        word_wait(context, stream->word_index, stream->signaled, ACRE_FOREVER, NULL);
+    int r = 0;
+    if (atomic_load(&context->failed) != 0) {
+        r = context_failure(context, err);
+    } else if (stream->epoch != atomic_load(&context->epoch)) {
+        r = context_loss(context, err);
+    } else {
+        r = stream_signal(stream, err);
     }
+    pthread_rwlock_unlock(&context->gate);
+    return r == 0 ? stream_wait(stream, stream->signaled, ACRE_FOREVER, err) : r;
 }
 
 void acre_stream_destroy(struct acre_stream *stream) {
@@ -422,7 +425,7 @@ void acre_stream_destroy(struct acre_stream *stream) {
     }
     struct acre_context *context = stream->context;
     recording_drop(stream);
-    drain(stream);
+    stream_drain(stream, NULL);
     pthread_rwlock_rdlock(&context->gate);
     pthread_mutex_lock(&context->lock);
     /* A place in this process is never made anew: what was lost is there, and may still run. */

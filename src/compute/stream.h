@@ -27,6 +27,9 @@ int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
 /* The same for the word of a stream that may be gone; 0 also when it was lost. */
 int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequence, int timeout_ms,
               struct acre_error *err);
+/* Wait for all it was given, also while the circuit is open: what is under way must be over. The
+ * answer as of stream_wait. */
+int stream_drain(struct acre_stream *stream, struct acre_error *err);
 /* A look without waiting: has it come (or been lost)? */
 bool stream_is_past(const struct acre_stream *stream, uint64_t sequence);
 /* All streams of a context that was lost: the epoch grows, waiters look. Gate written. */

@@ -112,6 +112,23 @@ static void a_try_that_says_nothing_leaves_it_to_the_next(void) {
     breaker_finish(&breaker);
 }
 
+static void a_look_takes_no_try(void) {
+    struct breaker breaker;
+    struct acre_error err = {0};
+    breaker_init(&breaker);
+    CHECK_EQ(breaker_look(&breaker, START, &err), 0);
+    tell(&breaker, START, 10, 10);
+    CHECK_EQ(breaker_look(&breaker, START + 59 * SECOND, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "for 1 s more");
+    CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), 0);
+    CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), 0);
+    CHECK_EQ(breaker_state(&breaker), BREAKER_OPEN);
+    CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, &err), 0);
+    CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "one call tries");
+    breaker_finish(&breaker);
+}
+
 static void late_ends_move_nothing_while_open(void) {
     struct breaker breaker;
     breaker_init(&breaker);
@@ -163,6 +180,7 @@ static const struct acre_test tests[] = {
     {"one_call_tries", one_call_tries, 0},
     {"a_try_that_says_nothing_leaves_it_to_the_next", a_try_that_says_nothing_leaves_it_to_the_next,
      0},
+    {"a_look_takes_no_try", a_look_takes_no_try, 0},
     {"late_ends_move_nothing_while_open", late_ends_move_nothing_while_open, 0},
     {"one_of_many_threads_tries", one_of_many_threads_tries, 0},
 };

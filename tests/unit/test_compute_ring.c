@@ -1,0 +1,238 @@
+/* Rings whose device rests: its circuit is open (GPU-6). The breaker is told of failures, and its
+ * minute is over when the test says so. For each back end that is here, in this process and in a
+ * runner's: on a GPU the ring is a resident kernel, elsewhere a worker. */
+#include "compute/remote.h"
+#include "compute/ring_inner.h"
+#include "core/clock.h"
+#include "support/test.h"
+
+#include <acre/compute.h>
+#include <acre/ring.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char source_text[] =
+    "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
+    "                    uint lanes) {\n"
+    "    if (lane == 0) {\n"
+    "        out[0] = in[0] * 2 + 1;\n"
+    "    }\n"
+    "}\n";
+
+struct bench {
+    struct acre_compute *compute;
+    struct acre_context *context;
+    struct acre_ring *ring;
+    struct acre_error err;
+};
+
+static const struct way {
+    const char *backend;
+    enum acre_context_isolation isolation;
+} ways[] = {{"cpu", ACRE_CONTEXT_ISOLATION_NONE},
+            {"cpu", ACRE_CONTEXT_ISOLATION_PROCESS},
+            {"cuda", ACRE_CONTEXT_ISOLATION_PROCESS}};
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        int result_ = (call);                                                                      \
+        acre_test_context("%s", result_ < 0 ? bench->err.text : "");                               \
+        REQUIRE_EQ(result_, 0);                                                                    \
+    } while (0)
+
+/* False: no such device here. */
+static bool open_bench(struct bench *bench, const struct way *way) {
+    *bench = (struct bench){0};
+    setenv("ACRE_RUNNER", RUNNER, 1);
+    struct acre_compute_options options = {.backends = way->backend, .cache = ""};
+    OK(acre_compute_open(&options, &bench->compute, &bench->err));
+    if (acre_compute_count(bench->compute) == 0) {
+        printf("%s: %s\n", way->backend, acre_compute_absent(bench->compute, way->backend));
+        acre_compute_close(bench->compute);
+        return false;
+    }
+    struct acre_context_options of = {.isolation = way->isolation};
+    OK(acre_context_open(bench->compute, 0, &of, &bench->context, &bench->err));
+    struct acre_source source = {.text = source_text};
+    struct acre_ring_options ring = {.in_words = 1, .out_words = 1, .slots = 4, .hang_ms = 20000};
+    OK(acre_ring_create(bench->context, &source, &ring, &bench->ring, &bench->err));
+    return true;
+}
+
+static void close_bench(struct bench *bench) {
+    acre_compute_close(bench->compute);
+}
+
+static void check_call(struct bench *bench, uint32_t in) {
+    uint32_t out = 0;
+    OK(acre_ring_call(bench->ring, &in, &out, 20000, &bench->err));
+    CHECK_U64(out, in * 2 + 1);
+}
+
+static void open_circuit(struct bench *bench) {
+    for (int i = 0; i < 1000 && breaker_state(&bench->context->breaker) == BREAKER_CLOSED; i++) {
+        breaker_tell(&bench->context->breaker, acre_monotonic_ns() / 1000000, false);
+    }
+    REQUIRE_EQ(breaker_state(&bench->context->breaker), BREAKER_OPEN);
+    /* What makes a resident kernel need a launch: it leaves for a moment. */
+    rings_pause(bench->context);
+    rings_resume(bench->context);
+}
+
+/* The minute is over. */
+static void let_try(struct bench *bench) {
+    struct breaker *breaker = &bench->context->breaker;
+    pthread_mutex_lock(&breaker->lock);
+    breaker->opened_ms -= 60000;
+    pthread_mutex_unlock(&breaker->lock);
+}
+
+static void check_refused(struct bench *bench) {
+    uint32_t in = 1;
+    uint32_t out = 0;
+    CHECK_EQ(acre_ring_call(bench->ring, &in, &out, 20000, &bench->err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(bench->err.text, "handle");
+    CHECK_HAS(bench->err.text, "the device rests for ");
+    CHECK_HAS(bench->err.text, " s more");
+}
+
+static void each_way(void (*check)(struct bench *bench)) {
+    for (size_t i = 0; i < ACRE_COUNT(ways); i++) {
+        struct bench bench;
+        if (open_bench(&bench, &ways[i])) {
+            check_call(&bench, 1);
+            check(&bench);
+            close_bench(&bench);
+        }
+    }
+}
+
+static void check_return(struct bench *bench) {
+    struct acre_ring_report report;
+    for (uint32_t i = 1; i <= 3; i++) {
+        open_circuit(bench);
+        check_refused(bench);
+        check_refused(bench);
+        acre_ring_report(bench->ring, &report);
+        CHECK(!report.is_running);
+        CHECK_U64(report.hangs, 0);
+        let_try(bench);
+        for (uint32_t j = 0; j < 10; j++) {
+            check_call(bench, j);
+        }
+        acre_ring_report(bench->ring, &report);
+        CHECK(report.is_running);
+        CHECK_U64(report.restarts, i);
+        CHECK_EQ(breaker_state(&bench->context->breaker), BREAKER_CLOSED);
+    }
+}
+
+static void rings_come_back_when_the_circuit_closes(void) { /* GPU-6 */
+    each_way(check_return);
+}
+
+/* Slots of messages that were refused are free again, whoever collects them, and when. */
+static void check_posted(struct bench *bench) {
+    open_circuit(bench);
+    uint64_t tickets[4];
+    uint32_t count = 0;
+    uint32_t in = 7;
+    uint32_t out = 0;
+    while (count < ACRE_COUNT(tickets) &&
+           acre_ring_post(bench->ring, &in, 0, &tickets[count], &bench->err) == 0) {
+        count++;
+    }
+    printf("%u posted\n", count);
+    for (uint32_t i = 0; i < count / 2; i++) {
+        CHECK_EQ(acre_ring_collect(bench->ring, tickets[i], &out, 20000, &bench->err),
+                 ACRE_EUNAVAILABLE);
+        CHECK_HAS(bench->err.text, "the device rests for ");
+    }
+    let_try(bench);
+    check_call(bench, 3);
+    for (uint32_t i = count / 2; i < count; i++) {
+        CHECK_EQ(acre_ring_collect(bench->ring, tickets[i], &out, 20000, &bench->err),
+                 ACRE_EUNAVAILABLE);
+        CHECK_HAS(bench->err.text, "the device rests for ");
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+        check_call(bench, i);
+    }
+}
+
+static void what_was_posted_is_told(void) { /* GPU-6 */
+    each_way(check_posted);
+}
+
+static void check_stopped(struct bench *bench) {
+    open_circuit(bench);
+    check_refused(bench);
+    CHECK_EQ(acre_ring_start(bench->ring, &bench->err), ACRE_ECONFLICT);
+    CHECK_HAS(bench->err.text, "rests");
+    OK(acre_ring_stop(bench->ring, &bench->err));
+    let_try(bench);
+    uint32_t in = 1;
+    uint32_t out = 0;
+    CHECK_EQ(acre_ring_call(bench->ring, &in, &out, 0, &bench->err), ACRE_ECONFLICT);
+    OK(acre_ring_start(bench->ring, &bench->err));
+    check_call(bench, 5);
+}
+
+static void rings_that_rest_can_be_stopped(void) {
+    each_way(check_stopped);
+}
+
+static void check_trier(struct bench *bench) {
+    open_circuit(bench);
+    check_refused(bench);
+    struct breaker *breaker = &bench->context->breaker;
+    /* A minute later another call tries first, and fails: another minute. */
+    REQUIRE_EQ(breaker_ask(breaker, acre_monotonic_ns() / 1000000 + 60000, NULL), 0);
+    uint32_t in = 1;
+    uint32_t out = 0;
+    CHECK_EQ(acre_ring_call(bench->ring, &in, &out, 20000, &bench->err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(bench->err.text, "one call tries");
+    breaker_tell(breaker, acre_monotonic_ns() / 1000000, false);
+    check_refused(bench);
+    let_try(bench);
+    check_call(bench, 9);
+    CHECK_EQ(breaker_state(breaker), BREAKER_CLOSED);
+}
+
+static void rings_wait_for_who_tries(void) { /* GPU-6 */
+    each_way(check_trier);
+}
+
+/* The context is lost while its circuit is open: it is made anew, and the ring rests. */
+static void rings_come_back_after_a_loss_in_a_rest(void) { /* GPU-6 */
+    for (size_t i = 0; i < ACRE_COUNT(ways); i++) {
+        struct bench bench;
+        if (ways[i].isolation == ACRE_CONTEXT_ISOLATION_NONE || !open_bench(&bench, &ways[i])) {
+            continue;
+        }
+        check_call(&bench, 1);
+        open_circuit(&bench);
+        check_refused(&bench);
+        acre_remote_end(bench.context->place, "told to");
+        struct acre_context_report report = {0};
+        for (int j = 0; j < 20000 && report.rebuilt == 0; j++) {
+            acre_test_rest();
+            acre_context_report(bench.context, &report);
+        }
+        CHECK_U64(report.rebuilt, 1);
+        check_refused(&bench);
+        let_try(&bench);
+        check_call(&bench, 2);
+        close_bench(&bench);
+    }
+}
+
+static const struct acre_test tests[] = {
+    {"rings_come_back_when_the_circuit_closes", rings_come_back_when_the_circuit_closes, 300},
+    {"what_was_posted_is_told", what_was_posted_is_told, 300},
+    {"rings_that_rest_can_be_stopped", rings_that_rest_can_be_stopped, 300},
+    {"rings_wait_for_who_tries", rings_wait_for_who_tries, 300},
+    {"rings_come_back_after_a_loss_in_a_rest", rings_come_back_after_a_loss_in_a_rest, 300},
+};
+ACRE_TEST_MAIN(tests)
