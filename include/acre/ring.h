@@ -68,6 +68,7 @@ ACRE_API int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int time
                             uint64_t *ret_ticket, struct acre_error *err);
 ACRE_API int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
                                int timeout_ms, struct acre_error *err);
+/* Both, within `timeout_ms` in all. */
 ACRE_API int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out,
                             int timeout_ms, struct acre_error *err);
 ACRE_API void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report);

@@ -19,10 +19,12 @@
 
 enum { SPIN_NS = 100000, STEP_MIN_NS = 20000, STEP_MAX_NS = 1000000 };
 
-/* Patience: spins first, then sleeps in growing steps; false when the time is over. */
+/* Patience: spins first, then sleeps in growing steps; false when the time is over. A call waits
+ * for a slot and then for its answer: `waited_ns` of the first counts for both. */
 struct patience {
     uint32_t spins;
-    uint64_t begun_ns;
+    uint64_t begun_ns;  /* of this wait; 0: not yet */
+    uint64_t waited_ns; /* before it */
 };
 
 static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int timeout_ms) {
@@ -33,7 +35,7 @@ static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int
     uint64_t now = acre_monotonic_ns();
     patience->begun_ns = patience->begun_ns != 0 ? patience->begun_ns : now;
     uint64_t waited_ns = now - patience->begun_ns;
-    if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
+    if (timeout_ms >= 0 && patience->waited_ns + waited_ns >= (uint64_t)timeout_ms * 1000000) {
         return false;
     }
     if (waited_ns > SPIN_NS) {
@@ -44,6 +46,14 @@ static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int
         atomic_fetch_sub(&ring->sleepers, 1);
     }
     return true;
+}
+
+/* What comes is waited for anew, spinning first; the time goes on. */
+static void wait_for_another(struct patience *patience) {
+    if (patience->begun_ns != 0) {
+        patience->waited_ns += acre_monotonic_ns() - patience->begun_ns;
+    }
+    patience->begun_ns = 0;
 }
 
 static int tell_failure(struct acre_ring *ring, struct acre_error *err) {
@@ -232,15 +242,14 @@ static int take_number(struct acre_ring *ring, struct patience *patience, int ti
     }
 }
 
-int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
-                   struct acre_error *err) {
-    struct patience patience = {0};
+static int post(struct acre_ring *ring, const uint32_t *in, struct patience *patience,
+                int timeout_ms, uint64_t *ret_ticket, struct acre_error *err) {
     uint64_t number = 0;
-    int r = take_room(ring, &patience, timeout_ms, err);
+    int r = take_room(ring, patience, timeout_ms, err);
     if (r < 0) {
         return r;
     }
-    r = take_number(ring, &patience, timeout_ms, &number, err);
+    r = take_number(ring, patience, timeout_ms, &number, err);
     if (r < 0) {
         atomic_fetch_sub(&ring->under_way, 1);
         return r;
@@ -260,6 +269,12 @@ int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, u
     return 0;
 }
 
+int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
+                   struct acre_error *err) {
+    struct patience patience = {0};
+    return post(ring, in, &patience, timeout_ms, ret_ticket, err);
+}
+
 void ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
     uint64_t turn = number * 4 + SLOT_ABANDONED;
     if (atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
@@ -269,14 +284,14 @@ void ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
 }
 
 /* The slot goes to `otherwise` when time is over. */
-static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, int timeout_ms,
-                   enum slot_turn otherwise, struct acre_error *err) {
+static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
+                   struct patience *patience, int timeout_ms, enum slot_turn otherwise,
+                   struct acre_error *err) {
     struct ring_slot *slot = &ring->turns[ticket & (ring->slots - 1)];
     uint64_t turn = ticket * 4 + SLOT_TAKEN;
     if (!atomic_compare_exchange_strong(&slot->turn, &turn, ticket * 4 + SLOT_COLLECTING)) {
         return collect_moved(ring, ticket, ret_out, err);
     }
-    struct patience patience = {0};
     while (!ring_is_answered(ring, ticket)) {
         if (ticket < atomic_load_explicit(&ring->lost_below, memory_order_relaxed) &&
             !ring_is_answered(ring, ticket)) {
@@ -284,7 +299,7 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
             atomic_fetch_sub(&ring->under_way, 1);
             return tell_loss(ring, ticket, err);
         }
-        if (!wait_a_little(ring, &patience, timeout_ms)) {
+        if (!wait_a_little(ring, patience, timeout_ms)) {
             atomic_store(&slot->turn, ticket * 4 + otherwise);
             /* The watcher may have passed it before it was abandoned. */
             if (otherwise == SLOT_ABANDONED &&
@@ -303,12 +318,18 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, i
 
 int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, int timeout_ms,
                       struct acre_error *err) {
-    return collect(ring, ticket, ret_out, timeout_ms, SLOT_TAKEN, err);
+    struct patience patience = {0};
+    return collect(ring, ticket, ret_out, &patience, timeout_ms, SLOT_TAKEN, err);
 }
 
 int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out, int timeout_ms,
                    struct acre_error *err) {
+    struct patience patience = {0};
     uint64_t ticket;
-    int r = acre_ring_post(ring, in, timeout_ms, &ticket, err);
-    return r == 0 ? collect(ring, ticket, ret_out, timeout_ms, SLOT_ABANDONED, err) : r;
+    int r = post(ring, in, &patience, timeout_ms, &ticket, err);
+    if (r < 0) {
+        return r;
+    }
+    wait_for_another(&patience);
+    return collect(ring, ticket, ret_out, &patience, timeout_ms, SLOT_ABANDONED, err);
 }

@@ -1,6 +1,6 @@
 /* Rings whose device rests: its circuit is open (GPU-6). The breaker is told of failures, and its
  * minute is over when the test says so. For each back end that is here, in this process and in a
- * runner's: on a GPU the ring is a resident kernel, elsewhere a worker. */
+ * runner's: on a GPU the ring is a resident kernel, elsewhere a worker. And how long calls wait. */
 #include "compute/remote.h"
 #include "compute/ring_inner.h"
 #include "core/clock.h"
@@ -15,10 +15,13 @@
 static const char source_text[] =
     "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
     "                    uint lanes) {\n"
+    "    while (in[0] == 1000000 && ((volatile global uint *)state)[0] == 0) {\n"
+    "    }\n" /* until the test says so */
     "    if (lane == 0) {\n"
     "        out[0] = in[0] * 2 + 1;\n"
     "    }\n"
     "}\n";
+enum { WAITS = 1000000 };
 
 struct bench {
     struct acre_compute *compute;
@@ -228,7 +231,58 @@ static void rings_come_back_after_a_loss_in_a_rest(void) { /* GPU-6 */
     }
 }
 
+struct collector {
+    struct bench *bench;
+    uint64_t ticket;
+    uint64_t begun_ns; /* when it made room */
+};
+
+enum { CALL_MS = 2000, ROOM_AFTER_MS = 1500 };
+
+static void *collect_late(void *user) {
+    struct collector *self = user;
+    uint64_t begun_ns = acre_monotonic_ns();
+    while (acre_monotonic_ns() - begun_ns < UINT64_C(1000000) * ROOM_AFTER_MS) {
+        acre_test_rest();
+    }
+    uint32_t out = 0;
+    self->begun_ns = acre_monotonic_ns();
+    CHECK_EQ(acre_ring_collect(self->bench->ring, self->ticket, &out, 20000, NULL), 0);
+    return NULL;
+}
+
+/* The ring is full until most of the time is over: what is left is for the answer, which does not
+ * come. Twice the time would be over that much later. */
+static void check_deadline(struct bench *bench) {
+    struct collector collector = {.bench = bench};
+    uint64_t tickets[4];
+    uint32_t in = 2;
+    uint32_t out = 0;
+    for (size_t i = 0; i < ACRE_COUNT(tickets); i++) {
+        OK(acre_ring_post(bench->ring, &in, 20000, &tickets[i], &bench->err));
+    }
+    collector.ticket = tickets[0];
+    pthread_t thread;
+    REQUIRE_EQ(pthread_create(&thread, NULL, collect_late, &collector), 0);
+    in = WAITS;
+    CHECK_EQ(acre_ring_call(bench->ring, &in, &out, CALL_MS, &bench->err), ACRE_ETIMEOUT);
+    uint64_t end_ns = acre_monotonic_ns();
+    pthread_join(thread, NULL);
+    CHECK(end_ns - collector.begun_ns < UINT64_C(1000000) * CALL_MS);
+    uint32_t *state = acre_buffer_host(bench->context, bench->ring->state);
+    __atomic_store_n(state, 1, __ATOMIC_SEQ_CST);
+    for (size_t i = 1; i < ACRE_COUNT(tickets); i++) {
+        OK(acre_ring_collect(bench->ring, tickets[i], &out, 20000, &bench->err));
+    }
+    check_call(bench, 3);
+}
+
+static void calls_have_one_deadline(void) {
+    each_way(check_deadline);
+}
+
 static const struct acre_test tests[] = {
+    {"calls_have_one_deadline", calls_have_one_deadline, 300},
     {"rings_come_back_when_the_circuit_closes", rings_come_back_when_the_circuit_closes, 300},
     {"what_was_posted_is_told", what_was_posted_is_told, 300},
     {"rings_that_rest_can_be_stopped", rings_that_rest_can_be_stopped, 300},
