@@ -507,12 +507,20 @@ static int try_load(struct build *build, struct acre_program *program, struct ac
     return r;
 }
 
+/* Whether the bytes are refused. Else the device cannot load now (no memory, the context lost):
+ * that says nothing of the bytes, and with those of another compilation it would be no different.
+ */
+static bool is_of_entry(int result) {
+    return result == ACRE_ECORRUPT || result == ACRE_EINVALID || result == ACRE_EUNSUPPORTED;
+}
+
 static int make(struct build *build, struct acre_program *program, struct acre_error *err) {
     if (find_cached(build)) {
         struct acre_error why = {0};
-        if (try_load(build, program, &why) == 0) {
-            build->report.was_cached = true;
-            return 0;
+        int found = try_load(build, program, &why);
+        if (!is_of_entry(found)) {
+            build->report.was_cached = found == 0;
+            return found == 0 ? 0 : acre_fail(err, found, "%s", why.text);
         }
         /* Sound as a file, but not what this device takes: it must go, or it would come again. */
         cache_remove(build->context->compute->cache, &build->key);

@@ -16,6 +16,7 @@ static struct {
     const struct acre_backend *real;
     atomic_uint compiled, loaded, unloaded, asked;
     atomic_int refuse_loads; /* so many of the next */
+    atomic_int refusal;      /* ACRE_E*; 0: ACRE_ECORRUPT */
 } counts;
 
 static int compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
@@ -29,7 +30,8 @@ static int load(void *place, const void *binary, size_t length, uint64_t *ret_mo
     counts.loaded++;
     if (counts.refuse_loads > 0) {
         counts.refuse_loads--;
-        return acre_fail(err, ACRE_ECORRUPT, "not such bytes");
+        return counts.refusal != 0 ? acre_fail(err, counts.refusal, "not now")
+                                   : acre_fail(err, ACRE_ECORRUPT, "not such bytes");
     }
     return counts.real->load(place, binary, length, ret_module, err);
 }
@@ -218,6 +220,40 @@ static void damaged_entries_are_rebuilt(void) {
     CHECK_EQ(counts.compiled, 3);
     acre_build_report_finish(&report);
     free(entries);
+    bench_close(bench);
+}
+
+static void entries_go_only_when_their_bytes_are_refused(void) { /* GPU-1 */
+    static const struct {
+        int refusal;
+        bool stays;
+    } rows[] = {{ACRE_ENOMEM, true},    {ACRE_EUNAVAILABLE, true}, {ACRE_ETIMEOUT, true},
+                {ACRE_EIO, true},       {ACRE_EINTERNAL, true},    {ACRE_ELIMIT, true},
+                {ACRE_ECORRUPT, false}, {ACRE_EINVALID, false},    {ACRE_EUNSUPPORTED, false}};
+    struct bench *bench = bench_open(&acre_backend_opencl);
+    build(bench, &good, NULL);
+    unsigned compiled = 1;
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_build_report report;
+        struct acre_program *program = NULL;
+        struct acre_error err = {0};
+        acre_test_context("%s", acre_error_name(rows[i].refusal));
+        counts.refusal = rows[i].refusal;
+        counts.refuse_loads = 1;
+        CHECK_EQ(acre_program_build(bench->context, &good, &program, &report, &err),
+                 rows[i].stays ? rows[i].refusal : 0);
+        CHECK_STR(rows[i].stays ? err.text : report.cache,
+                  rows[i].stays ? "not now" : "damaged and rebuilt: not now");
+        CHECK(!report.was_cached);
+        acre_build_report_finish(&report);
+        CHECK_EQ(counts.refuse_loads, 0);
+        compiled += !rows[i].stays;
+        build(bench, &good, &report);
+        CHECK(report.was_cached);
+        CHECK_STR(report.cache, "");
+        CHECK_EQ(counts.compiled, compiled);
+        acre_build_report_finish(&report);
+    }
     bench_close(bench);
 }
 
@@ -448,6 +484,8 @@ static const struct acre_test tests[] = {
     {"what_a_program_has_is_listed", what_a_program_has_is_listed, 0},
     {"what_was_compiled_is_not_compiled_again", what_was_compiled_is_not_compiled_again, 0},
     {"damaged_entries_are_rebuilt", damaged_entries_are_rebuilt, 0},
+    {"entries_go_only_when_their_bytes_are_refused", entries_go_only_when_their_bytes_are_refused,
+     0},
     {"without_a_cache_programs_are_built", without_a_cache_programs_are_built, 0},
     {"bad_sources_are_refused", bad_sources_are_refused, 0},
     {"modules_that_do_not_load_leave_nothing", modules_that_do_not_load_leave_nothing, 0},
