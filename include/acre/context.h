@@ -73,7 +73,7 @@ struct acre_context_options {
     uint64_t memory_limit_bytes;           /* of device memory; 0: what the device has */
     enum acre_context_isolation isolation; /* AUTO: PROCESS, but NONE for the CPU */
     uint32_t kernel_limit_ms; /* a kernel that runs longer is ended, or with NONE, where it cannot
-                               * be, the context lost and closing it waits; 0: no limit */
+                               * be, the context lost; 0: no limit */
     bool debug;               /* canaries around buffers, freed memory poisoned; slow */
 };
 
@@ -87,7 +87,11 @@ struct acre_context_report {
 ACRE_API int acre_context_open(struct acre_compute *compute, uint32_t device,
                                const struct acre_context_options *options, /* NULL: defaults */
                                struct acre_context **ret_context, struct acre_error *err);
-ACRE_API void acre_context_close(struct acre_context *context); /* and all it holds; NULL is fine */
+/* And all it holds; NULL is fine. Waits for what was given: with no kernel_limit_ms for ever, where
+ * that never ends. With NONE, where a kernel was given up but not ended, for two seconds more; then
+ * ACRE_ETIMEOUT: the kernel keeps its thread, and the context's memory, which it may still use, is
+ * left behind until it ends by itself. */
+ACRE_API int acre_context_close(struct acre_context *context);
 ACRE_API void acre_context_report(struct acre_context *context,
                                   struct acre_context_report *ret_report);
 

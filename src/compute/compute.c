@@ -119,6 +119,7 @@ int acre_compute_open(const struct acre_compute_options *options, struct acre_co
         return acre_fail(err, ACRE_ENOMEM, "runtime");
     }
     pthread_mutex_init(&compute->lock, NULL);
+    atomic_store(&compute->users, 1);
     int r = choose_backends(compute, options->backends, err);
     if (r == 0) {
         compute->cache = options->cache != NULL ? strdup(options->cache) : default_cache();
@@ -141,6 +142,13 @@ void acre_compute_close(struct acre_compute *compute) {
     }
     for (uint32_t i = 0; i < CONTEXTS_MAX; i++) {
         acre_context_close(compute->contexts[i]);
+    }
+    compute_unref(compute);
+}
+
+void compute_unref(struct acre_compute *compute) {
+    if (atomic_fetch_sub(&compute->users, 1) > 1) {
+        return;
     }
     for (uint32_t i = 0; i < compute->backend_count; i++) {
         if (compute->backends[i].self != NULL) {

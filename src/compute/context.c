@@ -2,7 +2,11 @@
  *
  * A lost context is rebuilt under the written gate: no work is being given, and no handle of the
  * old place survives it. Streams and modules are made again when they are next used; host memory
- * is made known to the new place at once; device memory is gone, and its buffers say so. */
+ * is made known to the new place at once; device memory is gone, and its buffers say so.
+ *
+ * What runs in this process cannot be ended: a kernel that was given up goes on, in memory and code
+ * that must stay. Such a context is closed by a thread of its own, which waits for that kernel, if
+ * need be for ever; who closes waits for the thread only for a while. */
 #include "compute/context.h"
 
 #include "compute/buffer.h"
@@ -14,10 +18,14 @@
 #include "compute/stream.h"
 #include "core/clock.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+
+enum { CLOSE_S = 2 /* a kernel that is a little late, on a busy machine, is still waited for */ };
 
 const struct acre_compute_device *context_device(const struct acre_context *context) {
     return &context->compute->devices[context->device];
@@ -279,20 +287,10 @@ void acre_context_report(struct acre_context *context, struct acre_context_repor
 
 /* --- closing -------------------------------------------------------------------------------- */
 
-void acre_context_close(struct acre_context *context) {
-    if (context == NULL) {
-        return;
-    }
-    rings_destroy(context);
-    if (context->number != 0) {
-        pthread_mutex_lock(&context->compute->lock);
-        context->compute->contexts[context->number] = NULL;
-        pthread_mutex_unlock(&context->compute->lock);
-    }
+static void finish(struct acre_context *context) {
     while (context->streams != NULL) {
-        acre_stream_destroy(context->streams); /* the keeper ends what never would */
+        stream_release(context->streams);
     }
-    keeper_stop(context);
     graphs_destroy(context);
     if (context->has_place) {
         programs_destroy(context);
@@ -310,4 +308,57 @@ void acre_context_close(struct acre_context *context) {
     pthread_mutex_destroy(&context->lock);
     pthread_rwlock_destroy(&context->gate);
     free(context);
+}
+
+static void *finish_late(void *argument) {
+    struct acre_context *context = argument;
+    struct acre_compute *compute = context->compute;
+    finish(context);
+    compute_unref(compute);
+    return NULL;
+}
+
+/* Signals are the program's: none for the thread. */
+static int finish_lost(struct acre_context *context) {
+    atomic_fetch_add(&context->compute->users, 1);
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, finish_late, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return ACRE_ETIMEOUT; /* nobody is there to wait */
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSE_S;
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+        pthread_detach(thread);
+        return ACRE_ETIMEOUT;
+    }
+    return 0;
+}
+
+int acre_context_close(struct acre_context *context) {
+    if (context == NULL) {
+        return 0;
+    }
+    rings_destroy(context);
+    if (context->number != 0) {
+        pthread_mutex_lock(&context->compute->lock);
+        context->compute->contexts[context->number] = NULL;
+        pthread_mutex_unlock(&context->compute->lock);
+    }
+    struct acre_stream *next;
+    for (struct acre_stream *stream = context->streams; stream != NULL; stream = next) {
+        next = stream->next;
+        acre_stream_destroy(stream); /* the keeper ends what never would */
+    }
+    keeper_stop(context);
+    if (context->streams != NULL) {
+        return finish_lost(context);
+    }
+    finish(context);
+    return 0;
 }

@@ -42,7 +42,10 @@ struct acre_compute {
     char *cache;                                 /* directory; "": none */
     pthread_mutex_t lock;                        /* contexts */
     struct acre_context *contexts[CONTEXTS_MAX]; /* by number; 0 is not used */
+    _Atomic uint32_t users; /* whose it is, and contexts that close later than it (context.c) */
 };
+/* compute.c: one user less; the last one takes all of it along. */
+void compute_unref(struct acre_compute *compute);
 
 struct buffers; /* buffer.h */
 struct pool;    /* pool.h */

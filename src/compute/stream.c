@@ -426,6 +426,16 @@ void acre_stream_destroy(struct acre_stream *stream) {
     struct acre_context *context = stream->context;
     recording_drop(stream);
     stream_drain(stream, NULL);
+    pthread_rwlock_rdlock(&context->gate); /* who is losing the context has said so then */
+    bool may_run = !context->is_remote && atomic_load(&context->failed) != 0;
+    pthread_rwlock_unlock(&context->gate);
+    if (!may_run) {
+        stream_release(stream);
+    }
+}
+
+void stream_release(struct acre_stream *stream) {
+    struct acre_context *context = stream->context;
     pthread_rwlock_rdlock(&context->gate);
     pthread_mutex_lock(&context->lock);
     /* A place in this process is never made anew: what was lost is there, and may still run. */

@@ -32,6 +32,9 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
 int stream_drain(struct acre_stream *stream, struct acre_error *err);
 /* A look without waiting: has it come (or been lost)? */
 bool stream_is_past(const struct acre_stream *stream, uint64_t sequence);
+/* The second half of acre_stream_destroy, which leaves it to the closing of a context that was lost
+ * in this process: waits for what the back end has not ended yet. */
+void stream_release(struct acre_stream *stream);
 /* All streams of a context that was lost: the epoch grows, waiters look. Gate written. */
 void streams_lose(struct acre_context *context);
 

@@ -418,7 +418,11 @@ static void close_context(struct acre_context *context) {
         if (!place->has_thread) { /* what it waits for happens now */
             double_start(context);
         }
-        acre_stream_destroy(context->streams);
+        if (atomic_load(&context->failed) != 0) {
+            stream_release(context->streams); /* as closing does */
+        } else {
+            acre_stream_destroy(context->streams);
+        }
     }
     buffers_destroy(context);
     region_destroy(place, context->words_region);

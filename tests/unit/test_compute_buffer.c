@@ -5,6 +5,7 @@
 #include "compute/buffer.h"
 #include "core/rand.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -431,14 +432,14 @@ static void *let_end(void *unused) {
     return NULL;
 }
 
-static void closing_waits_for_a_kernel_that_was_given_up(void) { /* GPU-6 */
+/* A context whose kernel runs longer than it may. */
+static struct rig open_lingering(void) {
     struct rig rig = {0};
     const struct acre_compute_options options = {.backends = "cpu", .cache = ""};
     const struct acre_context_options how = {.kernel_limit_ms = 20};
     struct acre_program *program;
     struct acre_kernel *kernel;
     struct acre_error err = {0};
-    pthread_t thread;
     REQUIRE_EQ(acre_compute_open(&options, &rig.compute, NULL), 0);
     REQUIRE_EQ(acre_context_open(rig.compute, 0, &how, &rig.context, NULL), 0);
     REQUIRE_EQ(acre_stream_create(rig.context, &rig.a, NULL), 0);
@@ -450,10 +451,54 @@ static void closing_waits_for_a_kernel_that_was_given_up(void) { /* GPU-6 */
     CHECK_EQ(acre_launch(rig.a, kernel, one, &ACRE_BUFFER(buffer), 1, NULL), 0);
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, &err), ACRE_ETIMEOUT);
     CHECK_HAS(err.text, "kernel 'linger' ran longer than 20 ms");
+    return rig;
+}
+
+static void closing_waits_for_a_kernel_that_was_given_up(void) { /* GPU-6 */
+    struct rig rig = open_lingering();
+    pthread_t thread;
     REQUIRE_EQ(pthread_create(&thread, NULL, let_end, NULL), 0);
-    acre_compute_close(rig.compute);
+    CHECK_EQ(acre_context_close(rig.context), 0);
     CHECK(atomic_load(&has_ended));
+    acre_compute_close(rig.compute);
     pthread_join(thread, NULL);
+}
+
+static uint32_t count_threads(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    REQUIRE(tasks != NULL);
+    uint32_t count = 0;
+    for (const struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* It never ends, as far as the runtime knows: what it uses stays, and goes when it does end. */
+static void closing_leaves_a_kernel_that_never_ends(void) { /* GPU-6 */
+    pthread_t thread; /* the first: sanitizers start theirs with it */
+    REQUIRE_EQ(pthread_create(&thread, NULL, let_end, NULL), 0);
+    pthread_join(thread, NULL);
+    uint32_t threads = count_threads();
+    for (int is_destroyed = 0; is_destroyed < 2; is_destroyed++) {
+        acre_test_context("stream destroyed before: %d", is_destroyed);
+        atomic_store(&may_end, false);
+        atomic_store(&has_ended, false);
+        struct rig rig = open_lingering();
+        if (is_destroyed) {
+            acre_stream_destroy(rig.a);
+        }
+        CHECK_EQ(acre_context_close(rig.context), ACRE_ETIMEOUT);
+        acre_compute_close(rig.compute);
+        CHECK(!atomic_load(&has_ended));
+        CHECK(count_threads() > threads);
+        atomic_store(&may_end, true);
+        while (count_threads() > threads) {
+            acre_test_rest();
+        }
+        CHECK(atomic_load(&has_ended));
+    }
 }
 
 static const struct acre_test tests[] = {
@@ -471,6 +516,7 @@ static const struct acre_test tests[] = {
     {"tags_and_canaries_stay_on_the_cpu", tags_and_canaries_stay_on_the_cpu, 0},
     {"closing_waits_for_a_kernel_that_was_given_up", closing_waits_for_a_kernel_that_was_given_up,
      0},
+    {"closing_leaves_a_kernel_that_never_ends", closing_leaves_a_kernel_that_never_ends, 60},
 };
 
 ACRE_TEST_MAIN(tests)
