@@ -82,6 +82,7 @@ struct acre_backend {
     /* A C function as a kernel; NULL: cannot (and never in a runner). */
     int (*native)(void *place, acre_native_function *function, uint64_t *ret_kernel,
                   struct acre_error *err);
+    void (*native_destroy)(void *place, uint64_t kernel); /* of `native`; no launch is under way */
 
     /* NULL, all four: the front replays node by node. `update` changes a launch in place. */
     int (*graph_create)(void *place, const struct acre_native_node *nodes, uint32_t count,

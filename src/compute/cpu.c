@@ -318,6 +318,20 @@ static int kernel_native(void *place, acre_native_function *function, uint64_t *
     return 0;
 }
 
+static void native_destroy(void *place, uint64_t handle) {
+    struct cpu_place *here = place;
+    struct cpu_kernel *kernel = (struct cpu_kernel *)(uintptr_t)handle;
+    cpu_pool_see(&here->pool);
+    pthread_mutex_lock(&here->lock);
+    struct cpu_kernel **link = &here->natives;
+    while (*link != kernel) {
+        link = &(*link)->next;
+    }
+    *link = kernel->next;
+    pthread_mutex_unlock(&here->lock);
+    free(kernel);
+}
+
 static void place_close(void *place) {
     struct cpu_place *here = place;
     cpu_pool_end(&here->pool);
@@ -328,10 +342,8 @@ static void place_close(void *place) {
     while (here->modules != NULL) {
         cpu_unload(here, (uint64_t)(uintptr_t)here->modules);
     }
-    while (here->natives != NULL) {
-        struct cpu_kernel *next = here->natives->next;
-        free(here->natives);
-        here->natives = next;
+    while (here->natives != NULL) { /* of a context that was lost */
+        native_destroy(here, (uint64_t)(uintptr_t)here->natives);
     }
     while (here->regions != NULL) {
         region_destroy(here, (uint64_t)(uintptr_t)here->regions);
@@ -369,6 +381,7 @@ const struct acre_backend acre_backend_cpu = {
     .unload = cpu_unload,
     .kernel = cpu_kernel,
     .native = kernel_native,
+    .native_destroy = native_destroy,
     .profile = cpu_profile,
     .timings = cpu_timings,
 };

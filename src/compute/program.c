@@ -177,6 +177,22 @@ static void add_to_context(struct acre_program *program) {
     pthread_mutex_unlock(&context->lock);
 }
 
+/* What the back end has of it in the present epoch. Gate held. */
+static void unload(struct acre_program *program) {
+    struct acre_context *context = program->context;
+    bool is_native = program->function != NULL;
+    uint32_t epoch = is_native ? atomic_load(&program->kernels[0].epoch) : program->module_epoch;
+    if (epoch == 0 || epoch != atomic_load(&context->epoch)) {
+        return;
+    }
+    graphs_forget(context);
+    if (is_native) {
+        context->table->native_destroy(context->place, program->kernels[0].handle);
+    } else {
+        context->table->unload(context->place, program->module);
+    }
+}
+
 void acre_program_destroy(struct acre_program *program) {
     if (program == NULL) {
         return;
@@ -192,10 +208,8 @@ void acre_program_destroy(struct acre_program *program) {
     pthread_mutex_unlock(&context->lock);
     rings_pause(context);
     pthread_rwlock_rdlock(&context->gate);
-    if (program->module_epoch != 0 && program->module_epoch == atomic_load(&context->epoch) &&
-        atomic_load(&context->failed) == 0) {
-        graphs_forget(context);
-        context->table->unload(context->place, program->module);
+    if (atomic_load(&context->failed) == 0) { /* else nobody is there, or it may run still */
+        unload(program);
     }
     pthread_rwlock_unlock(&context->gate);
     rings_resume(context);

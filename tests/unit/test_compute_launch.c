@@ -24,6 +24,11 @@ static int take_native(void *place, acre_native_function *function, uint64_t *re
     return 0;
 }
 
+static void drop_native(void *place, uint64_t kernel) {
+    (void)place;
+    CHECK_U64(kernel, 1);
+}
+
 static int take_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
                        struct acre_error *err) {
     (void)place, (void)stream, (void)launch;
@@ -80,6 +85,7 @@ static void open_rig(struct rig *rig) {
     rig->compute->devices[0].group_max = 1024;
     rig->table = *rig->context->table;
     rig->table.native = take_native;
+    rig->table.native_destroy = drop_native;
     rig->table.launch = take_launch;
     rig->table.check = check_place;
     rig->table.graph_create = create_graph;

@@ -2,6 +2,7 @@
  * Back ends are counted through a copy of their table, and an epoch passes without a runner being
  * killed, by counting it up. */
 #include "compute/cache.h"
+#include "compute/cpu.h"
 #include "compute/program.h"
 #include "support/opencl_rig.h"
 #include "support/tree.h"
@@ -479,6 +480,37 @@ static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
     bench_close(bench);
 }
 
+static void c_functions_go_with_their_programs(void) {
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    const struct cpu_place *place = bench->context->place;
+    struct acre_stream *stream = NULL;
+    struct acre_program *programs[3];
+    const struct acre_grid grid = {.groups = {100}, .group = {64}};
+    REQUIRE_EQ(acre_stream_create(bench->context, &stream, NULL), 0);
+    for (size_t i = 0; i < ACRE_COUNT(programs); i++) {
+        struct acre_kernel *kernel = NULL;
+        REQUIRE_EQ(
+            acre_program_native(bench->context, "void none(uint n)", nothing, &programs[i], NULL),
+            0);
+        REQUIRE_EQ(acre_kernel_find(programs[i], "none", &kernel, NULL), 0);
+        CHECK_EQ(acre_launch(stream, kernel, grid, &ACRE_U32(1), 1, NULL), 0);
+    }
+    CHECK_EQ(acre_stream_sync(stream, ACRE_FOREVER, NULL), 0);
+    static const size_t order[] = {1, 2, 0}; /* the middle, the first and the last of a list */
+    for (size_t i = 0; i < ACRE_COUNT(order); i++) {
+        uint32_t count = 0;
+        for (const struct cpu_kernel *kernel = place->natives; kernel != NULL;
+             kernel = kernel->next) {
+            count++;
+        }
+        CHECK_EQ(count, ACRE_COUNT(order) - i);
+        acre_program_destroy(programs[order[i]]);
+    }
+    CHECK(place->natives == NULL);
+    acre_stream_destroy(stream);
+    bench_close(bench);
+}
+
 static const struct acre_test tests[] = {
     {"kernels_are_found_by_name", kernels_are_found_by_name, 0},
     {"what_a_program_has_is_listed", what_a_program_has_is_listed, 0},
@@ -493,6 +525,7 @@ static const struct acre_test tests[] = {
     {"a_lost_module_is_loaded_once_by_whoever_needs_it",
      a_lost_module_is_loaded_once_by_whoever_needs_it, 0},
     {"c_functions_are_kernels_of_the_cpu", c_functions_are_kernels_of_the_cpu, 0},
+    {"c_functions_go_with_their_programs", c_functions_go_with_their_programs, 0},
 };
 
 int main(int argc, char **argv) {
