@@ -248,8 +248,8 @@ static int rebuild(struct acre_context *context, struct acre_error *err) {
     return r == 0 ? buffers_rebuild(context, err) : r;
 }
 
-void context_lose(struct acre_context *context, int code, const char *why) {
-    pthread_rwlock_wrlock(&context->gate);
+/* Gate written, and given up at the end. */
+static void lose(struct acre_context *context, int code, const char *why) {
     pthread_mutex_lock(&context->lock);
     snprintf(context->failure, sizeof(context->failure), "%s", why);
     context->loss = code;
@@ -273,6 +273,17 @@ void context_lose(struct acre_context *context, int code, const char *why) {
     pthread_mutex_unlock(&context->lock);
     atomic_store(&context->failed, r == 0 ? 0 : code);
     pthread_rwlock_unlock(&context->gate);
+}
+
+void context_lose(struct acre_context *context, int code, const char *why) {
+    pthread_rwlock_wrlock(&context->gate);
+    lose(context, code, why);
+}
+
+void context_try_lose(struct acre_context *context, int code, const char *why) {
+    if (pthread_rwlock_trywrlock(&context->gate) == 0) {
+        lose(context, code, why);
+    }
 }
 
 void acre_context_report(struct acre_context *context, struct acre_context_report *ret_report) {

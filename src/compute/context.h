@@ -23,7 +23,10 @@ void context_tell(struct acre_context *context, int result);
 /* Work was lost with it: why. */
 int context_loss(struct acre_context *context, struct acre_error *err);
 /* The place is gone, or must go: everything on the device is lost, the context made anew where it
- * can be. By the keeper, or (in this process) by who waits; gate not held. */
+ * can be. By the keeper and by rings' watchers; neither gate nor rings_lock held. */
 void context_lose(struct acre_context *context, int code, const char *why);
+/* The same unless somebody has the gate now: by who waits in this process, and tries again, since
+ * rings may be paused by the same thread. */
+void context_try_lose(struct acre_context *context, int code, const char *why);
 
 #endif

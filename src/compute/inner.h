@@ -5,6 +5,13 @@
  *   context->gate   read: by everything that hands work or handles to the back end; written: by the
  *                   rebuilding of a lost context, so that no handle outlives its place
  *   context->lock   buffers, pool, lists of streams and programs
+ * rings_pause takes the rings_lock also from who has the gate for reading (heap.c, for a block that
+ * goes back to the driver), against this order. It gets it, because who has the rings_lock, which
+ * is as long as rings are paused,
+ *   - takes the gate for reading only, which is given while a writer waits, and twice to the same
+ *     thread (the default kind of lock prefers readers): rings_resume launches with it held;
+ *   - never waits to write it (context_try_lose), and who does (context_lose) has no rings_lock;
+ *   - waits for work with an end: the loss that would end the wait may have to wait for the gate.
  * A stream is its user's alone (one thread at a time), but for `word`, which the device writes.
  *
  * After a loss the epoch of the context is one more: whatever was made in an earlier one has to be

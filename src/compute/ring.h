@@ -9,7 +9,8 @@
 #include <acre/ring.h>
 
 /* Around calls of the driver that wait for every kernel to end (loading and unloading modules,
- * giving memory back): resident kernels leave, and come back. Nests; gate held or not. */
+ * giving memory back): resident kernels leave, and come back. Nests; gate not held, or for reading
+ * (inner.h says why that ends). */
 void rings_pause(struct acre_context *context);
 void rings_resume(struct acre_context *context);
 /* Of a context that closes. */

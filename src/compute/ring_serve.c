@@ -161,7 +161,7 @@ static int probe(struct acre_ring *ring, struct acre_error *err) {
                      PROBE_MS, i, RING_PROBES);
         }
     }
-    return r == 0 ? acre_stream_sync(ring->stream, ACRE_FOREVER, err) : r;
+    return r == 0 ? acre_stream_sync(ring->stream, 2 * PROBE_MS * RING_PROBES, err) : r;
 }
 
 static int choose_path(struct acre_ring *ring, struct acre_error *err) {

@@ -185,7 +185,7 @@ static void look_at_place(struct acre_context *context) {
     struct acre_error why = {0};
     if (!context->is_remote && atomic_load(&context->failed) == 0 &&
         context->table->check(context->place, &why) < 0) {
-        context_lose(context, ACRE_EUNAVAILABLE, why.text);
+        context_try_lose(context, ACRE_EUNAVAILABLE, why.text);
     }
 }
 

@@ -239,6 +239,22 @@ static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
     close_rig(&rig);
 }
 
+/* Who waits may have rings paused, and who has the gate may wait for those: so the loss waits. */
+static void a_look_does_not_wait_for_the_gate(void) { /* GPU-6 */
+    struct rig rig;
+    struct acre_event event;
+    struct acre_error err = {0};
+    open_rig(&rig);
+    CHECK_EQ(launch(&rig, rig.a, 1), 0);
+    CHECK_EQ(acre_event_record(rig.a, &event, NULL), 0);
+    driver.check = ACRE_EUNAVAILABLE;
+    pthread_rwlock_rdlock(&rig.context->gate);
+    CHECK_EQ(acre_event_wait(event, 5, &err), ACRE_ETIMEOUT);
+    pthread_rwlock_unlock(&rig.context->gate);
+    CHECK_EQ(acre_event_wait(event, 0, &err), ACRE_EUNAVAILABLE);
+    close_rig(&rig);
+}
+
 static struct acre_graph *record(struct rig *rig, uint32_t first, uint32_t second) {
     struct acre_graph *graph = NULL;
     REQUIRE_EQ(acre_graph_begin(rig->a, NULL), 0);
@@ -286,6 +302,7 @@ static const struct acre_test tests[] = {
     {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
     {"a_look_finds_a_place_that_failed", a_look_finds_a_place_that_failed, 0},
+    {"a_look_does_not_wait_for_the_gate", a_look_does_not_wait_for_the_gate, 20},
     {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",
      a_graph_has_its_own_arguments_when_none_can_be_taken_over, 0},
 };
