@@ -50,7 +50,9 @@ static int compare(const void *a, const void *b) {
 }
 
 void acre_figures_sort(double *figures, size_t count) {
-    qsort(figures, count, sizeof(*figures), compare);
+    if (count > 0) { /* none may be NULL, which qsort does not take */
+        qsort(figures, count, sizeof(*figures), compare);
+    }
 }
 
 void acre_figure_absent(const struct acre_term *term, struct acre_buf *out, const char **before,
