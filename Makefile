@@ -16,7 +16,7 @@ N       ?= 300
 
 V        := build/variants
 asan     := -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
-tsan     := -Db_sanitize=thread
+tsan     := -Db_sanitize=thread -Db_lundef=false
 coverage := -Db_coverage=true -Dbuildtype=debug
 fuzz     := -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
             -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
@@ -56,9 +56,9 @@ sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call build,$(V)/asan,$(asan))
 	@$(STEADY) scripts/test --slower 10 $(V)/asan
 
-tsan: ## All tests but those of the pure, thread-free directories, under ThreadSanitizer
-	@$(SETUP) build test
-	$(call build,$(V)/tsan,$(tsan))
+tsan: ## All tests but those of the pure, thread-free directories, with clang's ThreadSanitizer
+	@$(SETUP) build test clang
+	$(call build,$(V)/tsan,$(tsan),CC=clang)
 	@$(STEADY) scripts/test --slower 10 --except 'ledger*' --except 'sched*' --except 'sim*' \
 	    --except 'scripts*' $(V)/tsan
 

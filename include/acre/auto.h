@@ -3,7 +3,8 @@
  * Ways, in the order they are considered: ring (a resident kernel), graph (recorded copy, kernel,
  * copy), launch (the same, one by one; large ones as a pipeline), cpu. What each costs is learned
  * for each kernel, device and size as calls are made, and kept; the cheapest is taken, and now and
- * then another is tried where it might have become cheaper. */
+ * then another is tried where it might have become cheaper. Any number of
+ * threads may call at once; those that use the device take turns. */
 #ifndef ACRE_AUTO_H
 #define ACRE_AUTO_H
 
@@ -37,7 +38,8 @@ ACRE_API int acre_auto_create(const struct acre_auto_options *options, struct ac
                               struct acre_error *err);
 /* Keeps what was learned. The contexts are still open; NULL is fine. */
 ACRE_API void acre_auto_destroy(struct acre_auto *automatic);
-/* Waits for the answer. `arrays` are host memory, in the order of the options. */
+/* Waits for the answer. `arrays` are host memory, in the order of the options, aligned as what they
+ * hold. */
 ACRE_API int acre_auto_run(struct acre_auto *automatic, uint32_t items, void *const *arrays,
                            const struct acre_arg *values, uint32_t value_count,
                            enum acre_way *ret_way, /* NULL: not wanted */
@@ -54,6 +56,7 @@ struct acre_auto_cost {
     enum acre_way chosen;
     char reason[ACRE_WAY_COUNT][96]; /* why a way is not there; "" */
 };
+/* What was learned, smallest sizes first; returns how many there are, `max` at most. */
 ACRE_API uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret_costs,
                                   uint32_t max);
 /* Why what was learned before is not used (the file is damaged, or of another kernel); "". */

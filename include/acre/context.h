@@ -26,7 +26,8 @@ struct acre_stream;
 
 struct acre_compute_options {
     const char *backends; /* "cuda,cpu": these, in this order; NULL: cuda, hip, opencl, cpu */
-    const char *cache;    /* directory of compiled programs; NULL: ~/.cache/acre; "": none */
+    const char *cache;    /* directory of compiled programs; "": none; NULL: $XDG_CACHE_HOME/acre,
+                           * or ~/.cache/acre */
 };
 
 enum acre_capability {
@@ -55,6 +56,7 @@ ACRE_API int acre_compute_open(const struct acre_compute_options *options, /* NU
                                struct acre_compute **ret_compute, struct acre_error *err);
 ACRE_API void acre_compute_close(struct acre_compute *compute); /* its contexts too; NULL is fine */
 ACRE_API uint32_t acre_compute_count(const struct acre_compute *compute);
+/* Devices are numbered from 0, in the order of their back ends; NULL: past the last. */
 ACRE_API const struct acre_compute_device *acre_compute_device(const struct acre_compute *compute,
                                                                uint32_t device);
 /* Why a back end has no device here; NULL: it has, or was not asked for. */
@@ -97,7 +99,8 @@ ACRE_API void acre_context_report(struct acre_context *context,
 
 /* --- streams and events --------------------------------------------------------------------- */
 
-/* A moment in a stream: everything given to it before. Copied freely, never freed. */
+/* A moment in a stream: everything given to it before. Copied freely, never freed; of use as long
+ * as its stream lives. */
 struct acre_event {
     struct acre_stream *stream;
     uint64_t sequence;
@@ -113,8 +116,10 @@ ACRE_API int acre_event_record(struct acre_stream *stream, struct acre_event *re
 /* 0: it has come; ACRE_ETIMEOUT: not within `timeout_ms` (0: only a look; ACRE_FOREVER); other
  * codes: the work before it failed. */
 ACRE_API int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *err);
+/* The same for everything given to the stream so far. */
 ACRE_API int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct acre_error *err);
-/* Later work of `stream` waits for the event (of any stream, also of another device). */
+/* Later work of `stream` waits for the event, which may be of any stream. One of another context
+ * is waited for in this call: devices do not see each other's. */
 ACRE_API int acre_stream_after(struct acre_stream *stream, struct acre_event event,
                                struct acre_error *err);
 /* When everything given so far is done, 1 is added to the eventfd: for poll loops. */

@@ -16,7 +16,7 @@ struct acre_program;
 struct acre_kernel; /* its program's: lives as long */
 
 enum acre_language {
-    ACRE_LANGUAGE_AUTO, /* by the words in it: __global__ CUDA or HIP, __kernel OpenCL */
+    ACRE_LANGUAGE_AUTO, /* by its words: __global__ CUDA or HIP, __kernel OpenCL; else portable */
     ACRE_LANGUAGE_PORTABLE,
     ACRE_LANGUAGE_CUDA,
     ACRE_LANGUAGE_HIP,
@@ -109,6 +109,8 @@ struct acre_grid {
 
 /* The grid that covers `items` in groups of 256. */
 ACRE_API struct acre_grid acre_grid_for(uint64_t items);
+/* ACRE_EINVALID: grid or arguments are not what the kernel and the device take; ACRE_ENOTFOUND: a
+ * buffer was freed. How the kernel fared is told by who waits for the stream. */
 ACRE_API int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel,
                          struct acre_grid grid, const struct acre_arg *args, uint32_t count,
                          struct acre_error *err);
@@ -124,7 +126,8 @@ struct acre_timing {
 
 /* Measure each piece of work of this stream from now on (costs a few microseconds each). */
 ACRE_API int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *err);
-/* Waits for the stream; oldest first, each told once. */
+/* Waits for the stream; oldest first, each told once. What nobody asks for is not kept for ever: of
+ * a stream on a GPU the last 1024. ACRE_EUNSUPPORTED: the device measures no times. */
 ACRE_API int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timings,
                                  uint32_t max, uint32_t *ret_count, struct acre_error *err);
 

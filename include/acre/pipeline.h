@@ -47,7 +47,8 @@ struct acre_pipeline_report {
     uint64_t failed_item;          /* first of the piece that failed; UINT64_MAX: none */
 };
 
-/* Waits for the end. The first failure stops the rest and is what is returned. */
+/* Waits for the end. The first failure stops the rest and is what is returned; the report of a run
+ * that failed is filled too. */
 ACRE_API int acre_pipeline_run(const struct acre_pipeline *pipeline,
                                struct acre_pipeline_report *ret_report, /* NULL: not wanted */
                                struct acre_error *err);

@@ -4,8 +4,8 @@
  *     handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,
  *                         uint lanes)
  * stays on the device and takes messages from shared memory; `lanes` work items run it for one
- * message (32 on a GPU, 1 elsewhere; lane_sync() lets them meet). Where a kernel cannot stay
- * (OpenCL, CPU, a device that fails the coherence probe) a worker thread launches it for the
+ * message (32 where it stays, else 1; lane_sync() lets them meet). Where a kernel cannot stay
+ * (OpenCL, HIP, CPU, a device that fails the coherence probe) a worker thread launches it for the
  * messages that wait: same results, and the report says why.
  *
  * Loading a program or giving memory back to the driver interrupts a resident kernel for some tens
@@ -15,7 +15,7 @@
  * when they would have to be launched: messages without an answer and new ones fail with
  * ACRE_EUNAVAILABLE, the text says for how long, and the ring comes back by itself.
  *
- * Any number of threads may call at once. Messages are taken in order of posting; with one group
+ * Any number of threads may call at once. Messages are taken in order of posting; with one warp
  * (the default) they are also finished in that order. */
 #ifndef ACRE_RING_H
 #define ACRE_RING_H
@@ -34,7 +34,8 @@ struct acre_ring_options {
     uint32_t out_words;       /* of an answer: 1 to 96 */
     uint32_t slots;           /* messages under way at most, a power of two, 2 to 65536; 0: 1024 */
     uint32_t warps;           /* messages handled at once, 1 to 64; 0: 1 */
-    uint32_t hang_ms;         /* a message that takes longer is hung; 0: 1000 */
+    uint32_t hang_ms;         /* a message that takes longer is hung: its context is lost, as by
+                               * a kernel that never ends; 0: 1000 */
     struct acre_buffer state; /* what the handler gets as `state`; id 0: 16 bytes of zeros */
 };
 
@@ -63,12 +64,15 @@ ACRE_API int acre_ring_reload(struct acre_ring *ring, const struct acre_source *
                               struct acre_error *err);
 
 /* Post without waiting (waits only while all slots are taken; ACRE_ETIMEOUT then), and collect.
- * Tickets are collected once each, by any thread, in any order; a slot is taken until then. */
+ * Tickets are collected once each, by any thread, in any order; a slot is taken until then.
+ * ACRE_ENOTFOUND: no such ticket, or collected before; ACRE_ETIMEOUT: no answer within
+ * `timeout_ms`, it can be collected later. A message that was lost with its context tells that
+ * loss. */
 ACRE_API int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms,
                             uint64_t *ret_ticket, struct acre_error *err);
 ACRE_API int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
                                int timeout_ms, struct acre_error *err);
-/* Both, within `timeout_ms` in all. */
+/* Both, within `timeout_ms` in all; after ACRE_ETIMEOUT nobody can have the answer any more. */
 ACRE_API int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out,
                             int timeout_ms, struct acre_error *err);
 ACRE_API void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report);

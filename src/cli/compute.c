@@ -44,6 +44,27 @@ char *acre_figure_us(double us, char *text, size_t size) {
     return text;
 }
 
+static int compare(const void *a, const void *b) {
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+void acre_figures_sort(double *figures, size_t count) {
+    if (count > 0) { /* none may be NULL, which qsort does not take */
+        qsort(figures, count, sizeof(*figures), compare);
+    }
+}
+
+void acre_figure_absent(const struct acre_term *term, struct acre_buf *out, const char **before,
+                        int width, const char *name, const char *why) {
+    char label[NAME_SHOWN], shown[ACRE_ERROR_TEXT_MAX];
+    snprintf(label, sizeof(label), "%sno %-*s", *before, width, name);
+    acre_term_put(term, out, ACRE_COLOUR_DIM, label);
+    acre_term_wrap(term, out, (uint32_t)width + 3,
+                   acre_str_show_text(acre_str_from(why), shown, sizeof(shown)));
+    *before = "";
+}
+
 /* --- places --------------------------------------------------------------------------------- */
 
 /* "cuda:0" is back end and number in it; "2" a number in the whole list. */
@@ -84,8 +105,8 @@ int acre_device_check(const char *field, const char *value, struct acre_error *e
                            field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
 }
 
-char *acre_place_name(const struct acre_compute *compute, uint32_t device, char *text,
-                      size_t size) {
+static char *name_device(const struct acre_compute *compute, uint32_t device, char *text,
+                         size_t size) {
     const struct acre_compute_device *self = acre_compute_device(compute, device);
     uint32_t number = 0;
     for (uint32_t i = 0; i < device; i++) {
@@ -107,7 +128,7 @@ static int refuse_device(const struct acre_compute *compute, const struct wanted
     for (uint32_t i = 0; i < acre_compute_count(compute) && length < sizeof(list); i++) {
         char name[NAME_SHOWN];
         length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "",
-                                   acre_place_name(compute, i, name, sizeof(name)));
+                                   name_device(compute, i, name, sizeof(name)));
     }
     return acre_fail(err, ACRE_ENOTFOUND, "--device: no device %u%s%s; there are: %s",
                      wanted->number, wanted->backend[0] != '\0' ? " of " : "", wanted->backend,
@@ -176,6 +197,10 @@ const struct acre_compute_device *acre_place_device(const struct acre_place *pla
     return acre_compute_device(place->compute, place->device);
 }
 
+char *acre_place_name(const struct acre_place *place, char *text, size_t size) {
+    return name_device(place->compute, place->device, text, size);
+}
+
 /* --- acre compute devices ------------------------------------------------------------------- */
 
 struct devices_options {
@@ -197,7 +222,7 @@ static void put_json_device(struct acre_json *json, const struct acre_compute *c
     char name[NAME_SHOWN];
     acre_json_object(json);
     acre_json_put_u64(json, "number", index);
-    acre_json_put_string(json, "device", acre_place_name(compute, index, name, sizeof(name)));
+    acre_json_put_string(json, "device", name_device(compute, index, name, sizeof(name)));
     acre_json_put_string(json, "backend", device->backend);
     acre_json_put_string(json, "name", device->name);
     acre_json_put_string(json, "uuid", device->uuid[0] != '\0' ? device->uuid : NULL);
@@ -249,7 +274,7 @@ static void add_device_row(struct acre_table *table, const struct acre_compute *
     acre_table_row(table);
     snprintf(text, sizeof(text), "%u", index);
     acre_table_cell(table, ACRE_COLOUR_NONE, text);
-    acre_table_cell(table, ACRE_COLOUR_BOLD, acre_place_name(compute, index, text, sizeof(text)));
+    acre_table_cell(table, ACRE_COLOUR_BOLD, name_device(compute, index, text, sizeof(text)));
     acre_table_cell(table, ACRE_COLOUR_NONE,
                     acre_str_show_text(acre_str_from(device->name), shown, sizeof(shown)));
     acre_table_cell(table, ACRE_COLOUR_NONE,
@@ -291,15 +316,9 @@ static void print_devices(const struct acre_compute *compute, struct acre_buf *o
     const char *before = "\n";
     for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
         const char *reason = acre_compute_absent(compute, backends[i]);
-        char label[32], shown[512];
-        if (reason == NULL) {
-            continue;
+        if (reason != NULL) {
+            acre_figure_absent(&term, out, &before, 7, backends[i], reason);
         }
-        snprintf(label, sizeof(label), "%sno %-7s", before, backends[i]);
-        acre_term_put(&term, out, ACRE_COLOUR_DIM, label);
-        acre_term_wrap(&term, out, 10,
-                       acre_str_show_text(acre_str_from(reason), shown, sizeof(shown)));
-        before = "";
     }
 }
 

@@ -37,7 +37,7 @@ int acre_place_open_cpu(const struct acre_place *place, struct acre_context **re
                         struct acre_error *err);
 const struct acre_compute_device *acre_place_device(const struct acre_place *place);
 /* "cuda:0", as --device takes it; returns `text`. */
-char *acre_place_name(const struct acre_compute *compute, uint32_t device, char *text, size_t size);
+char *acre_place_name(const struct acre_place *place, char *text, size_t size);
 
 /* A kernel source: the language follows from the end of its name. `text` holds it. */
 int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
@@ -57,5 +57,10 @@ int acre_source_kernel(struct acre_program *program, const char *name,
 /* "1.5 GiB", "20 KiB", "3 bytes"; "12.3 us", "4.56 ms". They return `text`. */
 char *acre_figure_bytes(uint64_t bytes, char *text, size_t size);
 char *acre_figure_us(double us, char *text, size_t size);
+void acre_figures_sort(double *figures, size_t count);
+/* "no NAME   why", wrapped beside the name, which takes `width` columns. `*before` is "\n" for the
+ * first of them: a line stays free above. */
+void acre_figure_absent(const struct acre_term *term, struct acre_buf *out, const char **before,
+                        int width, const char *name, const char *why);
 
 #endif

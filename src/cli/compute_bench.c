@@ -88,11 +88,6 @@ struct bench {
 
 typedef int work_function(struct bench *bench, struct acre_error *err);
 
-static int compare(const void *a, const void *b) {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Do it again and again; the samples are sorted. */
 static int sample(struct bench *bench, work_function *work, uint64_t *ret_count,
                   struct acre_error *err) {
@@ -108,7 +103,7 @@ static int sample(struct bench *bench, work_function *work, uint64_t *ret_count,
         now_ns = acre_clock_monotonic_ns(&clock);
         bench->samples[count++] = (double)(now_ns - before_ns) / 1e3;
     }
-    qsort(bench->samples, count, sizeof(*bench->samples), compare);
+    acre_figures_sort(bench->samples, count);
     *ret_count = count;
     return r;
 }
@@ -351,9 +346,7 @@ static void print_json(const struct bench *bench, struct acre_buf *out) {
     char name[NAME_MAX_BYTES];
     acre_json_begin(&json, out, true);
     acre_json_object(&json);
-    acre_json_put_string(
-        &json, "device",
-        acre_place_name(bench->place.compute, bench->place.device, name, sizeof(name)));
+    acre_json_put_string(&json, "device", acre_place_name(&bench->place, name, sizeof(name)));
     acre_json_put_string(&json, "name", acre_place_device(&bench->place)->name);
     acre_json_key(&json, "figures");
     acre_json_array(&json);
@@ -390,20 +383,14 @@ static void print_absent(const struct bench *bench, const struct acre_term *term
     const char *before = "\n";
     for (uint32_t i = 0; i < bench->count; i++) {
         const struct figure *figure = &bench->figures[i];
-        char label[NAME_MAX_BYTES + 8], shown[256];
         uint32_t same = 0;
         while (same < i && (bench->figures[same].p50 >= 0 ||
                             strcmp(bench->figures[same].note, figure->note) != 0)) {
             same++;
         }
-        if (figure->p50 >= 0 || same < i) {
-            continue;
+        if (figure->p50 < 0 && same == i) {
+            acre_figure_absent(term, out, &before, 27, figure->name, figure->note);
         }
-        snprintf(label, sizeof(label), "%sno %-27s", before, figure->name);
-        acre_term_put(term, out, ACRE_COLOUR_DIM, label);
-        acre_term_wrap(term, out, 30,
-                       acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
-        before = "";
     }
 }
 
@@ -429,8 +416,7 @@ static void print_text(const struct bench *bench, struct acre_buf *out) {
         acre_table_cell(table, figure->note[0] != '\0' ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE,
                         acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
     }
-    acre_buf_printf(out, "%s, %s\n\n",
-                    acre_place_name(bench->place.compute, bench->place.device, name, sizeof(name)),
+    acre_buf_printf(out, "%s, %s\n\n", acre_place_name(&bench->place, name, sizeof(name)),
                     acre_place_device(&bench->place)->name);
     acre_table_print(table, &term, out);
     acre_table_destroy(table);

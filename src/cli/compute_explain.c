@@ -81,18 +81,22 @@ static int check_inouts(const struct question *question, struct acre_error *err)
     return 0;
 }
 
+/* What --arg says of a parameter; NULL: it is about another one. */
+static const char *value_in(const char *arg, const struct acre_parameter *parameter) {
+    size_t length = strlen(parameter->name);
+    bool is_it = strncmp(arg, parameter->name, length) == 0 && arg[length] == '=';
+    return is_it ? arg + length + 1 : NULL;
+}
+
 /* The value of a parameter: what --arg says, or 1. */
 static int take_value(const struct question *question, const struct acre_parameter *parameter,
                       struct acre_arg *ret_arg, struct acre_error *err) {
     const struct acre_opt_list *args = &question->options->args;
-    size_t length = strlen(parameter->name);
     char what[2 * SHOWN_MAX];
     const char *text = "1";
     for (uint32_t i = 0; i < args->count; i++) {
-        if (strncmp(args->items[i], parameter->name, length) == 0 &&
-            args->items[i][length] == '=') {
-            text = args->items[i] + length + 1;
-        }
+        const char *value = value_in(args->items[i], parameter);
+        text = value != NULL ? value : text;
     }
     snprintf(what, sizeof(what), "--arg %s", parameter->name);
     return acre_binding_number(what, parameter, text, ret_arg, err);
@@ -103,10 +107,8 @@ static int check_args(const struct question *question, struct acre_error *err) {
         const char *text = question->options->args.items[i];
         char shown[SHOWN_MAX];
         bool is_known = false;
-        for (uint32_t j = 0; j < question->value_count; j++) {
-            const char *name = question->parameters[question->array_count + j].name;
-            size_t length = strlen(name);
-            is_known = is_known || (strncmp(text, name, length) == 0 && text[length] == '=');
+        for (uint32_t j = 0; j < question->value_count && !is_known; j++) {
+            is_known = value_in(text, &question->parameters[question->array_count + j]) != NULL;
         }
         if (!is_known) {
             return acre_fail(err, ACRE_EINVALID,
@@ -245,9 +247,7 @@ static void print_json(const struct question *question, struct acre_buf *out) {
     acre_json_begin(&json, out, true);
     acre_json_object(&json);
     acre_json_put_string(&json, "kernel", question->kernel);
-    acre_json_put_string(
-        &json, "device",
-        acre_place_name(question->place.compute, question->place.device, name, sizeof(name)));
+    acre_json_put_string(&json, "device", acre_place_name(&question->place, name, sizeof(name)));
     const char *note = acre_auto_note(question->automatic);
     acre_json_put_string(&json, "note", note[0] != '\0' ? note : NULL);
     acre_json_key(&json, "sizes");
@@ -320,16 +320,11 @@ static void print_reasons(const struct question *question, const struct acre_ter
         const char *last = "";
         for (uint32_t i = 0; i < question->cost_count; i++) {
             const char *reason = question->costs[i].reason[way];
-            char label[32], line[256], shown[256];
             if (reason[0] != '\0' && !is_same_reason(reason, last)) {
-                snprintf(label, sizeof(label), "%sno %-8s", before,
-                         acre_way_name((enum acre_way)way));
+                char line[256];
                 snprintf(line, sizeof(line), i == 0 ? "%s" : "%s (from %u items on)", reason,
                          question->costs[i].items);
-                acre_term_put(term, out, ACRE_COLOUR_DIM, label);
-                acre_term_wrap(term, out, 11,
-                               acre_str_show_text(acre_str_from(line), shown, sizeof(shown)));
-                before = "";
+                acre_figure_absent(term, out, &before, 8, acre_way_name((enum acre_way)way), line);
             }
             last = reason;
         }
@@ -349,10 +344,9 @@ static void print_text(const struct question *question, struct acre_buf *out) {
     _Static_assert(ACRE_COUNT(columns) == ACRE_WAY_COUNT + 3, "a column for each way");
     struct acre_term term = acre_term_detect(STDOUT_FILENO);
     char name[SHOWN_MAX];
-    acre_buf_printf(
-        out, "kernel '%s' on %s, %s\n", question->kernel,
-        acre_place_name(question->place.compute, question->place.device, name, sizeof(name)),
-        acre_place_device(&question->place)->name);
+    acre_buf_printf(out, "kernel '%s' on %s, %s\n", question->kernel,
+                    acre_place_name(&question->place, name, sizeof(name)),
+                    acre_place_device(&question->place)->name);
     const char *note = acre_auto_note(question->automatic);
     if (note[0] != '\0') {
         char line[SHOWN_MAX + ACRE_ERROR_TEXT_MAX];

@@ -176,11 +176,6 @@ static int take_times(struct call *call, struct acre_error *err) {
     return r;
 }
 
-static int compare(const void *a, const void *b) {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static int launch_all(struct call *call, struct acre_progress *progress, struct acre_error *err) {
     struct acre_arg args[ACRE_BINDINGS_MAX];
     int r = 0;
@@ -197,9 +192,7 @@ static int launch_all(struct call *call, struct acre_progress *progress, struct 
         }
     }
     r = r == 0 ? take_times(call, err) : r;
-    if (r == 0 && call->launches > 0) {
-        qsort(call->kernel_us, call->launches, sizeof(*call->kernel_us), compare);
-    }
+    acre_figures_sort(call->kernel_us, call->launches);
     return r;
 }
 
@@ -361,8 +354,7 @@ static void print_text(const struct call *call, struct acre_buf *out) {
     char text[4 * SHOWN_MAX], name[SHOWN_MAX];
     char groups[ACRE_FIGURE_MAX], group[ACRE_FIGURE_MAX];
     acre_show_fact(&view, "kernel", call->bindings.kernel);
-    snprintf(text, sizeof(text), "%s, %s",
-             acre_place_name(call->place.compute, call->place.device, name, sizeof(name)),
+    snprintf(text, sizeof(text), "%s, %s", acre_place_name(&call->place, name, sizeof(name)),
              acre_place_device(&call->place)->name);
     acre_show_fact(&view, "device", text);
     show_axes(call->grid.groups, groups, sizeof(groups));
@@ -452,9 +444,7 @@ static void print_json(const struct call *call, struct acre_buf *out) {
     acre_json_begin(&json, out, true);
     acre_json_object(&json);
     acre_json_put_string(&json, "kernel", call->bindings.kernel);
-    acre_json_put_string(
-        &json, "device",
-        acre_place_name(call->place.compute, call->place.device, name, sizeof(name)));
+    acre_json_put_string(&json, "device", acre_place_name(&call->place, name, sizeof(name)));
     acre_json_put_string(&json, "name", acre_place_device(&call->place)->name);
     put_axes(&json, "groups", call->grid.groups);
     put_axes(&json, "group", call->grid.group);

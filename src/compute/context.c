@@ -168,14 +168,7 @@ static int take_number(struct acre_context *context, struct acre_error *err) {
     return r;
 }
 
-static int fill(struct acre_context *context, const struct acre_context_options *options,
-                struct acre_error *err) {
-    snprintf(context->tenant, sizeof(context->tenant), "%s",
-             options->tenant != NULL ? options->tenant : "default");
-    context->limit_bytes = options->memory_limit_bytes != 0 ? options->memory_limit_bytes
-                                                            : context_device(context)->memory_bytes;
-    context->kernel_limit_ms = options->kernel_limit_ms;
-    context->debug = options->debug;
+void context_init(struct acre_context *context) {
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutexattr_t recursive;
@@ -185,6 +178,24 @@ static int fill(struct acre_context *context, const struct acre_context_options 
     pthread_mutexattr_destroy(&recursive);
     breaker_init(&context->breaker);
     atomic_store(&context->epoch, 1);
+}
+
+void context_finish(struct acre_context *context) {
+    breaker_finish(&context->breaker);
+    pthread_mutex_destroy(&context->rings_lock);
+    pthread_mutex_destroy(&context->lock);
+    pthread_rwlock_destroy(&context->gate);
+}
+
+static int fill(struct acre_context *context, const struct acre_context_options *options,
+                struct acre_error *err) {
+    snprintf(context->tenant, sizeof(context->tenant), "%s",
+             options->tenant != NULL ? options->tenant : "default");
+    context->limit_bytes = options->memory_limit_bytes != 0 ? options->memory_limit_bytes
+                                                            : context_device(context)->memory_bytes;
+    context->kernel_limit_ms = options->kernel_limit_ms;
+    context->debug = options->debug;
+    context_init(context);
     int r = open_place(context, options->isolation, err);
     if (r < 0) {
         return r;
@@ -314,10 +325,7 @@ static void finish(struct acre_context *context) {
         }
         context->table->place_close(context->place);
     }
-    breaker_finish(&context->breaker);
-    pthread_mutex_destroy(&context->rings_lock);
-    pthread_mutex_destroy(&context->lock);
-    pthread_rwlock_destroy(&context->gate);
+    context_finish(context);
     free(context);
 }
 

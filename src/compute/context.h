@@ -4,6 +4,9 @@
 
 #include "compute/inner.h"
 
+/* Its locks and its circuit, before anything else; and the end of them. */
+void context_init(struct acre_context *context);
+void context_finish(struct acre_context *context);
 /* It does not work now: why, as the caller must answer. */
 int context_failure(struct acre_context *context, struct acre_error *err);
 /* Host memory that is shared with the runner where there is one. */

@@ -21,7 +21,7 @@
 enum { CASES_MAX = 512, THREADS_MAX = 64 };
 
 struct arguments {
-    const char *backend, *isolation, *runner, *scratch;
+    const char *backend, *isolation, *runner, *scratch, *without;
     uint64_t device, seed, soak, threads;
     bool list;
 };
@@ -41,6 +41,8 @@ static const struct acre_opt rows[] = {
     {"soak", 0, ACRE_OPT_COUNT, AT(soak), "N", "N mixed operations instead of the cases",
      .max = UINT64_MAX},
     {"threads", 't', ACRE_OPT_COUNT, AT(threads), "N", "that soak", .min = 1, .max = THREADS_MAX},
+    {"without", 0, ACRE_OPT_CHOICE, AT(without), "OPERATION", "left out of the soak",
+     .choices = "ring,graph,build"},
     {"list", 'l', ACRE_OPT_FLAG, AT(list), NULL, .help = "print the names"},
 };
 /* clang-format on */
@@ -160,7 +162,9 @@ static int run(const struct arguments *arguments, int count, char **names, char 
         printf("1..0 # SKIP %s: %s\n", kit_choice.backend, reason);
     } else if (arguments->soak > 0) {
         printf("# seed %" PRIu64 "\n", kit_choice.seed);
-        result = compute_soak(arguments->soak, (uint32_t)arguments->threads, program);
+        struct compute_soak_options options = {arguments->soak, (uint32_t)arguments->threads,
+                                               arguments->without};
+        result = compute_soak(&options, program);
     } else {
         printf("# backend %s, isolation %s, seed %" PRIu64 "\n", kit_choice.backend,
                arguments->isolation, kit_choice.seed);

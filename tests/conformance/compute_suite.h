@@ -19,7 +19,13 @@ extern const struct suite compute_devices_suite, compute_copy_suite, compute_lau
     compute_storage_suite, compute_auto_suite, compute_cache_suite, compute_refuse_suite,
     compute_fault_suite;
 
-/* `operations` mixed ones from `threads` threads; the exit code. */
-int compute_soak(uint64_t operations, uint32_t threads, char *program);
+struct compute_soak_options {
+    uint64_t operations;
+    uint32_t threads;
+    const char *without; /* an operation; NULL: all */
+};
+
+/* Mixed operations from some threads; the exit code. */
+int compute_soak(const struct compute_soak_options *options, char *program);
 
 #endif

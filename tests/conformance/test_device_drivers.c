@@ -212,7 +212,7 @@ static void amdgpu_over_trees(void) {
         struct tree tree = tree_create(trees[i]);
         struct acre_device_options options = {.sysfs_root = tree.root};
         conform(&acre_driver_amdgpu, &options, 2);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 

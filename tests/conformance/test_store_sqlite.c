@@ -427,7 +427,7 @@ static void a_full_disk_refuses_and_recovers(void) {
     bed_close(&bed);
     acre_loop_destroy(bed.loop);
     umount(tree.root);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* Files may not grow: an error of the system that is not "full". */

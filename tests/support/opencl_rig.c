@@ -19,7 +19,7 @@ int rig_main(const struct acre_test *tests, size_t count, int argc, char **argv)
     struct tree cache = tree_create(NULL);
     setenv("POCL_CACHE_DIR", cache.root, 1);
     int r = acre_test_main(tests, count, argc, argv);
-    tree_remove(&cache);
+    tree_erase(&cache);
     return r;
 }
 

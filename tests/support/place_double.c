@@ -2,6 +2,7 @@
 #include "support/place_double.h"
 
 #include "compute/buffer.h"
+#include "compute/context.h"
 #include "compute/stream.h"
 #include "core/rand.h"
 
@@ -327,30 +328,14 @@ static void end(struct double_place *place) {
 
 /* --- contexts ------------------------------------------------------------------------------- */
 
-static const struct acre_backend plain = {.name = "double",
-                                          .region_create = region_create,
-                                          .region_destroy = region_destroy,
-                                          .memory = memory,
-                                          .check = check,
-                                          .stream_create = stream_create,
-                                          .stream_destroy = stream_destroy,
-                                          .copy = copy,
-                                          .fill = fill,
-                                          .signal = signal_word,
-                                          .wait = wait_word};
+#define PLAIN                                                                                      \
+    .name = "double", .region_create = region_create, .region_destroy = region_destroy,            \
+    .memory = memory, .check = check, .stream_create = stream_create,                              \
+    .stream_destroy = stream_destroy, .copy = copy, .fill = fill, .signal = signal_word,           \
+    .wait = wait_word
 
-static const struct acre_backend importing = {.name = "double",
-                                              .region_create = region_create,
-                                              .region_destroy = region_destroy,
-                                              .memory = memory,
-                                              .check = check,
-                                              .stream_create = stream_create,
-                                              .stream_destroy = stream_destroy,
-                                              .copy = copy,
-                                              .fill = fill,
-                                              .signal = signal_word,
-                                              .wait = wait_word,
-                                              .region_export = region_export,
+static const struct acre_backend plain = {PLAIN};
+static const struct acre_backend importing = {PLAIN, .region_export = region_export,
                                               .region_import = region_import};
 
 static void make_words(struct acre_context *context) {
@@ -378,15 +363,7 @@ static void open_context(struct acre_compute *compute, uint32_t number,
                                      .limit_bytes = options->limit_bytes != 0 ? options->limit_bytes
                                                                               : place->memory_bytes,
                                      .debug = options->debug};
-    pthread_rwlock_init(&context->gate, NULL);
-    pthread_mutex_init(&context->lock, NULL);
-    pthread_mutexattr_t recursive;
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&context->rings_lock, &recursive);
-    pthread_mutexattr_destroy(&recursive);
-    breaker_init(&context->breaker);
-    atomic_store(&context->epoch, 1);
+    context_init(context);
     context->words = mmap(NULL, WORDS_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ACRE_ASSERT((void *)context->words != MAP_FAILED);
@@ -432,10 +409,7 @@ static void close_context(struct acre_context *context) {
     pthread_cond_destroy(&place->more);
     pthread_mutex_destroy(&place->lock);
     free(place);
-    breaker_finish(&context->breaker);
-    pthread_mutex_destroy(&context->rings_lock);
-    pthread_mutex_destroy(&context->lock);
-    pthread_rwlock_destroy(&context->gate);
+    context_finish(context);
     free(context);
 }
 

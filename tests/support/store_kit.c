@@ -31,7 +31,7 @@ struct bed bed_make(const struct bed *kind) {
 void bed_remove(struct bed *bed) {
     bed_close(bed);
     acre_loop_destroy(bed->loop);
-    tree_remove(&bed->tree);
+    tree_erase(&bed->tree);
 }
 
 void bed_each(void (*test)(struct bed *bed)) {

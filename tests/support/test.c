@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -17,13 +18,12 @@
 
 enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_SKIPPED = 77, SHOWN_FAILURES_MAX = 20 };
 
-static unsigned failures;
-static char context[256];
+static _Atomic unsigned failures; /* of all threads */
+static _Thread_local char context[256];
 static char skip_reason[256];
 
 static void show_failure(const char *file, int line) {
-    failures++;
-    if (failures > SHOWN_FAILURES_MAX) {
+    if (atomic_fetch_add(&failures, 1) >= SHOWN_FAILURES_MAX) {
         return;
     }
     const char *base = strrchr(file, '/');

@@ -58,7 +58,7 @@ void tree_delete(const struct tree *tree, const char *path) {
     REQUIRE(nftw(tree_path(tree, path), remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
-void tree_remove(const struct tree *tree) {
+void tree_erase(const struct tree *tree) {
     nftw(tree->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -15,7 +15,7 @@ struct tree {
 
 /* An empty tree, or one from tests/data/<name>. */
 struct tree tree_create(const char *name);
-void tree_remove(const struct tree *tree);
+void tree_erase(const struct tree *tree);
 
 /* "<root>/<part>", in a buffer of its own until the next call but three. */
 const char *tree_path(const struct tree *tree, const char *part);

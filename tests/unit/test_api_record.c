@@ -255,6 +255,63 @@ static void an_end_without_a_run_is_told_from_memory_too(void) {
     acre_ledger_destroy(ledger);
 }
 
+static void check_exit(const struct acre_job_view *view, const char *expect) {
+    struct acre_buf text;
+    struct acre_json json;
+    acre_buf_init(&text, 1 << 16);
+    acre_json_begin(&json, &text, false);
+    acre_view_write(view, &json);
+    acre_json_end(&json);
+    json_t *all = parse(text.data);
+    char *ending = json_dumps(json_object_get(all, "exit"), JSON_COMPACT);
+    CHECK_STR(ending, expect);
+    free(ending);
+    json_decref(all);
+    acre_buf_finish(&text);
+}
+
+/* A job that never ran has an exit of zeros in memory: they are not what happened. */
+static void an_end_is_the_same_before_and_after_it_is_stored(void) {
+    static const struct {
+        uint32_t attempt;
+        struct acre_job_exit exit;
+        const char *expect;
+    } rows[] = {
+        {0,
+         {0},
+         "{\"kind\":\"not started\",\"code\":null,\"text\":\"why\",\"peak_ram_mib\":null,"
+         "\"peak_gpu_mib\":null,\"cpu_ms\":null,\"gpu_use_milli\":null}"},
+        {1,
+         {ACRE_EXIT_OUT_OF_MEMORY, 9, 100, 2000, 55, 321},
+         "{\"kind\":\"out of memory\",\"code\":9,\"text\":\"why\",\"peak_ram_mib\":100,"
+         "\"peak_gpu_mib\":2000,\"cpu_ms\":55,\"gpu_use_milli\":321}"},
+    };
+    struct acre_ledger *ledger = make_ledger();
+    struct acre_arena *arena = acre_arena_create(1 << 20);
+    struct acre_buf spec = {.data = (char[]){"{}"}, .length = 2};
+    struct acre_launch launch = {.directory = ""};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_job job = {.ended_ms = 5, .attempt = rows[i].attempt, .exit = rows[i].exit};
+        struct acre_job_view live = {.exit_text = "why"}, stored = {0};
+        acre_test_context("row %zu, live", i);
+        acre_view_live(&live, ledger, &job, &launch, arena);
+        check_exit(&live, rows[i].expect);
+        struct acre_buf detail;
+        struct acre_recorded_job back;
+        acre_buf_init(&detail, 1 << 16);
+        acre_test_context("row %zu, stored", i);
+        REQUIRE_EQ(acre_record_write_detail(ledger, &job, "why", (struct acre_str){0}, &detail), 0);
+        struct acre_store_job row = row_of(&job, &spec, &detail);
+        REQUIRE_EQ(acre_record_read_job(&row, NULL, arena, &back, NULL), 0);
+        acre_view_recorded(&stored, &row, &back, arena);
+        check_exit(&stored, rows[i].expect);
+        json_decref(back.spec);
+        acre_buf_finish(&detail);
+    }
+    acre_arena_destroy(arena);
+    acre_ledger_destroy(ledger);
+}
+
 /* Parts are recorded by name: another order of nodes changes nothing, a lost device is named. */
 static void parts_are_found_by_name(void) {
     struct acre_ledger *ledger = make_ledger();
@@ -347,6 +404,8 @@ static const struct acre_test tests[] = {
     {"a_plain_job_is_short", a_plain_job_is_short, 0},
     {"an_end_without_a_run_is_told_from_memory_too", an_end_without_a_run_is_told_from_memory_too,
      0},
+    {"an_end_is_the_same_before_and_after_it_is_stored",
+     an_end_is_the_same_before_and_after_it_is_stored, 0},
     {"parts_are_found_by_name", parts_are_found_by_name, 0},
     {"a_changed_row_is_refused", a_changed_row_is_refused, 0},
 };

@@ -254,7 +254,7 @@ static void files_are_read_whole_or_not_at_all(void) {
     CHECK_EQ(acre_npy_open(tree_path(&tree, "none"), &read, &fd, &err), ACRE_ENOTFOUND);
     CHECK_EQ(acre_npy_open(tree.root, &read, &fd, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "is no regular file");
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static const struct acre_test tests[] = {

@@ -130,7 +130,7 @@ static void the_usual_sockets_come_before_the_port(void) {
     CHECK_EQ(acre_server_find(NULL, path, &server, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "is no token");
     CHECK_EQ(acre_server_find(NULL, "/nonexistent", &server, &err), ACRE_ENOTFOUND);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static const struct acre_test tests[] = {

@@ -401,7 +401,7 @@ static void what_was_learned_is_kept_below_the_cache(void) {
     CHECK_EQ(acre_auto_costs(bench.automatic, &cost, 1), 0);
     CHECK_STR(acre_auto_note(bench.automatic), "");
     close_bench(&bench);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_damaged_file_is_left_out_and_said(void) {
@@ -435,7 +435,7 @@ static void a_damaged_file_is_left_out_and_said(void) {
     CHECK_EQ(acre_auto_costs(bench.automatic, &cost, 1), 0);
     acre_buf_finish(&text);
     close_bench(&bench);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* --- many threads --------------------------------------------------------------------------- */

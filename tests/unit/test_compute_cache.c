@@ -99,7 +99,7 @@ static void what_is_kept_is_found(void) { /* GPU-1 */
     CHECK_EQ(read_text(directory, &key, text, &err), 0);
     cache_remove(directory, &key);
     CHECK_EQ(read_text(directory, &key, text, &err), ACRE_ENOTFOUND);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* --- damage --------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static void damage_is_found_wherever_it_is(void) { /* GPU-1 */
     CHECK_EQ(read_text(tree.root, &key, text, NULL), 0);
     CHECK_STR(text, "rebuilt");
     acre_buf_finish(&good);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* --- directories that cannot be used -------------------------------------------------------- */
@@ -171,7 +171,7 @@ static void a_file_in_its_place_is_told(void) { /* GPU-1 */
     CHECK_EQ(acre_cache_list(file, &entries, &count, &err), ACRE_EINVALID);
     CHECK(cache_write(tree_path(&tree, "file/below"), &key, &base, "x", 1, &err) < 0);
     CHECK_HAS(err.text, "Not a directory");
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_directory_of_others_is_not_used(void) { /* GPU-1 */
@@ -190,7 +190,7 @@ static void a_directory_of_others_is_not_used(void) { /* GPU-1 */
         CHECK_EQ(read_text(tree.root, &key, text, &err), ACRE_EDENIED);
         CHECK_HAS(err.text, "belongs to another user");
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* A small file system of our own, or the reason why not. */
@@ -229,7 +229,7 @@ static void a_full_disk_keeps_nothing_and_loses_nothing(void) { /* GPU-1 */
     free(entries);
     free(program);
     REQUIRE(umount(small) == 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_read_only_disk_is_read(void) { /* GPU-1 */
@@ -255,7 +255,7 @@ static void a_read_only_disk_is_read(void) { /* GPU-1 */
     CHECK(cache_write(small, &another, &base, "x", 1, &err) < 0);
     CHECK_HAS(err.text, "Read-only file system");
     REQUIRE(umount(small) == 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ static void the_least_recently_used_go_first(void) { /* GPU-1 */
     CHECK(access(tree_path(&tree, "notes.txt"), F_OK) == 0);
     CHECK(access(tree_path(&tree, "0123.kernel"), F_OK) == 0);
     acre_buf_finish(&binary);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void what_writers_left_behind_goes_after_an_hour(void) { /* GPU-1 */
@@ -331,7 +331,7 @@ static void what_writers_left_behind_goes_after_an_hour(void) { /* GPU-1 */
     CHECK_EQ(removed.entries, 1);
     CHECK(access(tree_path(&tree, old), F_OK) != 0);
     CHECK(access(tree_path(&tree, fresh), F_OK) == 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void verify_removes_what_is_damaged(void) { /* GPU-1 */
@@ -354,7 +354,7 @@ static void verify_removes_what_is_damaged(void) { /* GPU-1 */
     acre_buf_finish(&binary);
     REQUIRE_EQ(acre_cache_verify(tree_path(&tree, "nowhere"), &count, NULL), 0);
     CHECK_EQ(count.entries, 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* --- several processes ---------------------------------------------------------------------- */
@@ -412,7 +412,7 @@ static void processes_share_it(void) { /* GPU-1 */
     REQUIRE_EQ(acre_cache_verify(directory, &count, NULL), 0);
     CHECK_EQ(count.damaged, 0);
     CHECK(count.entries <= 2);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void the_directory_is_below_the_users_own(void) {

@@ -161,7 +161,7 @@ static int compile(const struct acre_buf *text, struct acre_buf *log) {
     REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status));
     acre_buf_init(log, (size_t)1 << 20);
     REQUIRE(acre_file_read(said, (size_t)1 << 20, log, NULL) == 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
     if (WEXITSTATUS(status) == 127) {
         acre_test_skip("no gcc here");
     }

@@ -140,6 +140,7 @@ static void run_exhausted(struct rig *rig) {
 }
 
 static void more_than_there_is_is_refused(void) {
+    setenv("POCL_MEMORY_LIMIT", "1", 1); /* GiB: malloc may be told to write all that it gives */
     for_memories(run_exhausted, 1);
 }
 
@@ -590,7 +591,7 @@ static const struct acre_test tests[] = {
     {"devices_describe_themselves", devices_describe_themselves, 0},
     {"without_a_driver_the_reason_is_told", without_a_driver_the_reason_is_told, 0},
     {"memory_counts_what_is_taken", memory_counts_what_is_taken, 0},
-    {"more_than_there_is_is_refused", more_than_there_is_is_refused, 300},
+    {"more_than_there_is_is_refused", more_than_there_is_is_refused, 0},
     {"copies_move_bytes_between_all_kinds", copies_move_bytes_between_all_kinds, 0},
     {"fills_repeat_patterns_of_every_size", fills_repeat_patterns_of_every_size, 0},
     {"kernels_take_buffers_at_offsets", kernels_take_buffers_at_offsets, 0},

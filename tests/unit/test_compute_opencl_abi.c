@@ -74,12 +74,12 @@ static void declarations_are_those_of_the_headers(void) {
         acre_test_context("%s", cases[i].definition);
         int status = compile(file, cases[i].definition, cases[i].is_accepted);
         if (status == 127) {
-            tree_remove(&tree);
+            tree_erase(&tree);
             acre_test_skip("no compiler 'cc' here");
         }
         CHECK_EQ(status == 0, cases[i].is_accepted);
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static const struct acre_test tests[] = {

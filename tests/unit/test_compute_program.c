@@ -81,7 +81,7 @@ static void bench_close(struct bench *bench) {
     programs_destroy(bench->context);
     CHECK(bench->context->programs == NULL);
     acre_compute_close(bench->compute);
-    tree_remove(&bench->tree);
+    tree_erase(&bench->tree);
     free(bench);
 }
 

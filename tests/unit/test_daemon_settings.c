@@ -60,7 +60,7 @@ static void a_flag_wins_over_a_variable_over_the_file(void) {
     REQUIRE_EQ(read_settings(&given, &settings, &err), 0);
     CHECK_STR(settings.sim.items[0], "d");
     acre_settings_finish(&settings);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void bad_values_say_where_they_come_from(void) {
@@ -108,7 +108,7 @@ static void bad_values_say_where_they_come_from(void) {
     CHECK_HAS(err.text, "sim: 'x' is one too many; accepted: at most 64");
     setenv("ACRE_CONFIG", tree_path(&tree, "none"), 1);
     CHECK_EQ(read_settings(&(struct acre_settings_given){0}, &settings, &err), ACRE_ENOTFOUND);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static const struct acre_test tests[] = {

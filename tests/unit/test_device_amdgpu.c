@@ -82,7 +82,7 @@ static void a_whole_mi300x_is_one_device(void) {
     CHECK(!ACRE_HAS(&sample, ACRE_SAMPLE, throttle_reasons));
     CHECK_STR(amdgpu->notes(self), "");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void cpx_makes_every_xcd_a_device(void) { /* DEV-2 */
@@ -113,7 +113,7 @@ static void cpx_makes_every_xcd_a_device(void) { /* DEV-2 */
     }
     CHECK_STR(amdgpu->notes(self), "");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void an_mi250x_module_is_two_devices(void) {
@@ -136,7 +136,7 @@ static void an_mi250x_module_is_two_devices(void) {
     CHECK_EQ(amdgpu->processes(self, 0, &list, NULL), 0);
     CHECK_U64(list.count, 0);
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void processes_hold_memory_per_device(void) { /* DEV-6 */
@@ -167,7 +167,7 @@ static void processes_hold_memory_per_device(void) { /* DEV-6 */
     CHECK_EQ(amdgpu->processes(self, 0, &list, &err), ACRE_EUNSUPPORTED);
     CHECK_HAS(err.text, "class/kfd");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void xgmi_joins_whole_gpus(void) {
@@ -184,7 +184,7 @@ static void xgmi_joins_whole_gpus(void) {
         CHECK_U64(list.items[0].b, i == 1 ? 9 : 1);
         acre_link_list_finish(&list);
         amdgpu->close(self);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 
@@ -200,7 +200,7 @@ static void the_set_puts_slices_on_their_gpus_island(void) {
         CHECK_U64(acre_devices_info(devices, i)->island, 0);
     }
     acre_devices_close(devices);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void nothing_here_says_where_it_looked(void) { /* DEV-5 */
@@ -215,7 +215,7 @@ static void nothing_here_says_where_it_looked(void) { /* DEV-5 */
     CHECK_EQ(amdgpu->open(&options, &self, &err), ACRE_EUNAVAILABLE);
     CHECK_HAS(err.text, "2 cards, none an AMD GPU");
     CHECK_HAS(err.text, "card1/device/vendor: value 'nonsense'");
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void damaged_files_leave_one_field_unknown(void) { /* Bad input */
@@ -268,7 +268,7 @@ static void damaged_files_leave_one_field_unknown(void) { /* Bad input */
         const char *first = strstr(amdgpu->notes(self), cases[i].path);
         CHECK(first != NULL && strstr(first + 1, cases[i].path) == NULL);
         amdgpu->close(self);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 
@@ -293,7 +293,7 @@ static void second_choices_are_taken(void) {
     CHECK(!ACRE_HAS(&sample, ACRE_SAMPLE, power_mw));
     CHECK_STR(amdgpu->notes(self), "");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void unreadable_files_are_noted(void) {
@@ -309,7 +309,7 @@ static void unreadable_files_are_noted(void) {
     CHECK_HAS(amdgpu->notes(self), "gpu_busy_percent: Permission denied");
     amdgpu->close(self);
     REQUIRE(!root || seteuid(0) == 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_card_without_an_address_has_no_name(void) {
@@ -323,7 +323,7 @@ static void a_card_without_an_address_has_no_name(void) {
     CHECK_HAS(amdgpu->notes(self), "card0/device/uevent: no line 'PCI_SLOT_NAME=...'");
     CHECK_HAS(amdgpu->notes(self), "value 'here'");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void impossible_partitions_mark_the_device(void) { /* DEV-2, B3 */
@@ -354,7 +354,7 @@ static void impossible_partitions_mark_the_device(void) { /* DEV-2, B3 */
         CHECK_HAS(amdgpu->notes(self), cases[i].reason);
         CHECK_STR(sample_of(self, 1).state, "ok"); /* the others go on */
         amdgpu->close(self);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 
@@ -371,7 +371,7 @@ static void damaged_compute_nodes_are_left_out(void) {
     CHECK_U64(second.compute_units, 304);
     CHECK_HAS(amdgpu->notes(self), "GPU node 1 has no valid location_id");
     amdgpu->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_device_that_went_away_is_lost(void) {
@@ -387,7 +387,7 @@ static void a_device_that_went_away_is_lost(void) {
     CHECK_EQ(amdgpu->sample(self, 2, &sample, NULL), ACRE_ENOTFOUND);
     amdgpu->close(self);
     amdgpu->close(NULL);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void gfx_versions_have_names(void) {

@@ -53,7 +53,7 @@ static void examine(struct clinic *clinic) {
 }
 
 static void clinic_destroy(struct clinic *clinic) {
-    tree_remove(&clinic->tree);
+    tree_erase(&clinic->tree);
     free(clinic);
 }
 

@@ -30,7 +30,7 @@ static struct acre_device_options options_of(const struct tree *tree) {
 static void end(const struct tree *tree, const struct acre_device_options *options) {
     free((void *)options->sysfs_root);
     free((void *)options->proc_root);
-    tree_remove(tree);
+    tree_erase(tree);
 }
 
 static void a_node_knows_cpus_and_memory(void) {
@@ -157,7 +157,7 @@ static void processes_are_described(void) { /* DEV-6 */
         }
     }
     acre_sysfs_finish(&proc);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void command_lines_are_joined_and_harmless(void) {

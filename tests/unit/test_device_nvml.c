@@ -394,7 +394,7 @@ static void place_comes_from_sysfs(void) {
     CHECK(!ACRE_HAS(&second, ACRE_INFO, numa_node)); /* -1 is the kernel's "unknown" */
     CHECK_HAS(nvml->notes(self), "numa_node: value 'many'");
     nvml->close(self);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void the_whole_set_attributes_foreign_memory(void) { /* DEV-6, Must show 3 */

@@ -537,7 +537,7 @@ static void a_share_holds_its_mps_daemon_also_over_a_restart(void) {
     rig_expect(&rig, 1, ACRE_RUN_SIGNALED, SIGKILL);
     wait_without_mps_daemon(&rig, &tree);
     rig_finish(&rig);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* The last share ended while no daemon of ours was there to see it. */
@@ -566,7 +566,7 @@ static void an_mps_daemon_without_shares_does_not_outlive_a_restart(void) {
     wait_without_mps_daemon(&rig, &tree);
     CHECK(access(list, F_OK) != 0);
     rig_finish(&rig);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void a_share_without_mps_is_not_started(void) {
@@ -581,7 +581,7 @@ static void a_share_without_mps_is_not_started(void) {
     rig_expect(&rig, 1, ACRE_RUN_NOT_STARTED, 0);
     CHECK_HAS(rig.seen[1].result.text, "/nonexistent/mps");
     rig_finish(&rig);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* One AMD GPU of 304 units, as ROCm's tree shows it; its nodes are links to /dev/null. */
@@ -661,7 +661,7 @@ static void shares_of_an_amd_gpu_never_meet_also_over_a_restart(void) {
         }
     }
     rig_finish(&rig);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* What is forgotten leaves nothing but its logs. */

@@ -136,7 +136,7 @@ static void teardown(struct bench *bench) {
     }
     acre_mps_destroy(bench->mps);
     acre_loop_destroy(bench->loop);
-    tree_remove(&bench->tree);
+    tree_erase(&bench->tree);
 }
 
 static void read_log(const struct bench *bench, char *text, size_t size) {

@@ -194,7 +194,7 @@ static void layouts_are_told_apart(void) {
         CHECK_HAS(out.data, rows[i].described);
         acre_buf_finish(&out);
         acre_cgroup_close(&cgroup, 0);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 
@@ -214,7 +214,7 @@ static void a_refused_limit_is_told(void) {
              ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "1.1/memory.limit_in_bytes = 67108864");
     CHECK(access(tree_path(&tree, "m/acre-x/1.1"), F_OK) != 0);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 /* ---- trees ---- */

@@ -214,7 +214,7 @@ static void the_environment_names_the_members_devices(void) {
         CHECK_STR(flat(&env), rows[i].expect);
         acre_buf_finish(&env);
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void what_cannot_be_seen_is_refused(void) {
@@ -245,7 +245,7 @@ static void what_cannot_be_seen_is_refused(void) {
         CHECK_STR(env.data, "A=1");
         acre_buf_finish(&env);
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
     struct acre_buf small;
     struct acre_error err = {0};
     acre_buf_init(&small, 16);
@@ -313,7 +313,7 @@ static void a_member_may_open_the_nodes_of_its_devices(void) {
         CHECK_STR(text, rows[i].expect);
         acre_visible_nodes_finish(&nodes);
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void optional_nodes_are_taken_when_they_are_there(void) {
@@ -327,7 +327,7 @@ static void optional_nodes_are_taken_when_they_are_there(void) {
     CHECK_EQ(acre_visible_find_nodes(&roots, half, 1, 0, &nodes, NULL), 0); /* each once */
     CHECK_U64(nodes.count, 4);
     acre_visible_nodes_finish(&nodes);
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 static void missing_nodes_are_named(void) {
@@ -372,7 +372,7 @@ static void missing_nodes_are_named(void) {
         CHECK_HAS(err.text, rows[i].text);
         CHECK_U64(nodes.count, 0);
         acre_visible_nodes_finish(&nodes);
-        tree_remove(&tree);
+        tree_erase(&tree);
     }
 }
 

@@ -293,7 +293,7 @@ static void files_are_read_or_refused_by_name(void) {
         }
         acre_trace_destroy(trace);
     }
-    tree_remove(&tree);
+    tree_erase(&tree);
 }
 
 #define TEST(name)                                                                                 \
