@@ -13,6 +13,7 @@ OPS     ?= 10000000
 SOAK    ?= test_ledger_random
 SEEDS   ?= 5000
 N       ?= 300
+EXCEPT  ?=
 
 V        := build/variants
 asan     := -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
@@ -27,6 +28,9 @@ STEADY = $$(setarch -R true 2>/dev/null && echo setarch -R)
 export UBSAN_OPTIONS ?= print_stacktrace=1
 # A report ends the process: a runner that goes on after one would be believed.
 export TSAN_OPTIONS ?= halt_on_error=1:second_deadlock_stack=1
+
+# EXCEPT="NAME GLOB ...": programs that the slower runs leave out.
+except = $(foreach name,$(EXCEPT),--except '$(name)')
 
 # $(call build,DIRECTORY,OPTIONS,ENVIRONMENT): configure once, then build.
 define build
@@ -54,13 +58,13 @@ test: ## Build and run all tests; the last line counts them
 sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
-	@$(STEADY) scripts/test --slower 10 $(V)/asan
+	@$(STEADY) scripts/test --slower 10 $(except) $(V)/asan
 
 tsan: ## All tests but those of the pure, thread-free directories, with clang's ThreadSanitizer
 	@$(SETUP) build test clang
 	$(call build,$(V)/tsan,$(tsan),CC=clang)
 	@$(STEADY) scripts/test --slower 10 --except 'ledger*' --except 'sched*' --except 'sim*' \
-	    --except 'scripts*' $(V)/tsan
+	    --except 'scripts*' $(except) $(V)/tsan
 
 clang: ## Build with clang, warnings as errors, and run all tests
 	@$(SETUP) build test clang
@@ -95,7 +99,7 @@ bench: ## Run all benchmarks; Markdown with their JSON on standard output
 coverage: ## Line coverage per directory of src/; fails below the floors
 	@$(SETUP) build test coverage
 	$(call build,$(V)/coverage,$(coverage))
-	@scripts/coverage $(V)/coverage
+	@scripts/coverage $(except) $(V)/coverage
 
 install: all ## Install under PREFIX=/usr/local (DESTDIR= for packagers)
 	@$(MESON) configure build -Dprefix=$(PREFIX)
