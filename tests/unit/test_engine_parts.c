@@ -247,7 +247,7 @@ static void descendants_are_found_and_killed(void) {
     CHECK_U64(acre_tree_pids(999999999, pids, 16), 0);
     acre_tree_kill(child);
     char end;
-    CHECK_EQ(read(ends[0], &end, 1), 0); /* nobody has the other end any more */
+    CHECK_EQ(read(ends[0], &end, 1), 0);           /* nobody has the other end any more */
     while (acre_tree_pids(child, pids, 16) != 0) { /* files are closed before the end is seen */
         acre_test_rest();
     }
