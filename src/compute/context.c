@@ -291,6 +291,13 @@ void context_lose(struct acre_context *context, int code, const char *why) {
     lose(context, code, why);
 }
 
+void context_lose_runner(struct acre_context *context) {
+    struct acre_error why = {0};
+    pthread_rwlock_wrlock(&context->gate);
+    context->table->check(context->place, &why);
+    lose(context, ACRE_EUNAVAILABLE, why.text);
+}
+
 void context_try_lose(struct acre_context *context, int code, const char *why) {
     if (pthread_rwlock_trywrlock(&context->gate) == 0) {
         lose(context, code, why);

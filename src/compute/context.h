@@ -28,6 +28,9 @@ int context_loss(struct acre_context *context, struct acre_error *err);
 /* The place is gone, or must go: everything on the device is lost, the context made anew where it
  * can be. By the keeper and by rings' watchers; neither gate nor rings_lock held. */
 void context_lose(struct acre_context *context, int code, const char *why);
+/* The same when its runner has ended: that is looked at when nobody is within the gate, so that who
+ * gives work does not see its own fault before it has left. */
+void context_lose_runner(struct acre_context *context);
 /* The same unless somebody has the gate now: by who waits in this process, and tries again, since
  * rings may be paused by the same thread. */
 void context_try_lose(struct acre_context *context, int code, const char *why);

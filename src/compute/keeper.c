@@ -103,10 +103,8 @@ static void *keep(void *argument) {
         if (n > 0 && fds[0].revents != 0) {
             return NULL;
         }
-        struct acre_error err = {0};
         if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed)) {
-            context->table->check(context->place, &err);
-            context_lose(context, ACRE_EUNAVAILABLE, err.text);
+            context_lose_runner(context);
             watch = (struct watch){.since_ms = acre_monotonic_ns() / 1000000};
         } else {
             look(context, &watch);

@@ -258,8 +258,12 @@ static void faults_and_what_was_under_way(void) {
     OK(acre_event_record(kit->stream, &before, ERR));
     OK(acre_event_wait(before, 20000, ERR));
     CHECK_U64(word[0], 3);
+    struct kit_gate gate;
+    (void)kit_kernel(kit, "wild"); /* loaded before the stream is held */
+    kit_gate_close(kit, kit->stream, &gate);
     RUN(kit, "wild", kit_grid(1, 1), ACRE_BUFFER(scene.device), ACRE_U64(UINT64_C(1) << 43));
     OK(acre_event_record(kit->stream, &behind, ERR));
+    kit_gate_open(&gate);
     CHECK_EQ(acre_event_wait(behind, 20000, ERR), ACRE_EUNAVAILABLE);
     CHECK_EQ(acre_event_wait(behind, 0, ERR), ACRE_EUNAVAILABLE); /* for ever */
     OK(acre_event_wait(before, 0, ERR));
@@ -271,6 +275,7 @@ static void faults_and_what_was_under_way(void) {
     CHECK_U64(word[0], 15);
     acre_graph_destroy(graph);
     acre_stream_destroy(other);
+    kit_gate_finish(&gate);
     kit_free(kit, mapped);
     kit_free(kit, scene.device);
     end_scene(&scene);
