@@ -14,9 +14,9 @@
  *     here already, that is told instead. (With a device the runtime loads comgr at once, so it is
  *     first wherever HIP is looked for before OpenCL.)
  * It is not ready for two threads at once: each registers LLVM's targets, which are then there
- * twice; and threads that create programs together have been seen to wait for ever. Its state is
- * the process's, whatever handle they ask by, so is the lock: one thread at a time is in it, from
- * a program's creation until its end. */
+ * twice; and with compilations alone kept apart, four threads once did not end in a minute, in a
+ * place that was not found. Its state is the process's, whatever handle they ask by, so is the
+ * lock: one thread at a time is in it, from a program's creation until its end. */
 #include "compute/hip.h"
 
 #include "core/dl.h"
