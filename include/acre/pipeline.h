@@ -1,8 +1,8 @@
 /* pipeline.h - large host arrays through a kernel, in pieces that overlap.
  *
- * While one piece computes, the next is copied to the device and the last one back, over several
- * streams and several contexts (devices) at once: whoever is free takes the next piece. Memory is
- * bounded by pieces x streams; answers land where their items are, so the order is kept. The
+ * While one piece computes, the next is copied to the device and the last one back, on several
+ * contexts (devices) at once: whoever is free takes the next piece. Memory is bounded by the bytes
+ * of a piece x slots; answers land where their items are, so the order is kept. The
  * kernel is called as f(global const IN *in, global OUT *out, uint n, ulong first, ...more): n
  * items, the first of which is item `first` of the whole. A side of 0 bytes has no parameter. */
 #ifndef ACRE_PIPELINE_H
@@ -36,7 +36,7 @@ struct acre_pipeline {
     const struct acre_arg *more;  /* after the four; values only */
     uint32_t more_count;
     uint64_t piece_bytes; /* 0: chosen */
-    uint32_t streams;     /* of each context; 0: chosen */
+    uint32_t slots;       /* pieces that are on each device at once, up to 16; 0: chosen */
 };
 
 struct acre_pipeline_report {

@@ -1,10 +1,12 @@
 /* pieces.c - large host arrays through a kernel, in pieces that overlap.
  *
- * Each context has some lanes (a stream, a piece of device memory for each array, and pinned memory
- * where the user's is not). A lane takes the next piece from a counter that all share, queues
- * copies, kernel and copies, and goes on when these are done; meanwhile the other lanes are in
- * other stages, so both directions of the bus and the device are busy at once. A faster device
- * comes back sooner and takes more. One thread drives the lanes of a context in turn.
+ * Each context has some slots (a piece of device memory for each array, and pinned memory where the
+ * user's is not), which take the next piece in turn from a counter that all contexts share, and
+ * three streams: one copies in, one computes, one copies out, each after the one before it. So
+ * either direction of the bus always has its next copy at hand. (Where each slot had a stream for
+ * all three, the signal behind a piece held up the copies of other slots, and a sixth of the bus
+ * was lost.) A faster device comes back sooner and takes more. One thread drives the slots of a
+ * context.
  *
  * The first failure stops the taking of pieces; what is under way is waited for, so that nothing
  * writes to the user's arrays afterwards. */
@@ -21,17 +23,21 @@
 #include <string.h>
 
 enum {
-    LANES = 4,
-    DEPTH = 3,
-    PIECE_BYTES = 16 << 20, /* a third of a millisecond on the bus: far above what a piece costs */
+    SLOTS = 4,
+    DEPTH = 3,              /* pieces under way for each slot */
+    PIECE_BYTES = 32 << 20, /* two thirds of a millisecond on the bus: far above what one costs */
+    PIECE_BYTES_FEW = 4 << 20, /* not less for the sake of more pieces than the slots need */
+    PIECES_MANY = 16,          /* so that the first copy in and the last one out weigh little */
     PIECE_ITEMS_MIN = 256,
     TIMINGS_AT_ONCE = 64,
 };
 
+enum stage { IN, RUN, OUT, STAGES };
+
 struct work {
     const struct pieces *pieces;
     uint64_t piece_items;
-    uint32_t lane_count;
+    uint32_t slot_count;
     bool is_profiled;
     _Atomic uint64_t next; /* item */
     _Atomic uint64_t taken;
@@ -44,25 +50,21 @@ struct work {
     uint64_t timed_items;
 };
 
-/* An array's place in a lane. */
+/* An array's place in a slot. */
 struct spot {
     struct acre_buffer device;
     struct acre_buffer staged_in, staged_out; /* pinned; none: the user's memory is */
 };
 
+struct slot {
+    struct spot spots[PIECES_ARRAYS_MAX];
+    struct acre_event empty; /* its last piece is out */
+};
+
 /* Items under way. */
 struct piece {
     uint64_t first, count;
-    struct acre_event done;
-};
-
-struct lane {
-    struct acre_stream *stream;
-    struct spot spots[PIECES_ARRAYS_MAX];
-    struct piece pieces[DEPTH];
-    uint32_t begun, ended; /* of its pieces, counted */
-    uint32_t depth;        /* as many may be under way */
-    uint64_t timed_items;  /* of the one that was measured */
+    struct acre_event ends[STAGES];
 };
 
 /* One context's part of it. */
@@ -70,7 +72,12 @@ struct drive {
     struct work *work;
     struct acre_kernel *kernel;
     struct acre_context *context;
-    struct lane lanes[PIECES_LANES_MAX];
+    struct acre_stream *streams[STAGES];
+    struct slot slots[PIECES_SLOTS_MAX];
+    struct piece pieces[PIECES_SLOTS_MAX * DEPTH];
+    uint64_t begun, ended; /* pieces, counted */
+    uint32_t ahead;        /* as many may be under way */
+    uint64_t timed_items;  /* of those that were measured */
     pthread_t thread;
 };
 
@@ -85,80 +92,95 @@ static void fail_at(struct work *work, uint64_t item, int result, const struct a
     pthread_mutex_unlock(&work->lock);
 }
 
-/* --- lanes ------------------------------------------------------------------------------------ */
+/* --- slots ------------------------------------------------------------------------------------ */
 
 /* Pinned memory for one side of an array, where the user's is plain. */
-static int stage(struct drive *drive, struct lane *lane, const void *host, uint32_t item_bytes,
-                 struct acre_buffer *ret_staged, struct acre_error *err) {
+static int pin_side(struct drive *drive, const void *host, uint32_t item_bytes,
+                    struct acre_buffer *ret_staged, struct acre_error *err) {
     struct place_of place;
     if (host == NULL ||
         buffer_of_host(drive->context, host, drive->work->pieces->items * item_bytes, &place)) {
         return 0;
     }
-    lane->depth = 1;
-    return acre_buffer_alloc(lane->stream, ACRE_MEMORY_PINNED,
+    drive->ahead = drive->work->slot_count;
+    return acre_buffer_alloc(drive->streams[IN], ACRE_MEMORY_PINNED,
                              drive->work->piece_items * item_bytes, ret_staged, err);
 }
 
-static int lane_open(struct drive *drive, struct lane *lane, struct acre_error *err) {
+/* All is allocated on the stream that copies in, which the others follow. */
+static int slot_open(struct drive *drive, struct slot *slot, struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
-    int r = acre_stream_create(drive->context, &lane->stream, err);
-    lane->depth = DEPTH;
+    int r = 0;
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
-        struct spot *spot = &lane->spots[i];
+        struct spot *spot = &slot->spots[i];
         uint64_t bytes = drive->work->piece_items * ACRE_MAX(array->in_bytes, array->out_bytes);
-        r = acre_buffer_alloc(lane->stream, ACRE_MEMORY_DEVICE, bytes, &spot->device, err);
-        r = r == 0 ? stage(drive, lane, array->in, array->in_bytes, &spot->staged_in, err) : r;
-        r = r == 0 ? stage(drive, lane, array->out, array->out_bytes, &spot->staged_out, err) : r;
+        r = acre_buffer_alloc(drive->streams[IN], ACRE_MEMORY_DEVICE, bytes, &spot->device, err);
+        r = r == 0 ? pin_side(drive, array->in, array->in_bytes, &spot->staged_in, err) : r;
+        r = r == 0 ? pin_side(drive, array->out, array->out_bytes, &spot->staged_out, err) : r;
     }
     return r;
 }
 
-/* Times of its kernels, once it is idle. */
-static void read_times(struct drive *drive, struct lane *lane) {
-    struct acre_timing timings[TIMINGS_AT_ONCE];
-    uint32_t count = 0;
-    double us = 0;
-    if (acre_stream_timings(lane->stream, timings, TIMINGS_AT_ONCE, &count, NULL) < 0) {
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        bool is_kernel = strncmp(timings[i].name, drive->kernel->signature.name,
-                                 sizeof(timings[i].name) - 1) == 0;
-        us += is_kernel ? timings[i].running_us : 0;
-    }
-    pthread_mutex_lock(&drive->work->lock);
-    drive->work->kernel_us += us;
-    drive->work->timed_items += lane->timed_items;
-    pthread_mutex_unlock(&drive->work->lock);
-}
-
-static void lane_close(struct drive *drive, struct lane *lane) {
-    if (lane->stream == NULL) {
-        return;
-    }
-    if (lane->timed_items > 0 && !atomic_load(&drive->work->has_failed)) {
-        read_times(drive, lane);
-    }
+static void slot_close(struct drive *drive, struct slot *slot) {
     for (uint32_t i = 0; i < drive->work->pieces->array_count; i++) {
-        const struct spot *spot = &lane->spots[i];
+        const struct spot *spot = &slot->spots[i];
         const struct acre_buffer buffers[] = {spot->device, spot->staged_in, spot->staged_out};
         for (size_t j = 0; j < ACRE_COUNT(buffers); j++) {
             if (buffers[j].id != 0) {
-                acre_buffer_free(lane->stream, buffers[j], NULL);
+                acre_buffer_free(drive->streams[IN], buffers[j], NULL);
             }
         }
     }
-    acre_stream_destroy(lane->stream);
+}
+
+/* Times of its kernels, once it is idle. */
+static void read_times(struct drive *drive) {
+    struct acre_timing timings[TIMINGS_AT_ONCE];
+    uint32_t count = 0;
+    double us = 0;
+    if (acre_stream_timings(drive->streams[RUN], timings, TIMINGS_AT_ONCE, &count, NULL) < 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        us += timings[i].running_us;
+    }
+    pthread_mutex_lock(&drive->work->lock);
+    drive->work->kernel_us += us;
+    drive->work->timed_items += drive->timed_items;
+    pthread_mutex_unlock(&drive->work->lock);
+}
+
+static int drive_open(struct drive *drive, struct acre_error *err) {
+    drive->ahead = drive->work->slot_count * DEPTH;
+    int r = 0;
+    for (uint32_t i = 0; i < STAGES && r == 0; i++) {
+        r = acre_stream_create(drive->context, &drive->streams[i], err);
+    }
+    for (uint32_t i = 0; i < drive->work->slot_count && r == 0; i++) {
+        r = slot_open(drive, &drive->slots[i], err);
+    }
+    return r;
+}
+
+static void drive_close(struct drive *drive) {
+    if (drive->timed_items > 0 && !atomic_load(&drive->work->has_failed)) {
+        read_times(drive);
+    }
+    for (uint32_t i = 0; i < drive->work->slot_count; i++) {
+        slot_close(drive, &drive->slots[i]);
+    }
+    for (uint32_t i = 0; i < STAGES; i++) {
+        acre_stream_destroy(drive->streams[i]);
+    }
 }
 
 /* --- a piece ---------------------------------------------------------------------------------- */
 
-static int copy_in(struct drive *drive, struct lane *lane, const struct piece *piece,
+static int copy_in(struct drive *drive, const struct slot *slot, const struct piece *piece,
                    uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
-    const struct spot *spot = &lane->spots[index];
+    const struct spot *spot = &slot->spots[index];
     if (array->in == NULL) {
         return 0;
     }
@@ -169,29 +191,31 @@ static int copy_in(struct drive *drive, struct lane *lane, const struct piece *p
         memcpy(staged, from, bytes);
         from = staged;
     }
-    return acre_copy_in(lane->stream, spot->device, 0, from, bytes, err);
+    return acre_copy_in(drive->streams[IN], spot->device, 0, from, bytes, err);
 }
 
-static int copy_out(struct drive *drive, struct lane *lane, const struct piece *piece,
+static int copy_out(struct drive *drive, const struct slot *slot, const struct piece *piece,
                     uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
-    const struct spot *spot = &lane->spots[index];
+    const struct spot *spot = &slot->spots[index];
     if (array->out == NULL) {
         return 0;
     }
     uint8_t *to = spot->staged_out.id != 0
                       ? acre_buffer_host(drive->context, spot->staged_out)
                       : (uint8_t *)array->out + piece->first * array->out_bytes;
-    return acre_copy_out(lane->stream, to, spot->device, 0, piece->count * array->out_bytes, err);
+    return acre_copy_out(drive->streams[OUT], to, spot->device, 0, piece->count * array->out_bytes,
+                         err);
 }
 
-static int launch(struct drive *drive, struct lane *lane, const struct piece *piece,
+static int launch(struct drive *drive, const struct slot *slot, const struct piece *piece,
                   struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
+    struct acre_stream *run = drive->streams[RUN];
     struct acre_arg args[ACRE_ARGS_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < pieces->array_count; i++) {
-        args[count++] = ACRE_BUFFER(lane->spots[i].device);
+        args[count++] = ACRE_BUFFER(slot->spots[i].device);
     }
     if (pieces->tells_first) {
         args[count++] = ACRE_U32((uint32_t)piece->count);
@@ -203,42 +227,67 @@ static int launch(struct drive *drive, struct lane *lane, const struct piece *pi
     if (!pieces->tells_first) {
         args[count++] = ACRE_U32((uint32_t)piece->count);
     }
-    return acre_launch(lane->stream, drive->kernel, acre_grid_for(piece->count), args, count, err);
-}
-
-static int begin_piece(struct drive *drive, struct lane *lane, struct piece *piece,
-                       struct acre_error *err) {
-    uint32_t arrays = drive->work->pieces->array_count;
-    bool is_timed = drive->work->is_profiled && lane->begun == 0 &&
-                    acre_stream_profile(lane->stream, true, NULL) == 0;
-    int r = 0;
-    for (uint32_t i = 0; i < arrays && r == 0; i++) {
-        r = copy_in(drive, lane, piece, i, err);
-    }
-    r = r == 0 ? launch(drive, lane, piece, err) : r;
-    for (uint32_t i = 0; i < arrays && r == 0; i++) {
-        r = copy_out(drive, lane, piece, i, err);
-    }
-    r = r == 0 ? acre_event_record(lane->stream, &piece->done, err) : r;
+    bool is_timed = drive->work->is_profiled && drive->begun < drive->work->slot_count &&
+                    acre_stream_profile(run, true, NULL) == 0;
+    int r = acre_launch(run, drive->kernel, acre_grid_for(piece->count), args, count, err);
     if (is_timed) {
-        lane->timed_items = piece->count;
-        acre_stream_profile(lane->stream, false, NULL);
+        drive->timed_items += piece->count;
+        acre_stream_profile(run, false, NULL);
     }
-    lane->begun += r == 0;
     return r;
 }
 
+/* The stage is given; what the next one is given comes after it. */
+static int end_stage(struct drive *drive, struct piece *piece, enum stage stage,
+                     struct acre_error *err) {
+    int r = acre_event_record(drive->streams[stage], &piece->ends[stage], err);
+    return r == 0 && stage + 1 < STAGES
+               ? acre_stream_after(drive->streams[stage + 1], piece->ends[stage], err)
+               : r;
+}
+
+static int begin_piece(struct drive *drive, struct piece *piece, struct acre_error *err) {
+    struct slot *slot = &drive->slots[drive->begun % drive->work->slot_count];
+    uint32_t arrays = drive->work->pieces->array_count;
+    int r =
+        slot->empty.stream != NULL ? acre_stream_after(drive->streams[IN], slot->empty, err) : 0;
+    for (uint32_t i = 0; i < arrays && r == 0; i++) {
+        r = copy_in(drive, slot, piece, i, err);
+    }
+    r = r == 0 ? end_stage(drive, piece, IN, err) : r;
+    r = r == 0 ? launch(drive, slot, piece, err) : r;
+    r = r == 0 ? end_stage(drive, piece, RUN, err) : r;
+    for (uint32_t i = 0; i < arrays && r == 0; i++) {
+        r = copy_out(drive, slot, piece, i, err);
+    }
+    r = r == 0 ? end_stage(drive, piece, OUT, err) : r;
+    if (r == 0) {
+        slot->empty = piece->ends[OUT];
+        drive->begun++;
+    }
+    return r;
+}
+
+static struct piece *piece_at(struct drive *drive, uint64_t number) {
+    return &drive->pieces[number % ACRE_COUNT(drive->pieces)];
+}
+
 /* The oldest piece under way is done. */
-static int end_piece(struct drive *drive, struct lane *lane) {
+static int end_piece(struct drive *drive) {
     const struct pieces *pieces = drive->work->pieces;
-    const struct piece *piece = &lane->pieces[lane->ended++ % DEPTH];
+    const struct slot *slot = &drive->slots[drive->ended % drive->work->slot_count];
+    const struct piece *piece = piece_at(drive, drive->ended++);
     struct acre_error err = {0};
-    int r = acre_event_wait(piece->done, ACRE_FOREVER, &err);
+    int r = 0;
+    for (uint32_t i = 0; i < STAGES; i++) { /* all, also behind a failure */
+        int waited = acre_event_wait(piece->ends[i], ACRE_FOREVER, r == 0 ? &err : NULL);
+        r = r == 0 ? waited : r;
+    }
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
-        if (array->out != NULL && lane->spots[i].staged_out.id != 0) {
+        if (array->out != NULL && slot->spots[i].staged_out.id != 0) {
             memcpy((uint8_t *)array->out + piece->first * array->out_bytes,
-                   acre_buffer_host(drive->context, lane->spots[i].staged_out),
+                   acre_buffer_host(drive->context, slot->spots[i].staged_out),
                    piece->count * array->out_bytes);
         }
     }
@@ -261,17 +310,17 @@ static bool take_piece(struct work *work, struct piece *piece) {
     return true;
 }
 
-/* Make room in the lane, take the next piece and begin it. False: no more. */
-static bool step(struct drive *drive, struct lane *lane) {
-    if (lane->begun - lane->ended == lane->depth && end_piece(drive, lane) < 0) {
+/* Make room, take the next piece and begin it. False: no more. */
+static bool step(struct drive *drive) {
+    if (drive->begun - drive->ended == drive->ahead && end_piece(drive) < 0) {
         return false;
     }
-    struct piece *piece = &lane->pieces[lane->begun % DEPTH];
+    struct piece *piece = piece_at(drive, drive->begun);
     if (!take_piece(drive->work, piece)) {
         return false;
     }
     struct acre_error err = {0};
-    int r = begin_piece(drive, lane, piece, &err);
+    int r = begin_piece(drive, piece, &err);
     if (r < 0) {
         fail_at(drive->work, piece->first, r, &err);
     }
@@ -280,27 +329,17 @@ static bool step(struct drive *drive, struct lane *lane) {
 
 static void *run_drive(void *argument) {
     struct drive *drive = argument;
-    struct work *work = drive->work;
     struct acre_error err = {0};
-    int r = 0;
-    for (uint32_t i = 0; i < work->lane_count && r == 0; i++) {
-        r = lane_open(drive, &drive->lanes[i], &err);
-    }
+    int r = drive_open(drive, &err);
     if (r < 0) {
-        fail_at(work, 0, r, &err);
+        fail_at(drive->work, 0, r, &err);
     }
-    bool goes_on = r == 0;
-    for (uint32_t i = 0; goes_on; i = (i + 1) % work->lane_count) {
-        goes_on = step(drive, &drive->lanes[i]);
+    while (r == 0 && step(drive)) {
     }
-    for (uint32_t i = 0; i < work->lane_count; i++) {
-        while (drive->lanes[i].ended < drive->lanes[i].begun) {
-            end_piece(drive, &drive->lanes[i]);
-        }
+    while (drive->ended < drive->begun) {
+        end_piece(drive);
     }
-    for (uint32_t i = 0; i < work->lane_count; i++) {
-        lane_close(drive, &drive->lanes[i]);
-    }
+    drive_close(drive);
     return NULL;
 }
 
@@ -312,9 +351,9 @@ static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_ou
         return acre_fail(err, ACRE_EINVALID, "kernel_count: %u; accepted: 1 to %d",
                          pieces->kernel_count, PIECES_KERNELS_MAX);
     }
-    if (pieces->streams > PIECES_LANES_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "streams: %u; accepted: 0 to %d", pieces->streams,
-                         PIECES_LANES_MAX);
+    if (pieces->slots > PIECES_SLOTS_MAX) {
+        return acre_fail(err, ACRE_EINVALID, "slots: %u; accepted: 0 to %d", pieces->slots,
+                         PIECES_SLOTS_MAX);
     }
     if (pieces->more_count > ACRE_ARGS_MAX - PIECES_ARRAYS_MAX - 2) {
         return acre_fail(err, ACRE_EINVALID, "more_count: %u; accepted: 0 to %d",
@@ -367,15 +406,17 @@ static int available(struct acre_context *context, uint64_t *ret_bytes, struct a
     return 0;
 }
 
-/* Pieces that fit into each device, and leave each lane something to do. */
+/* Pieces that fit into each device, and leave each slot something to do. */
 static int size_pieces(struct work *work, uint32_t in_bytes, uint32_t out_bytes,
                        struct acre_error *err) {
     const struct pieces *pieces = work->pieces;
     uint64_t wanted = pieces->piece_bytes != 0 ? pieces->piece_bytes : PIECE_BYTES;
     uint64_t piece = ACRE_MAX(wanted / ACRE_MAX(in_bytes, out_bytes), (uint64_t)1);
     if (pieces->piece_bytes == 0) {
-        uint64_t shared = pieces->items / ((uint64_t)work->lane_count * pieces->kernel_count);
-        piece = ACRE_MIN(piece, ACRE_MAX(shared, (uint64_t)PIECE_ITEMS_MIN));
+        uint64_t few = ACRE_MAX((uint64_t)PIECE_BYTES_FEW / ACRE_MAX(in_bytes, out_bytes),
+                                pieces->items / ((uint64_t)PIECES_MANY * pieces->kernel_count));
+        uint64_t shared = pieces->items / ((uint64_t)work->slot_count * pieces->kernel_count);
+        piece = ACRE_MIN(piece, ACRE_MIN(few, ACRE_MAX(shared, (uint64_t)PIECE_ITEMS_MIN)));
     }
     for (uint32_t i = 0; i < pieces->kernel_count; i++) {
         uint64_t bytes;
@@ -385,7 +426,7 @@ static int size_pieces(struct work *work, uint32_t in_bytes, uint32_t out_bytes,
         if (r < 0) {
             return r;
         }
-        piece = ACRE_MIN(piece, ACRE_MAX(plan.part_items / work->lane_count, (uint64_t)1));
+        piece = ACRE_MIN(piece, ACRE_MAX(plan.part_items / work->slot_count, (uint64_t)1));
     }
     work->piece_items = ACRE_MIN(piece, (uint64_t)UINT32_MAX);
     return 0;
@@ -433,7 +474,7 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
         return r;
     }
     struct work work = {.pieces = pieces,
-                        .lane_count = pieces->streams != 0 ? pieces->streams : LANES,
+                        .slot_count = pieces->slots != 0 ? pieces->slots : SLOTS,
                         .is_profiled = ret_report != NULL,
                         .failed_item = UINT64_MAX};
     r = size_pieces(&work, in_bytes, out_bytes, err);
@@ -442,7 +483,7 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
     }
     struct drive *drives = calloc(pieces->kernel_count, sizeof(*drives));
     if (drives == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "no host memory for the lanes");
+        return acre_fail(err, ACRE_ENOMEM, "no host memory for the slots");
     }
     pthread_mutex_init(&work.lock, NULL);
     for (uint32_t i = 0; i < pieces->kernel_count; i++) {

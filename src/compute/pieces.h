@@ -7,7 +7,7 @@
 
 #include <acre/pipeline.h>
 
-enum { PIECES_ARRAYS_MAX = 16, PIECES_LANES_MAX = 16, PIECES_KERNELS_MAX = 64 };
+enum { PIECES_ARRAYS_MAX = 16, PIECES_SLOTS_MAX = 16, PIECES_KERNELS_MAX = 64 };
 
 struct pieces_array {
     const void *in;    /* NULL: not read */
@@ -26,7 +26,7 @@ struct pieces {
     const struct acre_arg *more; /* otherwise f(arrays..., more..., uint n) */
     uint32_t more_count;
     uint64_t piece_bytes; /* of the larger direction; 0: chosen */
-    uint32_t streams;     /* of each context; 0: chosen */
+    uint32_t slots;       /* of each context; 0: chosen */
 };
 
 /* Checks numbers and sizes. Waits for the end; as acre_pipeline_run. */

@@ -60,7 +60,7 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
                                   .more = pipeline->more,
                                   .more_count = pipeline->more_count,
                                   .piece_bytes = pipeline->piece_bytes,
-                                  .streams = pipeline->streams};
+                                  .slots = pipeline->slots};
     int r = pieces_run(&pieces, ret_report, err);
     return r < 0 ? acre_fail_in(err, r, "pipeline") : 0;
 }

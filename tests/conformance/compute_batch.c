@@ -56,7 +56,7 @@ struct run {
 };
 
 /* batch() over `items` random words, checked; the host's memory is plain or pinned. */
-static void run_batch(struct run *run, uint64_t items, uint64_t piece_bytes, uint32_t streams,
+static void run_batch(struct run *run, uint64_t items, uint64_t piece_bytes, uint32_t slots,
                       bool is_pinned) {
     struct kit *kit = run->kit;
     size_t bytes = items * 4;
@@ -83,7 +83,7 @@ static void run_batch(struct run *run, uint64_t items, uint64_t piece_bytes, uin
                                      .in_bytes = 4,
                                      .out_bytes = 4,
                                      .piece_bytes = piece_bytes,
-                                     .streams = streams};
+                                     .slots = slots};
     struct acre_pipeline_report report = {0};
     OK(acre_pipeline_run(&pipeline, &report, ERR));
     for (uint64_t i = 0; i < items; i++) {
@@ -113,7 +113,7 @@ static void run_batch(struct run *run, uint64_t items, uint64_t piece_bytes, uin
 static void pipelines_of_all_sizes(void) { /* GRN-3 */
     static const struct {
         uint64_t items, piece_bytes;
-        uint32_t streams;
+        uint32_t slots;
         bool is_pinned;
     } rows[] = {{0, 0, 0, false},           {1, 0, 0, false},         {1, 4096, 1, true},
                 {257, 0, 0, true},          {100003, 0, 0, false},    {100003, 4096, 3, false},
@@ -124,11 +124,11 @@ static void pipelines_of_all_sizes(void) { /* GRN-3 */
     struct run run = {.kit = &kit, .kernels = {kit_kernel(&kit, "batch")}, .count = 1};
     struct kit_held before = kit_held(kit.context);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        acre_test_context("%llu items, pieces of %llu, %u streams, %s",
+        acre_test_context("%llu items, pieces of %llu, %u slots, %s",
                           (unsigned long long)rows[i].items,
-                          (unsigned long long)rows[i].piece_bytes, rows[i].streams,
+                          (unsigned long long)rows[i].piece_bytes, rows[i].slots,
                           rows[i].is_pinned ? "pinned" : "plain");
-        run_batch(&run, rows[i].items, rows[i].piece_bytes, rows[i].streams, rows[i].is_pinned);
+        run_batch(&run, rows[i].items, rows[i].piece_bytes, rows[i].slots, rows[i].is_pinned);
     }
     struct kit_held after = kit_held(kit.context);
     CHECK_U64(after.used_bytes, before.used_bytes);
@@ -262,7 +262,7 @@ static void pipelines_tell_the_item_that_failed(void) { /* GRN-3: first failure 
                                      .more = &more,
                                      .more_count = 1,
                                      .piece_bytes = PIECE * 4,
-                                     .streams = 1};
+                                     .slots = 1};
     struct acre_pipeline_report report = {0};
     struct acre_error *err = ERR;
     int r = acre_pipeline_run(&pipeline, &report, err);
