@@ -183,12 +183,16 @@ static int refuse_full(const struct acre_ring *ring, struct acre_error *err) {
                      ring->handler, ring->slots);
 }
 
-/* A ring whose rest is over comes back: the watcher looks now, and is waited for. */
+/* A ring whose rest is over comes back: the watcher looks now, and is waited for. The one call that
+ * tries the device may be the watcher's own, hence the order: it begins to return before it tries,
+ * and runs before it has returned. */
 static bool await_return(struct acre_ring *ring, struct patience *patience, int timeout_ms) {
     if (patience->spins % 64 == 0) {
         ring_wake(&ring->alarm);
     }
-    return context_look(ring->context, NULL) == 0 && wait_a_little(ring, patience, timeout_ms);
+    bool may_return = context_look(ring->context, NULL) == 0 || atomic_load(&ring->is_returning) ||
+                      atomic_load(&ring->state_now) != RING_RESTING;
+    return may_return && wait_a_little(ring, patience, timeout_ms);
 }
 
 /* The right to have one more message under way. */

@@ -59,6 +59,7 @@ struct acre_ring {
     _Alignas(64) _Atomic uint64_t tail; /* number of the next message; see ring_tail */
     _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
+    _Atomic bool is_returning;   /* from its rest: the watcher tries the device */
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
     /* Of these: because the ring rests. Written before lost_below is. */
     _Atomic uint64_t refused_from, refused_below;

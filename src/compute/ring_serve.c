@@ -440,12 +440,14 @@ static void come_back(struct acre_ring *ring) {
     struct acre_context *context = ring->context;
     pthread_mutex_lock(&context->rings_lock);
     if (atomic_load(&ring->state_now) == RING_RESTING && context_look(context, NULL) == 0) {
+        atomic_store(&ring->is_returning, true); /* pairs with await_return */
         ring_begin_at(ring, move_head(ring));
         if (serve_again(ring)) {
             ring->restarts++;
             atomic_store(&ring->state_now, RING_RUNNING);
             atomic_fetch_and(&ring->tail, ~RING_CLOSED);
         }
+        atomic_store(&ring->is_returning, false);
     }
     pthread_mutex_unlock(&context->rings_lock);
 }
