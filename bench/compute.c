@@ -386,7 +386,7 @@ static const struct acre_opt rows[] = {
     {.name = "markdown",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, markdown),
-     .help = "the table as it is in docs/benchmarks/compute.md"},
+     .help = "a table in Markdown"},
 };
 
 int main(int argc, char **argv) {

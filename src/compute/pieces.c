@@ -4,9 +4,9 @@
  * user's is not), which take the next piece in turn from a counter that all contexts share, and
  * three streams: one copies in, one computes, one copies out, each after the one before it. So
  * either direction of the bus always has its next copy at hand. (Where each slot had a stream for
- * all three, the signal behind a piece held up the copies of other slots, and a sixth of the bus
- * was lost.) A faster device comes back sooner and takes more. One thread drives the slots of a
- * context.
+ * all three, a sixth of the bus was lost on an H200, it seems to the signal behind each piece:
+ * docs/benchmarks/compute.md.) A faster device comes back sooner and takes more. One thread drives
+ * the slots of a context.
  *
  * The first failure stops the taking of pieces; what is under way is waited for, so that nothing
  * writes to the user's arrays afterwards. */

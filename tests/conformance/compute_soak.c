@@ -5,8 +5,8 @@
  * the buffer and the value alike. Programs, one ring and the context are shared by all. What each
  * thread does depends on the seed only; how threads interleave does not.
  *
- * An operation can be left out: compute-sanitizer's racecheck lets no kernel run beside another, so
- * that whoever waits for a resident one waits for ever (--without ring). */
+ * An operation can be left out: with a ring the soak does not end under compute-sanitizer's
+ * racecheck, where kernels seem to run one at a time and a resident one stays (--without ring). */
 #include "conformance/compute_suite.h"
 
 #include <inttypes.h>

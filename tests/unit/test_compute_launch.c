@@ -224,14 +224,19 @@ static void a_loss_while_a_stack_grows_is_told(void) { /* GPU-6 */
     close_rig(&rig);
 }
 
+static struct acre_event launch_and_record(struct rig *rig) {
+    struct acre_event event;
+    open_rig(rig);
+    CHECK_EQ(launch(rig, rig->a, 1), 0);
+    CHECK_EQ(acre_event_record(rig->a, &event, NULL), 0);
+    return event;
+}
+
 /* In this process nobody else notices that the device is gone. */
 static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
     struct rig rig;
-    struct acre_event event;
+    struct acre_event event = launch_and_record(&rig);
     struct acre_error err = {0};
-    open_rig(&rig);
-    CHECK_EQ(launch(&rig, rig.a, 1), 0);
-    CHECK_EQ(acre_event_record(rig.a, &event, NULL), 0);
     CHECK_EQ(acre_event_wait(event, 0, &err), ACRE_ETIMEOUT);
     driver.check = ACRE_EUNAVAILABLE;
     CHECK_EQ(acre_event_wait(event, 0, &err), ACRE_EUNAVAILABLE);
@@ -242,11 +247,8 @@ static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
 /* Who waits may have rings paused, and who has the gate may wait for those: so the loss waits. */
 static void a_look_does_not_wait_for_the_gate(void) { /* GPU-6 */
     struct rig rig;
-    struct acre_event event;
+    struct acre_event event = launch_and_record(&rig);
     struct acre_error err = {0};
-    open_rig(&rig);
-    CHECK_EQ(launch(&rig, rig.a, 1), 0);
-    CHECK_EQ(acre_event_record(rig.a, &event, NULL), 0);
     driver.check = ACRE_EUNAVAILABLE;
     pthread_rwlock_rdlock(&rig.context->gate);
     CHECK_EQ(acre_event_wait(event, 5, &err), ACRE_ETIMEOUT);
