@@ -49,8 +49,9 @@ struct acre_ring_report {
     uint32_t restarts, reloads, hangs;
 };
 
-/* Compile, probe, start. What can block a resident kernel (loading of modules, growth of pools) is
- * done before it starts. */
+/* Compile, probe, start. The first three of a context are resident where the device can do that.
+ * What can block a resident kernel (loading of modules, growth of pools) is done before it starts.
+ */
 ACRE_API int acre_ring_create(struct acre_context *context, const struct acre_source *source,
                               const struct acre_ring_options *options, struct acre_ring **ret_ring,
                               struct acre_error *err);

@@ -9,6 +9,7 @@
 #include "compute/gpu_entries.h"
 #include "compute/gpu_place.h"
 #include "core/dl.h"
+#include "core/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,16 @@ static void settle_graphs(struct cuda *cuda) {
     }
 }
 
+/* As many as the driver makes: eight, unless the environment tells it otherwise. */
+static uint32_t count_queues(void) {
+    uint64_t queues = 8;
+    const char *told = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (told != NULL) {
+        acre_parse_count("CUDA_DEVICE_MAX_CONNECTIONS", told, 1, 32, &queues, NULL);
+    }
+    return (uint32_t)queues;
+}
+
 static int cuda_open(void **ret_self, struct acre_error *err) {
     static const char *const sonames[] = {"libcuda.so.1", NULL};
     struct cuda *cuda = calloc(1, sizeof(*cuda));
@@ -219,6 +230,7 @@ static int cuda_open(void **ret_self, struct acre_error *err) {
         return acre_fail(err, ACRE_ENOMEM, "cuda");
     }
     cuda->gpu.vendor = &vendor;
+    cuda->gpu.queues = count_queues();
     struct acre_error said = {0};
     int r = acre_dl_load(sonames, symbols, ACRE_COUNT(symbols), cuda, NULL, &said);
     if (r < 0) {

@@ -205,6 +205,39 @@ static void init_lists(struct gpu_place *place) {
     }
 }
 
+/* All places of a device are the driver's one context: what is loaded for one of them waits for a
+ * kernel that another keeps, and which only that one's front can send away meanwhile. */
+static int join(struct gpu *gpu, struct gpu_place *place, struct acre_error *err) {
+    int r = 0;
+    pthread_mutex_lock(&gpu->lock);
+    for (const struct gpu_place *other = gpu->places; other != NULL; other = other->next) {
+        if (other->index == place->index && other->residents > 0) {
+            r = acre_fail(err, ACRE_ECONFLICT,
+                          "%s: a ring of another context of this process is resident there; "
+                          "accepted: a context with a process of its own",
+                          gpu->devices[place->index].description.name);
+        }
+    }
+    if (r == 0) {
+        enable_peers(gpu, place);
+        place->next = gpu->places;
+        gpu->places = place;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    return r;
+}
+
+static void share_queues(struct gpu_place *place) {
+    uint32_t queues = place->gpu->queues;
+    if (queues == 0) {
+        place->lane_count = GPU_LANES;
+        return;
+    }
+    uint32_t others = queues > 1 ? queues - 1 : 1; /* one is the side stream's */
+    place->residents_max = ACRE_MIN(others - 1, (uint32_t)GPU_RESIDENTS);
+    place->lane_count = ACRE_MIN(others - place->residents_max, (uint32_t)GPU_LANES);
+}
+
 int gpu_place_open(void *self, uint32_t device, void **ret_place, struct acre_error *err) {
     struct gpu *gpu = self;
     ACRE_ASSERT(device < gpu->count);
@@ -216,6 +249,7 @@ int gpu_place_open(void *self, uint32_t device, void **ret_place, struct acre_er
     place->index = device;
     place->device = gpu->devices[device].device;
     init_lists(place);
+    share_queues(place);
     int code = gpu->vendor->context_open(gpu, place->device, &place->context);
     if (code != 0) {
         int r = gpu_fail(gpu, NULL, code, "context", err);
@@ -224,18 +258,17 @@ int gpu_place_open(void *self, uint32_t device, void **ret_place, struct acre_er
     }
     code = gpu->vendor->context_enter(gpu, place->context);
     code = code == 0 ? gpu->driver.stream_create(&place->side, STREAM_NON_BLOCKING) : code;
-    if (code != 0) {
-        int r = gpu_fail(gpu, NULL, code, gpu->names->stream_create, err);
+    int r = code == 0 ? join(gpu, place, err)
+                      : gpu_fail(gpu, NULL, code, gpu->names->stream_create, err);
+    if (r < 0) {
+        if (code == 0) {
+            gpu->driver.stream_destroy(place->side);
+        }
         gpu->vendor->context_close(gpu, place->device, place->context);
         free(place);
         return r;
     }
     pthread_mutex_init(&place->lock, NULL);
-    pthread_mutex_lock(&gpu->lock);
-    enable_peers(gpu, place);
-    place->next = gpu->places;
-    gpu->places = place;
-    pthread_mutex_unlock(&gpu->lock);
     *ret_place = place;
     return 0;
 }
@@ -250,7 +283,7 @@ static void free_all(struct gpu_place *place) {
     while (place->streams.next != &place->streams) {
         gpu_stream_destroy(place, (uint64_t)(uintptr_t)place->streams.next);
     }
-    for (size_t i = 0; i < GPU_LANES; i++) {
+    for (size_t i = 0; i < place->lane_count; i++) {
         if (place->lanes[i].stream != 0) {
             place->gpu->driver.stream_destroy(place->lanes[i].stream);
         }

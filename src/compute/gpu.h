@@ -83,6 +83,7 @@ struct gpu { /* what open() gives: `self` of the table */
     const struct gpu_names *names; /* of the driver's functions */
     int version;                   /* of the driver */
     bool has_plain_tickets;        /* opened with flags 0, not 1 (HIP 5) */
+    uint32_t queues;               /* of a device in this process; 0: no kernel stays, so any */
     uint32_t count;
     struct gpu_device *devices;
     pthread_mutex_t lock; /* places */

@@ -10,10 +10,11 @@
 
 #include <stdatomic.h>
 
-/* Streams of the driver for all of a place's but resident ones. A driver has only so many queues
- * (CUDA 32, as the runner asks for): streams beyond them share one behind our back, and wait for a
- * resident kernel that has it. */
-enum { GPU_LANES = 16 };
+/* Streams of the driver for all of a place's but resident ones, which own theirs. A driver has only
+ * so many queues (gpu->queues): streams with work beyond them share one behind our back, and wait
+ * for ever for a resident kernel that has it. So lanes, residents and the side stream together are
+ * no more than the queues. */
+enum { GPU_LANES = 16, GPU_RESIDENTS = 3 }; /* at most */
 
 /* What the structs of regions, streams, modules and graphs begin with. */
 struct gpu_link {
@@ -34,6 +35,8 @@ struct gpu_place {
         gpu_handle stream; /* of the driver; NULL: not made yet */
         uint32_t users;
     } lanes[GPU_LANES]; /* gpu_stream.c */
+    uint32_t lane_count;
+    uint32_t residents, residents_max; /* streams that own one of the driver's; under gpu->lock */
 };
 
 struct gpu_region {

@@ -20,7 +20,7 @@ static int take_lane(struct gpu_place *place, struct gpu_stream *stream, struct 
     const struct gpu *gpu = place->gpu;
     pthread_mutex_lock(&place->lock);
     uint32_t lane = 0;
-    for (uint32_t i = 1; i < GPU_LANES; i++) {
+    for (uint32_t i = 1; i < place->lane_count; i++) {
         lane = place->lanes[i].users < place->lanes[lane].users ? i : lane;
     }
     int code = place->lanes[lane].stream != 0
@@ -41,6 +41,37 @@ static void leave_lane(struct gpu_place *place, const struct gpu_stream *stream)
     pthread_mutex_unlock(&place->lock);
 }
 
+static bool is_alone(const struct gpu_place *place) {
+    bool is_alone = true;
+    for (const struct gpu_place *other = place->gpu->places; other != NULL; other = other->next) {
+        is_alone = is_alone && (other == place || other->index != place->index);
+    }
+    return is_alone;
+}
+
+static int take_queue(struct gpu_place *place, struct acre_error *err) {
+    struct gpu *gpu = place->gpu;
+    int r = 0;
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->queues != 0 && place->residents == place->residents_max) {
+        r = acre_fail(err, ACRE_ELIMIT, "of the driver's %u queues %u are for kernels that stay",
+                      gpu->queues, place->residents_max);
+    } else if (gpu->queues != 0 && !is_alone(place)) {
+        r = acre_fail(err, ACRE_ELIMIT,
+                      "another context of this process works on the device, and shares its queues");
+    } else {
+        place->residents++;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    return r;
+}
+
+static void leave_queue(struct gpu_place *place) {
+    pthread_mutex_lock(&place->gpu->lock);
+    place->residents--;
+    pthread_mutex_unlock(&place->gpu->lock);
+}
+
 int gpu_stream_own(void *self, uint64_t handle, struct acre_error *err) {
     struct gpu_place *place = self;
     const struct gpu *gpu = place->gpu;
@@ -50,8 +81,13 @@ int gpu_stream_own(void *self, uint64_t handle, struct acre_error *err) {
     if (r < 0 || stream->lane == GPU_LANES) {
         return r;
     }
+    r = take_queue(place, err);
+    if (r < 0) {
+        return r;
+    }
     int code = gpu->driver.stream_create(&own, STREAM_NON_BLOCKING);
     if (code != 0) {
+        leave_queue(place);
         return gpu_fail(gpu, place, code, gpu->names->stream_create, err);
     }
     pthread_mutex_lock(&place->lock); /* check() looks at `stream` under it */
@@ -99,6 +135,8 @@ void gpu_stream_destroy(void *self, uint64_t handle) {
     }
     if (stream->lane < GPU_LANES) {
         leave_lane(place, stream);
+    } else {
+        leave_queue(place);
     }
     free(stream->profile);
     free(stream);

@@ -73,9 +73,10 @@ static int find_program(char path[PATH_MAX], struct acre_error *err) {
 }
 
 /* What a runner's environment has besides ours. A kernel that stays would hold up what is loaded
- * later, and streams that share a queue with it. */
+ * later, and streams that share a queue with it (gpu_place.h). Each queue costs: with 32 a context
+ * takes 0.4 s longer to make, and a trap is told after 3 to 8 s (docs/benchmarks/compute.md). */
 static const char *const runner_environment[] = {"CUDA_MODULE_LOADING=EAGER",
-                                                 "CUDA_DEVICE_MAX_CONNECTIONS=32"};
+                                                 "CUDA_DEVICE_MAX_CONNECTIONS=10"};
 
 static bool is_set_for_runners(const char *variable) {
     for (size_t i = 0; i < ACRE_COUNT(runner_environment); i++) {

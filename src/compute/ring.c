@@ -87,6 +87,25 @@ static int make_memory(struct acre_ring *ring, struct acre_error *err) {
     return r == 0 ? acre_fill(ring->stream, ring->state, 0, STATE_BYTES, 0, 4, err) : r;
 }
 
+static int make_stream(struct acre_ring *ring, struct acre_error *err) {
+    struct acre_context *context = ring->context;
+    const struct acre_compute_device *device = context_device(context);
+    if ((device->capabilities & ACRE_CAN_RING) != 0) {
+        ring->path = ACRE_RING_RESIDENT;
+        struct acre_error said = {0};
+        int r = stream_create_resident(context, &ring->stream, &said);
+        if (r != ACRE_ELIMIT) {
+            return r == 0 ? 0 : acre_fail(err, r, "%s", said.text);
+        }
+        snprintf(ring->reason, sizeof(ring->reason), "%s", said.text);
+    } else {
+        snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
+                 device->backend);
+    }
+    ring->path = ACRE_RING_WORKER;
+    return acre_stream_create(context, &ring->stream, err);
+}
+
 static int fill(struct acre_ring *ring, const struct acre_source *source,
                 const struct acre_ring_options *options, struct acre_error *err) {
     struct acre_context *context = ring->context;
@@ -94,16 +113,7 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
     if (r < 0) {
         return r;
     }
-    const struct acre_compute_device *device = context_device(context);
-    if ((device->capabilities & ACRE_CAN_RING) != 0) {
-        ring->path = ACRE_RING_RESIDENT;
-        r = stream_create_resident(context, &ring->stream, err);
-    } else {
-        ring->path = ACRE_RING_WORKER;
-        snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
-                 device->backend);
-        r = acre_stream_create(context, &ring->stream, err);
-    }
+    r = make_stream(ring, err);
     r = r == 0 ? make_memory(ring, err) : r;
     if (r < 0) {
         return r;
@@ -200,7 +210,8 @@ static bool end_stop(struct acre_ring *ring) {
     if (is_stopped && is_done) {
         ring_halt(ring);
     }
-    return is_done || !is_stopped;
+    ring->is_stopping = !is_done && is_stopped;
+    return !ring->is_stopping;
 }
 
 int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
@@ -211,6 +222,7 @@ int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
     if (runs) { /* who found it running and has no number yet gets none */
         atomic_store(&ring->state_now, RING_STOPPED);
         atomic_fetch_or(&ring->tail, RING_CLOSED);
+        ring->is_stopping = true;
     }
     pthread_mutex_unlock(lock);
     if (!runs) {

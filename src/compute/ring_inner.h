@@ -44,6 +44,7 @@ struct acre_ring {
     char reason[160];
     bool is_serving;   /* the resident kernel is there */
     bool is_starting;  /* it is being launched: nobody else does */
+    bool is_stopping;  /* acre_ring_stop waits for what was posted */
     bool is_proven;    /* the probe was made */
     uint64_t end;      /* number of its end in the stream */
     atomic_uint epoch; /* of the context, when it was started; written under the lock */

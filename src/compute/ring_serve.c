@@ -304,8 +304,8 @@ static bool serve_again(struct acre_ring *ring) {
 void rings_resume(struct acre_context *context) {
     if (--context->ring_pauses == 0) {
         for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
-            if (atomic_load(&ring->state_now) == RING_RUNNING && !ring->is_starting &&
-                ring->epoch == atomic_load(&context->epoch)) {
+            bool is_wanted = ring->is_stopping || atomic_load(&ring->state_now) == RING_RUNNING;
+            if (is_wanted && !ring->is_starting && ring->epoch == atomic_load(&context->epoch)) {
                 serve_again(ring);
             }
         }

@@ -1,7 +1,7 @@
 /* compute.c - the conformance suite of the compute runtime: one back end, one isolation, TAP.
  *
  *   compute --backend cpu [--isolation process] [--seed N] [NAME...]
- *   compute --backend cuda --soak 1000000 --threads 8
+ *   compute --backend cuda --soak 1000000 --threads 8 [--only ring | --without ring]
  *
  * Cases are compared with plain C in the test itself, to the tolerances stated there, on random
  * data from a seed that is printed. A back end that is absent skips all, with its reason. NAMEs
@@ -21,7 +21,7 @@
 enum { CASES_MAX = 512, THREADS_MAX = 64 };
 
 struct arguments {
-    const char *backend, *isolation, *runner, *scratch, *without;
+    const char *backend, *isolation, *runner, *scratch, *only, *without;
     uint64_t device, seed, soak, threads;
     bool list;
 };
@@ -41,6 +41,8 @@ static const struct acre_opt rows[] = {
     {"soak", 0, ACRE_OPT_COUNT, AT(soak), "N", "N mixed operations instead of the cases",
      .max = UINT64_MAX},
     {"threads", 't', ACRE_OPT_COUNT, AT(threads), "N", "that soak", .min = 1, .max = THREADS_MAX},
+    {"only", 0, ACRE_OPT_CHOICE, AT(only), "OPERATION", "of the soak; a race is on purpose",
+     .choices = "ring,race,ring-race"},
     {"without", 0, ACRE_OPT_CHOICE, AT(without), "OPERATION", "left out of the soak",
      .choices = "ring,graph,build"},
     {"list", 'l', ACRE_OPT_FLAG, AT(list), NULL, .help = "print the names"},
@@ -163,7 +165,7 @@ static int run(const struct arguments *arguments, int count, char **names, char 
     } else if (arguments->soak > 0) {
         printf("# seed %" PRIu64 "\n", kit_choice.seed);
         struct compute_soak_options options = {arguments->soak, (uint32_t)arguments->threads,
-                                               arguments->without};
+                                               arguments->only, arguments->without};
         result = compute_soak(&options, program);
     } else {
         printf("# backend %s, isolation %s, seed %" PRIu64 "\n", kit_choice.backend,

@@ -385,6 +385,13 @@ static const char faults[] = "/* The fault is far from all memory, and so one on
                              "    }\n"
                              "}\n";
 
+/* What a tool that looks for hazards must report: nothing stands between writing and reading. */
+static const char hazards[] = "kernel void race(global const uint *in, global uint *out) {\n"
+                              "    local uint words[256];\n"
+                              "    words[local_id(0)] = in[global_id(0)];\n"
+                              "    out[global_id(0)] = words[255u - local_id(0)];\n"
+                              "}\n";
+
 const struct compute_source compute_sources[] = {
     {"basics.acl", "add increment affine scramble put ids gate busy", 0, basics},
     {"helpers.acl", "window pairs scalars many", 0, helpers},
@@ -395,6 +402,7 @@ const struct compute_source compute_sources[] = {
     {"math.acl", "unary binary whole", 0, math},
     {"batches.acl", "batch widen generate stumble axpy in_place", 0, batches},
     {"faults.acl", "wild endless", 0, faults},
+    {"hazards.acl", "race", 0, hazards},
 };
 const size_t compute_source_count = sizeof(compute_sources) / sizeof(compute_sources[0]);
 
@@ -408,6 +416,10 @@ const char compute_handler_twice[] = HANDLER("    for (uint i = lane; i < 8u; i 
 const char compute_handler_thrice[] = HANDLER("    for (uint i = lane; i < 8u; i += lanes) {\n"
                                               "        out[i] = in[i] * 3u + 1u;\n"
                                               "    }\n");
+const char compute_handler_race[] = HANDLER("    for (uint i = lane; i < 8u; i += lanes) {\n"
+                                            "        out[(i + 1u) % 8u] = in[(i + 1u) % 8u] * 2u;\n"
+                                            "        out[i] += 1u;\n"
+                                            "    }\n");
 const char compute_handler_hang[] =
     HANDLER("    while (in[0] == 0xdeadu && atomic_add(&state[0], 0u) != 7u) {\n"
             "    }\n"

@@ -5,20 +5,21 @@
  * the buffer and the value alike. Programs, one ring and the context are shared by all. What each
  * thread does depends on the seed only; how threads interleave does not.
  *
- * An operation can be left out: with a ring the soak does not end under compute-sanitizer's
- * racecheck, where kernels seem to run one at a time and a resident one stays (--without ring). */
+ * One operation can be left out, or be all there is: under compute-sanitizer's racecheck kernels
+ * seem to run one at a time, so that what is launched beside a resident one waits for ever. Two are
+ * there only when asked for: they have a hazard on purpose, for such a tool to report. */
 #include "conformance/compute_suite.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3 };
+enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3, CALL_MS = 60000 };
 
 struct worker {
     struct kit *kit;
     struct acre_ring *ring;
-    struct acre_kernel *affine, *scan;
+    struct acre_kernel *affine, *scan, *race;
     uint64_t operations, seed;
     pthread_t thread;
     struct acre_stream *stream;
@@ -124,6 +125,18 @@ static void add_up(struct worker *self, struct holding *holding) {
     OK(acre_fill(self->stream, holding->buffer, 0, bytes, holding->value, 4, ERR));
 }
 
+/* What comes of it is not looked at. */
+static void race(struct worker *self, struct holding *holding) {
+    enum { GROUP = 256 };
+    uint32_t groups = holding->count / GROUP;
+    if (groups > 0 && holding->kind != ACRE_MEMORY_PINNED) {
+        struct acre_grid grid = {.groups = {groups}, .group = {GROUP}};
+        OK(acre_launch(self->stream, self->race, grid,
+                       ARGS(ACRE_BUFFER(holding->buffer), ACRE_BUFFER(holding->buffer)), ERR));
+        refill(self, holding);
+    }
+}
+
 static void replay(struct worker *self, struct holding *holding) {
     if (holding->kind == ACRE_MEMORY_PINNED) {
         return;
@@ -163,6 +176,12 @@ static void side_stream(struct worker *self, struct holding *holding) {
     acre_stream_destroy(side);
 }
 
+static void race_in_ring(struct worker *self, struct holding *holding) {
+    uint32_t words[2 * RING_WORDS] = {0};
+    (void)holding;
+    OK(acre_ring_call(self->ring, words, words + RING_WORDS, CALL_MS, ERR));
+}
+
 static void call_ring(struct worker *self, struct holding *holding) {
     uint32_t in[RING_WORDS];
     uint32_t out[RING_WORDS];
@@ -170,7 +189,7 @@ static void call_ring(struct worker *self, struct holding *holding) {
     for (uint32_t i = 0; i < RING_WORDS; i++) {
         in[i] = (uint32_t)acre_rand_next(&self->rand);
     }
-    OK(acre_ring_call(self->ring, in, out, 60000, ERR));
+    OK(acre_ring_call(self->ring, in, out, CALL_MS, ERR));
     for (uint32_t i = 0; i < RING_WORDS; i++) {
         REQUIRE_EQ(out[i], in[i] * 2 + 1);
     }
@@ -201,14 +220,19 @@ static const struct {
     {"copy_in", 80, copy_in}, {"copy", 100, copy_across}, {"launch", 230, launch},
     {"local", 20, add_up},    {"graph", 20, replay},      {"event", 60, wait_event},
     {"side", 8, side_stream}, {"ring", 50, call_ring},    {"build", 1, build},
-    {"refused", 31, refused},
+    {"refused", 31, refused}, {"race", 0, race},          {"ring-race", 0, race_in_ring},
 };
 
-static bool is_left_out(const char *operation) {
-    return asked.without != NULL && strcmp(operation, asked.without) == 0;
+static bool is_same(const char *operation, const char *name) {
+    return operation != NULL && strcmp(operation, name) == 0;
 }
 
-static size_t pick(struct worker *self) {
+/* Nothing but calls of a ring. */
+static bool is_for_ring(void) {
+    return is_same(asked.only, "ring") || is_same(asked.only, "ring-race");
+}
+
+static size_t throw_dice(struct worker *self) {
     uint32_t dice = below(self, 1000);
     size_t which = 0;
     while (dice >= operations[which].of_1000) {
@@ -218,24 +242,36 @@ static size_t pick(struct worker *self) {
     return which;
 }
 
+static size_t pick(struct worker *self) {
+    size_t which = 0;
+    if (asked.only != NULL) {
+        while (!is_same(asked.only, operations[which].name)) {
+            which++;
+        }
+        return which;
+    }
+    do {
+        which = throw_dice(self);
+    } while (is_same(asked.without, operations[which].name));
+    return which;
+}
+
 static void *work(void *user) {
     struct worker *self = user;
+    size_t held = is_for_ring() ? 0 : HELD;
     acre_rand_seed(&self->rand, self->seed);
     self->words = calloc(WORDS_MAX, 4);
     REQUIRE(self->words != NULL);
     OK(acre_stream_create(self->kit->context, &self->stream, ERR));
-    for (size_t i = 0; i < HELD; i++) {
+    for (size_t i = 0; i < held; i++) {
         make(self, &self->held[i]);
     }
     for (uint64_t i = 0; i < self->operations; i++) {
-        size_t which = 0;
-        do {
-            which = pick(self);
-        } while (is_left_out(operations[which].name));
+        size_t which = pick(self);
         operations[which].run(self, &self->held[below(self, HELD)]);
         self->done[which]++;
     }
-    for (size_t i = 0; i < HELD; i++) {
+    for (size_t i = 0; i < held; i++) {
         drop(self, &self->held[i]);
     }
     acre_stream_destroy(self->stream);
@@ -244,14 +280,15 @@ static void *work(void *user) {
 }
 
 static void print_json(const struct worker *workers, uint32_t threads, uint64_t all, double seconds,
-                       const struct acre_memory_report *memory) {
+                       const struct acre_memory_report *memory, const char *ring) {
     printf("{\"name\": \"compute_soak\", \"backend\": \"%s\", \"isolation\": \"%s\", "
            "\"threads\": %u, \"operations\": %" PRIu64 ", \"seconds\": %.2f, "
            "\"operations_per_s\": %.0f, \"errors\": 0, \"used_bytes\": %" PRIu64
-           ", \"reserved_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 ", \"seed\": %" PRIu64,
+           ", \"reserved_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 ", \"seed\": %" PRIu64
+           ", \"ring_path\": \"%s\"",
            kit_choice.backend, kit_is_isolated() ? "process" : "none", threads, all, seconds,
            (double)all / seconds, memory->used_bytes, memory->reserved_bytes, memory->peak_bytes,
-           kit_choice.seed);
+           kit_choice.seed, ring);
     for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
         uint64_t sum = 0;
         for (uint32_t j = 0; j < threads; j++) {
@@ -264,12 +301,22 @@ static void print_json(const struct worker *workers, uint32_t threads, uint64_t 
 
 static struct acre_ring *make_ring(struct acre_context *context) {
     struct acre_ring *ring = NULL;
-    struct acre_source source = {.text = compute_handler_twice, .name = "handler.acl"};
-    struct acre_ring_options options = {.in_words = RING_WORDS,
-                                        .out_words = RING_WORDS,
-                                        .hang_ms = 60000 /* as long as calls wait */};
+    struct acre_source source = {.text = is_same(asked.only, "ring-race") ? compute_handler_race
+                                                                          : compute_handler_twice,
+                                 .name = "handler.acl"};
+    struct acre_ring_options options = {
+        .in_words = RING_WORDS, .out_words = RING_WORDS, .hang_ms = CALL_MS};
     OK(acre_ring_create(context, &source, &options, &ring, ERR));
     return ring;
+}
+
+static const char *path_of(struct acre_ring *ring) {
+    struct acre_ring_report report = {0};
+    if (ring == NULL) {
+        return "none";
+    }
+    acre_ring_report(ring, &report);
+    return report.path == ACRE_RING_RESIDENT ? "resident" : "worker";
 }
 
 static void soak(void) {
@@ -277,24 +324,27 @@ static void soak(void) {
     kit_open(&kit);
     uint32_t threads = asked.threads;
     uint64_t all = asked.operations;
-    struct acre_ring *ring = is_left_out("ring") ? NULL : make_ring(kit.context);
+    struct worker model = {.kit = &kit,
+                           .affine = kit_kernel(&kit, "affine"),
+                           .scan = kit_kernel(&kit, "scan"),
+                           .race = kit_kernel(&kit, "race")};
+    bool has_ring = asked.only == NULL ? !is_same(asked.without, "ring") : is_for_ring();
+    model.ring = has_ring ? make_ring(kit.context) : NULL;
+    const char *path = path_of(model.ring);
     struct worker *workers = calloc(threads, sizeof(*workers));
     REQUIRE(workers != NULL);
     double begun = kit_seconds();
     for (uint32_t i = 0; i < threads; i++) {
-        workers[i] = (struct worker){.kit = &kit,
-                                     .ring = ring,
-                                     .affine = kit_kernel(&kit, "affine"),
-                                     .scan = kit_kernel(&kit, "scan"),
-                                     .operations = all / threads + (i < all % threads),
-                                     .seed = kit_choice.seed * 1000 + i};
+        workers[i] = model;
+        workers[i].operations = all / threads + (i < all % threads);
+        workers[i].seed = kit_choice.seed * 1000 + i;
         REQUIRE_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < threads; i++) {
         pthread_join(workers[i].thread, NULL);
     }
     double seconds = kit_seconds() - begun;
-    acre_ring_destroy(ring);
+    acre_ring_destroy(model.ring);
     OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
     OK(acre_memory_trim(kit.context, 0, ERR));
     struct acre_memory_report memory;
@@ -305,7 +355,7 @@ static void soak(void) {
     CHECK_U64(memory.reserved_bytes, 0); /* device memory back to the start */
     CHECK_U64(memory.blocks, 0);
     CHECK_EQ(report.rebuilt, 0);
-    print_json(workers, threads, all, seconds, &memory);
+    print_json(workers, threads, all, seconds, &memory, path);
     free(workers);
     kit_close(&kit);
 }

@@ -22,7 +22,8 @@ extern const struct suite compute_devices_suite, compute_copy_suite, compute_lau
 struct compute_soak_options {
     uint64_t operations;
     uint32_t threads;
-    const char *without; /* an operation; NULL: all */
+    const char *only;    /* an operation; NULL: all but those that race */
+    const char *without; /* an operation; NULL: none */
 };
 
 /* Mixed operations from some threads; the exit code. */

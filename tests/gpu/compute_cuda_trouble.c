@@ -124,6 +124,12 @@ static void closing_a_place_gives_all_back(void) {
     kit_close(&kit);
 }
 
+/* On a stream of its own, until its flag is set. */
+static void keep(struct kit *kit, uint32_t stream, uint64_t kernel, struct acre_region flag) {
+    KIT_OK(kit, TABLE->stream_own(kit->place, kit->streams[stream], &kit->err));
+    KIT_OK(kit, kit_launch(kit, stream, kernel, one, &flag, 1, NULL, 0));
+}
+
 /* While a kernel stays on stream 1, everything ordinary works on stream 0. */
 static void all_ordinary_work_goes_on_beside_a_resident_kernel(void) {
     struct kit kit;
@@ -145,7 +151,7 @@ static void all_ordinary_work_goes_on_beside_a_resident_kernel(void) {
     struct acre_native_fill clear = {.to = device.handle, .bytes = MIB, .pattern_bytes = 4};
     int fd = eventfd(0, EFD_CLOEXEC);
 
-    KIT_OK(&kit, kit_launch(&kit, 1, stay, one, &flag_region, 1, NULL, 0));
+    keep(&kit, 1, stay, flag_region);
     KIT_OK(&kit, TABLE->signal(kit.place, kit.streams[1], 1, &kit.err));
     KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &clear, &kit.err));
     CHECK(kit_sync(&kit, 0));
@@ -198,7 +204,7 @@ static void memory_and_graphs_are_made_beside_a_resident_kernel(void) {
     void *flag = NULL;
     void *host = NULL;
     struct acre_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
-    KIT_OK(&kit, kit_launch(&kit, 1, stay, one, &flag_region, 1, NULL, 0));
+    keep(&kit, 1, stay, flag_region);
     struct acre_region device = kit_device(&kit, 64 * MIB);
     fprintf(stderr, "device memory: taken\n");
     struct kit_launch_room room;
@@ -235,7 +241,7 @@ static void no_stream_waits_behind_a_resident_kernel(void) {
         kit_stream(&kit, i);
     }
     uint32_t by = 1;
-    KIT_OK(&kit, kit_launch(&kit, 0, stay, one, &flag_region, 1, NULL, 0));
+    keep(&kit, 0, stay, flag_region);
     uint32_t held = 0;
     for (uint32_t i = 1; i < KIT_STREAMS && held == 0; i++) {
         KIT_OK(&kit, kit_launch(&kit, i, count, one, &device, 1, &by, 1));

@@ -8,9 +8,11 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define TABLE (&acre_backend_hip)
@@ -239,6 +241,63 @@ static void a_resident_stream_shares_none_of_the_drivers(void) {
 }
 _Static_assert((int)GPU_LANES <= (int)KIT_STREAMS, "a stream of the kit on each");
 
+/* The place again, of a driver with so many. */
+static void with_queues(struct kit *kit, uint32_t queues) {
+    void *words = NULL;
+    TABLE->place_close(kit->place);
+    munmap((void *)kit->words, 4096);
+    ((struct gpu *)kit->self)->queues = queues;
+    KIT_OK(kit, TABLE->place_open(kit->self, 0, &kit->place, &kit->err));
+    kit->words_region = kit_host(kit, ACRE_MEMORY_MAPPED, 4096, &words);
+    kit->words = words;
+}
+
+/* Lanes, residents and the side stream are no more than the driver's queues. */
+static void resident_streams_are_as_many_as_queues_allow(void) {
+    static const struct {
+        uint32_t queues, lanes, residents;
+    } rows[] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 1}, {5, 1, 3}, {8, 4, 3}, {10, 6, 3}, {32, 16, 3}};
+    struct kit kit;
+    open_kit(&kit, "");
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%u queues", rows[i].queues);
+        with_queues(&kit, rows[i].queues);
+        const struct gpu_place *place = kit.place;
+        CHECK_EQ(place->lane_count, rows[i].lanes);
+        for (uint32_t j = 0; j <= rows[i].residents; j++) {
+            kit_stream(&kit, j);
+            int r = TABLE->stream_own(kit.place, kit.streams[j], &kit.err);
+            CHECK_EQ(r, j < rows[i].residents ? 0 : ACRE_ELIMIT);
+        }
+        char said[100];
+        snprintf(said, sizeof(said), "of the driver's %u queues %u are for kernels that stay",
+                 rows[i].queues, rows[i].residents);
+        CHECK_STR(kit.err.text, said);
+    }
+    TABLE->stream_destroy(kit.place, kit.streams[0]);
+    KIT_OK(&kit, TABLE->stream_own(kit.place, kit.streams[3], &kit.err)); /* what that one had */
+    kit_close(&kit);
+}
+
+static void resident_streams_want_a_device_without_other_places(void) {
+    struct kit kit;
+    void *other = NULL;
+    open_kit(&kit, "");
+    with_queues(&kit, 10);
+    kit_stream(&kit, 0);
+    KIT_OK(&kit, TABLE->stream_own(kit.place, kit.streams[0], &kit.err));
+    CHECK_EQ(TABLE->place_open(kit.self, 0, &other, &kit.err), ACRE_ECONFLICT);
+    CHECK_HAS(kit.err.text, "a ring of another context of this process is resident there");
+    TABLE->stream_destroy(kit.place, kit.streams[0]);
+    KIT_OK(&kit, TABLE->place_open(kit.self, 0, &other, &kit.err));
+    kit_stream(&kit, 0);
+    CHECK_EQ(TABLE->stream_own(kit.place, kit.streams[0], &kit.err), ACRE_ELIMIT);
+    CHECK_HAS(kit.err.text, "another context of this process works on the device");
+    TABLE->place_close(other);
+    KIT_OK(&kit, TABLE->stream_own(kit.place, kit.streams[0], &kit.err));
+    kit_close(&kit);
+}
+
 /* HIP 6 wants the flag that HIP 5 refuses. */
 static void tickets_are_opened_with_the_flag_of_hip_6(void) {
     struct kit kit;
@@ -312,6 +371,10 @@ static const struct acre_test tests[] = {
     {"bad_programs_and_launches_are_refused", bad_programs_and_launches_are_refused, 0},
     {"patterns_of_every_width_are_filled", patterns_of_every_width_are_filled, 0},
     {"signals_waits_and_notices_come", signals_waits_and_notices_come, 0},
+    {"resident_streams_are_as_many_as_queues_allow", resident_streams_are_as_many_as_queues_allow,
+     0},
+    {"resident_streams_want_a_device_without_other_places",
+     resident_streams_want_a_device_without_other_places, 0},
     {"a_resident_stream_shares_none_of_the_drivers", a_resident_stream_shares_none_of_the_drivers,
      0},
     {"tickets_are_opened_with_the_flag_of_hip_6", tickets_are_opened_with_the_flag_of_hip_6, 0},
