@@ -426,6 +426,13 @@ const char compute_handler_hang[] =
             "    for (uint i = lane; i < 8u; i += lanes) {\n"
             "        out[i] = in[i] * 2u + 1u;\n"
             "    }\n");
+const char compute_handler_slow[] = HANDLER("    uint v = in[1];\n"
+                                            "    for (uint i = 0; i < in[0]; i++) {\n"
+                                            "        v = v * 1664525u + 1013904223u;\n"
+                                            "    }\n"
+                                            "    if (lane == 0u) {\n"
+                                            "        out[0] = v;\n"
+                                            "    }\n");
 const char compute_handler_state[] = HANDLER("    if (lane == 0u) {\n"
                                              "        out[0] = atomic_add(&state[0], in[0]);\n"
                                              "    }\n");

@@ -23,6 +23,7 @@ extern const char compute_handler_twice[];  /* out[i] = 2 * in[i] + 1 */
 extern const char compute_handler_thrice[]; /* out[i] = 3 * in[i] + 1 */
 extern const char compute_handler_state[];  /* adds in[0] to state[0]; out[0] = what it was */
 extern const char compute_handler_race[];   /* as twice, but lanes meet without a fence: a hazard */
+extern const char compute_handler_slow[];   /* in[0] rounds of v = v * 1664525 + 1013904223 */
 extern const char compute_handler_hang[];   /* never answers where in[0] is 0xdead; else as twice */
 
 /* Functions of one float, each with how far it may be off (units in the last place, the most that

@@ -653,16 +653,65 @@ static void *stop_and_start(void *user) {
     return NULL;
 }
 
+static void load_one(struct acre_context *context) {
+    struct acre_program *program = NULL;
+    REQUIRE(kit_kernel_in(context, "scramble", &program) != NULL);
+    acre_program_destroy(program);
+}
+
 /* Programs are loaded meanwhile, for which resident kernels leave and come back. */
 static void *load_on(void *user) {
     struct restless *all = user;
     while (!atomic_load(&all->is_over)) {
-        struct acre_program *program = NULL;
-        REQUIRE(kit_kernel_in(all->context, "scramble", &program) != NULL);
-        acre_program_destroy(program);
+        load_one(all->context);
         await_answers(all, 1);
     }
     return NULL;
+}
+
+static void *stop(void *user) {
+    OK(acre_ring_stop(user, ERR));
+    return NULL;
+}
+
+/* What waits for an answer when the kernel leaves gets it, though the ring is to stop. */
+static void rings_answer_what_a_load_interrupts(void) {
+    enum { MESSAGES = 128, ROUNDS = 300000 };
+    struct kit kit;
+    struct acre_ring_report report;
+    uint64_t tickets[MESSAGES];
+    kit_open(&kit);
+    load_one(kit.context); /* quick from now on */
+    struct acre_ring *ring =
+        start_ring(&kit, compute_handler_slow,
+                   (struct acre_ring_options){.in_words = 2, .out_words = 1, .slots = MESSAGES});
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        uint32_t message[] = {ROUNDS, i};
+        OK(acre_ring_post(ring, message, 20000, &tickets[i], ERR));
+    }
+    pthread_t thread;
+    REQUIRE_EQ(pthread_create(&thread, NULL, stop, ring), 0);
+    do {
+        acre_ring_report(ring, &report);
+    } while (report.is_running);
+    uint64_t answered = report.answered;
+    load_one(kit.context);
+    pthread_join(thread, NULL);
+    acre_ring_report(ring, &report);
+    printf("%u answered when it was to stop\n", (uint32_t)answered);
+    CHECK_U64(report.answered, MESSAGES);
+    CHECK_EQ(report.hangs, 0);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        uint32_t value = i;
+        uint32_t answer = 0;
+        for (uint32_t j = 0; j < ROUNDS; j++) {
+            value = value * 1664525u + 1013904223u;
+        }
+        OK(acre_ring_collect(ring, tickets[i], &answer, 20000, ERR));
+        CHECK_EQ(answer, value);
+    }
+    acre_ring_destroy(ring);
+    kit_close(&kit);
 }
 
 static void rings_stop_and_start_under_load(void) {
@@ -717,6 +766,7 @@ static const struct acre_test tests[] = {
     TEST(rings_that_hang_are_restarted),
     TEST(rings_that_hang_are_destroyed),
     TEST(rings_without_their_state_say_so),
+    TEST(rings_answer_what_a_load_interrupts),
     TEST(rings_stop_and_start_under_load),
 };
 SUITE(compute_ring_suite, tests);
