@@ -30,6 +30,7 @@ enum {
     RING_BEATS = RING_NEXT + RING_WARPS_MAX,
     RING_CONTROL_WORDS = 256,
     RING_PROBES = 16,
+    RING_LOOK_CYCLES = 1 << 16, /* of the device, before it looks whether to stop: some 30 us */
 };
 
 /* The user's handler and our kernels around it: "acre_ring" (where a kernel can stay),

@@ -24,7 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROBE_MS = 500, SPIN_NS = 50000, AFTER_LOSS_NS = 1000000, SOURCE_MAX = 5 << 20 };
+enum {
+    BATCHES_PER_HANG = 8,
+    PROBE_MS = 500,
+    SPIN_NS = 50000,
+    AFTER_LOSS_NS = 1000000,
+    SOURCE_MAX = 5 << 20
+};
 
 void ring_wake(_Atomic uint32_t *word) {
     atomic_fetch_add(word, 1);
@@ -360,10 +366,20 @@ static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) 
     return r;
 }
 
+/* A batch is answered as a whole, so it should take a small part of the time that one message may:
+ * as many as that is, going by the `count` of the last; few at first. `most` it was. */
+static uint32_t choose_most(const struct acre_ring *ring, uint32_t most, uint32_t count,
+                            uint64_t took_ns) {
+    uint64_t each_ns = took_ns / count + 1;
+    uint64_t fit = (uint64_t)ring->hang_ms * 1000000 / BATCHES_PER_HANG / each_ns;
+    return (uint32_t)ACRE_MAX(ACRE_MIN(fit, ACRE_MAX(most, 4 * count)), 1U);
+}
+
 static void *work(void *argument) {
     struct acre_ring *ring = argument;
     uint64_t next = ring->slots;
     uint64_t idle_since_ns = 0;
+    uint32_t most = 1;
     while (!atomic_load(&ring->worker_ends)) {
         /* After a loss the watcher says first what is lost: what hung is not given again. */
         bool is_told = atomic_load(&ring->epoch) == atomic_load(&ring->context->epoch);
@@ -372,9 +388,12 @@ static void *work(void *argument) {
         uint32_t seen = atomic_load(&ring->alarm);
         uint32_t count = lost != UINT64_MAX ? waiting(ring, next) : 0;
         if (count > 0) {
+            uint64_t begun_ns = acre_monotonic_ns();
+            count = ACRE_MIN(count, most);
             if (is_told && handle_batch(ring, next, count) == 0) {
                 publish(ring, next, count);
                 next += count;
+                most = choose_most(ring, most, count, acre_monotonic_ns() - begun_ns);
             } else {
                 ring_wake(&ring->alarm); /* the watcher sees why; then lost_below moves on */
                 ring_sleep(&ring->alarm, atomic_load(&ring->alarm), AFTER_LOSS_NS);

@@ -7,7 +7,8 @@
  * acre_ring stays: it polls one message when it is idle (short reads have the shortest way), and
  * as many as its lanes can take at once after a hit, so that under load one crossing of the bus
  * brings up to 32 messages. It looks at the stop word in every 16th poll, in a lane that has
- * nothing else to do then. Where it stopped it leaves the number of its next message.
+ * nothing else to do then, and between messages that take their time. Where it stopped it leaves
+ * the number of its next message.
  * acre_ring_batch handles what a worker found and ends; the worker writes the numbers. */
 #include "compute/ring.h"
 
@@ -56,6 +57,7 @@ static const char resident_source[] =
     "    uint next = shared_control[ACRE_RING_NEXT + warp];\n"
     "    uint wanted = 1;\n"
     "    uint beats = shared_control[ACRE_RING_BEATS + warp];\n"
+    "    long long looked = clock64();\n"
     "    for (uint polls = 1;; polls++) {\n"
     "        const uint number = next + message * warps;\n"
     "        const bool is_mine = message < wanted;\n"
@@ -89,6 +91,13 @@ static const char resident_source[] =
     "            }\n"
     "            __syncwarp();\n"
     "            next += warps;\n"
+    "            if (__any_sync(~0u, lane == 0 && clock64() - looked > ACRE_RING_LOOK_CYCLES)) {\n"
+    "                looked = clock64();\n"
+    "                stop |= lane == 0 ? shared_control[ACRE_RING_STOP] : 0;\n"
+    "                if (__any_sync(~0u, stop)) {\n"
+    "                    break;\n"
+    "                }\n"
+    "            }\n"
     "        }\n"
     "        wanted = count > 0 ? most : 1;\n"
     "        if (__any_sync(~0u, stop)) {\n"
@@ -119,8 +128,10 @@ int ring_source_write(const char *text, const char *handler, bool is_resident,
         acre_buf_printf(out,
                         "#define ACRE_RING_STOP %d\n#define ACRE_RING_PING %d\n"
                         "#define ACRE_RING_PONG %d\n#define ACRE_RING_NEXT %d\n"
-                        "#define ACRE_RING_BEATS %d\n#define ACRE_RING_PROBES %d\n",
-                        RING_STOP, RING_PING, RING_PONG, RING_NEXT, RING_BEATS, RING_PROBES);
+                        "#define ACRE_RING_BEATS %d\n#define ACRE_RING_PROBES %d\n"
+                        "#define ACRE_RING_LOOK_CYCLES %d\n",
+                        RING_STOP, RING_PING, RING_PONG, RING_NEXT, RING_BEATS, RING_PROBES,
+                        RING_LOOK_CYCLES);
         acre_buf_puts(out, resident_source);
     }
     acre_buf_puts(out, batch_source);
