@@ -14,6 +14,8 @@ struct arrays {
     uint32_t size; /* items, or the width of the matrices */
     bool is_in;
     uint64_t bytes;
+    const float *in, *raw_in; /* of the pipeline */
+    float *out, *raw_out;
 };
 
 static int run_on_arrays(struct compute_bench *bench, struct acre_kernel *kernel, uint32_t size,
@@ -165,8 +167,8 @@ static int batch_by_acre(struct compute_bench *bench, void *user, struct acre_er
     const struct arrays *arrays = user;
     const struct acre_pipeline pipeline = {.kernels = &bench->batch,
                                            .kernel_count = 1,
-                                           .in = bench->host[0],
-                                           .out = bench->host[1],
+                                           .in = arrays->in,
+                                           .out = arrays->out,
                                            .items = arrays->bytes / sizeof(float),
                                            .in_bytes = sizeof(float),
                                            .out_bytes = sizeof(float)};
@@ -175,7 +177,8 @@ static int batch_by_acre(struct compute_bench *bench, void *user, struct acre_er
 
 static int batch_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
     const struct arrays *arrays = user;
-    return bench->raw->batch(bench->raw_self, arrays->bytes / sizeof(float), err);
+    return bench->raw->batch(bench->raw_self, arrays->raw_in, arrays->raw_out,
+                             arrays->bytes / sizeof(float), err);
 }
 
 /* Every 65537th item from the last one down: host 0 was i % 4096. */
@@ -193,43 +196,87 @@ static int check_batch(const float *out, uint64_t items, struct acre_error *err)
 static int try_batch(struct compute_bench *bench, struct arrays *arrays, struct acre_error *err) {
     uint64_t items = arrays->bytes / sizeof(float);
     int r = batch_by_acre(bench, arrays, err);
-    r = r == 0 ? check_batch(bench->host[1], items, err) : r;
+    r = r == 0 ? check_batch(arrays->out, items, err) : r;
     if (r == 0 && bench->raw != NULL) {
         r = batch_raw(bench, arrays, err);
-        r = r == 0 ? check_batch(bench->raw->host(bench->raw_self, 1), items, err) : r;
+        r = r == 0 ? check_batch(arrays->raw_out, items, err) : r;
         r = r < 0 ? acre_fail_in(err, r, "raw") : 0;
     }
     return r;
 }
 
-void compute_batch(struct compute_bench *bench) {
+static void measure_batch(struct compute_bench *bench, struct arrays *arrays,
+                          struct compute_figure figure) {
+    struct acre_error err = {0};
+    figure.unit = "GB/s";
+    figure.amount = (double)arrays->bytes;
+    if (try_batch(bench, arrays, &err) < 0) {
+        compute_fail(bench, figure, &err);
+        return;
+    }
+    const struct compute_pair pair = {.acre = {.call = batch_by_acre},
+                                      .raw = {.call = batch_raw},
+                                      .user = arrays,
+                                      .rounds = (uint32_t)compute_pick(bench, 7, 2),
+                                      .calls = 1};
+    compute_measure(bench, &pair, figure);
+}
+
+static void batch_pinned(struct compute_bench *bench) {
     struct arrays arrays = {.bytes = compute_pick(bench, 4096, 64) * COMPUTE_MIB};
-    struct compute_figure figure = {
+    const struct compute_figure figure = {
         .name = "batch",
         .what = bench->is_full ? "4 GiB in and 4 GiB out, pinned, each way; raw: overlapped by hand"
                                : "64 MiB in and 64 MiB out, each way",
-        .unit = "GB/s",
-        .amount = (double)arrays.bytes,
         .limit_kind = COMPUTE_RATIO_LEAST,
         .limit = 0.95};
     const uint64_t slots = COMPUTE_STREAMS * (uint64_t)COMPUTE_PIECE_BYTES;
     const struct compute_memory memory = {.device_bytes = {slots, slots},
                                           .host_bytes = {arrays.bytes, arrays.bytes}};
     struct acre_error err = {0};
-    int r = compute_reserve(bench, &memory, &err);
-    if (r < 0) {
+    if (compute_reserve(bench, &memory, &err) < 0) {
         compute_fail(bench, figure, &err);
         return;
     }
-    if (try_batch(bench, &arrays, &err) < 0) {
-        compute_fail(bench, figure, &err);
-    } else {
-        const struct compute_pair pair = {.acre = {.call = batch_by_acre},
-                                          .raw = {.call = batch_raw},
-                                          .user = &arrays,
-                                          .rounds = (uint32_t)compute_pick(bench, 7, 2),
-                                          .calls = 1};
-        compute_measure(bench, &pair, figure);
+    arrays.in = bench->host[0];
+    arrays.out = bench->host[1];
+    if (bench->raw != NULL) {
+        arrays.raw_in = bench->raw->host(bench->raw_self, 0);
+        arrays.raw_out = bench->raw->host(bench->raw_self, 1);
     }
+    measure_batch(bench, &arrays, figure);
     compute_release(bench);
+}
+
+static void batch_plain(struct compute_bench *bench) {
+    struct arrays arrays = {.bytes = compute_pick(bench, 1024, 64) * COMPUTE_MIB};
+    const struct compute_figure figure = {
+        .name = "batch, plain",
+        .what = bench->is_full ? "1 GiB in and 1 GiB out, not pinned; raw: the driver copies that"
+                               : "64 MiB in and 64 MiB out, not pinned"};
+    const uint64_t slots = COMPUTE_STREAMS * (uint64_t)COMPUTE_PIECE_BYTES;
+    const struct compute_memory memory = {.device_bytes = {slots, slots}};
+    struct acre_error err = {0};
+    float *in = malloc(arrays.bytes);
+    float *out = calloc(1, arrays.bytes);
+    int r = in == NULL || out == NULL ? acre_fail(&err, ACRE_ENOMEM, "the arrays")
+                                      : compute_reserve(bench, &memory, &err);
+    if (r == 0) {
+        for (uint64_t i = 0; i < arrays.bytes / sizeof(float); i++) {
+            in[i] = (float)(i % 4096);
+        }
+        arrays.in = arrays.raw_in = in;
+        arrays.out = arrays.raw_out = out;
+        measure_batch(bench, &arrays, figure);
+        compute_release(bench);
+    } else {
+        compute_fail(bench, figure, &err);
+    }
+    free(in);
+    free(out);
+}
+
+void compute_batch(struct compute_bench *bench) {
+    batch_pinned(bench);
+    batch_plain(bench);
 }

@@ -382,7 +382,8 @@ static int raw_copy(void *self, bool is_in, uint64_t bytes, struct acre_error *e
 
 /* Piece after piece, the streams in turn: copies both ways and kernels overlap between streams, and
  * a stream's order keeps its place on the device from being overwritten too early. */
-static int raw_batch(void *self, uint64_t items, struct acre_error *err) {
+static int raw_batch(void *self, const float *from, float *to, uint64_t items,
+                     struct acre_error *err) {
     struct cuda *cuda = self;
     const uint64_t piece = COMPUTE_PIECE_BYTES / sizeof(float);
     int code = 0;
@@ -393,13 +394,13 @@ static int raw_batch(void *self, uint64_t items, struct acre_error *err) {
         uintptr_t in = cuda->device_memory[0] + slot * COMPUTE_PIECE_BYTES;
         uintptr_t out = cuda->device_memory[1] + slot * COMPUTE_PIECE_BYTES;
         void *args[] = {&in, &out, &n, &first};
-        uintptr_t from = (uintptr_t)((float *)cuda->host_memory[0] + first);
-        uintptr_t to = (uintptr_t)((float *)cuda->host_memory[1] + first);
-        code = cuda->driver.copy(in, from, n * sizeof(float), stream);
+        code = cuda->driver.copy(in, (uintptr_t)(from + first), n * sizeof(float), stream);
         code = code == 0 ? cuda->gpu.launch(cuda->batch, (n - 1) / COMPUTE_GROUP + 1, 1, 1,
                                             COMPUTE_GROUP, 1, 1, 0, stream, args, NULL)
                          : code;
-        code = code == 0 ? cuda->driver.copy(to, out, n * sizeof(float), stream) : code;
+        code = code == 0
+                   ? cuda->driver.copy((uintptr_t)(to + first), out, n * sizeof(float), stream)
+                   : code;
     }
     for (size_t i = 0; i < COMPUTE_STREAMS; i++) {
         int waited = cuda->gpu.stream_wait(cuda->streams[i]);

@@ -242,28 +242,36 @@ static opencl_mem cut(struct opencl *cl, uint32_t memory, uint64_t slot, int32_t
                                      OPENCL_BUFFER_CREATE_TYPE_REGION, &range, ret_code);
 }
 
-static int run_piece(struct opencl *cl, uint64_t slot, const opencl_mem sides[2], uint64_t first,
-                     uint32_t n, struct acre_error *err) {
+struct batch {
+    const float *in;
+    float *out;
+    uint64_t items;
+};
+
+static int run_piece(struct opencl *cl, const struct batch *batch, uint64_t slot,
+                     const opencl_mem sides[2], uint64_t first, struct acre_error *err) {
     opencl_queue queue = cl->queues[slot];
     uint64_t at = slot * COMPUTE_PIECE_BYTES;
+    uint32_t n = (uint32_t)ACRE_MIN(COMPUTE_PIECE_BYTES / sizeof(float), batch->items - first);
     const struct value values[] = {{&sides[0], sizeof(opencl_mem)},
                                    {&sides[1], sizeof(opencl_mem)},
                                    {&n, sizeof(n)},
                                    {&first, sizeof(first)}};
-    int r = move(cl, queue, true, false, 0, at, (float *)cl->host_memory[0] + first,
-                 n * sizeof(float), err);
+    int r = move(cl, queue, true, false, 0, at, (void *)(uintptr_t)(batch->in + first),
+                 n * sizeof(float), err); /* which only reads it */
     r = r == 0 ? start(cl, queue, cl->batch, values, 4,
                        (const size_t[]){round_up(n, COMPUTE_GROUP), 1},
                        (const size_t[]){COMPUTE_GROUP, 1}, err)
                : r;
-    r = r == 0 ? move(cl, queue, false, false, 1, at, (float *)cl->host_memory[1] + first,
-                      n * sizeof(float), err)
+    r = r == 0 ? move(cl, queue, false, false, 1, at, batch->out + first, n * sizeof(float), err)
                : r;
     return r == 0 ? check(cl->api.flush(queue), "clFlush", err) : r;
 }
 
-static int raw_batch(void *self, uint64_t items, struct acre_error *err) {
+static int raw_batch(void *self, const float *in, float *out, uint64_t items,
+                     struct acre_error *err) {
     struct opencl *cl = self;
+    const struct batch batch = {in, out, items};
     const uint64_t piece = COMPUTE_PIECE_BYTES / sizeof(float);
     opencl_mem slots[COMPUTE_STREAMS][2] = {{NULL}};
     int32_t code = 0;
@@ -273,7 +281,7 @@ static int raw_batch(void *self, uint64_t items, struct acre_error *err) {
     int r = check(code, "clCreateSubBuffer", err);
     for (uint64_t first = 0, turn = 0; first < items && r == 0; first += piece, turn++) {
         uint64_t slot = turn % COMPUTE_STREAMS;
-        r = run_piece(cl, slot, slots[slot], first, (uint32_t)ACRE_MIN(piece, items - first), err);
+        r = run_piece(cl, &batch, slot, slots[slot], first, err);
     }
     for (size_t i = 0; i < COMPUTE_STREAMS; i++) {
         int waited = check(cl->api.finish(cl->queues[i]), "clFinish", r == 0 ? err : NULL);

@@ -45,7 +45,7 @@ struct compute_raw {
     int (*add)(void *self, uint32_t items, struct acre_error *err);      /* device: 0 + 1 -> 2 */
     int (*multiply)(void *self, uint32_t width, struct acre_error *err); /* likewise, matrices */
     int (*copy)(void *self, bool is_in, uint64_t bytes, struct acre_error *err); /* host 0 */
-    int (*batch)(void *self, uint64_t items, struct acre_error *err);        /* host 0 to host 1 */
+    int (*batch)(void *self, const float *in, float *out, uint64_t items, struct acre_error *err);
     int (*compile)(void *self, const char *text, struct acre_error *err);    /* loaded, unloaded */
     int (*load)(void *self, int fd, uint64_t bytes, struct acre_error *err); /* to device 0 */
 };

@@ -10,11 +10,11 @@
  * Handles are addresses of the structs in cpu.h. */
 #include "compute/cpu.h"
 
+#include "core/cpus.h"
 #include "core/file.h"
 #include "core/str.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,12 +59,6 @@ static void read_model(struct cpu *cpu) {
     acre_buf_finish(&text);
 }
 
-static uint32_t count_cores(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return (uint32_t)ACRE_MAX(count, 1);
-}
-
 /* Bytes of a line "key: 123 kB" of /proc/meminfo; 0: not there. */
 static uint64_t meminfo_bytes(struct acre_str text, const char *key) {
     struct acre_str value = find_line(text, key);
@@ -102,7 +96,7 @@ static int cpu_open(void **ret_self, struct acre_error *err) {
         free(cpu);
         return r;
     }
-    cpu->cores = count_cores();
+    cpu->cores = acre_cpu_count();
     read_model(cpu);
     cpu_find_compiler(cpu);
     *ret_self = cpu;

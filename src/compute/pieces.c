@@ -6,7 +6,7 @@
  * either direction of the bus always has its next copy at hand. (Where each slot had a stream for
  * all three, a sixth of the bus was lost on an H200, it seems to the signal behind each piece:
  * docs/benchmarks/compute.md.) A faster device comes back sooner and takes more. One thread drives
- * the slots of a context.
+ * the slots of a context, and has helpers for what it copies itself.
  *
  * The first failure stops the taking of pieces; what is under way is waited for, so that nothing
  * writes to the user's arrays afterwards. */
@@ -14,9 +14,11 @@
 
 #include "compute/buffer.h"
 #include "compute/context.h"
+#include "compute/crew.h"
 #include "compute/program.h"
 #include "compute/stream.h"
 #include "core/clock.h"
+#include "core/cpus.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,6 +32,7 @@ enum {
     PIECES_MANY = 16,          /* so that the first copy in and the last one out weigh little */
     PIECE_ITEMS_MIN = 256,
     TIMINGS_AT_ONCE = 64,
+    HELPED_BYTES = 32 << 20, /* below, threads that help to copy plain memory cost too much */
 };
 
 enum stage { IN, RUN, OUT, STAGES };
@@ -38,6 +41,7 @@ struct work {
     const struct pieces *pieces;
     uint64_t piece_items;
     uint32_t slot_count;
+    uint32_t helpers; /* of each context, where the user's memory is plain */
     bool is_profiled;
     _Atomic uint64_t next; /* item */
     _Atomic uint64_t taken;
@@ -77,7 +81,9 @@ struct drive {
     struct piece pieces[PIECES_SLOTS_MAX * DEPTH];
     uint64_t begun, ended; /* pieces, counted */
     uint32_t ahead;        /* as many may be under way */
-    uint64_t timed_items;  /* of those that were measured */
+    bool is_staged;        /* through pinned memory, by the crew */
+    struct crew crew;
+    uint64_t timed_items; /* of those that were measured */
     pthread_t thread;
 };
 
@@ -103,6 +109,7 @@ static int pin_side(struct drive *drive, const void *host, uint32_t item_bytes,
         return 0;
     }
     drive->ahead = drive->work->slot_count;
+    drive->is_staged = true;
     return acre_buffer_alloc(drive->streams[IN], ACRE_MEMORY_PINNED,
                              drive->work->piece_items * item_bytes, ret_staged, err);
 }
@@ -160,10 +167,12 @@ static int drive_open(struct drive *drive, struct acre_error *err) {
     for (uint32_t i = 0; i < drive->work->slot_count && r == 0; i++) {
         r = slot_open(drive, &drive->slots[i], err);
     }
+    crew_open(&drive->crew, drive->is_staged ? drive->work->helpers : 0);
     return r;
 }
 
 static void drive_close(struct drive *drive) {
+    crew_close(&drive->crew);
     if (drive->timed_items > 0 && !atomic_load(&drive->work->has_failed)) {
         read_times(drive);
     }
@@ -188,7 +197,7 @@ static int copy_in(struct drive *drive, const struct slot *slot, const struct pi
     uint64_t bytes = piece->count * array->in_bytes;
     if (spot->staged_in.id != 0) {
         void *staged = acre_buffer_host(drive->context, spot->staged_in);
-        memcpy(staged, from, bytes);
+        crew_copy(&drive->crew, staged, from, bytes);
         from = staged;
     }
     return acre_copy_in(drive->streams[IN], spot->device, 0, from, bytes, err);
@@ -286,9 +295,9 @@ static int end_piece(struct drive *drive) {
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
         if (array->out != NULL && slot->spots[i].staged_out.id != 0) {
-            memcpy((uint8_t *)array->out + piece->first * array->out_bytes,
-                   acre_buffer_host(drive->context, slot->spots[i].staged_out),
-                   piece->count * array->out_bytes);
+            crew_copy(&drive->crew, (uint8_t *)array->out + piece->first * array->out_bytes,
+                      acre_buffer_host(drive->context, slot->spots[i].staged_out),
+                      piece->count * array->out_bytes);
         }
     }
     if (r < 0) {
@@ -432,6 +441,14 @@ static int size_pieces(struct work *work, uint32_t in_bytes, uint32_t out_bytes,
     return 0;
 }
 
+/* Half of the processors copy, the caller's among them. */
+static uint32_t count_helpers(const struct pieces *pieces, uint32_t item_bytes) {
+    uint32_t threads = acre_cpu_count() / 2 / pieces->kernel_count;
+    return threads < 2 || pieces->items < HELPED_BYTES / item_bytes
+               ? 0
+               : ACRE_MIN(threads - 1, (uint32_t)CREW_HELPERS_MAX);
+}
+
 static void run_all(struct work *work, struct drive *drives) {
     uint32_t count = work->pieces->kernel_count;
     uint32_t started = 1; /* the first one is this thread's */
@@ -475,6 +492,7 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
     }
     struct work work = {.pieces = pieces,
                         .slot_count = pieces->slots != 0 ? pieces->slots : SLOTS,
+                        .helpers = count_helpers(pieces, in_bytes + out_bytes),
                         .is_profiled = ret_report != NULL,
                         .failed_item = UINT64_MAX};
     r = size_pieces(&work, in_bytes, out_bytes, err);

@@ -7,11 +7,11 @@
 #include "compute/runner.h"
 
 #include "compute/remote.h"
+#include "core/cpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,8 +157,7 @@ static void *work(void *argument) {
 }
 
 static uint64_t spin_limit_ns(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    uint32_t count = acre_cpu_count();
     return count == 1 ? 0 : count < PROCESSORS_FEW ? SPIN_FEW_NS : SPIN_NS;
 }
 
