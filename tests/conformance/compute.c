@@ -5,7 +5,7 @@
  *
  * Cases are compared with plain C in the test itself, to the tolerances stated there, on random
  * data from a seed that is printed. A back end that is absent skips all, with its reason. NAMEs
- * select cases that begin so. The runner is found as the library finds it, or is $ACRE_RUNNER. */
+ * select cases that begin so. The runner is the one built with it, or $ACRE_RUNNER. */
 #include "conformance/compute_suite.h"
 
 #include "core/clock.h"
@@ -154,9 +154,8 @@ static int run(const struct arguments *arguments, int count, char **names, char 
     kit_choice.isolation = isolation_of(arguments->isolation);
     kit_choice.device = (uint32_t)arguments->device;
     kit_choice.seed = arguments->seed != 0 ? arguments->seed : acre_clock_wall_ms(&clock);
-    if (arguments->runner != NULL) {
-        setenv("ACRE_RUNNER", arguments->runner, 1);
-    }
+    setenv("ACRE_RUNNER", arguments->runner != NULL ? arguments->runner : RUNNER,
+           arguments->runner != NULL);
     make_scratch(arguments->scratch);
     char reason[512];
     int result = 0;
