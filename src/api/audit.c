@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/handlers.h"
 #include "api/view.h"
+#include "core/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -139,7 +140,7 @@ void acre_handle_audit_verify(void *context, struct acre_call *call) {
     struct acre_verify *verify = acre_calloc(1, sizeof(*verify));
     verify->api = api;
     verify->exchange = call->exchange;
-    int r = pthread_create(&verify->thread, NULL, walk, verify);
+    int r = acre_thread_start(&verify->thread, "acre-verify", walk, verify);
     if (r != 0) {
         free(verify);
         acre_problem_fail(call->exchange, ACRE_EUNAVAILABLE, "no thread to verify with");

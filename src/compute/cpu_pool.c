@@ -13,11 +13,11 @@
  * spins in a place that has nothing to do. */
 #include "compute/cpu.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <errno.h>
 #include <immintrin.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -359,32 +359,24 @@ int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct acre_error *err)
 }
 
 /* Threads are of no use to a place that runs small work only, so they come with the first task
- * that is not. Signals are the program's: none for them. */
+ * that is not. */
 int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err) {
     if (atomic_load_explicit(&pool->is_started, memory_order_acquire)) {
         return 0;
     }
     pthread_mutex_lock(&pool->lock);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int e = 0;
     while (pool->worker_count < pool->worker_max && e == 0) {
         struct cpu_worker *worker = &pool->workers[pool->worker_count];
         worker->pool = pool;
-        e = pthread_create(&worker->thread, NULL, work, worker);
-        if (e == 0) {
-            pthread_setname_np(worker->thread, "acre-cpu");
-            pool->worker_count++;
-        }
+        e = acre_thread_start(&worker->thread, "acre-cpu", work, worker);
+        pool->worker_count += e == 0;
     }
     if (e != 0 && pool->worker_count > 0) {
         pool->worker_max = pool->worker_count; /* fewer, then */
         e = 0;
     }
     atomic_store_explicit(&pool->is_started, e == 0, memory_order_release);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_unlock(&pool->lock);
     return e == 0 ? 0 : acre_fail_errno(err, e, "cpu: worker thread");
 }

@@ -4,6 +4,8 @@
  * work, so a copy is never slower for those that are not. */
 #include "compute/crew.h"
 
+#include "core/thread.h"
+
 #include <string.h>
 
 enum { PART_BYTES = 256 << 10, ALONE_BYTES = 1 << 20 };
@@ -45,7 +47,7 @@ void crew_open(struct crew *crew, uint32_t helpers) {
     pthread_cond_init(&crew->begun, NULL);
     pthread_cond_init(&crew->left, NULL);
     while (crew->helper_count < helpers &&
-           pthread_create(&crew->helpers[crew->helper_count], NULL, help, crew) == 0) {
+           acre_thread_start(&crew->helpers[crew->helper_count], "acre-crew", help, crew) == 0) {
         crew->helper_count++;
     }
 }

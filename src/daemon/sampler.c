@@ -5,6 +5,7 @@
 #include "daemon/sampler.h"
 
 #include "core/clock.h"
+#include "core/thread.h"
 #include "device/device.h"
 
 #include <errno.h>
@@ -207,7 +208,7 @@ int acre_sampler_start(const struct acre_sampler_options *options,
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&sampler->change, &attributes);
     pthread_condattr_destroy(&attributes);
-    int r = pthread_create(&sampler->thread, NULL, run, sampler);
+    int r = acre_thread_start(&sampler->thread, "acre-sampler", run, sampler);
     if (r != 0) {
         free(sampler->readings);
         free(sampler->xid_events);

@@ -17,7 +17,8 @@
  * committed in these few hundred ms. */
 #include "store/sqlite.h"
 
-#include <signal.h>
+#include "core/thread.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -67,18 +68,12 @@ static int start_thread(struct acre_sqlite *self, struct acre_error *err) {
         self->checker = NULL;
         return r;
     }
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&self->check_thread, NULL, check_in_background, self);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int r = acre_thread_start(&self->check_thread, "acre-check", check_in_background, self);
     if (r != 0) {
         sqlite3_close(self->checker);
         self->checker = NULL;
         return acre_fail_errno(err, r, "%s: thread", self->path);
     }
-    pthread_setname_np(self->check_thread, "acre-check");
     return 0;
 }
 

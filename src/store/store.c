@@ -16,11 +16,11 @@
  * Memory. What waits for the disk is limited to QUEUE_MAX_BYTES: past that, acre_store_commit
  * waits for the writer. Failing instead would throw away the state of a daemon whose only trouble
  * is a slow disk. */
+#include "core/thread.h"
 #include "store/batch.h"
 #include "store/store_driver.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,19 +255,9 @@ static const struct acre_store_driver *find_driver(const char *url, const char *
     return NULL;
 }
 
-/* Signals are for the threads of the program, not for the one that syncs. */
 static int start_writer(struct acre_store *store, struct acre_error *err) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&store->writer, NULL, write_groups, store);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
-        return acre_fail_errno(err, r, "store: thread");
-    }
-    pthread_setname_np(store->writer, "acre-store");
-    return 0;
+    int error = acre_thread_start(&store->writer, "acre-store", write_groups, store);
+    return error == 0 ? 0 : acre_fail_errno(err, error, "store: thread");
 }
 
 int acre_store_open(const struct acre_store_options *options, struct acre_store **ret_store,
