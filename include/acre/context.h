@@ -122,7 +122,8 @@ ACRE_API int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct
  * is waited for in this call: devices do not see each other's. */
 ACRE_API int acre_stream_after(struct acre_stream *stream, struct acre_event event,
                                struct acre_error *err);
-/* When everything given so far is done, 1 is added to the eventfd: for poll loops. */
+/* When everything given so far is done or lost, 1 is added to the eventfd: for poll loops. Which of
+ * the two, acre_event_wait and acre_stream_sync tell. */
 ACRE_API int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err);
 
 #ifdef __cplusplus

@@ -71,8 +71,9 @@ struct acre_memory_report {
 
 ACRE_API void acre_memory_report(struct acre_context *context,
                                  struct acre_memory_report *ret_report);
-/* Give free blocks back to the driver until at most `keep_bytes` are reserved. ACRE_ECORRUPT: see
- * acre_buffer_free, here for all buffers. */
+/* Give free blocks back to the driver until at most `keep_bytes` are reserved; for work that still
+ * uses what was freed it waits some milliseconds. ACRE_ECORRUPT: see acre_buffer_free, here for all
+ * buffers. */
 ACRE_API int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes,
                               struct acre_error *err);
 /* Called by the thread whose allocation or free changes the level; one function a context. It may

@@ -96,6 +96,11 @@ static int slot_take(struct buffers *buffers, uint32_t *ret_number) {
         if (segment == NULL) {
             return ACRE_ENOMEM;
         }
+        const struct acre_context *context = buffers->heaps[HEAP_DEVICE].context;
+        uint32_t generation = context->compute->generations[context->number];
+        for (uint32_t i = 0; generation != 0 && i < SEGMENT_SLOTS; i++) {
+            atomic_store_explicit(&segment[i].generation, generation, memory_order_relaxed);
+        }
         atomic_store_explicit(&buffers->segments[number / SEGMENT_SLOTS], segment,
                               memory_order_release);
     }
@@ -535,19 +540,37 @@ static bool is_shared(struct acre_stream *stream, struct acre_buffer buffer) {
     return is || count > 0;
 }
 
-/* Look at the canaries, then overwrite the buffer. Only damage is an answer: a device that does not
- * work keeps nobody from freeing. */
+/* Look at the canaries, then overwrite the buffer, when its stream has come so far, on a stream of
+ * the context's own: how the user's work went is for who waits for it, and told once. Only damage
+ * is an answer: a device that does not work keeps nobody from freeing. */
 static int inspect(struct acre_stream *stream, struct acre_buffer buffer, struct acre_error *err) {
+    struct acre_context *context = stream->context;
     struct acre_error found = {0};
-    int damage = guard_check(stream, buffer, &found);
-    if (stream_enter(stream, NULL) == 0) {
-        struct place_of place;
-        int r = buffer_resolve(stream->context, buffer, 0, 0, "buffer", &place, NULL);
-        if (r == 0 && !is_shared(stream, buffer)) {
-            guard_poison(stream, &place, NULL);
-        }
-        stream_leave(stream, 0);
+    struct acre_stream *own;
+    if (stream_enter(stream, NULL) < 0) {
+        return 0;
     }
+    int r = stream_signal(stream, NULL);
+    uint64_t sequence = stream->issued;
+    stream_leave(stream, r);
+    r = r == 0 ? word_wait(context, stream->word_index, sequence, ACRE_FOREVER, NULL) : r;
+    if (r < 0 || staging_stream(context, &own, NULL) < 0) {
+        return 0;
+    }
+    int damage = guard_check(own, buffer, &found);
+    if (stream_enter(own, NULL) == 0) {
+        struct place_of place;
+        r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, NULL);
+        if (r == 0 && !is_shared(own, buffer)) {
+            buffer_used(context, buffer, own);
+            guard_poison(own, &place, NULL);
+            stream_signal(own, NULL);
+        }
+        sequence = own->signaled;
+        stream_leave(own, 0);
+        word_wait(context, own->word_index, sequence, ACRE_FOREVER, NULL);
+    }
+    staging_stream_done(context);
     return damage == ACRE_ECORRUPT ? acre_fail(err, damage, "%s", found.text) : 0;
 }
 
@@ -557,8 +580,10 @@ int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buffer,
     int found = context->debug ? inspect(stream, buffer, err) : 0;
     bool has_changed = false;
     /* Not stream_enter: freeing must not fail because the device does. */
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
+    stream_hold(stream);
     int r = drop(stream, buffer, &has_changed, err);
+    stream_let(stream);
     pthread_rwlock_unlock(&context->gate);
     if (has_changed) {
         pressure_tell(context);
@@ -657,6 +682,15 @@ int buffers_rebuild(struct acre_context *context, struct acre_error *err) {
     }
     pthread_mutex_unlock(&context->lock);
     return r;
+}
+
+uint32_t buffers_generation(const struct acre_context *context) {
+    const struct buffers *buffers = context->buffers;
+    uint32_t last = context->compute->generations[context->number];
+    for (uint32_t number = 1; buffers != NULL && number <= buffers->slot_count; number++) {
+        last = ACRE_MAX(last, atomic_load(&slot_at(buffers, number)->generation));
+    }
+    return last + last % 2;
 }
 
 void buffers_count(struct acre_context *context, uint32_t *ret_live, uint32_t *ret_lost) {

@@ -39,6 +39,8 @@ void buffers_destroy(struct acre_context *context); /* all regions too; place st
 /* The context was lost: device memory is gone, host memory is made known to the new place. Gate
  * written. */
 int buffers_rebuild(struct acre_context *context, struct acre_error *err);
+/* Even, above all that its ids had: none of them comes back when the context's number does. */
+uint32_t buffers_generation(const struct acre_context *context);
 void buffers_count(struct acre_context *context, uint32_t *ret_live, uint32_t *ret_lost);
 
 #endif

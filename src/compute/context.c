@@ -17,15 +17,18 @@
 #include "compute/ring.h"
 #include "compute/stream.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
-enum { CLOSE_S = 2 /* a kernel that is a little late, on a busy machine, is still waited for */ };
+enum {
+    CLOSE_S = 2,      /* a kernel that is a little late, on a busy machine, is still waited for */
+    WAY_NS = 1000000, /* readers stay away so long for who waits to write */
+};
 
 const struct acre_compute_device *context_device(const struct acre_context *context) {
     return &context->compute->devices[context->device];
@@ -50,8 +53,15 @@ int context_loss(struct acre_context *context, struct acre_error *err) {
     return r;
 }
 
-int context_enter(struct acre_context *context, struct acre_error *err) {
+void context_read(struct acre_context *context) {
+    if (atomic_load_explicit(&context->losers, memory_order_relaxed) != 0) {
+        nanosleep(&(struct timespec){.tv_nsec = WAY_NS}, NULL);
+    }
     pthread_rwlock_rdlock(&context->gate);
+}
+
+int context_enter(struct acre_context *context, struct acre_error *err) {
+    context_read(context);
     int r = 0;
     if (atomic_load(&context->failed) != 0) {
         r = context_failure(context, err);
@@ -71,10 +81,13 @@ int context_look(struct acre_context *context, struct acre_error *err) {
 }
 
 void context_leave(struct acre_context *context, int result) {
+    /* A runner that is gone is one failure, however many calls find that before it is lost. */
+    bool is_known =
+        result == ACRE_EUNAVAILABLE && context->is_remote && acre_remote_has_ended(context->place);
     pthread_rwlock_unlock(&context->gate);
     /* While one call tries whether the device works again, that one must say how it went: all
      * others are refused until then, a wait for its work too. */
-    if (result < 0 || atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
+    if ((result < 0 && !is_known) || atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
         context_tell(context, result);
     }
 }
@@ -158,7 +171,7 @@ static int take_number(struct acre_context *context, struct acre_error *err) {
     int r = acre_fail(err, ACRE_ELIMIT, "a runtime has at most %d contexts", CONTEXTS_MAX - 1);
     pthread_mutex_lock(&compute->lock);
     for (uint32_t i = 1; i < CONTEXTS_MAX && context->number == 0; i++) {
-        if (compute->contexts[i] == NULL) {
+        if (compute->contexts[i] == NULL && compute->generations[i] < GENERATIONS_MAX) {
             compute->contexts[i] = context;
             context->number = i;
             r = 0;
@@ -286,16 +299,27 @@ static void lose(struct acre_context *context, int code, const char *why) {
     pthread_rwlock_unlock(&context->gate);
 }
 
-void context_lose(struct acre_context *context, int code, const char *why) {
+/* A gate lets readers pass who waits to write: many that try again and again would keep it. */
+static void write_gate(struct acre_context *context) {
+    atomic_fetch_add(&context->losers, 1);
     pthread_rwlock_wrlock(&context->gate);
+    atomic_fetch_sub(&context->losers, 1);
+}
+
+void context_lose(struct acre_context *context, int code, const char *why) {
+    write_gate(context);
     lose(context, code, why);
 }
 
 void context_lose_runner(struct acre_context *context) {
     struct acre_error why = {0};
-    pthread_rwlock_wrlock(&context->gate);
-    context->table->check(context->place, &why);
-    lose(context, ACRE_EUNAVAILABLE, why.text);
+    write_gate(context);
+    bool has_ended = context->table->check(context->place, &why) < 0;
+    if (!has_ended && atomic_load(&context->failed) == 0) { /* someone was faster: it is anew */
+        pthread_rwlock_unlock(&context->gate);
+        return;
+    }
+    lose(context, ACRE_EUNAVAILABLE, has_ended ? why.text : "the runner could not be furnished");
 }
 
 void context_try_lose(struct acre_context *context, int code, const char *why) {
@@ -344,16 +368,10 @@ static void *finish_late(void *argument) {
     return NULL;
 }
 
-/* Signals are the program's: none for the thread. */
 static int finish_lost(struct acre_context *context) {
     atomic_fetch_add(&context->compute->users, 1);
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, finish_late, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
+    if (acre_thread_start(&thread, "acre-finish", finish_late, context) != 0) {
         return ACRE_ETIMEOUT; /* nobody is there to wait */
     }
     struct timespec until;
@@ -374,6 +392,7 @@ int acre_context_close(struct acre_context *context) {
     if (context->number != 0) {
         pthread_mutex_lock(&context->compute->lock);
         context->compute->contexts[context->number] = NULL;
+        context->compute->generations[context->number] = buffers_generation(context);
         pthread_mutex_unlock(&context->compute->lock);
     }
     struct acre_stream *next;

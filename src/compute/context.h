@@ -16,6 +16,9 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes);
 /* Give a region back to the driver, which would wait for resident kernels: they leave meanwhile. */
 void context_region_destroy(struct acre_context *context, uint64_t region);
 const struct acre_compute_device *context_device(const struct acre_context *context);
+/* The gate held for reading, also when nothing works: handles are of this epoch while that lasts.
+ */
+void context_read(struct acre_context *context);
 /* The gate held for reading, unless the context is lost for good or its circuit is open. */
 int context_enter(struct acre_context *context, struct acre_error *err);
 void context_leave(struct acre_context *context, int result); /* result: for the circuit */

@@ -418,17 +418,18 @@ static int import(struct acre_stream *stream, struct acre_context *other, const 
     return 0;
 }
 
-/* Copy with the far buffer's memory made known here; any failure leaves it to the pieces. */
+/* Copy with the far buffer's memory made known here; ACRE_EUNSUPPORTED: it cannot be, for whatever
+ * reason, and nothing was given to the stream. */
 static int copy_direct(struct acre_stream *stream, struct acre_context *other,
                        const struct span *near, const struct span *far, uint64_t bytes,
                        bool is_far_target, struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct acre_native_copy copy = {.bytes = bytes};
     rings_pause(context);
-    int r = import(stream, other, far, bytes, &copy, err);
+    int r = import(stream, other, far, bytes, &copy, NULL);
     rings_resume(context);
     if (r < 0) {
-        return r;
+        return ACRE_EUNSUPPORTED;
     }
     uint64_t imported = copy.from;
     uint32_t epoch = atomic_load(&context->epoch);
@@ -452,12 +453,11 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
     stream_leave(stream, r);
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
     rings_pause(context);
-    if (context_enter(context, NULL) == 0) {
-        if (atomic_load(&context->epoch) == epoch) {
-            context->table->region_destroy(context->place, imported);
-        }
-        context_leave(context, 0);
+    context_read(context); /* not entered: it is given back also while the circuit is open */
+    if (atomic_load(&context->epoch) == epoch && atomic_load(&context->failed) == 0) {
+        context->table->region_destroy(context->place, imported);
     }
+    pthread_rwlock_unlock(&context->gate);
     rings_resume(context);
     return r;
 }
@@ -473,9 +473,10 @@ static int copy_across(struct acre_stream *stream, struct acre_context *other,
     if (r < 0 || bytes == 0) {
         return r;
     }
-    if (copy_direct(stream, other, is_far_target ? from : to, is_far_target ? to : from, bytes,
-                    is_far_target, NULL) == 0) {
-        return 0;
+    r = copy_direct(stream, other, is_far_target ? from : to, is_far_target ? to : from, bytes,
+                    is_far_target, err);
+    if (r != ACRE_EUNSUPPORTED) {
+        return r;
     }
     struct acre_stream *helper;
     r = staging_stream(other, &helper, err);

@@ -126,10 +126,9 @@ static bool is_signaled(const struct acre_context *context, struct pool_point po
     return false;
 }
 
-/* Not entered: what is waited for may need the context to be made anew. */
-static void wait_for_freed(struct heap *heap) {
+void heap_settle(struct heap *heap, uint32_t timeout_ms) {
     struct acre_context *context = heap->context;
-    uint64_t end_ns = acre_monotonic_ns() + UINT64_C(1000000) * WAIT_MS;
+    uint64_t end_ns = acre_monotonic_ns() + UINT64_C(1000000) * timeout_ms;
     uint32_t number = 0;
     for (;;) {
         struct pool_point point;
@@ -137,6 +136,12 @@ static void wait_for_freed(struct heap *heap) {
         bool has = pool_pending(heap->pool, UINT32_MAX, number, &point);
         bool will_come = has && is_signaled(context, point);
         pthread_mutex_unlock(&context->lock);
+        if (has && !will_come) {
+            stream_nudge(context, point.stream);
+            pthread_mutex_lock(&context->lock);
+            will_come = is_signaled(context, point);
+            pthread_mutex_unlock(&context->lock);
+        }
         uint64_t now = acre_monotonic_ns();
         if (!has || now >= end_ns) {
             return;
@@ -160,6 +165,11 @@ static const char *show_bytes(uint64_t bytes, char *text, size_t size) {
     return acre_format_mib(bytes >> 20, text, size);
 }
 
+static uint64_t limit_of(const struct heap *heap) {
+    return heap->kind == ACRE_MEMORY_DEVICE ? ACRE_MIN(heap->context->limit_bytes, HOST_LIMIT_BYTES)
+                                            : HOST_LIMIT_BYTES;
+}
+
 static int refuse(struct heap *heap, int code, uint64_t bytes, const uint32_t *buffer_count,
                   const char *driver, struct acre_error *err) {
     struct acre_context *context = heap->context;
@@ -179,8 +189,8 @@ static int refuse(struct heap *heap, int code, uint64_t bytes, const uint32_t *b
                          "%s: bytes: %" PRIu64 " (%s); tenant '%s' may have %s: %s held by %u "
                          "buffers, %s free in its pool (largest piece %s)",
                          whose[heap->kind], bytes, asked, context->tenant,
-                         show_bytes(context->limit_bytes, limit, sizeof(limit)), held, buffers,
-                         cached, largest);
+                         show_bytes(limit_of(heap), limit, sizeof(limit)), held, buffers, cached,
+                         largest);
     }
     char text[256] = "";
     uint64_t free_bytes, total_bytes;
@@ -204,7 +214,7 @@ int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
     if (r == ACRE_ENOMEM || r == ACRE_ENOFIT) {
         stream_signal(stream, NULL); /* what it freed itself */
         stream_leave(stream, 0);
-        wait_for_freed(heap);
+        heap_settle(heap, WAIT_MS);
         rings_pause(heap->context);
         r = stream_enter(stream, err);
         if (r < 0) {
@@ -241,16 +251,14 @@ void heap_freed(struct acre_stream *stream, uint64_t bytes) {
 
 int heap_init(struct heap *heap, struct acre_context *context, enum acre_memory kind,
               uint64_t block_min_bytes, uint64_t block_max_bytes, struct acre_error *err) {
-    bool is_device = kind == ACRE_MEMORY_DEVICE;
-    uint64_t limit =
-        is_device ? ACRE_MIN(context->limit_bytes, HOST_LIMIT_BYTES) : HOST_LIMIT_BYTES;
+    *heap = (struct heap){.context = context, .kind = kind};
     struct pool_options options = {.words = context->words,
                                    .stream_max = WORDS_MAX,
-                                   .limit_bytes = limit / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES,
+                                   .limit_bytes =
+                                       limit_of(heap) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES,
                                    .block_min_bytes = block_min_bytes,
                                    .block_max_bytes = block_max_bytes,
-                                   .only_past = !is_device};
-    *heap = (struct heap){.context = context, .kind = kind};
+                                   .only_past = kind != ACRE_MEMORY_DEVICE};
     return pool_create(&options, &heap->pool, err);
 }
 

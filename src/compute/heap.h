@@ -32,6 +32,9 @@ int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
 /* A chunk was freed at this moment of the stream: see that others hear of it some time. Gate held;
  * the stream has a handle. */
 void heap_freed(struct acre_stream *stream, uint64_t bytes);
+/* Wait a while for what was freed while streams still used it. Not entered: that may need the
+ * context to be made anew. */
+void heap_settle(struct heap *heap, uint32_t timeout_ms);
 /* Entered; rings paused: drivers wait for every kernel before they take memory back. */
 void heap_trim(struct heap *heap, uint64_t keep_bytes);
 

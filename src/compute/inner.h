@@ -22,16 +22,18 @@
 
 #include "compute/backend.h"
 #include "compute/breaker.h"
+#include "compute/notice.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum {
     BACKENDS_MAX = 4,
-    CONTEXTS_MAX = 1024, /* of one runtime: a buffer's id has 12 bits for it */
-    WORDS_MAX = 4096,    /* streams of one context */
-    LAUNCHES_KEPT = 64,  /* of a stream, to name the one that hangs */
-    LOSSES_KEPT = 8,     /* of a context: how far each stream had come */
+    CONTEXTS_MAX = 1024,       /* of one runtime: a buffer's id has 12 bits for it */
+    WORDS_MAX = 4096,          /* streams of one context */
+    LAUNCHES_KEPT = 64,        /* of a stream, to name the one that hangs */
+    GENERATIONS_MAX = 1 << 29, /* of buffers: a context's number is not used again after so many */
+    LOSSES_KEPT = 8,           /* of a context: how far each stream had come */
 };
 
 struct backend_slot {
@@ -49,6 +51,8 @@ struct acre_compute {
     char *cache;                                 /* directory; "": none */
     pthread_mutex_t lock;                        /* contexts */
     struct acre_context *contexts[CONTEXTS_MAX]; /* by number; 0 is not used */
+    uint32_t
+        generations[CONTEXTS_MAX]; /* of buffers: the next context of that number begins here */
     _Atomic uint32_t users; /* whose it is, and contexts that close later than it (context.c) */
 };
 /* compute.c: one user less; the last one takes all of it along. */
@@ -72,6 +76,7 @@ struct acre_context {
     bool wakes; /* the back end wakes who waits for a word */
 
     pthread_rwlock_t gate;
+    atomic_uint losers; /* who waits to write it */
     atomic_uint epoch;
     atomic_int failed; /* ACRE_E*; 0: works. Written under the gate */
     char failure[256]; /* of the last loss; under the lock, as the next two */
@@ -117,6 +122,7 @@ struct acre_stream {
     uint64_t handle;            /* of the back end */
     uint32_t epoch;             /* the handle's; 0: none yet */
     atomic_bool is_resident;    /* its kernel stays (ring.c): no sign of a hang */
+    atomic_bool is_held;        /* by who gives it work: what follows is theirs meanwhile */
     uint64_t issued;            /* number of the last piece of work */
     uint64_t signaled;          /* number of the last one that has a signal */
     uint64_t freed_weight;      /* heap.c: what was freed since then */
@@ -126,6 +132,7 @@ struct acre_stream {
     atomic_uint told;           /* last epoch whose loss a waiter was told */
     struct launched launched[LAUNCHES_KEPT]; /* by sequence */
     bool is_profiled;
+    struct notices notices;
     struct recording *recording; /* graph.c; NULL: works */
 };
 

@@ -12,6 +12,7 @@
 #include "compute/remote.h"
 #include "compute/stream.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +23,9 @@
 enum { RETRY_MS = 1000 };
 
 struct watch {
-    uint64_t sum;      /* of all words: changes when a stream moves */
-    uint64_t since_ms; /* when it last did */
+    uint64_t sum;       /* of all words: changes when a stream moves */
+    uint64_t waited_ms; /* since it last did, as far as this thread could look */
+    uint64_t looked_ms;
 };
 
 /* The oldest launch that is not done; "?" when it was long ago. */
@@ -59,13 +61,16 @@ static bool is_hung(struct acre_context *context, struct watch *watch, char *why
         is_pending = is_pending || (!stream->is_resident && word < atomic_load(&stream->watched));
     }
     if (!is_pending || sum != watch->sum) {
-        *watch = (struct watch){.sum = sum, .since_ms = now_ms};
+        *watch = (struct watch){.sum = sum, .looked_ms = now_ms};
     }
-    bool hung = is_pending && now_ms - watch->since_ms > context->kernel_limit_ms;
+    /* A process that was stopped has waited for nothing. */
+    watch->waited_ms += ACRE_MIN(now_ms - watch->looked_ms, context->kernel_limit_ms / 4 + 1);
+    watch->looked_ms = now_ms;
+    bool hung = is_pending && watch->waited_ms > context->kernel_limit_ms;
     if (hung) {
         snprintf(why, size, "kernel '%s' ran longer than %u ms", hung_kernel(context),
                  context->kernel_limit_ms);
-        watch->since_ms = now_ms;
+        watch->waited_ms = 0;
     }
     pthread_mutex_unlock(&context->lock);
     return hung;
@@ -85,7 +90,7 @@ static void look(struct acre_context *context, struct watch *watch) {
 
 static void *keep(void *argument) {
     struct acre_context *context = argument;
-    struct watch watch = {.since_ms = acre_monotonic_ns() / 1000000};
+    struct watch watch = {.looked_ms = acre_monotonic_ns() / 1000000};
     for (;;) {
         bool has_failed = atomic_load(&context->failed) != 0;
         struct pollfd fds[] = {
@@ -103,9 +108,9 @@ static void *keep(void *argument) {
         if (n > 0 && fds[0].revents != 0) {
             return NULL;
         }
-        if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed)) {
+        if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed && context->is_remote)) {
             context_lose_runner(context);
-            watch = (struct watch){.since_ms = acre_monotonic_ns() / 1000000};
+            watch = (struct watch){.looked_ms = acre_monotonic_ns() / 1000000};
         } else {
             look(context, &watch);
         }
@@ -120,7 +125,7 @@ int keeper_start(struct acre_context *context, struct acre_error *err) {
     if (context->keeper_fd < 0) {
         return acre_fail_errno(err, errno, "eventfd");
     }
-    int error = pthread_create(&context->keeper, NULL, keep, context);
+    int error = acre_thread_start(&context->keeper, "acre-keeper", keep, context);
     if (error != 0) {
         close(context->keeper_fd);
         return acre_fail_errno(err, error, "thread of the context");

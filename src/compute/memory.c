@@ -7,6 +7,8 @@
 #include "compute/context.h"
 #include "compute/ring.h"
 
+enum { SETTLE_MS = 20 }; /* a trim waits so long for work that still uses what was freed */
+
 /* --- pressure ------------------------------------------------------------------------------- */
 
 static enum acre_pressure level_of(const struct buffers *buffers) {
@@ -102,6 +104,9 @@ static int check_all(struct acre_context *context, struct acre_error *err) {
 
 int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes, struct acre_error *err) {
     int found = context->debug ? check_all(context, err) : 0;
+    for (size_t i = 0; i < HEAPS; i++) {
+        heap_settle(&context->buffers->heaps[i], SETTLE_MS);
+    }
     rings_pause(context);
     int r = context_enter(context, err);
     for (size_t i = 0; i < HEAPS && r == 0; i++) {

@@ -19,6 +19,7 @@
 #include "compute/stream.h"
 #include "core/clock.h"
 #include "core/cpus.h"
+#include "core/thread.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -372,8 +373,8 @@ static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_ou
     uint64_t out = 0;
     for (uint32_t i = 0; i < pieces->array_count; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
-        if ((array->in_bytes > 0 && array->in == NULL) ||
-            (array->out_bytes > 0 && array->out == NULL)) {
+        if (pieces->items > 0 && ((array->in_bytes > 0 && array->in == NULL) ||
+                                  (array->out_bytes > 0 && array->out == NULL))) {
             return acre_fail(err, ACRE_EINVALID,
                              "array %u: NULL; accepted: memory of %" PRIu64 " items", i + 1,
                              pieces->items);
@@ -453,7 +454,8 @@ static void run_all(struct work *work, struct drive *drives) {
     uint32_t count = work->pieces->kernel_count;
     uint32_t started = 1; /* the first one is this thread's */
     for (; started < count; started++) {
-        int error = pthread_create(&drives[started].thread, NULL, run_drive, &drives[started]);
+        int error =
+            acre_thread_start(&drives[started].thread, "acre-drive", run_drive, &drives[started]);
         if (error != 0) {
             struct acre_error err = {0};
             fail_at(work, 0, acre_fail_errno(&err, error, "thread"), &err);
@@ -495,7 +497,7 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
                         .helpers = count_helpers(pieces, in_bytes + out_bytes),
                         .is_profiled = ret_report != NULL,
                         .failed_item = UINT64_MAX};
-    r = size_pieces(&work, in_bytes, out_bytes, err);
+    r = pieces->items > 0 ? size_pieces(&work, in_bytes, out_bytes, err) : 0;
     if (r < 0) {
         return r;
     }

@@ -29,6 +29,10 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
                       struct acre_error *err) {
     struct pieces_array arrays[2];
     uint32_t count = 0;
+    if (ret_report != NULL) { /* what is refused has nothing that failed */
+        *ret_report =
+            (struct acre_pipeline_report){.kernel_efficiency = -1, .failed_item = UINT64_MAX};
+    }
     if (pipeline->items > 0 && ((pipeline->in_bytes > 0 && pipeline->in == NULL) ||
                                 (pipeline->out_bytes > 0 && pipeline->out == NULL))) {
         return acre_fail(

@@ -360,6 +360,12 @@ struct pool_place pool_place(const struct chunk *chunk) {
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
+/* A block that few use is room nobody else has: under a small limit blocks are small. */
+static uint64_t limit_part(const struct pool *pool, uint32_t parts) {
+    uint64_t part = ACRE_MAX(pool->options.limit_bytes / parts, (uint64_t)POOL_GRANULE_BYTES);
+    return UINT64_C(1) << (63 - __builtin_clzll(part)); /* a power of two, as the others are */
+}
+
 /* As much again as there is, so that their number stays small; half of it or more: of its own. */
 static uint64_t block_bytes(const struct pool *pool, uint64_t bytes, bool exact) {
     const struct pool_options *options = &pool->options;
@@ -367,6 +373,7 @@ static uint64_t block_bytes(const struct pool *pool, uint64_t bytes, bool exact)
     while (next < options->block_max_bytes && next < pool->report.reserved_bytes) {
         next *= 2;
     }
+    next = ACRE_MIN(next, limit_part(pool, 16));
     return exact || bytes >= next / 2 ? bytes : next;
 }
 
@@ -378,6 +385,7 @@ int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_bl
     }
     uint64_t block = block_bytes(pool, bytes, exact);
     uint64_t unit = ACRE_MIN(pool->options.block_min_bytes, (uint64_t)BLOCK_ROUND);
+    unit = ACRE_MIN(unit, limit_part(pool, 256));
     block = (block + unit - 1) / unit * unit;
     block = ACRE_MIN(block, left / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES);
     pool->report.reserved_bytes += block;

@@ -26,6 +26,8 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
 const struct acre_backend *acre_remote_table(void *place);
 /* For waiting on its death; stays the same for a runner's life. */
 int acre_remote_pidfd(void *place);
+/* Whether calls answer that it is gone. */
+bool acre_remote_has_ended(void *place);
 /* Kill the runner (a kernel hangs); `why` is what calls answer from then on. */
 void acre_remote_end(void *place, const char *why);
 /* A new runner for the same place: nothing that was made in it exists any more. Not while other

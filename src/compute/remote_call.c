@@ -46,6 +46,21 @@ static uint32_t take_slot(struct remote *remote) {
     return index;
 }
 
+static void give_slot(struct remote *remote, uint32_t index) {
+    pthread_mutex_lock(&remote->slot_lock);
+    remote->slots_taken &= ~(1U << index);
+    pthread_cond_broadcast(&remote->slot_freed);
+    pthread_mutex_unlock(&remote->slot_lock);
+}
+
+void remote_drain(struct remote *remote) {
+    pthread_mutex_lock(&remote->slot_lock);
+    while (remote->slots_taken != 0) {
+        pthread_cond_wait(&remote->slot_freed, &remote->slot_lock);
+    }
+    pthread_mutex_unlock(&remote->slot_lock);
+}
+
 /* Takes a slot, if the runner is there and the payload fits. */
 static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struct call *ret_call,
                  struct acre_error *err) {
@@ -57,6 +72,10 @@ static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struc
         return remote_refuse(remote, err);
     }
     uint32_t index = take_slot(remote);
+    if (atomic_load(&remote->ended)) { /* meanwhile: remote_drain may be over */
+        give_slot(remote, index);
+        return remote_refuse(remote, err);
+    }
     *ret_call = (struct call){.remote = remote,
                               .index = index,
                               .slot = &remote->shared->slots[index],
@@ -71,10 +90,7 @@ static void finish(const struct call *call) {
     if (used > PAYLOAD_KEPT) {
         madvise(call->payload, WIRE_PAYLOAD_MAX, MADV_REMOVE);
     }
-    pthread_mutex_lock(&remote->slot_lock);
-    remote->slots_taken &= ~(1U << call->index);
-    pthread_cond_signal(&remote->slot_freed);
-    pthread_mutex_unlock(&remote->slot_lock);
+    give_slot(remote, call->index);
 }
 
 static int await_answer(struct call *call, struct acre_error *err) {

@@ -73,6 +73,8 @@ uint64_t remote_known_eventfd(const struct remote *remote, int fd);
 /* Send it; `ret_old` is one that it must forget after this message; 0: none. */
 int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uint64_t *ret_old,
                         struct acre_error *err);
+/* `ended` is set: all who wait for an answer have come back. */
+void remote_drain(struct remote *remote);
 void remote_forget_eventfds(struct remote *remote); /* all */
 void remote_close(void *place);
 

@@ -109,7 +109,8 @@ static char **make_environment(void) {
 /* Nothing of ours but standard error, to which its standard output goes too. */
 static int set_files(posix_spawn_file_actions_t *actions, int socket) {
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-    if (error == 0 && fcntl(2, F_GETFD) < 0) {
+    int flags = fcntl(2, F_GETFD);
+    if (error == 0 && (flags < 0 || (flags & FD_CLOEXEC) != 0)) { /* none, or a file of ours */
         error = posix_spawn_file_actions_addopen(actions, 2, "/dev/null", O_WRONLY, 0);
     }
     error = error == 0 ? posix_spawn_file_actions_adddup2(actions, 2, 1) : error;
@@ -292,11 +293,13 @@ static int greet(struct remote *remote, struct acre_error *err) {
     int fds[WIRE_FDS] = {remote->shared_fd, remote->host_fd, remote->room_fd};
     memcpy(fds + 3, remote->answer_fds, sizeof(remote->answer_fds));
     int r = wire_send(remote->socket, &note, fds, WIRE_FDS);
-    struct pollfd poll_fd = {.fd = remote->socket, .events = POLLIN};
+    /* Its pidfd too: a child of the program may have a copy of its end of the socket. */
+    struct pollfd fds_ready[] = {{.fd = remote->socket, .events = POLLIN},
+                                 {.fd = remote->pidfd, .events = POLLIN}};
     int polled = 1;
     if (r == 0) {
         do {
-            polled = poll(&poll_fd, 1, READY_LIMIT_MS);
+            polled = poll(fds_ready, ACRE_COUNT(fds_ready), READY_LIMIT_MS);
         } while (polled < 0 && errno == EINTR);
     }
     if (polled == 0) {
@@ -304,7 +307,7 @@ static int greet(struct remote *remote, struct acre_error *err) {
                          READY_LIMIT_MS / 1000);
     }
     uint32_t count = 0;
-    r = r == 0 ? wire_receive(remote->socket, &note, 0, fds, &count) : r;
+    r = r == 0 ? wire_receive(remote->socket, &note, MSG_DONTWAIT, fds, &count) : r;
     for (uint32_t i = 0; i < count && r == 0; i++) {
         close(fds[i]);
     }
@@ -382,6 +385,7 @@ int acre_remote_restart(void *place, struct acre_error *err) {
         return acre_fail(err, ACRE_EUNAVAILABLE, "the runner before (process %d) does not end",
                          (int)remote->pid);
     }
+    remote_drain(remote); /* who waits looks at this pidfd, and at slots that are cleared now */
     close_fd(&remote->socket);
     close_fd(&remote->pidfd);
     return start(remote, err);
@@ -480,6 +484,10 @@ void remote_close(void *place) {
     pthread_mutex_destroy(&remote->slot_lock);
     pthread_mutex_destroy(&remote->ring_lock);
     free(remote);
+}
+
+bool acre_remote_has_ended(void *place) {
+    return remote_look(place, NULL) < 0;
 }
 
 int acre_remote_pidfd(void *place) {

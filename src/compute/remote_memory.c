@@ -4,12 +4,12 @@
  * back to the kernel when it is unmapped. 2^62 bytes of offsets are not used up. */
 #include "compute/remote_inner.h"
 
+#include "core/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LARGE_BYTES = 2 << 20 }; /* a large page: such maps start on one, in file and memory */
@@ -95,17 +95,11 @@ void remote_forget_eventfds(struct remote *remote) {
     }
 }
 
-/* A number that was closed and opened again is another file. Where the kernel does not tell
- * (kcmp is not allowed), nothing is the same. */
-static bool is_same(int a, int b) {
-    pid_t self = getpid();
-    return syscall(SYS_kcmp, self, self, KCMP_FILE, a, b) == 0;
-}
-
+/* A number that was closed and opened again is another file. */
 uint64_t remote_known_eventfd(const struct remote *remote, int fd) {
     for (uint32_t i = 0; i < REMOTE_EVENTFDS; i++) {
         const struct remote_eventfd *known = &remote->eventfds[i];
-        if (known->number != 0 && known->of == fd && is_same(known->fd, fd)) {
+        if (known->number != 0 && known->of == fd && acre_file_is_same(known->fd, fd)) {
             return known->number;
         }
     }

@@ -205,6 +205,9 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
         return acre_fail(err, ACRE_EINVALID, "path: %d; accepted: 0 to %d", (int)path,
                          ACRE_STORAGE_STAGED);
     }
+    if (transfer->bytes == 0) { /* before a file is made for nothing */
+        return acre_fail(err, ACRE_EINVALID, "bytes: 0; accepted: 1 or more");
+    }
     if (__builtin_add_overflow(transfer->file_offset, transfer->bytes, &end) ||
         end > (uint64_t)INT64_MAX) {
         return acre_fail(err, ACRE_EINVALID,

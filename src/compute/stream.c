@@ -16,7 +16,6 @@
 #include "core/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -103,20 +102,57 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     return 0;
 }
 
+static bool try_hold(struct acre_stream *stream) {
+    return !atomic_exchange_explicit(&stream->is_held, true, memory_order_acquire);
+}
+
+void stream_hold(struct acre_stream *stream) {
+    while (!try_hold(stream)) { /* nudged by another thread: a moment */
+        sched_yield();
+    }
+}
+
+void stream_let(struct acre_stream *stream) {
+    atomic_store_explicit(&stream->is_held, false, memory_order_release);
+}
+
 int stream_enter(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
     int r = context_enter(context, err);
-    if (r == 0 && stream->epoch != atomic_load(&context->epoch)) {
-        r = renew(stream, err);
-        if (r < 0) {
-            context_leave(context, r);
-        }
+    if (r < 0) {
+        return r;
+    }
+    stream_hold(stream);
+    r = stream->epoch != atomic_load(&context->epoch) ? renew(stream, err) : 0;
+    if (r < 0) {
+        stream_leave(stream, r);
     }
     return r;
 }
 
 void stream_leave(struct acre_stream *stream, int result) {
+    stream_let(stream);
     context_leave(stream->context, result);
+}
+
+void stream_nudge(struct acre_context *context, uint32_t word_index) {
+    if (context_enter(context, NULL) < 0) {
+        return;
+    }
+    pthread_mutex_lock(&context->lock);
+    struct acre_stream *stream = context->streams;
+    while (stream != NULL && stream->word_index != word_index) {
+        stream = stream->next;
+    }
+    bool has = stream != NULL && !stream->is_resident && try_hold(stream);
+    pthread_mutex_unlock(&context->lock);
+    if (has) { /* so it is not destroyed meanwhile */
+        if (stream->epoch == atomic_load(&context->epoch)) {
+            stream_signal(stream, NULL);
+        }
+        stream_let(stream);
+    }
+    context_leave(context, 0);
 }
 
 uint64_t stream_issue(struct acre_stream *stream) {
@@ -155,7 +191,7 @@ static int late_refusal(struct acre_stream *stream, uint32_t epoch, struct acre_
         return 0;
     }
     int r = 0;
-    pthread_rwlock_rdlock(&context->gate); /* the handle is of this epoch while that lasts */
+    context_read(context); /* the handle is of this epoch while that lasts */
     if (atomic_load(&context->epoch) == epoch) {
         r = context->table->stream_error(context->place, stream->handle, err);
     }
@@ -309,18 +345,24 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
 }
 
 int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
-    if (fcntl(event_fd, F_GETFD) < 0) {
-        return acre_fail(err, ACRE_EINVALID, "event_fd: %d is no open file; accepted: an eventfd",
-                         event_fd);
+    if (stream->recording != NULL) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "notify: the stream records a graph, which holds no notices; accepted: on "
+                         "the stream that runs the graph, after it");
     }
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
     struct acre_context *context = stream->context;
-    r = context->table->notify(context->place, stream->handle, event_fd, err);
+    uint32_t file;
+    r = notices_prepare(&stream->notices, event_fd, atomic_load(word_of(stream)), &file, err);
+    r = r == 0 ? context->table->notify(context->place, stream->handle,
+                                        notices_fd(&stream->notices, file), err)
+               : r;
     if (r == 0) {
-        stream_issue(stream);
+        notices_add(&stream->notices, stream_issue(stream), file);
+        r = stream_signal(stream, err); /* so that it is seen to have fired */
     }
     stream_leave(stream, r);
     return r;
@@ -406,7 +448,8 @@ int stream_create_resident(struct acre_context *context, struct acre_stream **re
 
 int stream_drain(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
+    stream_hold(stream);
     int r = 0;
     if (atomic_load(&context->failed) != 0) {
         r = context_failure(context, err);
@@ -415,8 +458,10 @@ int stream_drain(struct acre_stream *stream, struct acre_error *err) {
     } else {
         r = stream_signal(stream, err);
     }
+    uint64_t sequence = stream->signaled;
+    stream_let(stream);
     pthread_rwlock_unlock(&context->gate);
-    return r == 0 ? stream_wait(stream, stream->signaled, ACRE_FOREVER, err) : r;
+    return r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
 }
 
 void acre_stream_destroy(struct acre_stream *stream) {
@@ -426,7 +471,7 @@ void acre_stream_destroy(struct acre_stream *stream) {
     struct acre_context *context = stream->context;
     recording_drop(stream);
     stream_drain(stream, NULL);
-    pthread_rwlock_rdlock(&context->gate); /* who is losing the context has said so then */
+    context_read(context); /* who is losing the context has said so then */
     bool may_run = !context->is_remote && atomic_load(&context->failed) != 0;
     pthread_rwlock_unlock(&context->gate);
     if (!may_run) {
@@ -436,7 +481,8 @@ void acre_stream_destroy(struct acre_stream *stream) {
 
 void stream_release(struct acre_stream *stream) {
     struct acre_context *context = stream->context;
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
+    stream_hold(stream);
     pthread_mutex_lock(&context->lock);
     /* A place in this process is never made anew: what was lost is there, and may still run. */
     bool is_there = stream->epoch == atomic_load(&context->epoch) ||
@@ -454,6 +500,7 @@ void stream_release(struct acre_stream *stream) {
     context->words_taken[stream->word_index / 64] &= ~(UINT64_C(1) << stream->word_index % 64);
     pthread_mutex_unlock(&context->lock);
     pthread_rwlock_unlock(&context->gate);
+    notices_finish(&stream->notices);
     free(stream);
 }
 
@@ -470,5 +517,6 @@ void streams_lose(struct acre_context *context) {
         _Atomic uint64_t *word = word_of(stream);
         atomic_store(word, first_of_epoch(old + 1));
         syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        notices_fire(&stream->notices, stream->done[old % LOSSES_KEPT], !context->is_remote);
     }
 }

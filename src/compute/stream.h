@@ -14,6 +14,13 @@ int stream_create_resident(struct acre_context *context, struct acre_stream **re
 int stream_enter(struct acre_stream *stream, struct acre_error *err);
 void stream_leave(struct acre_stream *stream,
                   int result); /* result: of the work, for the breaker */
+/* Between these, what entering and leaving hold too: nobody else gives it work. Gate held. */
+void stream_hold(struct acre_stream *stream);
+void stream_let(struct acre_stream *stream);
+/* Have the stream of this word signal what it was given, unless it is at work or stays so: its
+ * user may never come back to it, and others wait for what was freed. Neither entered nor locked.
+ */
+void stream_nudge(struct acre_context *context, uint32_t word_index);
 /* Number of the piece of work just queued. */
 uint64_t stream_issue(struct acre_stream *stream);
 /* The same for a launch (NULL: not known of what). */

@@ -30,7 +30,7 @@ static struct acre_buffer make(struct acre_stream *stream, uint64_t bytes) {
 }
 
 static void report_adds_up(void) {
-    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 100 * MIB});
+    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 600 * MIB});
     struct acre_buffer buffers[4];
     for (size_t i = 0; i < 4; i++) {
         buffers[i] = make(rig.a, 8 * MIB - 100); /* in whole granules: 8 MiB */
@@ -41,7 +41,7 @@ static void report_adds_up(void) {
     REQUIRE_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_PINNED, 1, &pinned, NULL), 0);
     struct acre_memory_report report;
     acre_memory_report(rig.context, &report);
-    CHECK_U64(report.limit_bytes, 100 * MIB);
+    CHECK_U64(report.limit_bytes, 600 * MIB);
     CHECK_U64(report.used_bytes, 16 * MIB);
     CHECK_U64(report.peak_bytes, 32 * MIB);
     CHECK_U64(report.reserved_bytes, 32 * MIB);
@@ -89,7 +89,7 @@ static void note_level(void *user, struct acre_context *context, enum acre_press
 }
 
 static void pressure_is_told_when_it_changes(void) {
-    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 100 * MIB});
+    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 600 * MIB});
     struct levels levels = {.stream = rig.a};
     acre_memory_on_pressure(rig.context, note_level, &levels);
     /* Steps of use, in percent of the limit, and the level after each. */
