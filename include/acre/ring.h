@@ -6,7 +6,9 @@
  * stays on the device and takes messages from shared memory; `lanes` work items run it for one
  * message (32 where it stays, else 1; lane_sync() lets them meet). Where a kernel cannot stay
  * (OpenCL, HIP, CPU, a device that fails the coherence probe) a worker thread launches it for the
- * messages that wait: same results, and the report says why.
+ * messages that wait: same results, and the report says why. What a handler writes to `state` is
+ * seen by later messages of its warp; by other warps, streams and the host when the ring has
+ * stopped, or earlier where the handler uses atomics for it.
  *
  * Loading a program or giving memory back to the driver interrupts a resident kernel for some tens
  * of microseconds, because the driver would wait for its end.

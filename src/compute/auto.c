@@ -241,7 +241,8 @@ static int fill(struct acre_auto *automatic, const struct acre_auto_options *opt
         return r;
     }
     automatic->has_native = options->native != NULL;
-    automatic->function = automatic->cpu.kernel != NULL ? options->native : NULL;
+    bool may_hang = automatic->cpu.kernel == NULL || options->cpu->kernel_limit_ms != 0;
+    automatic->function = may_hang ? NULL : options->native; /* else a worker's, who is watched */
     auto_ways_init(automatic);
     return auto_learned_open(automatic, options->learned, err);
 }

@@ -23,6 +23,8 @@ enum {
     OCTAVE = 4, /* buckets */
     MEASURE_EACH = 16,
     SECOND_EACH = 512,
+    OTHER_EACH = 8192, /* a multiple of MEASURE_EACH */
+    OTHER_TIMES = 64,  /* what is worse costs more than it may bring */
     OUTLIER_TIMES = 4,
     STRIKES = 3, /* high ones in a row: not by chance */
     AVERAGE_OVER = 8,
@@ -155,9 +157,15 @@ struct cost_choice costs_choose(struct costs *costs, uint32_t bucket, uint32_t p
     uint32_t second = cheapest(row, possible, best);
     bool is_seconds = turn % SECOND_EACH == 0 && second < COST_VARIANTS_COUNT &&
                       row[second].us <= SECOND_TIMES * row[best].us;
-    return (struct cost_choice){.variant = is_seconds ? second : best,
+    /* All in turn, at long last: the machine may not be what it was when they were tried. */
+    uint32_t other = turn / OTHER_EACH % COST_VARIANTS_COUNT;
+    bool is_others = turn % OTHER_EACH == 0 && is_in(possible, other) && other != best &&
+                     row[other].us <= OTHER_TIMES * row[best].us;
+    return (struct cost_choice){.variant = is_others    ? other
+                                           : is_seconds ? second
+                                                        : best,
                                 .is_measured = turn % MEASURE_EACH == 0,
-                                .is_trial = is_seconds};
+                                .is_trial = is_others || is_seconds};
 }
 
 uint32_t costs_free_calls(struct costs *costs, uint32_t bucket, uint32_t possible,

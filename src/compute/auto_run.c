@@ -204,6 +204,8 @@ static uint32_t give_up(struct acre_auto *automatic, enum cost_variant variant, 
         failed = BIT(variant);
     } else if (is_of_device(result) && (DEVICE_VARIANTS & BIT(variant)) != 0) {
         failed = DEVICE_VARIANTS;
+    } else if (is_of_device(result)) {
+        failed = BIT(variant); /* the CPU's context was lost */
     }
     rest(automatic, failed, why);
     return auto_spoils(automatic, variant, call) ? 0 : failed;

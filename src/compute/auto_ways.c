@@ -271,6 +271,7 @@ static int go_all(struct acre_auto *automatic, const struct auto_call *call,
             ACRE_MIN((bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN, ACRE_EXTRA_MAX - used);
     }
     struct acre_native_launch launch = {.grid = acre_grid_for(call->items),
+                                        .is_limited = automatic->cpu.context->kernel_limit_ms > 0,
                                         .args = args,
                                         .arg_count = count,
                                         .extra_bytes = used,

@@ -29,7 +29,7 @@
 enum { OBJECT_MAX_BYTES = 256 << 20, WORDS_MAX_OPTIONS = 64, ENVIRONMENT_MAX = 4096 };
 
 static const char *const frame_max = "-Wframe-larger-than=32768"; /* DIALECT_CPU_FIBERS */
-_Static_assert(CPU_FIBER_STACK_BYTES >= 2 * 32768, "room");
+_Static_assert(CPU_FIBER_STACK_BYTES - CPU_FIBER_GUARD_BYTES >= 32768 + 16384, "room");
 
 static const char *const before[] = {
     "-std=gnu17",
@@ -42,6 +42,7 @@ static const char *const before[] = {
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-stack-protector",
+    "-fstack-clash-protection", /* no frame reaches over the guard of a stack */
     "-fno-strict-aliasing",
     "-fno-semantic-interposition",
     "-Werror=implicit-function-declaration",

@@ -145,6 +145,10 @@ struct cpu_fibers *cpu_fibers_create(uint32_t items_max) {
         return NULL;
     }
     fibers->stacks = stacks;
+    for (uint32_t i = 0; i < items_max; i++) { /* where the system has too many maps: without */
+        mprotect(fibers->stacks + (size_t)i * CPU_FIBER_STACK_BYTES, CPU_FIBER_GUARD_BYTES,
+                 PROT_NONE);
+    }
     return fibers;
 }
 

@@ -2,14 +2,14 @@
  *
  * Each item has a stack of its own; a barrier goes on with the next item, so that all have come to
  * it when the first goes on behind it. An item that has ended is not waited for. One thread uses
- * one struct cpu_fibers. Stacks have no guard between them: cpu_build.c has the compiler refuse
- * kernels whose frames could outgrow them. */
+ * one struct cpu_fibers. cpu_build.c has the compiler refuse kernels with frames of half a stack;
+ * calls that outgrow it all the same meet the guard below it, and end as other faults do. */
 #ifndef ACRE_COMPUTE_CPU_FIBER_H
 #define ACRE_COMPUTE_CPU_FIBER_H
 
 #include "core/base.h"
 
-enum { CPU_FIBER_STACK_BYTES = 65536 };
+enum { CPU_FIBER_STACK_BYTES = 65536, CPU_FIBER_GUARD_BYTES = 4096 /* of these */ };
 
 struct cpu_fibers;
 

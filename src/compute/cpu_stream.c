@@ -141,10 +141,11 @@ static int resolve(const struct acre_native_launch *launch, const uint8_t *extra
     return 0;
 }
 
-static bool is_short(const struct cpu_task *task) {
+static bool is_short(const struct cpu_task *task, bool is_limited) {
     const struct cpu_kernel *kernel = task->launch.kernel;
     return kernel->bind == NULL && task->launch.locals == 0 &&
-           (kernel->is_bounded || !kernel->is_source) && cpu_task_estimate_ns(task) <= AT_ONCE_NS;
+           (kernel->is_bounded || (!kernel->is_source && !is_limited)) &&
+           cpu_task_estimate_ns(task) <= AT_ONCE_NS;
 }
 
 static void launch_at_once(struct cpu_stream *stream, struct cpu_task *task) {
@@ -218,7 +219,7 @@ int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *la
     if (r < 0) {
         return r;
     }
-    if (is_short(&task) && is_at_rest(at)) {
+    if (is_short(&task, launch->is_limited) && is_at_rest(at)) {
         launch_at_once(at, &task);
         return 0;
     }

@@ -503,6 +503,13 @@ static struct graph_node *launch_node(struct acre_graph *graph, uint32_t number,
     return found;
 }
 
+/* All but the kernel, which stays, and is read without the lock. */
+static void call_set(struct graph_call *to, const struct graph_call *from) {
+    to->grid = from->grid;
+    to->args = from->args;
+    to->count = from->count;
+}
+
 /* Entered and locked. */
 static int update(struct acre_graph *graph, struct graph_node *node, struct graph_call *call,
                   struct acre_error *err) {
@@ -523,11 +530,11 @@ static int update(struct acre_graph *graph, struct graph_node *node, struct grap
     }
     struct graph_call old = node->call;
     if (r == 0) {
-        node->call = *call;
+        call_set(&node->call, call);
         r = list_uses(graph, err);
     }
     if (r < 0) {
-        node->call = old;
+        call_set(&node->call, &old);
         free((void *)launch.args);
         return r;
     }
@@ -604,7 +611,7 @@ void acre_graph_destroy(struct acre_graph *graph) {
         return;
     }
     struct acre_context *context = graph->context;
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
     pthread_mutex_lock(&context->lock);
     struct acre_graph **link = &context->graphs;
     while (*link != graph) {
@@ -623,7 +630,7 @@ void acre_graph_destroy(struct acre_graph *graph) {
     struct executable *dropped = take_idle(context, IDLE_MAX);
     if (dropped != NULL) {
         rings_pause(context);
-        pthread_rwlock_rdlock(&context->gate);
+        context_read(context);
         destroy_all(context, dropped);
         pthread_rwlock_unlock(&context->gate);
         rings_resume(context);

@@ -163,6 +163,25 @@ static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const s
     return 0;
 }
 
+/* What the kernel declares and what it is given, against what a group can have. */
+static int check_local(const struct acre_kernel *kernel, const struct acre_arg *args,
+                       uint32_t count, struct acre_error *err) {
+    const struct acre_compute_device *device = context_device(kernel_context(kernel));
+    uint64_t bytes = kernel->facts.local_bytes;
+    bool is_given = false;
+    for (uint32_t i = 0; i < count; i++) {
+        is_given |= args[i].kind == ACRE_ARG_LOCAL;
+        bytes += args[i].kind == ACRE_ARG_LOCAL ? args[i].bytes : 0;
+    }
+    return !is_given || device->local_bytes == 0 || bytes <= device->local_bytes
+               ? 0
+               : acre_fail(err, ACRE_EINVALID,
+                           "kernel '%s': %" PRIu64 " bytes of local memory; accepted: at most "
+                           "%" PRIu64 " on %s",
+                           kernel->signature.name, bytes, (uint64_t)device->local_bytes,
+                           device->name);
+}
+
 int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct acre_grid grid,
                 const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
                 struct acre_error *err) {
@@ -176,10 +195,14 @@ int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct
                          kernel->signature.name, count, kernel->signature.count);
     }
     struct acre_native_launch *native = &ret_launch->native;
-    *native = (struct acre_native_launch){
-        .grid = grid, .args = ret_launch->args, .arg_count = count, .extra = ret_launch->extra};
+    *native = (struct acre_native_launch){.grid = grid,
+                                          .is_limited = context->kernel_limit_ms > 0,
+                                          .args = ret_launch->args,
+                                          .arg_count = count,
+                                          .extra = ret_launch->extra};
     int r = kernel_handle(kernel, &native->kernel, err);
     r = r == 0 ? check_grid(kernel, &native->grid, err) : r;
+    r = r == 0 ? check_local(kernel, args, count, err) : r;
     for (uint32_t i = 0; i < count && r == 0; i++) {
         r = resolve_arg(kernel, i, &args[i], ret_launch, err);
     }
@@ -210,7 +233,7 @@ int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *e
             return r;
         }
     }
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
     if (atomic_load(&context->epoch) == epoch) { /* a new place begins with none */
         atomic_store(&context->stack_bytes, bytes);
     }

@@ -25,6 +25,7 @@ struct acre_native_arg {
 struct acre_native_launch {
     uint64_t kernel;
     struct acre_grid grid; /* no zeros */
+    bool is_limited;       /* its time is: it must not run in the thread that gives it */
     const struct acre_native_arg *args;
     uint32_t arg_count;
     uint32_t extra_bytes; /* at most ACRE_EXTRA_MAX */

@@ -8,12 +8,15 @@
 
 #include "compute/context.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const uint64_t mark_bit = UINT64_C(1) << 63;
 
-enum { MARKS_MAX = 1 << 16 };
+enum { MARKS_MAX = 1 << 16, MARK_SHIFT = 17 };
+
+static _Atomic uint64_t captures; /* made so far: a mark says of which it is */
 
 struct heads {
     uint32_t *nodes;
@@ -23,6 +26,7 @@ struct heads {
 struct capture {
     struct recipe recipe;
     struct acre_stream *origin;
+    uint64_t marked;              /* what its marks have besides their number */
     struct recording *recordings; /* of the streams that take part */
     struct heads *marks;
     uint32_t mark_count, mark_capacity;
@@ -191,7 +195,7 @@ int recording_event(struct acre_stream *stream, struct acre_event *ret_event,
         return no_memory(err);
     }
     *ret_event =
-        (struct acre_event){.stream = stream, .sequence = mark_bit | capture->mark_count++};
+        (struct acre_event){.stream = stream, .sequence = capture->marked | capture->mark_count++};
     return 0;
 }
 
@@ -217,7 +221,9 @@ int recording_after(struct acre_stream *stream, struct acre_event event, struct 
                          "event: it was recorded before the graph was begun; a graph waits only "
                          "for what is in it");
     }
-    if (other == NULL || (event.sequence & ~mark_bit) >= other->capture->mark_count ||
+    uint64_t number = event.sequence & ((UINT64_C(1) << MARK_SHIFT) - 1);
+    if (other == NULL || event.sequence - number != other->capture->marked ||
+        number >= other->capture->mark_count ||
         (stream->recording != NULL && stream->recording->capture != other->capture)) {
         return acre_fail(err, ACRE_ECONFLICT, "event: it is of another graph");
     }
@@ -227,7 +233,7 @@ int recording_after(struct acre_stream *stream, struct acre_event event, struct 
             return r;
         }
     }
-    const struct heads *mark = &other->capture->marks[event.sequence & ~mark_bit];
+    const struct heads *mark = &other->capture->marks[number];
     return heads_add(&stream->recording->heads, mark) < 0 ? no_memory(err) : 0;
 }
 
@@ -277,6 +283,7 @@ int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
         return no_memory(err);
     }
     capture->origin = stream;
+    capture->marked = mark_bit | (atomic_fetch_add(&captures, 1) << MARK_SHIFT & ~mark_bit);
     int r = take_part(capture, stream, err);
     if (r < 0) {
         capture_destroy(capture);

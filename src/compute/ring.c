@@ -253,7 +253,9 @@ int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
         if (!ring->is_serving && head >= ring_tail(ring)) { /* what was lost is not handled now */
             ring_begin_at(ring, head);
         }
-        r = ring_serve(ring, err);
+        /* After a loss the watcher begins anew, where nothing is handled twice. */
+        bool is_lost = ring->epoch != atomic_load(&ring->context->epoch);
+        r = is_lost ? 0 : ring_serve(ring, err);
         if (r == 0) {
             ring->restarts++;
             atomic_store(&ring->state_now, RING_RUNNING);

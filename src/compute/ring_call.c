@@ -208,6 +208,9 @@ static int take_room(struct acre_ring *ring, struct patience *patience, int time
             return refuse(ring, state, err);
         }
         if (under_way >= ring->slots) {
+            if (patience->spins % 1024 == 1023) {
+                ring_wake(&ring->alarm); /* the watcher frees slots that were abandoned */
+            }
             if (!wait_a_little(ring, patience, timeout_ms)) {
                 return refuse_full(ring, err);
             }

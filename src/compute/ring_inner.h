@@ -73,8 +73,9 @@ struct acre_ring {
     _Atomic bool watcher_ends, worker_ends;
     _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
     _Atomic bool worker_sleeps;
-    _Atomic uint64_t batches; /* of the worker, begun and ended: odd while it is at one */
-    _Atomic bool is_refused;  /* its last batch could not be given, and why (rings_lock) */
+    _Atomic uint64_t batches;     /* of the worker, begun and ended: odd while it is at one */
+    _Atomic uint32_t batch_beats; /* how many beats there were before it */
+    _Atomic bool is_refused;      /* its last batch could not be given, and why (rings_lock) */
     char refusal[256];
 };
 
@@ -112,6 +113,15 @@ static inline bool ring_is_posted(const struct acre_ring *ring, uint64_t number)
     const uint32_t *tag =
         &vector[(ring->in_vectors - 1) * 4 + 3]; /* the last one is written last */
     return __atomic_load_n(tag, __ATOMIC_ACQUIRE) == (uint32_t)number;
+}
+
+/* Messages that were begun, by the worker's kernels; of a resident one its health ticks. */
+static inline uint32_t ring_beats(const struct acre_ring *ring) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < ring->warps; i++) {
+        sum += atomic_load(&ring->control[RING_BEATS + i]);
+    }
+    return sum;
 }
 
 /* Free the slot of a message that nobody will ask for any more, once it is answered or lost. */

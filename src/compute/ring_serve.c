@@ -14,6 +14,7 @@
 #include "compute/remote.h"
 #include "compute/stream.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -26,6 +27,7 @@
 
 enum {
     BATCHES_PER_HANG = 8,
+    LOOK_MS = 125, /* at most, between two looks of the watcher */
     PROBE_MS = 500,
     SPIN_NS = 50000,
     AFTER_LOSS_NS = 1000000,
@@ -53,6 +55,7 @@ static int launch_batch(struct acre_ring *ring, struct acre_stream *stream,
     struct acre_arg args[] = {ACRE_BUFFER_AT(ring->memory, ring_in_at()),
                               ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
                               ACRE_BUFFER(ring->state),
+                              ACRE_BUFFER(ring->memory),
                               ACRE_U32(ring->in_vectors),
                               ACRE_U32(ring->out_vectors),
                               ACRE_U32(ring->slots - 1),
@@ -342,6 +345,7 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
+    atomic_store(&ring->batch_beats, ring_beats(ring));
     atomic_fetch_add(&ring->batches, 1); /* from here on a kernel that is exchanged stays */
     pthread_mutex_lock(&ring->context->rings_lock);
     struct acre_kernel *kernel = ring->kernel;
@@ -496,11 +500,26 @@ static void end_wait(struct acre_ring *ring, uint64_t number) {
     pthread_mutex_unlock(&ring->context->rings_lock);
 }
 
+/* Whether the time that the message waits is its own: it was written (its producer may have been
+ * interrupted before), and what was given to a device whose words are seen at once has begun there:
+ * it may be behind other work of the context, which has limits of its own. */
+static bool is_counted(const struct acre_ring *ring, uint64_t number) {
+    bool is_given = ring->path == ACRE_RING_WORKER && ring->context->wakes &&
+                    atomic_load(&ring->batches) % 2 != 0;
+    return ring_is_posted(ring, number) &&
+           !(is_given && ring_beats(ring) == atomic_load(&ring->batch_beats));
+}
+
 static void *watch(void *argument) {
     struct acre_ring *ring = argument;
     struct acre_context *context = ring->context;
-    uint64_t waits = 0; /* the message that was found waiting, and when; 0: none */
-    uint64_t since_ns = 0;
+    uint64_t step_ns =
+        (uint64_t)ACRE_MAX(ACRE_MIN(ring->hang_ms / 8, (uint32_t)LOOK_MS), 1U) * 1000000;
+    uint64_t hang_ns = (uint64_t)ring->hang_ms * 1000000;
+    uint64_t waits = 0;     /* the message that was found waiting; 0: none */
+    uint32_t beats = 0;     /* then */
+    uint64_t waited_ns = 0; /* since, as far as this thread could look */
+    uint64_t looked_ns = acre_monotonic_ns();
     while (!atomic_load(&ring->watcher_ends)) {
         uint32_t seen = atomic_load(&ring->alarm);
         enum ring_state state = atomic_load(&ring->state_now);
@@ -515,23 +534,30 @@ static void *watch(void *argument) {
         uint64_t now = acre_monotonic_ns();
         bool is_paused = ring->path == ACRE_RING_RESIDENT && atomic_load(&context->ring_pauses) > 0;
         uint64_t waiting_now = head == ring_tail(ring) || is_paused ? 0 : head;
-        if (waiting_now != waits) {
+        uint32_t beats_now = ring->path == ACRE_RING_WORKER ? ring_beats(ring) : 0;
+        if (waiting_now != waits || beats_now != beats || !is_counted(ring, head)) {
             waits = waiting_now;
-            since_ns = now;
-        } else if (waits != 0 && now - since_ns > (uint64_t)ring->hang_ms * 1000000) {
-            end_wait(ring, head);
-            since_ns = now;
+            beats = beats_now;
+            waited_ns = 0;
+        } else if (waits != 0) {
+            /* A process that was stopped has waited for nothing. */
+            waited_ns += ACRE_MIN(now - looked_ns, 2 * step_ns);
+            if (waited_ns > hang_ns) {
+                end_wait(ring, head);
+                waited_ns = 0;
+            }
         }
-        ring_sleep(&ring->alarm, seen, (uint64_t)ACRE_MAX(ring->hang_ms / 8, 1U) * 1000000);
+        looked_ns = now;
+        ring_sleep(&ring->alarm, seen, step_ns);
     }
     return NULL;
 }
 
 int ring_threads_start(struct acre_ring *ring, struct acre_error *err) {
-    int error = pthread_create(&ring->watcher, NULL, watch, ring);
+    int error = acre_thread_start(&ring->watcher, "acre-watch", watch, ring);
     ring->has_watcher = error == 0;
     if (error == 0 && ring->path == ACRE_RING_WORKER) {
-        error = pthread_create(&ring->worker, NULL, work, ring);
+        error = acre_thread_start(&ring->worker, "acre-ring", work, ring);
         ring->has_worker = error == 0;
     }
     return error == 0 ? 0 : acre_fail_errno(err, error, "ring '%s': thread", ring->handler);

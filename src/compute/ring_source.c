@@ -15,12 +15,14 @@
 static const char batch_source[] =
     "\n"
     "kernel void acre_ring_batch(global const uint *in, global uint *out, global uint *state,\n"
-    "                            uint in_vectors, uint out_vectors, uint mask, uint first,\n"
+    "                            global uint *control, uint in_vectors, uint out_vectors, uint "
+    "mask, uint first,\n"
     "                            uint count) {\n"
     "    local uint words_in[96];\n"
     "    local uint words_out[96];\n"
     "    for (uint i = (uint)group_id(0); i < count; i += (uint)group_count(0)) {\n"
     "        uint slot = (first + i) & mask;\n"
+    "        atomic_add(&control[ACRE_RING_BEATS + (uint)group_id(0)], 1u);\n"
     "        for (uint j = 0; j < in_vectors * 3; j++) {\n"
     "            words_in[j] = in[(slot * in_vectors + j / 3) * 4 + j % 3];\n"
     "        }\n"
@@ -123,15 +125,15 @@ static const char resident_source[] =
 
 int ring_source_write(const char *text, const char *handler, bool is_resident,
                       struct acre_buf *out) {
-    acre_buf_printf(out, "%s\n#define ACRE_RING_HANDLER %s\n", text, handler);
+    acre_buf_printf(out, "%s\n#define ACRE_RING_HANDLER %s\n#define ACRE_RING_BEATS %d\n", text,
+                    handler, RING_BEATS);
     if (is_resident) {
         acre_buf_printf(out,
                         "#define ACRE_RING_STOP %d\n#define ACRE_RING_PING %d\n"
                         "#define ACRE_RING_PONG %d\n#define ACRE_RING_NEXT %d\n"
-                        "#define ACRE_RING_BEATS %d\n#define ACRE_RING_PROBES %d\n"
+                        "#define ACRE_RING_PROBES %d\n"
                         "#define ACRE_RING_LOOK_CYCLES %d\n",
-                        RING_STOP, RING_PING, RING_PONG, RING_NEXT, RING_BEATS, RING_PROBES,
-                        RING_LOOK_CYCLES);
+                        RING_STOP, RING_PING, RING_PONG, RING_NEXT, RING_PROBES, RING_LOOK_CYCLES);
         acre_buf_puts(out, resident_source);
     }
     acre_buf_puts(out, batch_source);
