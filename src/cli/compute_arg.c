@@ -253,6 +253,13 @@ static int judge_array(const char *what, const struct acre_binding *binding,
         return acre_fail(err, ACRE_EINVALID, "%s: %s has no items", what, text);
     }
     if (parameter->kind != ACRE_PARAMETER_BUFFER) {
+        bool is_whole =
+            parameter->kind == ACRE_PARAMETER_SIGNED || parameter->kind == ACRE_PARAMETER_UNSIGNED;
+        bool is_real = acre_npy_type_kind(npy->type) == 'f';
+        if ((is_whole && is_real) || (parameter->kind == ACRE_PARAMETER_FLOAT && !is_real)) {
+            return acre_fail(err, ACRE_EINVALID, "%s: %s is not for '%s'; accepted: one %s number",
+                             what, text, parameter->type, is_whole ? "whole" : "floating-point");
+        }
         bool fits = parameter->bytes == npy->bytes || parameter->kind == ACRE_PARAMETER_STRUCT;
         return fits && npy->bytes <= UINT32_MAX
                    ? 0
@@ -354,6 +361,18 @@ int acre_bindings_init(struct acre_bindings *bindings, const struct acre_kernel 
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
         r = judge_value(bindings, i, &bindings->all[i], err);
         r = r == 0 && bindings->all[i].out != NULL ? judge_out(bindings, i, err) : r;
+        for (uint32_t k = 0; k < i && r == 0 && bindings->all[i].out != NULL; k++) {
+            if (bindings->all[k].out != NULL &&
+                strcmp(bindings->all[k].out, bindings->all[i].out) == 0) {
+                char name[SHOWN_MAX], shown[SHOWN_MAX];
+                r = acre_fail(
+                    err, ACRE_EINVALID,
+                    "--out %s: '%s' is where another array goes; accepted: a file for "
+                    "each",
+                    acre_binding_name(bindings, i, name, sizeof(name)),
+                    acre_str_show(acre_str_from(bindings->all[i].out + 1), shown, sizeof(shown)));
+            }
+        }
     }
     return r;
 }

@@ -184,6 +184,9 @@ bool dialect_points(struct lexer lexer, bool *ret_is_const) {
         if (token_is(&token, "*")) {
             return true;
         }
+        if (token_is(&token, "(") && i > 0) { /* local float (*rows)[18] */
+            return lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "*");
+        }
         if (token.kind != TOKEN_WORD) {
             return false;
         }
@@ -192,16 +195,16 @@ bool dialect_points(struct lexer lexer, bool *ret_is_const) {
 }
 
 /* What a word is replaced by: as long as it is, or NULL to keep it. */
-static const char *replacement(const struct lexer *lexer, const struct token *token,
-                               bool was_const) {
+static const char *replacement(const struct lexer *lexer, const struct token *token, bool was_const,
+                               bool is_parameter) {
     bool is_const = was_const;
     if (token_is(token, "global")) {
         return "      ";
     }
     if (token_is(token, "local")) {
-        return dialect_points(*lexer, &is_const) ? "     " : NULL;
+        return is_parameter || dialect_points(*lexer, &is_const) ? "     " : NULL;
     }
-    if (token_is(token, "constant") && dialect_points(*lexer, &is_const)) {
+    if (token_is(token, "constant") && (dialect_points(*lexer, &is_const) || is_parameter)) {
         return is_const ? "        " : "const   ";
     }
     return NULL;
@@ -213,10 +216,13 @@ static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf
     struct lexer lexer = lexer_begin("", text);
     struct token token = {.kind = TOKEN_END};
     size_t written = 0;
+    uint32_t parens = 0; /* in them an array is a parameter: `local float tile[18][18]` points */
     bool was_const = false;
     lexer.in_line = is_macro;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
-        const char *other = replacement(&lexer, &token, was_const);
+        parens += token_is(&token, "(");
+        parens -= token_is(&token, ")") && parens > 0;
+        const char *other = replacement(&lexer, &token, was_const, parens > 0);
         struct acre_str rest;
         bool is_define = token.kind == TOKEN_DIRECTIVE &&
                          acre_str_is(directive_word(token.text, &rest), "define");
@@ -247,16 +253,35 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
     acre_buf_puts(out, dialect->after);
 }
 
+size_t dialect_place(const struct signature *all, uint32_t count, size_t from,
+                     const struct signature **ret_kernel, bool *ret_is_c) {
+    size_t next = SIZE_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < all[i].places; k++) {
+            if (all[i].offsets[k] >= from && all[i].offsets[k] < next) {
+                next = all[i].offsets[k];
+                *ret_kernel = &all[i];
+                *ret_is_c = all[i].are_c[k];
+            }
+        }
+    }
+    return next;
+}
+
 /* The text of a back end's own language; with extern "C" for kernels that have none. */
 static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
                         const struct signature *all, uint32_t count, struct acre_buf *out) {
     size_t written = 0;
+    const struct signature *kernel;
+    bool is_c;
     dialect_line(name, 1, out);
-    for (uint32_t i = 0; i < count && dialect->is_cplusplus; i++) {
-        ACRE_ASSERT(all[i].offset >= written && all[i].offset <= text.length);
-        acre_buf_append(out, text.data + written, all[i].offset - written);
-        acre_buf_puts(out, all[i].is_c ? "" : "extern \"C\" ");
-        written = all[i].offset;
+    for (size_t at = 0;
+         dialect->is_cplusplus && (at = dialect_place(all, count, at, &kernel, &is_c)) != SIZE_MAX;
+         at++) {
+        ACRE_ASSERT(at >= written && at <= text.length);
+        acre_buf_append(out, text.data + written, at - written);
+        acre_buf_puts(out, is_c ? "" : "extern \"C\" ");
+        written = at;
     }
     acre_buf_append(out, text.data + written, text.length - written);
 }

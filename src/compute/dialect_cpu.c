@@ -131,6 +131,31 @@ static void write_name(const struct signature *signature, struct acre_buf *out) 
                     signature->name, signature->name, signature->count > 0 ? ", __VA_ARGS__" : "");
 }
 
+/* The text; kernels under an #if leave a mark that they are there. */
+static void write_text(const struct acre_source *source, const char *text, size_t length,
+                       const struct signature *all, uint32_t count, struct acre_buf *out) {
+    size_t written = 0;
+    uint32_t line = 1;
+    const struct signature *kernel;
+    bool is_c;
+    dialect_line(source->name, 1, out);
+    for (size_t at = 0; (at = dialect_place(all, count, at, &kernel, &is_c)) != SIZE_MAX; at++) {
+        if (!kernel->is_conditional) {
+            continue;
+        }
+        acre_buf_append(out, text + written, at - written);
+        size_t column = 0;
+        for (; written < at; written++) {
+            line += text[written] == '\n';
+            column = text[written] == '\n' ? 0 : column + 1;
+        }
+        acre_buf_printf(out, "\n#define acre_has_%s\n", kernel->name);
+        dialect_line(source->name, line, out);
+        acre_buf_printf(out, "%*s", (int)ACRE_MIN(column, (size_t)1000), "");
+    }
+    acre_buf_append(out, text + written, length - written);
+}
+
 int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
                       struct acre_buf *out, struct acre_error *err) {
     const char *options = source->options != NULL ? source->options : "";
@@ -156,14 +181,17 @@ int dialect_write_cpu(const struct acre_source *source, const struct signature *
     for (uint32_t i = 0; i < count; i++) {
         write_name(&all[i], out);
     }
-    dialect_line(source->name, 1, out);
-    acre_buf_append(out, text, length);
+    write_text(source, text, length, all, count, out);
     free(text);
     acre_buf_puts(out, "\n");
     for (uint32_t i = 0; i < count && r == 0; i++) {
         acre_buf_printf(out, "#undef %s\n", all[i].name);
+        if (all[i].is_conditional) {
+            acre_buf_printf(out, "#ifdef acre_has_%s\n", all[i].name);
+        }
         dialect_line(source->name, all[i].line, out); /* what is wrong with the whole of it */
         r = write_entry(&all[i], traits[i], out, err);
+        acre_buf_puts(out, all[i].is_conditional ? "#endif\n" : "");
     }
     if (r == 0 && acre_buf_failed(out)) {
         r = acre_fail(err, ACRE_ELIMIT, "source: longer than %zu bytes with its entries", out->max);

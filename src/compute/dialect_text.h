@@ -11,4 +11,8 @@ void dialect_line(const char *name, uint32_t line, struct acre_buf *out);
  * says const. It is looked at so far only, so that the whole stays linear. */
 bool dialect_points(struct lexer lexer, bool *ret_is_const);
 
+/* The first declaration of a kernel at or behind `from`; SIZE_MAX: none. */
+size_t dialect_place(const struct signature *all, uint32_t count, size_t from,
+                     const struct signature **ret_kernel, bool *ret_is_c);
+
 #endif

@@ -268,7 +268,7 @@ int lexer_next(struct lexer *lexer, struct token *ret_token, struct acre_error *
     return r;
 }
 
-void lexer_skip_group(struct lexer *lexer) {
+bool lexer_skip_group(struct lexer *lexer) {
     uint32_t depth = 0;
     while (!at_end(lexer)) {
         size_t start = lexer->at;
@@ -281,12 +281,18 @@ void lexer_skip_group(struct lexer *lexer) {
         struct acre_str word = directive_word(line, &rest);
         bool is_end = acre_str_is(word, "endif");
         if (depth == 0 && (is_end || acre_str_is(word, "else") || acre_str_is(word, "elif"))) {
-            return;
+            return is_end;
         }
         depth -= is_end;
         depth +=
             acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef");
         step_over(lexer, 1);
+    }
+    return true;
+}
+
+void lexer_skip_branches(struct lexer *lexer) {
+    while (!lexer_skip_group(lexer)) {
     }
 }
 

@@ -36,8 +36,10 @@ struct lexer {
 struct lexer lexer_begin(const char *name, struct acre_str text);
 /* ACRE_EINVALID: a comment or a string that does not end. TOKEN_END for ever at the end. */
 int lexer_next(struct lexer *lexer, struct token *ret_token, struct acre_error *err);
-/* After `#if 0`: go on behind the #else, #elif or #endif that ends it. */
-void lexer_skip_group(struct lexer *lexer);
+/* After `#if 0`: go on behind the #else, #elif or #endif that ends it. True: it is the #endif. */
+bool lexer_skip_group(struct lexer *lexer);
+/* After an #else or #elif: go on behind the #endif. */
+void lexer_skip_branches(struct lexer *lexer);
 
 bool token_is(const struct token *token, const char *text); /* a word or a mark */
 /* The first word after the '#' of a directive, and what follows it. */

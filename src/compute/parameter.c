@@ -207,14 +207,27 @@ static void add_type(struct parameter *parameter, struct acre_str word) {
     acre_str_show(word, type + length, room + 1 - length);
 }
 
+/* Whether a word cannot be a name in CUDA and HIP: all of ours but those of OpenCL. */
+static bool is_reserved(struct acre_str word) {
+    static const char *const free_there[] = {"global",   "local",     "constant",  "private",
+                                             "generic",  "pipe",      "read_only", "write_only",
+                                             "restrict", "read_write"};
+    return !is_in(word, free_there, ACRE_COUNT(free_there));
+}
+
 static int take_word(struct reader *reader, struct typing *typing, bool *ret_is_name,
                      struct acre_error *err) {
     struct acre_str word = reader->token.text;
     uint32_t bit = basic_bit(word);
     enum space space = space_of(word);
     bool has_type = typing->is_named || typing->basic != 0;
+    bool is_c =
+        reader->language == ACRE_LANGUAGE_OPENCL || reader->language == ACRE_LANGUAGE_PORTABLE;
     if (acre_str_is(word, "const") || acre_str_is(word, "__const__")) {
         typing->parameter.is_const |= typing->pointers == 0;
+    } else if (has_type && !typing->has_name && !is_c && !is_reserved(word)) {
+        typing->has_name = *ret_is_name = true; /* `float constant` is a name in CUDA */
+        acre_str_show(word, typing->parameter.name, sizeof(typing->parameter.name));
     } else if (is_in(word, ignored, ACRE_COUNT(ignored))) {
         /* says nothing about the size */
     } else if (is_in(word, objects, ACRE_COUNT(objects))) {
@@ -269,6 +282,12 @@ static int skip_default(struct reader *reader, struct acre_error *err) {
     return r;
 }
 
+static bool reader_at_double(const struct reader *reader) {
+    struct lexer lexer = reader->lexer;
+    struct token token;
+    return lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "[");
+}
+
 static int take_mark(struct reader *reader, struct typing *typing, struct acre_error *err) {
     const struct token *token = &reader->token;
     bool has_type = typing->is_named || typing->basic != 0;
@@ -276,6 +295,8 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
         typing->pointers++;
     } else if (token_is(token, ":") && typing->basic == 0 && !typing->has_name) {
         typing->is_named = false; /* std::size_t: the word behind it counts */
+    } else if (token_is(token, "[") && (!has_type || reader_at_double(reader))) {
+        return reader_skip_brackets(reader, err); /* [[maybe_unused]] */
     } else if (token_is(token, "[") && has_type) {
         typing->pointers += typing->pointers == 0;
         add_type(&typing->parameter, ACRE_STR("[]"));
@@ -299,6 +320,16 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
     return reader_advance(reader, err);
 }
 
+static bool has_word(const char *type, const char *word) {
+    struct acre_split words = acre_split_begin(acre_str_from(type), ' ');
+    struct acre_str one;
+    bool found = false;
+    while (!found && acre_split_next(&words, &one)) {
+        found = acre_str_is(one, word);
+    }
+    return found;
+}
+
 static int check_portable(const struct reader *reader, const struct typing *typing,
                           struct acre_error *err) {
     const char *type = typing->parameter.type;
@@ -320,8 +351,7 @@ static int check_portable(const struct reader *reader, const struct typing *typi
                              "before '%s': vectors of three have 12 bytes on some devices and 16 "
                              "on others; accepted: vectors of 2 or 4");
     }
-    if (typing->pointers == 0 &&
-        ((typing->basic & BASIC_BOOL) != 0 || strstr(type, "size_t") != NULL)) {
+    if (typing->pointers == 0 && ((typing->basic & BASIC_BOOL) != 0 || has_word(type, "size_t"))) {
         return reader_refuse(reader, err,
                              "before '%s': bool and size_t have no size all devices agree on; "
                              "accepted: int, uint, long, ulong");

@@ -14,6 +14,7 @@
 #include "compute/context.h"
 #include "compute/dialect.h"
 #include "compute/graph.h"
+#include "compute/lexer.h"
 #include "compute/ring.h"
 #include "core/clock.h"
 
@@ -47,7 +48,7 @@ struct acre_program {
 
 /* The gate for reading, while the context works. */
 static int enter(struct acre_context *context, struct acre_error *err) {
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
     if (atomic_load(&context->failed) == 0) {
         return 0;
     }
@@ -207,7 +208,7 @@ void acre_program_destroy(struct acre_program *program) {
     *at = program->next;
     pthread_mutex_unlock(&context->lock);
     rings_pause(context);
-    pthread_rwlock_rdlock(&context->gate);
+    context_read(context);
     if (atomic_load(&context->failed) == 0) { /* else nobody is there, or it may run still */
         unload(program);
     }
@@ -450,6 +451,23 @@ static struct cache_source cache_source_of(const struct build *build) {
                                  .name = build->name};
 }
 
+/* Files of the user's that are no part of the key: "x.h", or any where the options name
+ * directories. Those of the compiler change with its version. */
+static bool includes_files(const struct build *build) {
+    struct lexer lexer = lexer_begin("", acre_str_from(build->source->text));
+    struct token token;
+    bool is_named = strstr(build->options, "-I") != NULL || strstr(build->options, "-i") != NULL;
+    while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
+        struct acre_str rest;
+        if (token.kind == TOKEN_DIRECTIVE &&
+            acre_str_is(directive_word(token.text, &rest), "include") &&
+            (is_named || rest.length == 0 || rest.data[0] != '<')) {
+            return true;
+        }
+    }
+    return strstr(build->options, "-include") != NULL;
+}
+
 /* The compiled program from the cache; false: there is none. */
 static bool find_cached(struct build *build) {
     const char *directory = build->context->compute->cache;
@@ -457,6 +475,10 @@ static bool find_cached(struct build *build) {
     struct acre_error why = {0};
     if (directory[0] == '\0') {
         tell_cache(build, "off", "no directory was given");
+        return false;
+    }
+    if (includes_files(build)) {
+        tell_cache(build, "off", "the source includes files, which may change");
         return false;
     }
     int r = cache_key_of(&source, &build->key, &why);
@@ -473,8 +495,9 @@ static void keep_cached(struct build *build) {
     const char *directory = build->context->compute->cache;
     const struct cache_source source = cache_source_of(build);
     struct acre_error why = {0};
-    if (directory[0] != '\0' && cache_write(directory, &build->key, &source, build->binary.data,
-                                            build->binary.length, &why) < 0) {
+    if (directory[0] != '\0' && !includes_files(build) &&
+        cache_write(directory, &build->key, &source, build->binary.data, build->binary.length,
+                    &why) < 0) {
         tell_cache(build, "not kept", why.text);
     }
 }

@@ -93,14 +93,39 @@ static int check_define(const struct reader *reader, struct acre_str define,
     return 0;
 }
 
+/* "0", whatever comments and blanks (the CR of a CRLF) are behind it. */
+static bool is_never(struct acre_str condition) {
+    struct lexer lexer = lexer_begin("", condition);
+    struct token token, end;
+    lexer.in_line = true;
+    return lexer_next(&lexer, &token, NULL) == 0 && acre_str_is(token.text, "0") &&
+           lexer_next(&lexer, &end, NULL) == 0 && end.kind == TOKEN_END;
+}
+
+static bool is_conditional(struct acre_str word) {
+    return acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef") ||
+           acre_str_is(word, "elif") || acre_str_is(word, "else") || acre_str_is(word, "endif");
+}
+
 static int follow_directive(struct reader *reader, struct acre_error *err) {
     struct acre_str rest;
     struct acre_str word = directive_word(reader->token.text, &rest);
     if (acre_str_is(word, "define")) {
         return check_define(reader, rest, err);
     }
-    if (acre_str_is(word, "if") && acre_str_is(acre_str_trim(rest), "0")) {
-        lexer_skip_group(&reader->lexer);
+    bool opens =
+        acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef");
+    reader->conditions += opens;
+    reader->conditions -= acre_str_is(word, "endif") && reader->conditions > 0;
+    if (acre_str_is(word, "if") && is_never(rest)) {
+        reader->conditions -= lexer_skip_group(&reader->lexer);
+    } else if (reader->in_parameters && is_conditional(word)) {
+        return reader_refuse(reader, err,
+                             "'%s' among the parameters; accepted: an #if around the whole kernel");
+    } else if (reader->in_body && (acre_str_is(word, "else") || acre_str_is(word, "elif"))) {
+        /* Braces of one branch count, not of all: "#if A  if (x) {  #else  if (y) {  #endif". */
+        lexer_skip_branches(&reader->lexer);
+        reader->conditions -= reader->conditions > 0;
     }
     return 0;
 }
@@ -124,6 +149,8 @@ int reader_begin(struct reader *reader, const char *name, struct acre_str text,
     reader->is_strict = language == ACRE_LANGUAGE_PORTABLE;
     reader->in = (struct acre_str){"", 0};
     reader->parameter = 0;
+    reader->conditions = 0;
+    reader->in_parameters = reader->in_body = false;
     reader->alias_count = 0;
     return reader_advance(reader, err);
 }
@@ -140,6 +167,8 @@ int reader_skip_brackets(struct reader *reader, struct acre_error *err) {
     char kind = open.text.data[0];
     char close = kind == '(' ? ')' : kind == '[' ? ']' : '}';
     uint32_t depth = 0;
+    bool was_in_body = reader->in_body;
+    reader->in_body |= kind == '{';
     do {
         const struct token *token = &reader->token;
         if (token->kind == TOKEN_END) {
@@ -149,6 +178,7 @@ int reader_skip_brackets(struct reader *reader, struct acre_error *err) {
             depth += token->text.data[0] == kind;
             depth -= token->text.data[0] == close;
         }
+        reader->in_body = depth > 0 ? reader->in_body : was_in_body;
         int r = reader_advance(reader, err);
         if (r < 0) {
             return r;

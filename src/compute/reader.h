@@ -23,9 +23,12 @@ struct reader {
     struct lexer lexer;
     struct token token; /* the present one */
     enum acre_language language;
-    bool is_strict;     /* the rules of the portable dialect hold */
-    struct acre_str in; /* the kernel being read, */
-    uint32_t parameter; /* and its parameter, from 1; for messages */
+    bool is_strict;      /* the rules of the portable dialect hold */
+    struct acre_str in;  /* the kernel being read, */
+    uint32_t parameter;  /* and its parameter, from 1; for messages */
+    uint32_t conditions; /* #ifs around it */
+    bool in_parameters;  /* of a kernel: an #if there is refused */
+    bool in_body;        /* between braces that are skipped: one branch of an #if is enough */
     struct alias aliases[ALIASES_MAX];
     uint32_t alias_count;
 };

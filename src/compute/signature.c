@@ -26,6 +26,7 @@ struct scan {
 /* What is known of a declaration before its kernel word. */
 struct prefix {
     uint32_t offset;
+    bool is_conditional;
     bool is_template, is_static, is_c, is_first, returns_void;
 };
 
@@ -152,8 +153,11 @@ static int read_signature(struct reader *reader, struct prefix *prefix,
     if (r < 0) {
         return r;
     }
-    struct signature signature = {
-        .line = name.line, .offset = prefix->offset, .is_c = prefix->is_c};
+    struct signature signature = {.line = name.line,
+                                  .offsets = {prefix->offset},
+                                  .are_c = {prefix->is_c},
+                                  .places = 1,
+                                  .is_conditional = prefix->is_conditional};
     if (!acre_str_copy(signature.name, sizeof(signature.name), name.text)) {
         return acre_fail(err, ACRE_ELIMIT, "%s:%u: a kernel's name has more than %d bytes",
                          reader->lexer.name, name.line, SIGNATURE_NAME_MAX - 1);
@@ -163,7 +167,9 @@ static int read_signature(struct reader *reader, struct prefix *prefix,
         return acre_fail(err, ACRE_ENOMEM, "signatures");
     }
     signature.parameters = parameters;
+    reader->in_parameters = true;
     r = read_parameters(reader, &signature, err);
+    reader->in_parameters = false;
     while (r == 0 && reader_at_attribute(reader)) {
         r = reader_skip_attribute(reader, err);
     }
@@ -194,7 +200,7 @@ static bool is_same(const struct signature *a, const struct signature *b) {
 static int add_signature(struct scan *scan, struct signature *signature, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < scan->count; i++) {
-        const struct signature *other = &scan->all[i];
+        struct signature *other = &scan->all[i];
         if (strcmp(other->name, signature->name) == 0) {
             if (!is_same(other, signature)) {
                 r = acre_fail(err, ACRE_EINVALID,
@@ -202,6 +208,14 @@ static int add_signature(struct scan *scan, struct signature *signature, struct 
                               "a name of its own for each",
                               scan->reader.lexer.name, signature->line, signature->name,
                               other->line);
+            } else if (other->places == SIGNATURE_PLACES_MAX) {
+                r = acre_fail(err, ACRE_ELIMIT, "%s:%u: kernel '%s' is declared more than %d times",
+                              scan->reader.lexer.name, signature->line, signature->name,
+                              SIGNATURE_PLACES_MAX);
+            } else {
+                other->offsets[other->places] = signature->offsets[0];
+                other->are_c[other->places++] = signature->are_c[0];
+                other->is_conditional &= signature->is_conditional;
             }
             free(signature->parameters);
             return r;
@@ -282,8 +296,15 @@ static int read_typedef(struct scan *scan, struct acre_error *err) {
     }
     if (token_is(&reader->token, ";") && parameter.kind != PARAMETER_STRUCT &&
         parameter.name[0] != '\0') {
+        bool differs = false; /* "#ifdef D  typedef double real;  #else  typedef float real;" */
+        for (uint32_t i = 0; i < reader->alias_count; i++) {
+            const struct alias *other = &reader->aliases[i];
+            differs |= strcmp(other->name, parameter.name) == 0 &&
+                       (other->kind != parameter.kind || other->bytes != parameter.bytes);
+        }
         struct alias *alias = &reader->aliases[reader->alias_count++];
-        *alias = (struct alias){.kind = parameter.kind, .bytes = parameter.bytes};
+        *alias = (struct alias){.kind = differs ? PARAMETER_STRUCT : parameter.kind,
+                                .bytes = differs ? 0 : parameter.bytes};
         memcpy(alias->name, parameter.name, sizeof(alias->name));
     }
     return 0;
@@ -320,6 +341,7 @@ static int close_scope(struct scan *scan, struct acre_error *err) {
 static int read_declaration(struct scan *scan, struct acre_error *err) {
     struct reader *reader = &scan->reader;
     struct prefix prefix = {.offset = reader->token.offset,
+                            .is_conditional = reader->conditions > 0,
                             .is_c = scan->depth > 0 && scan->scopes_c[scan->depth - 1]};
     int r = 0;
     while (r == 0 && reader->token.kind != TOKEN_END) {

@@ -14,7 +14,8 @@
 enum {
     SIGNATURE_PARAMETERS_MAX = 64,
     SIGNATURE_NAME_MAX = 128,
-    SIGNATURES_MAX = 256, /* kernels of one source */
+    SIGNATURE_PLACES_MAX = 16, /* declarations of one kernel */
+    SIGNATURES_MAX = 256,      /* kernels of one source */
     SOURCE_MAX_BYTES = 4 << 20,
 };
 
@@ -38,9 +39,13 @@ struct parameter {
 
 struct signature {
     char name[SIGNATURE_NAME_MAX];
-    uint32_t line;   /* in the source, from 1 */
-    uint32_t offset; /* where its declaration begins there */
-    bool is_c;       /* declared extern "C" (CUDA, HIP) */
+    uint32_t line; /* in the source, from 1 */
+    /* Where its declaration begins there; and others of the same name (forward declarations, the
+     * branches of an #if), in order. Whether each is extern "C" (CUDA, HIP). */
+    uint32_t offsets[SIGNATURE_PLACES_MAX];
+    bool are_c[SIGNATURE_PLACES_MAX];
+    uint32_t places;
+    bool is_conditional; /* all of them are under an #if: perhaps it is not there */
     uint32_t count;
     struct parameter *parameters;
 };

@@ -226,11 +226,11 @@ static void places_in_the_source_are_right(void) { /* GPU-1 */
     REQUIRE_EQ(signatures_read("k", ACRE_STR(text), C, &all, &count, NULL), 0);
     REQUIRE_EQ(count, 2);
     CHECK_EQ(all[0].line, 4);
-    CHECK(strncmp(text + all[0].offset, "__global__ void\nf", 17) == 0);
-    CHECK(!all[0].is_c);
+    CHECK(strncmp(text + all[0].offsets[0], "__global__ void\nf", 17) == 0);
+    CHECK(!all[0].are_c[0]);
     CHECK_EQ(all[1].line, 5);
-    CHECK(strncmp(text + all[1].offset, "extern \"C\"", 10) == 0);
-    CHECK(all[1].is_c);
+    CHECK(strncmp(text + all[1].offsets[0], "extern \"C\"", 10) == 0);
+    CHECK(all[1].are_c[0]);
     signatures_free(all, count);
 }
 
