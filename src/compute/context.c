@@ -19,15 +19,19 @@
 #include "core/clock.h"
 #include "core/thread.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CLOSE_S = 2,      /* a kernel that is a little late, on a busy machine, is still waited for */
-    WAY_NS = 1000000, /* readers stay away so long for who waits to write */
+    WAY_NS = 1000000, /* readers stay away so long at most for who waits to write */
 };
 
 const struct acre_compute_device *context_device(const struct acre_context *context) {
@@ -54,8 +58,10 @@ int context_loss(struct acre_context *context, struct acre_error *err) {
 }
 
 void context_read(struct acre_context *context) {
-    if (atomic_load_explicit(&context->losers, memory_order_relaxed) != 0) {
-        nanosleep(&(struct timespec){.tv_nsec = WAY_NS}, NULL);
+    uint32_t losers = atomic_load_explicit(&context->losers, memory_order_relaxed);
+    if (losers != 0) {
+        syscall(SYS_futex, &context->losers, FUTEX_WAIT_PRIVATE, losers,
+                &(struct timespec){.tv_nsec = WAY_NS}, NULL, 0);
     }
     pthread_rwlock_rdlock(&context->gate);
 }
@@ -304,6 +310,7 @@ static void write_gate(struct acre_context *context) {
     atomic_fetch_add(&context->losers, 1);
     pthread_rwlock_wrlock(&context->gate);
     atomic_fetch_sub(&context->losers, 1);
+    syscall(SYS_futex, &context->losers, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void context_lose(struct acre_context *context, int code, const char *why) {

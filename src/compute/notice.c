@@ -78,7 +78,7 @@ static int check(int event_fd, int fd, struct acre_error *err) {
     ssize_t length = readlink(path, what, sizeof(what) - 1);
     what[length > 0 ? length : 0] = '\0';
     return length <= 0 || strcmp(what, "anon_inode:[eventfd]") == 0 ? 0
-                                                                   : refuse(event_fd, what, err);
+                                                                    : refuse(event_fd, what, err);
 }
 
 int notices_prepare(struct notices *notices, int event_fd, uint64_t done, uint32_t *ret_file,

@@ -8,15 +8,12 @@
 
 #include "compute/context.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const uint64_t mark_bit = UINT64_C(1) << 63;
 
 enum { MARKS_MAX = 1 << 16, MARK_SHIFT = 17 };
-
-static _Atomic uint64_t captures; /* made so far: a mark says of which it is */
 
 struct heads {
     uint32_t *nodes;
@@ -283,7 +280,8 @@ int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
         return no_memory(err);
     }
     capture->origin = stream;
-    capture->marked = mark_bit | (atomic_fetch_add(&captures, 1) << MARK_SHIFT & ~mark_bit);
+    capture->marked =
+        mark_bit | (atomic_fetch_add(&stream->context->captures, 1) << MARK_SHIFT & ~mark_bit);
     int r = take_part(capture, stream, err);
     if (r < 0) {
         capture_destroy(capture);

@@ -300,8 +300,6 @@ void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_repor
         head += turn / 4 != number || ring_is_answered(ring, number);
     }
     report.answered = head - ring->slots;
-    for (uint32_t i = 0; i < ring->warps; i++) {
-        report.beats += atomic_load(&ring->control[RING_BEATS + i]);
-    }
+    report.beats = ring_beats(ring);
     *ret_report = report;
 }

@@ -70,9 +70,8 @@ struct acre_ring {
 
     pthread_t watcher, worker;
     bool has_watcher, has_worker;
-    _Atomic bool watcher_ends, worker_ends;
-    _Atomic uint32_t alarm; /* futex: wakes watcher and worker */
-    _Atomic bool worker_sleeps;
+    _Atomic bool watcher_ends, worker_ends, worker_sleeps;
+    _Atomic uint32_t alarm;       /* futex: wakes watcher and worker */
     _Atomic uint64_t batches;     /* of the worker, begun and ended: odd while it is at one */
     _Atomic uint32_t batch_beats; /* how many beats there were before it */
     _Atomic bool is_refused;      /* its last batch could not be given, and why (rings_lock) */
@@ -109,10 +108,9 @@ static inline bool ring_is_answered(const struct acre_ring *ring, uint64_t numbe
 }
 
 static inline bool ring_is_posted(const struct acre_ring *ring, uint64_t number) {
-    const uint32_t *vector = ring->in + (size_t)(number & (ring->slots - 1)) * ring->in_vectors * 4;
-    const uint32_t *tag =
-        &vector[(ring->in_vectors - 1) * 4 + 3]; /* the last one is written last */
-    return __atomic_load_n(tag, __ATOMIC_ACQUIRE) == (uint32_t)number;
+    size_t behind = ((size_t)(number & (ring->slots - 1)) + 1) * ring->in_vectors * 4;
+    /* The last word of a message is written last. */
+    return __atomic_load_n(&ring->in[behind - 1], __ATOMIC_ACQUIRE) == (uint32_t)number;
 }
 
 /* Messages that were begun, by the worker's kernels; of a resident one its health ticks. */
