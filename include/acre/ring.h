@@ -37,8 +37,8 @@ struct acre_ring_options {
     uint32_t slots;           /* messages under way at most, a power of two, 2 to 65536; 0: 1024 */
     uint32_t warps;           /* messages handled at once, 1 to 64; 0: 1 */
     uint32_t hang_ms;         /* a message that takes longer is hung: its context is lost, as by
-                               * a kernel that never ends; 0: 1000. Where a worker launches it on
-                               * a GPU, waiting behind other kernels counts too */
+                               * a kernel that never ends; 0: 1000. On OpenCL and HIP waiting
+                               * behind other kernels of the context counts too */
     struct acre_buffer state; /* what the handler gets as `state`; id 0: 16 bytes of zeros */
 };
 

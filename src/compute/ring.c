@@ -98,7 +98,9 @@ static int make_stream(struct acre_ring *ring, struct acre_error *err) {
             return r == 0 ? 0 : acre_fail(err, r, "%s", said.text);
         }
         snprintf(ring->reason, sizeof(ring->reason), "%s", said.text);
+        ring->is_seen = true;
     } else {
+        ring->is_seen = context->wakes;
         snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
                  device->backend);
     }

@@ -195,6 +195,25 @@ static bool await_return(struct acre_ring *ring, struct patience *patience, int 
     return may_return && wait_a_little(ring, patience, timeout_ms);
 }
 
+/* Its context was lost, and the watcher has not begun anew: what is posted now would be lost with
+ * what was before. */
+static bool is_away(const struct acre_ring *ring) {
+    return atomic_load_explicit(&ring->epoch, memory_order_relaxed) !=
+           atomic_load_explicit(&ring->context->epoch, memory_order_relaxed);
+}
+
+static int await_begin(struct acre_ring *ring, struct patience *patience, int timeout_ms,
+                       struct acre_error *err) {
+    if (patience->spins % 64 == 0) {
+        ring_wake(&ring->alarm);
+    }
+    return wait_a_little(ring, patience, timeout_ms)
+               ? 0
+               : acre_fail(err, ACRE_ETIMEOUT,
+                           "ring '%s': not back within %d ms after its context was lost",
+                           ring->handler, timeout_ms);
+}
+
 /* The right to have one more message under way. */
 static int take_room(struct acre_ring *ring, struct patience *patience, int timeout_ms,
                      struct acre_error *err) {
@@ -207,7 +226,12 @@ static int take_room(struct acre_ring *ring, struct patience *patience, int time
         if (state != RING_RUNNING) {
             return refuse(ring, state, err);
         }
-        if (under_way >= ring->slots) {
+        if (is_away(ring)) {
+            int r = await_begin(ring, patience, timeout_ms, err);
+            if (r < 0) {
+                return r;
+            }
+        } else if (under_way >= ring->slots) {
             if (patience->spins % 1024 == 1023) {
                 ring_wake(&ring->alarm); /* the watcher frees slots that were abandoned */
             }

@@ -42,12 +42,12 @@ struct acre_ring {
     struct acre_kernel *kernel; /* of the path */
     enum acre_ring_path path;
     char reason[160];
-    bool is_serving;   /* the resident kernel is there */
-    bool is_starting;  /* it is being launched: nobody else does */
-    bool is_stopping;  /* acre_ring_stop waits for what was posted */
-    bool is_proven;    /* the probe was made */
-    uint64_t end;      /* number of its end in the stream */
-    atomic_uint epoch; /* of the context, when it was started; written under the lock */
+    bool is_serving;         /* the resident kernel is there */
+    bool is_starting;        /* it is being launched: nobody else does */
+    bool is_stopping;        /* acre_ring_stop waits for what was posted */
+    bool is_proven, is_seen; /* the probe was made; what kernels write is seen while they run */
+    uint64_t end;            /* number of its end in the stream */
+    atomic_uint epoch;       /* of the context, when it was started; written under the lock */
     uint32_t restarts, reloads;
     char failure[256]; /* why it failed, or rested last */
 

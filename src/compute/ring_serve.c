@@ -501,11 +501,11 @@ static void end_wait(struct acre_ring *ring, uint64_t number) {
 }
 
 /* Whether the time that the message waits is its own: it was written (its producer may have been
- * interrupted before), and what was given to a device whose words are seen at once has begun there:
- * it may be behind other work of the context, which has limits of its own. */
+ * interrupted before), and where one can see that, what was given to the device has begun there: it
+ * may be behind other work of the context, which has limits of its own. */
 static bool is_counted(const struct acre_ring *ring, uint64_t number) {
-    bool is_given = ring->path == ACRE_RING_WORKER && ring->context->wakes &&
-                    atomic_load(&ring->batches) % 2 != 0;
+    bool is_given =
+        ring->path == ACRE_RING_WORKER && ring->is_seen && atomic_load(&ring->batches) % 2 != 0;
     return ring_is_posted(ring, number) &&
            !(is_given && ring_beats(ring) == atomic_load(&ring->batch_beats));
 }
