@@ -135,10 +135,9 @@ void stream_leave(struct acre_stream *stream, int result) {
     context_leave(stream->context, result);
 }
 
+/* Not entered by the circuit: that is for work, and what is under way comes anyhow. */
 void stream_nudge(struct acre_context *context, uint32_t word_index) {
-    if (context_enter(context, NULL) < 0) {
-        return;
-    }
+    context_read(context);
     pthread_mutex_lock(&context->lock);
     struct acre_stream *stream = context->streams;
     while (stream != NULL && stream->word_index != word_index) {
@@ -147,12 +146,12 @@ void stream_nudge(struct acre_context *context, uint32_t word_index) {
     bool has = stream != NULL && !stream->is_resident && try_hold(stream);
     pthread_mutex_unlock(&context->lock);
     if (has) { /* so it is not destroyed meanwhile */
-        if (stream->epoch == atomic_load(&context->epoch)) {
+        if (stream->epoch == atomic_load(&context->epoch) && atomic_load(&context->failed) == 0) {
             stream_signal(stream, NULL);
         }
         stream_let(stream);
     }
-    context_leave(context, 0);
+    pthread_rwlock_unlock(&context->gate);
 }
 
 uint64_t stream_issue(struct acre_stream *stream) {
