@@ -214,6 +214,15 @@ static struct acre_str since(const struct lexer *lexer, size_t start) {
     return (struct acre_str){lexer->text.data + start, lexer->at - start};
 }
 
+static void count_conditions(struct lexer *lexer, const struct token *token) {
+    struct acre_str rest;
+    enum branch branch = token->kind == TOKEN_DIRECTIVE
+                             ? directive_branch(directive_word(token->text, &rest))
+                             : BRANCH_NONE;
+    lexer->conditions += branch == BRANCH_IF;
+    lexer->conditions -= branch == BRANCH_END && lexer->conditions > 0;
+}
+
 static int next(struct lexer *lexer, struct token *ret_token, struct acre_error *err) {
     int r = skip_blanks(lexer, err);
     if (r < 0) {
@@ -247,13 +256,15 @@ static int next(struct lexer *lexer, struct token *ret_token, struct acre_error 
         token.kind = TOKEN_MARK;
         step(lexer);
     }
-    if (!ended) {
+    bool is_raw = token.kind == TOKEN_STRING && is_letter(c);
+    if (!ended && (lexer->conditions == 0 || is_raw)) {
         r = acre_fail(err, ACRE_EINVALID, "%s:%u: the %s that begins here never ends", lexer->name,
                       token.line, c == '\'' ? "character" : "string");
     }
     if (r == 0) {
         lexer->in_line = token.kind != TOKEN_DIRECTIVE || lexer->in_line;
         token.text = since(lexer, start);
+        count_conditions(lexer, &token);
         *ret_token = token;
     }
     return r;
@@ -278,14 +289,14 @@ bool lexer_skip_group(struct lexer *lexer) {
         }
         struct acre_str line = acre_str_trim(since(lexer, start));
         struct acre_str rest;
-        struct acre_str word = directive_word(line, &rest);
-        bool is_end = acre_str_is(word, "endif");
-        if (depth == 0 && (is_end || acre_str_is(word, "else") || acre_str_is(word, "elif"))) {
+        enum branch branch = directive_branch(directive_word(line, &rest));
+        bool is_end = branch == BRANCH_END;
+        if (depth == 0 && (is_end || branch == BRANCH_ELSE)) {
+            lexer->conditions -= is_end && lexer->conditions > 0;
             return is_end;
         }
         depth -= is_end;
-        depth +=
-            acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef");
+        depth += branch == BRANCH_IF;
         step_over(lexer, 1);
     }
     return true;
@@ -294,6 +305,23 @@ bool lexer_skip_group(struct lexer *lexer) {
 void lexer_skip_branches(struct lexer *lexer) {
     while (!lexer_skip_group(lexer)) {
     }
+}
+
+enum branch directive_branch(struct acre_str word) {
+    static const struct {
+        const char *word;
+        enum branch branch;
+    } rows[] = {
+        {"if", BRANCH_IF},         {"ifdef", BRANCH_IF},  {"ifndef", BRANCH_IF},
+        {"else", BRANCH_ELSE},     {"elif", BRANCH_ELSE}, {"elifdef", BRANCH_ELSE},
+        {"elifndef", BRANCH_ELSE}, {"endif", BRANCH_END},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        if (acre_str_is(word, rows[i].word)) {
+            return rows[i].branch;
+        }
+    }
+    return BRANCH_NONE;
 }
 
 bool token_is(const struct token *token, const char *text) {

@@ -30,11 +30,16 @@ struct lexer {
     const char *name;     /* of the source, for messages */
     size_t at;
     uint32_t line;
-    bool in_line; /* a token came before on this line: a '#' is none of a directive */
+    bool in_line;        /* a token came before on this line: a '#' is none of a directive */
+    uint32_t conditions; /* #ifs that are open */
 };
 
+/* What a directive does to the text around it. */
+enum branch { BRANCH_NONE, BRANCH_IF, BRANCH_ELSE, BRANCH_END };
+
 struct lexer lexer_begin(const char *name, struct acre_str text);
-/* ACRE_EINVALID: a comment or a string that does not end. TOKEN_END for ever at the end. */
+/* ACRE_EINVALID: a comment or a string that does not end. TOKEN_END for ever at the end. Under an
+ * #if a quote may stand alone ("it's"): nobody may ever compile it. */
 int lexer_next(struct lexer *lexer, struct token *ret_token, struct acre_error *err);
 /* After `#if 0`: go on behind the #else, #elif or #endif that ends it. True: it is the #endif. */
 bool lexer_skip_group(struct lexer *lexer);
@@ -44,5 +49,6 @@ void lexer_skip_branches(struct lexer *lexer);
 bool token_is(const struct token *token, const char *text); /* a word or a mark */
 /* The first word after the '#' of a directive, and what follows it. */
 struct acre_str directive_word(struct acre_str directive, struct acre_str *ret_rest);
+enum branch directive_branch(struct acre_str word);
 
 #endif

@@ -6,7 +6,13 @@
  * size: launches then take bytes of any length. */
 #include "compute/reader.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum {
+    MACRO_DEPTH_MAX = 4,  /* macros of macros: a word behind them is what it is */
+    MACRO_WORDS_MAX = 64, /* from macros, in one parameter */
+};
 
 enum {
     BASIC_SIGNED = 1 << 0,
@@ -69,8 +75,10 @@ struct typing {
     uint32_t longs;
     uint32_t pointers;
     enum space space;
-    bool is_named; /* a type by one word: kind and bytes are set */
-    bool is_three; /* a vector of three, whose size depends on the language */
+    bool is_named;     /* a type by one word: kind and bytes are set */
+    bool is_three;     /* a vector of three, whose size depends on the language */
+    bool is_size;      /* size_t, whose size depends on the device */
+    uint32_t expanded; /* words that came from macros */
     bool has_name;
 };
 
@@ -118,7 +126,7 @@ static uint16_t vector_bytes(enum acre_language language, struct acre_str word, 
     for (size_t i = word.length - digits; i < word.length; i++) {
         width = width * 10 + (uint32_t)(word.data[i] - '0');
     }
-    bool is_c = language == ACRE_LANGUAGE_OPENCL || language == ACRE_LANGUAGE_PORTABLE;
+    bool is_c = reader_is_c(language);
     bool is_width = (width >= 2 && width <= 4) || (width == 1 && !is_c) ||
                     ((width == 8 || width == 16) && is_c);
     struct acre_str element = {word.data, word.length - digits};
@@ -136,6 +144,7 @@ static void name_type(const struct reader *reader, struct acre_str word, struct 
     struct parameter *parameter = &typing->parameter;
     typing->is_named = true;
     typing->is_three = false;
+    typing->is_size = acre_str_is(word, "size_t");
     for (size_t i = 0; i < ACRE_COUNT(scalars); i++) {
         if (acre_str_is(word, scalars[i].word)) {
             parameter->kind = scalars[i].kind;
@@ -207,34 +216,33 @@ static void add_type(struct parameter *parameter, struct acre_str word) {
     acre_str_show(word, type + length, room + 1 - length);
 }
 
-/* Whether a word cannot be a name in CUDA and HIP: all of ours but those of OpenCL. */
-static bool is_reserved(struct acre_str word) {
-    static const char *const free_there[] = {"global",   "local",     "constant",  "private",
-                                             "generic",  "pipe",      "read_only", "write_only",
-                                             "restrict", "read_write"};
-    return !is_in(word, free_there, ACRE_COUNT(free_there));
+/* Words of OpenCL, which are names like any other in CUDA and HIP. */
+static bool is_opencl_word(struct acre_str word) {
+    static const char *const words[] = {"global", "local",     "constant",   "private",   "generic",
+                                        "pipe",   "read_only", "write_only", "read_write"};
+    return is_in(word, words, ACRE_COUNT(words));
 }
 
-static int take_word(struct reader *reader, struct typing *typing, bool *ret_is_name,
-                     struct acre_error *err) {
-    struct acre_str word = reader->token.text;
+bool parameter_ignores(struct acre_str word) {
+    return is_in(word, ignored, ACRE_COUNT(ignored));
+}
+
+static int take_word(struct reader *reader, struct acre_str word, struct typing *typing,
+                     bool *ret_is_name, struct acre_error *err) {
     uint32_t bit = basic_bit(word);
     enum space space = space_of(word);
     bool has_type = typing->is_named || typing->basic != 0;
-    bool is_c =
-        reader->language == ACRE_LANGUAGE_OPENCL || reader->language == ACRE_LANGUAGE_PORTABLE;
+    bool is_free = has_type && !typing->has_name && !reader_is_c(reader->language) &&
+                   is_opencl_word(word); /* `float constant` */
     if (acre_str_is(word, "const") || acre_str_is(word, "__const__")) {
         typing->parameter.is_const |= typing->pointers == 0;
-    } else if (has_type && !typing->has_name && !is_c && !is_reserved(word)) {
-        typing->has_name = *ret_is_name = true; /* `float constant` is a name in CUDA */
-        acre_str_show(word, typing->parameter.name, sizeof(typing->parameter.name));
-    } else if (is_in(word, ignored, ACRE_COUNT(ignored))) {
+    } else if (!is_free && parameter_ignores(word)) {
         /* says nothing about the size */
-    } else if (is_in(word, objects, ACRE_COUNT(objects))) {
+    } else if (!is_free && is_in(word, objects, ACRE_COUNT(objects))) {
         return reader_refuse(reader, err,
                              "'%s': images, textures, samplers, pipes and queues are not "
                              "supported; accepted: buffers and values");
-    } else if (space != SPACE_NONE && !typing->has_name) {
+    } else if (!is_free && space != SPACE_NONE && !typing->has_name) {
         typing->space = space;
     } else if (bit != 0) {
         if (typing->is_named || typing->pointers > 0 || typing->has_name) {
@@ -248,9 +256,35 @@ static int take_word(struct reader *reader, struct typing *typing, bool *ret_is_
         typing->has_name = *ret_is_name = true;
         acre_str_show(word, typing->parameter.name, sizeof(typing->parameter.name));
     } else {
-        return reader_refuse(reader, err, "'%s' after a parameter's name");
+        return reader_refuse(reader, err,
+                             "'%s' after a parameter's name (is the word before it a macro?)");
     }
     return 0;
+}
+
+/* A word, or what the macro of that name has in its place. */
+static int take_words(struct reader *reader, struct acre_str word, uint32_t depth,
+                      struct typing *typing, bool *ret_is_name, struct acre_error *err) {
+    const struct macro *macro = depth < MACRO_DEPTH_MAX ? reader_macro(reader, word) : NULL;
+    if (macro == NULL) {
+        return take_word(reader, word, typing, ret_is_name, err);
+    }
+    struct lexer lexer = lexer_begin("", macro->body);
+    struct token token;
+    int r = 0;
+    lexer.in_line = true;
+    while (r == 0 && lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
+        if (++typing->expanded > MACRO_WORDS_MAX) {
+            r = reader_refuse(reader, err, "'%s' is a macro of too many words");
+        } else if (token.kind == TOKEN_WORD) {
+            r = take_words(reader, token.text, depth + 1, typing, ret_is_name, err);
+        } else if (typing->has_name || (!typing->is_named && typing->basic == 0)) {
+            r = reader_refuse(reader, err, "'%s' is a macro with a '*' that is not behind a type");
+        } else {
+            typing->pointers++;
+        }
+    }
+    return r;
 }
 
 /* struct S, union U, enum E: the next word is a tag. */
@@ -282,7 +316,8 @@ static int skip_default(struct reader *reader, struct acre_error *err) {
     return r;
 }
 
-static bool reader_at_double(const struct reader *reader) {
+/* [[maybe_unused]] */
+static bool at_attribute(const struct reader *reader) {
     struct lexer lexer = reader->lexer;
     struct token token;
     return lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "[");
@@ -295,8 +330,8 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
         typing->pointers++;
     } else if (token_is(token, ":") && typing->basic == 0 && !typing->has_name) {
         typing->is_named = false; /* std::size_t: the word behind it counts */
-    } else if (token_is(token, "[") && (!has_type || reader_at_double(reader))) {
-        return reader_skip_brackets(reader, err); /* [[maybe_unused]] */
+    } else if (token_is(token, "[") && at_attribute(reader)) {
+        return reader_skip_brackets(reader, err);
     } else if (token_is(token, "[") && has_type) {
         typing->pointers += typing->pointers == 0;
         add_type(&typing->parameter, ACRE_STR("[]"));
@@ -320,19 +355,8 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
     return reader_advance(reader, err);
 }
 
-static bool has_word(const char *type, const char *word) {
-    struct acre_split words = acre_split_begin(acre_str_from(type), ' ');
-    struct acre_str one;
-    bool found = false;
-    while (!found && acre_split_next(&words, &one)) {
-        found = acre_str_is(one, word);
-    }
-    return found;
-}
-
 static int check_portable(const struct reader *reader, const struct typing *typing,
                           struct acre_error *err) {
-    const char *type = typing->parameter.type;
     if (typing->space == SPACE_LOCAL) {
         return reader_refuse(reader, err,
                              "before '%s': local memory as a parameter is not portable; accepted: "
@@ -351,7 +375,7 @@ static int check_portable(const struct reader *reader, const struct typing *typi
                              "before '%s': vectors of three have 12 bytes on some devices and 16 "
                              "on others; accepted: vectors of 2 or 4");
     }
-    if (typing->pointers == 0 && ((typing->basic & BASIC_BOOL) != 0 || has_word(type, "size_t"))) {
+    if (typing->pointers == 0 && ((typing->basic & BASIC_BOOL) != 0 || typing->is_size)) {
         return reader_refuse(reader, err,
                              "before '%s': bool and size_t have no size all devices agree on; "
                              "accepted: int, uint, long, ulong");
@@ -388,11 +412,9 @@ static int finish_parameter(struct reader *reader, struct typing *typing, struct
     return 0;
 }
 
-int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret_parameter,
-                   struct acre_error *err) {
-    struct typing typing = {0};
+/* Up to the ',' ')' or ';' behind it. */
+static int read_words(struct reader *reader, struct typing *typing, struct acre_error *err) {
     int r = 0;
-    reader->parameter = number;
     while (r == 0) {
         const struct token *token = &reader->token;
         if (token_is(token, ",") || token_is(token, ")") || token_is(token, ";") ||
@@ -404,22 +426,102 @@ int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret
             r = reader_skip_attribute(reader, err);
         } else if (token_is(token, "struct") || token_is(token, "union") ||
                    token_is(token, "class") || token_is(token, "enum")) {
-            r = take_tag(reader, &typing, err);
+            r = take_tag(reader, typing, err);
         } else if (token->kind == TOKEN_WORD) {
-            r = take_word(reader, &typing, &is_name, err);
+            r = take_words(reader, token->text, 0, typing, &is_name, err);
             if (r == 0 && !is_name) {
-                add_type(&typing.parameter, token->text);
+                add_type(&typing->parameter, token->text);
             }
             r = r == 0 ? reader_advance(reader, err) : r;
         } else if (token->kind == TOKEN_MARK) {
-            r = take_mark(reader, &typing, err);
+            r = take_mark(reader, typing, err);
         } else {
             r = reader_refuse(reader, err, "'%s' in place of a parameter");
         }
     }
+    return r;
+}
+
+int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret_parameter,
+                   struct acre_error *err) {
+    struct typing typing = {0};
+    reader->parameter = number;
+    int r = read_words(reader, &typing, err);
     r = r == 0 ? finish_parameter(reader, &typing, err) : r;
     if (r == 0) {
         *ret_parameter = typing.parameter;
     }
     return r;
+}
+
+/* --- names of types ------------------------------------------------------------------------- */
+
+/* "#ifdef D  typedef double real;  #else  typedef float real;": nobody can tell from here. */
+static void add_alias(struct reader *reader, const struct parameter *parameter) {
+    struct alias *alias = reader->aliases;
+    struct alias *end = reader->aliases + reader->alias_count;
+    while (alias < end && strcmp(alias->name, parameter->name) != 0) {
+        alias++;
+    }
+    if (alias < end) {
+        bool differs = alias->kind != parameter->kind || alias->bytes != parameter->bytes;
+        alias->kind = differs ? PARAMETER_STRUCT : alias->kind;
+        alias->bytes = differs ? 0 : alias->bytes;
+    } else if (reader->alias_count < ALIASES_MAX && parameter->kind != PARAMETER_STRUCT &&
+               parameter->name[0] != '\0') {
+        *alias = (struct alias){.kind = parameter->kind, .bytes = parameter->bytes};
+        memcpy(alias->name, parameter->name, sizeof(alias->name));
+        reader->alias_count++;
+    }
+}
+
+/* One or more names for a type; `name` is that of `using`, "": each has its own. */
+static int read_names(struct reader *reader, const char *name, struct acre_error *err) {
+    struct typing typing = {0};
+    bool goes_on = true;
+    int r = 0;
+    while (r == 0 && goes_on) {
+        r = read_words(reader, &typing, err);
+        struct typing one = typing; /* "float real, *pointer": the star is of one of them */
+        r = r == 0 ? finish_parameter(reader, &one, err) : r;
+        goes_on = r == 0 && token_is(&reader->token, ",");
+        if (r == 0 && (goes_on || token_is(&reader->token, ";"))) {
+            if (name[0] != '\0') {
+                snprintf(one.parameter.name, sizeof(one.parameter.name), "%s", name);
+            }
+            add_alias(reader, &one.parameter);
+        }
+        typing.pointers = 0;
+        typing.has_name = false;
+        typing.parameter.name[0] = '\0';
+        r = goes_on ? reader_advance(reader, err) : r;
+    }
+    return r;
+}
+
+static int read_loosely(struct reader *reader, const char *name, struct acre_error *err) {
+    bool is_strict = reader->is_strict;
+    struct acre_error why = {0};
+    reader->is_strict = false;
+    reader->parameter = 0;
+    int r = read_names(reader, name, &why);
+    reader->is_strict = is_strict;
+    /* What is in it is not for us; but a bracket that is never closed took all the rest. */
+    return r < 0 && reader->token.kind == TOKEN_END ? acre_fail(err, r, "%s", why.text) : 0;
+}
+
+int typedef_read(struct reader *reader, struct acre_error *err) {
+    return read_loosely(reader, "", err);
+}
+
+int using_read(struct reader *reader, struct acre_error *err) {
+    char name[sizeof(reader->aliases[0].name)];
+    bool is_word =
+        reader->token.kind == TOKEN_WORD && acre_str_copy(name, sizeof(name), reader->token.text);
+    int r = is_word ? reader_advance(reader, err) : 0;
+    if (r < 0 || !is_word || !token_is(&reader->token, "=")) {
+        return r; /* using namespace std */
+    }
+    r = reader_advance(reader, err);
+    return r == 0 ? read_loosely(reader, name, err) : r;
 }

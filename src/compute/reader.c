@@ -1,12 +1,19 @@
 /* reader.c - tokens without directives, brackets skipped with a bounded nesting.
  *
  * Macros are not expanded: a reader that did would be a compiler. So a macro whose body has the
- * word that makes a kernel is refused, with its line; all other macros can only hide what does not
- * matter here, or make a parameter that is not understood, which is an error of its own. */
+ * word that makes a kernel is refused, with its line. Those that stand for a type or a qualifier
+ * are remembered for parameters; all others can only hide what does not matter here, or make a
+ * parameter that is not understood, which is an error of its own. */
 #include "compute/reader.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { MACRO_BODY_MAX = 128 }; /* "const unsigned long long *", and room for a comment */
+
+bool reader_is_c(enum acre_language language) {
+    return language == ACRE_LANGUAGE_OPENCL || language == ACRE_LANGUAGE_PORTABLE;
+}
 
 bool reader_is_kernel_word(enum acre_language language, struct acre_str word) {
     switch (language) {
@@ -72,6 +79,65 @@ static size_t macro_head(struct acre_str define) {
     return at;
 }
 
+/* Whether all of it are words, and stars, that a parameter may have; and whether none of them says
+ * anything about its size. */
+static bool is_plain(struct acre_str body, bool *ret_is_nothing) {
+    static const char *const others[] = {"struct", "union", "class", "enum"};
+    struct lexer lexer = lexer_begin("", body);
+    struct token token;
+    bool ok = body.length <= MACRO_BODY_MAX;
+    lexer.in_line = true;
+    *ret_is_nothing = true;
+    while (ok && (ok = lexer_next(&lexer, &token, NULL) == 0) && token.kind != TOKEN_END) {
+        ok = token.kind == TOKEN_WORD || token_is(&token, "*");
+        for (size_t i = 0; i < ACRE_COUNT(others); i++) {
+            ok = ok && !token_is(&token, others[i]);
+        }
+        *ret_is_nothing = *ret_is_nothing && parameter_ignores(token.text);
+    }
+    return ok;
+}
+
+/* The index, or `macro_count`. */
+static uint32_t find_macro(const struct reader *reader, struct acre_str name) {
+    uint32_t i = 0;
+    while (i < reader->macro_count && !acre_str_equal(reader->macros[i].name, name)) {
+        i++;
+    }
+    return i;
+}
+
+/* A type defined under an #if may be another: "#ifndef REAL", and the compiler's options have one.
+ * A qualifier in its place would be a qualifier too. */
+static void remember_macro(struct reader *reader, struct acre_str name, struct acre_str body) {
+    bool is_nothing = false;
+    bool is_words = is_plain(body, &is_nothing);
+    bool is_known = is_words && (is_nothing || reader->lexer.conditions == 0);
+    uint32_t index = find_macro(reader, name);
+    struct macro *macro = &reader->macros[index];
+    if (index < reader->macro_count) {
+        bool is_same = acre_str_equal(macro->body, body) || (is_nothing && macro->is_nothing);
+        macro->is_unknown |= !is_known || !is_same;
+    } else if (is_words && index < MACROS_MAX) {
+        reader->macro_count++;
+        *macro = (struct macro){
+            .name = name, .body = body, .is_nothing = is_nothing, .is_unknown = !is_known};
+    }
+}
+
+static void forget_macro(struct reader *reader, struct acre_str name) {
+    uint32_t index = find_macro(reader, name);
+    if (index < reader->macro_count) {
+        reader->macros[index].is_unknown = true;
+    }
+}
+
+const struct macro *reader_macro(const struct reader *reader, struct acre_str word) {
+    uint32_t index = find_macro(reader, word);
+    bool is_known = index < reader->macro_count && !reader->macros[index].is_unknown;
+    return is_known ? &reader->macros[index] : NULL;
+}
+
 /* `#define KERNEL(name) kernel void name(...)`: the kernels it makes cannot be seen. */
 static int check_define(const struct reader *reader, struct acre_str define,
                         struct acre_error *err) {
@@ -102,40 +168,50 @@ static bool is_never(struct acre_str condition) {
            lexer_next(&lexer, &end, NULL) == 0 && end.kind == TOKEN_END;
 }
 
-static bool is_conditional(struct acre_str word) {
-    return acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef") ||
-           acre_str_is(word, "elif") || acre_str_is(word, "else") || acre_str_is(word, "endif");
+/* Braces of one branch count, not of all: "#if A  if (x) {  #else  if (y) {  #endif". But where
+ * the #if began before the body, the other branch may have the kernel with other parameters. */
+static int pass_branches(struct reader *reader, struct acre_error *err) {
+    if (reader->in.length > 0 && reader->lexer.conditions <= reader->outside) {
+        return reader_refuse(reader, err,
+                             "'%s' in a body that began in the branch before; accepted: an #if "
+                             "around the whole kernel, or in its body");
+    }
+    lexer_skip_branches(&reader->lexer);
+    return 0;
 }
 
-static int follow_directive(struct reader *reader, struct acre_error *err) {
-    struct acre_str rest;
-    struct acre_str word = directive_word(reader->token.text, &rest);
+static int follow_directive(struct reader *reader, struct acre_str word, struct acre_str rest,
+                            struct acre_error *err) {
+    enum branch branch = directive_branch(word);
     if (acre_str_is(word, "define")) {
+        size_t head = macro_head(rest);
+        remember_macro(reader, (struct acre_str){rest.data, head},
+                       acre_str_trim((struct acre_str){rest.data + head, rest.length - head}));
         return check_define(reader, rest, err);
     }
-    bool opens =
-        acre_str_is(word, "if") || acre_str_is(word, "ifdef") || acre_str_is(word, "ifndef");
-    reader->conditions += opens;
-    reader->conditions -= acre_str_is(word, "endif") && reader->conditions > 0;
-    if (acre_str_is(word, "if") && is_never(rest)) {
-        reader->conditions -= lexer_skip_group(&reader->lexer);
-    } else if (reader->in_parameters && is_conditional(word)) {
+    if (acre_str_is(word, "undef")) {
+        forget_macro(reader, (struct acre_str){rest.data, macro_head(rest)});
+    } else if (acre_str_is(word, "if") && is_never(rest)) {
+        lexer_skip_group(&reader->lexer);
+    } else if (reader->in_parameters && branch != BRANCH_NONE) {
         return reader_refuse(reader, err,
                              "'%s' among the parameters; accepted: an #if around the whole kernel");
-    } else if (reader->in_body && (acre_str_is(word, "else") || acre_str_is(word, "elif"))) {
-        /* Braces of one branch count, not of all: "#if A  if (x) {  #else  if (y) {  #endif". */
-        lexer_skip_branches(&reader->lexer);
-        reader->conditions -= reader->conditions > 0;
+    } else if (reader->in_body && branch == BRANCH_ELSE) {
+        return pass_branches(reader, err);
     }
     return 0;
 }
 
 int reader_advance(struct reader *reader, struct acre_error *err) {
     int r;
+    reader->after_branch = false;
     do {
         r = lexer_next(&reader->lexer, &reader->token, err);
         if (r == 0 && reader->token.kind == TOKEN_DIRECTIVE) {
-            r = follow_directive(reader, err);
+            struct acre_str rest;
+            struct acre_str word = directive_word(reader->token.text, &rest);
+            reader->after_branch |= directive_branch(word) != BRANCH_NONE;
+            r = follow_directive(reader, word, rest, err);
         }
     } while (r == 0 && reader->token.kind == TOKEN_DIRECTIVE);
     return r;
@@ -149,9 +225,9 @@ int reader_begin(struct reader *reader, const char *name, struct acre_str text,
     reader->is_strict = language == ACRE_LANGUAGE_PORTABLE;
     reader->in = (struct acre_str){"", 0};
     reader->parameter = 0;
-    reader->conditions = 0;
     reader->in_parameters = reader->in_body = false;
-    reader->alias_count = 0;
+    reader->outside = 0;
+    reader->alias_count = reader->macro_count = 0;
     return reader_advance(reader, err);
 }
 
@@ -169,6 +245,7 @@ int reader_skip_brackets(struct reader *reader, struct acre_error *err) {
     uint32_t depth = 0;
     bool was_in_body = reader->in_body;
     reader->in_body |= kind == '{';
+    reader->outside = was_in_body ? reader->outside : reader->lexer.conditions;
     do {
         const struct token *token = &reader->token;
         if (token->kind == TOKEN_END) {
@@ -181,6 +258,7 @@ int reader_skip_brackets(struct reader *reader, struct acre_error *err) {
         reader->in_body = depth > 0 ? reader->in_body : was_in_body;
         int r = reader_advance(reader, err);
         if (r < 0) {
+            reader->in_body = was_in_body;
             return r;
         }
     } while (depth > 0);

@@ -10,6 +10,7 @@
 
 enum {
     ALIASES_MAX = 256, /* typedefs of scalars and vectors that are kept; others are structs */
+    MACROS_MAX = 256,  /* macros of words that are kept; others are words of their own */
     NESTING_MAX = 256, /* of parentheses, and of namespaces */
 };
 
@@ -19,18 +20,28 @@ struct alias {
     uint16_t bytes;
 };
 
+/* `#define REAL float`, `#define RESTRICT __restrict__`: words, and '*', in place of a word. */
+struct macro {
+    struct acre_str name, body;
+    bool is_nothing; /* of it says anything about a size */
+    bool is_unknown; /* nobody can tell from here which of its definitions holds */
+};
+
 struct reader {
     struct lexer lexer;
     struct token token; /* the present one */
     enum acre_language language;
-    bool is_strict;      /* the rules of the portable dialect hold */
-    struct acre_str in;  /* the kernel being read, */
-    uint32_t parameter;  /* and its parameter, from 1; for messages */
-    uint32_t conditions; /* #ifs around it */
-    bool in_parameters;  /* of a kernel: an #if there is refused */
-    bool in_body;        /* between braces that are skipped: one branch of an #if is enough */
+    bool is_strict;     /* the rules of the portable dialect hold */
+    struct acre_str in; /* the kernel being read, */
+    uint32_t parameter; /* and its parameter, from 1; for messages */
+    bool after_branch;  /* an #if, #else or #endif is before the token */
+    bool in_parameters; /* of a kernel: an #if there is refused */
+    bool in_body;       /* between braces that are skipped: one branch of an #if is enough */
+    uint32_t outside;   /* #ifs around these braces */
     struct alias aliases[ALIASES_MAX];
     uint32_t alias_count;
+    struct macro macros[MACROS_MAX];
+    uint32_t macro_count;
 };
 
 /* `language` is none of AUTO. The present token is the first one. */
@@ -45,14 +56,23 @@ int reader_skip_angles(struct reader *reader, struct acre_error *err);
  * the type: __attribute__, __launch_bounds__ ... */
 bool reader_at_attribute(const struct reader *reader);
 int reader_skip_attribute(struct reader *reader, struct acre_error *err);
+bool reader_is_c(enum acre_language language); /* and not C++ */
 /* The word that makes a function a kernel, in this language. */
 bool reader_is_kernel_word(enum acre_language language, struct acre_str word);
+/* The macro that a word is, when it is known what for; NULL: none. */
+const struct macro *reader_macro(const struct reader *reader, struct acre_str word);
 /* ACRE_EINVALID: "name:line: kernel 'k': <what>", with `%s` for the present token. */
 int reader_refuse(const struct reader *reader, struct acre_error *err, const char *what);
 
-/* One parameter (or what a typedef names), up to the ',' ')' or ';' behind it. `number` is for
- * messages. */
+/* Whether a word says nothing about a parameter's size. */
+bool parameter_ignores(struct acre_str word);
+/* One parameter, up to the ',' ')' or ';' behind it. `number` is for messages. */
 int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret_parameter,
                    struct acre_error *err);
+/* Behind `typedef`: remember the numbers and pointers it names, up to its ';'. What is not
+ * understood is no error, but a bracket that is never closed. */
+int typedef_read(struct reader *reader, struct acre_error *err);
+/* Behind `using`, likewise. */
+int using_read(struct reader *reader, struct acre_error *err);
 
 #endif

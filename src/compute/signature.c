@@ -32,6 +32,12 @@ struct prefix {
 
 /* --- language ------------------------------------------------------------------------------- */
 
+/* hipThreadIdx_x, and not "hipass". */
+static bool is_hip_word(struct acre_str word) {
+    return word.length > 3 && memcmp(word.data, "hip", 3) == 0 && word.data[3] >= 'A' &&
+           word.data[3] <= 'Z';
+}
+
 enum acre_language language_of(struct acre_str text) {
     static const char *const opencl[] = {"__kernel",     "get_global_id", "get_local_id",
                                          "__global",     "__local",       "get_global_size",
@@ -44,7 +50,7 @@ enum acre_language language_of(struct acre_str text) {
             is_hip |= memmem(token.text.data, token.text.length, "hip/hip_", 8) != NULL;
         } else if (token.kind == TOKEN_WORD) {
             is_cuda |= acre_str_is(token.text, "__global__");
-            is_hip |= token.text.length > 3 && memcmp(token.text.data, "hip", 3) == 0;
+            is_hip |= is_hip_word(token.text);
             for (size_t i = 0; i < ACRE_COUNT(opencl); i++) {
                 is_opencl |= acre_str_is(token.text, opencl[i]);
             }
@@ -58,9 +64,16 @@ enum acre_language language_of(struct acre_str text) {
 
 /* --- one kernel ----------------------------------------------------------------------------- */
 
+/* Behind the ')': an #if there is not among them. */
+static int leave_parameters(struct reader *reader, struct acre_error *err) {
+    reader->in_parameters = false;
+    return reader_advance(reader, err);
+}
+
 static int read_parameters(struct reader *reader, struct signature *signature,
                            struct acre_error *err) {
     struct token open = reader->token;
+    reader->in_parameters = true;
     int r = reader_advance(reader, err);
     if (r == 0 && token_is(&reader->token, "void")) {
         struct lexer lexer = reader->lexer;
@@ -72,7 +85,7 @@ static int read_parameters(struct reader *reader, struct signature *signature,
         }
     }
     if (r < 0 || token_is(&reader->token, ")")) {
-        return r < 0 ? r : reader_advance(reader, err);
+        return r < 0 ? r : leave_parameters(reader, err);
     }
     for (;;) {
         if (signature->count == SIGNATURE_PARAMETERS_MAX) {
@@ -88,7 +101,7 @@ static int read_parameters(struct reader *reader, struct signature *signature,
         }
         signature->count++;
         if (token_is(&reader->token, ")")) {
-            return reader_advance(reader, err);
+            return leave_parameters(reader, err);
         }
         if (!token_is(&reader->token, ",")) {
             reader->token = open;
@@ -167,9 +180,7 @@ static int read_signature(struct reader *reader, struct prefix *prefix,
         return acre_fail(err, ACRE_ENOMEM, "signatures");
     }
     signature.parameters = parameters;
-    reader->in_parameters = true;
     r = read_parameters(reader, &signature, err);
-    reader->in_parameters = false;
     while (r == 0 && reader_at_attribute(reader)) {
         r = reader_skip_attribute(reader, err);
     }
@@ -196,27 +207,31 @@ static bool is_same(const struct signature *a, const struct signature *b) {
     return same;
 }
 
+/* Another declaration of a kernel: a place more. */
+static int add_place(struct scan *scan, struct signature *kernel, const struct signature *again,
+                     struct acre_error *err) {
+    if (!is_same(kernel, again)) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s:%u: kernel '%s' has other parameters than in line %u; accepted: a "
+                         "name of its own for each",
+                         scan->reader.lexer.name, again->line, again->name, kernel->line);
+    }
+    if (kernel->places == SIGNATURE_PLACES_MAX) {
+        return acre_fail(err, ACRE_ELIMIT, "%s:%u: kernel '%s' is declared more than %d times",
+                         scan->reader.lexer.name, again->line, again->name, SIGNATURE_PLACES_MAX);
+    }
+    kernel->offsets[kernel->places] = again->offsets[0];
+    kernel->are_c[kernel->places++] = again->are_c[0];
+    kernel->is_conditional &= again->is_conditional;
+    return 0;
+}
+
 /* Takes over the signature, or frees it. */
 static int add_signature(struct scan *scan, struct signature *signature, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < scan->count; i++) {
-        struct signature *other = &scan->all[i];
-        if (strcmp(other->name, signature->name) == 0) {
-            if (!is_same(other, signature)) {
-                r = acre_fail(err, ACRE_EINVALID,
-                              "%s:%u: kernel '%s' has other parameters than in line %u; accepted: "
-                              "a name of its own for each",
-                              scan->reader.lexer.name, signature->line, signature->name,
-                              other->line);
-            } else if (other->places == SIGNATURE_PLACES_MAX) {
-                r = acre_fail(err, ACRE_ELIMIT, "%s:%u: kernel '%s' is declared more than %d times",
-                              scan->reader.lexer.name, signature->line, signature->name,
-                              SIGNATURE_PLACES_MAX);
-            } else {
-                other->offsets[other->places] = signature->offsets[0];
-                other->are_c[other->places++] = signature->are_c[0];
-                other->is_conditional &= signature->is_conditional;
-            }
+        if (strcmp(scan->all[i].name, signature->name) == 0) {
+            r = add_place(scan, &scan->all[i], signature, err);
             free(signature->parameters);
             return r;
         }
@@ -277,39 +292,6 @@ static int open_scope(struct scan *scan, bool is_c, struct acre_error *err) {
     return reader_advance(&scan->reader, err);
 }
 
-/* `typedef float real;`: remember it. Anything else is passed over. */
-static int read_typedef(struct scan *scan, struct acre_error *err) {
-    struct reader *reader = &scan->reader;
-    int r = reader_advance(reader, err);
-    if (r < 0 || reader->alias_count == ALIASES_MAX) {
-        return r;
-    }
-    bool is_strict = reader->is_strict;
-    struct parameter parameter;
-    struct acre_error why = {0};
-    reader->is_strict = false;
-    r = parameter_read(reader, 0, &parameter, &why);
-    reader->is_strict = is_strict;
-    if (r < 0) {
-        /* What is in it is not for us; but a bracket that is never closed took all the rest. */
-        return reader->token.kind == TOKEN_END ? acre_fail(err, r, "%s", why.text) : 0;
-    }
-    if (token_is(&reader->token, ";") && parameter.kind != PARAMETER_STRUCT &&
-        parameter.name[0] != '\0') {
-        bool differs = false; /* "#ifdef D  typedef double real;  #else  typedef float real;" */
-        for (uint32_t i = 0; i < reader->alias_count; i++) {
-            const struct alias *other = &reader->aliases[i];
-            differs |= strcmp(other->name, parameter.name) == 0 &&
-                       (other->kind != parameter.kind || other->bytes != parameter.bytes);
-        }
-        struct alias *alias = &reader->aliases[reader->alias_count++];
-        *alias = (struct alias){.kind = differs ? PARAMETER_STRUCT : parameter.kind,
-                                .bytes = differs ? 0 : parameter.bytes};
-        memcpy(alias->name, parameter.name, sizeof(alias->name));
-    }
-    return 0;
-}
-
 /* extern "C" {, namespace a::b {: their scope is opened. True: one was, the declaration is over. */
 static int read_scope(struct scan *scan, struct prefix *prefix, bool *ret_is_scope,
                       struct acre_error *err) {
@@ -341,13 +323,16 @@ static int close_scope(struct scan *scan, struct acre_error *err) {
 static int read_declaration(struct scan *scan, struct acre_error *err) {
     struct reader *reader = &scan->reader;
     struct prefix prefix = {.offset = reader->token.offset,
-                            .is_conditional = reader->conditions > 0,
+                            .is_conditional = reader->lexer.conditions > 0,
                             .is_c = scan->depth > 0 && scan->scopes_c[scan->depth - 1]};
     int r = 0;
     while (r == 0 && reader->token.kind != TOKEN_END) {
         const struct token *token = &reader->token;
         bool is_scope = false;
         prefix.is_first = token->offset == prefix.offset;
+        if (reader->after_branch && !prefix.is_first) {
+            return 0; /* what was before it may be the prose of a branch that is never compiled */
+        }
         if (token_is(token, ";")) {
             return reader_advance(reader, err);
         } else if (token_is(token, "}")) {
@@ -366,7 +351,11 @@ static int read_declaration(struct scan *scan, struct acre_error *err) {
         } else if (token_is(token, "extern") || token_is(token, "namespace")) {
             r = read_scope(scan, &prefix, &is_scope, err);
         } else if (token_is(token, "typedef")) {
-            r = read_typedef(scan, err);
+            r = reader_advance(reader, err);
+            r = r == 0 ? typedef_read(reader, err) : r;
+        } else if (token_is(token, "using") && prefix.is_first && !reader_is_c(reader->language)) {
+            r = reader_advance(reader, err);
+            r = r == 0 ? using_read(reader, err) : r;
         } else {
             prefix.is_static |= token_is(token, "static");
             prefix.returns_void |= token_is(token, "void");

@@ -55,6 +55,34 @@ static const struct { enum acre_language language; const char *text, *expect; } 
     {P, "kernel void f(enum color c) {}", "f(S4)"},
     {P, "kernel void f(volatile global int *c) {}", "f(B4)"},
     {P, "", ""},
+    {P, "#define REAL float\nkernel void f(REAL x, global const REAL *p) {}", "f(F4 B4c)"},
+    {P, "#define N 16 // of them\n#define REAL float // single\nkernel void f(REAL x) {}", "f(F4)"},
+    {P, "#define WORD unsigned int\n#define WORDS const WORD *\nkernel void f(global WORDS p) {}",
+        "f(B4c)"},
+    {P, "#ifdef D\n#define REAL double\n#else\n#define REAL float\n#endif\n"
+        "kernel void f(REAL x) {}", "f(T0)"},
+    {P, "#ifndef REAL\n#define REAL float\n#endif\nkernel void f(REAL x) {}", "f(T0)"},
+    {P, "#define REAL float\n#undef REAL\n#define REAL double\nkernel void f(REAL x) {}", "f(T0)"},
+    {P, "#define A A\nkernel void f(A x) {}", "f(T0)"},
+    {P, "#ifdef D\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+        "kernel void f(real x, global real *p) {}", "f(T0 B0)"},
+    {P, "typedef float real;\ntypedef float real;\nkernel void f(real x) {}", "f(F4)"},
+    {P, "typedef float real, *pointer, row[4];\nkernel void f(real x, global real *p) {}",
+        "f(F4 B4)"},
+    {P, "#ifdef NEVER\nit's not \"here\n#endif\nkernel void f(int n) {}", "f(S4)"},
+    {P, "kernel void f(int n) {\n#ifdef NEVER\ndon't\n#endif\n}\nkernel void g() {}", "f(S4);g()"},
+    {P, "#if 0 /* not now */\nkernel void no() {}\n#endif\nkernel void f() {}", "f()"},
+    {P, "#if 0\r\nkernel void no() {}\r\n#endif\r\nkernel void f() {}\r\n", "f()"},
+    {P, "#if 0 // a\nno {\n#elif X\nkernel void f() {}\n#endif\nkernel void g() {}", "f();g()"},
+    {P, "kernel void f(int n) {\n#if A\nif (n) {\n#elif B\nif (n > 1) {\n#else\nwhile (n) {\n"
+        "#endif\n} }\nkernel void g() {}", "f(S4);g()"},
+    {P, "float h(float x) {\n#if A\nif (x > 0) {\n#else\n{\n#endif\n} return x; }\n"
+        "kernel void g() {}", "g()"},
+    {P, "kernel void f(int n)\n#if A\n{}\n#else\n{ n++; }\n#endif\nkernel void g() {}",
+        "f(S4);g()"},
+    {P, "kernel void f(int sizes, global ulong *my_size_t, uint n) {}", "f(S4 B8 U4)"},
+    {P, "typedef uint my_size_t;\nkernel void f(my_size_t n) {}", "f(U4)"},
+    {P, "#if A\nkernel void f(int n) { n = 1; }\n#else\nkernel void f(int n) {}\n#endif", "f(S4)"},
     {P, "int kernels; float f(float kernel_size) { return 1; }", ""},
     /* CUDA, HIP */
     {C, "extern \"C\" __global__ void f(const float *a, float *b, int n) {}", "f(B4c B4 S4)"},
@@ -87,6 +115,21 @@ static const struct { enum acre_language language; const char *text, *expect; } 
     {C, "extern __shared__ float s[]; __global__ void f(int n) { if (n) { } }", "f(S4)"},
     {C, "__global__ void f(unsigned\\\n int n) {}", "f(U4)"},
     {C, "__global__ void f(int a) {}\n#define SIZE 4\n__global__ void g(int b) {}", "f(S4);g(S4)"},
+    {C, "__global__ void f(float constant, int global, float *local, int *private) {}",
+        "f(F4 S4 B4 B4)"},
+    {C, "__global__ void f(int pipe, int generic, int read_only, const int *write_only) {}",
+        "f(S4 S4 S4 B4c)"},
+    {C, "__global__ void f([[maybe_unused]] int a, int b [[maybe_unused]], float c[4]) {}",
+        "f(S4 S4 B4)"},
+    {C, "#define RESTRICT __restrict__\n__global__ void f(const float * RESTRICT a) {}", "f(B4c)"},
+    {C, "#ifdef X\n#define RESTRICT __restrict__\n#else\n#define RESTRICT\n#endif\n"
+        "__global__ void f(const float * RESTRICT a, int n) {}", "f(B4c S4)"},
+    {C, "#define restrict __restrict__\n__global__ void f(float * restrict a) {}", "f(B4)"},
+    {C, "#define FLOATS float *\n__global__ void f(FLOATS a, const FLOATS b) {}", "f(B4 B4c)"},
+    {C, "using real = float;\nusing reals = const real *;\nusing namespace std;\n"
+        "__global__ void f(real x, reals p) {}", "f(F4 B4)"},
+    {C, "typedef float real, *preal;\n__global__ void f(real x, preal p) {}", "f(F4 B4)"},
+    {C, "typedef float *preal, real;\n__global__ void f(real x, preal p) {}", "f(F4 B4)"},
     {H, "#include <hip/hip_runtime.h>\n__global__ void f(float *x, uint32_t n) {}", "f(B4 U4)"},
     /* OpenCL */
     {O, "__kernel void f(__global const float *a, __local float *s, uint n) {}", "f(B4c L4 U4)"},
@@ -123,6 +166,16 @@ static const struct { enum acre_language language; const char *text, *expect; } 
     {P, "kernel void f(float3 v) {}", "accepted: vectors of 2 or 4"},
     {P, "kernel void f(bool b) {}", "accepted: int, uint, long, ulong"},
     {P, "kernel void f(size_t n) {}", "accepted: int, uint, long, ulong"},
+    {P, "typedef uint my_size_t;\nkernel void f(global my_size_t *p, const size_t n) {}",
+        "accepted: int, uint, long, ulong"},
+    {P, "kernel void f(int a,\n#ifdef X\nint b,\n#endif\nint c) {}", "k:2: kernel 'f': "
+        "'#ifdef X' among the parameters; accepted: an #if around the whole kernel"},
+    {P, "#if A\nkernel void f(int a) {\n#else\nkernel void f(int a, int b) {\n#endif\n}",
+        "k:3: kernel 'f': '#else' in a body that began in the branch before"},
+    {P, "#ifdef X\nchar *s = R\"x( it's\n#endif\nkernel void f() {}", "never ends"},
+    {P, "#define MANY const const const const const const const const const\n"
+        "#define MORE MANY MANY MANY MANY MANY MANY MANY MANY\nkernel void f(MORE int a) {}",
+        "'MORE' is a macro of too many words"},
     {P, "kernel void f(constant int n) {}", "local or constant, and no pointer"},
     {P, "void kernel f() {}", "'kernel' is the first word of a kernel's declaration"},
     {P, "kernel void f(int a) {}\nkernel void f(float a) {}", "k:2: kernel 'f' has other parameters"
@@ -203,6 +256,8 @@ static void languages_are_told_by_their_words(void) { /* GPU-1 */
         {"__global__ void f() {}", C},
         {"#include <hip/hip_runtime.h>\n__global__ void f() {}", H},
         {"__global__ void f() { int i = hipThreadIdx_x; }", H},
+        {"__global__ void f() { float hipass = 1; hipster(hip, hip_row); }", C},
+        {"#ifdef NEVER\nit's\n#endif\n__global__ void f() { hipThreadIdx_x; }", H},
         {"__kernel void f() {}", O},
         {"kernel void f() { int i = get_global_id(0); }", O},
         {"kernel void f() { int i = global_id(0); }", P},
@@ -231,6 +286,24 @@ static void places_in_the_source_are_right(void) { /* GPU-1 */
     CHECK_EQ(all[1].line, 5);
     CHECK(strncmp(text + all[1].offsets[0], "extern \"C\"", 10) == 0);
     CHECK(all[1].are_c[0]);
+    signatures_free(all, count);
+}
+
+static void branches_are_places_of_one_kernel(void) { /* GPU-1 */
+    static const char text[] = "#ifdef A\n"
+                               "extern \"C\" __global__ void f(int a) {}\n"
+                               "#else\n"
+                               "__global__ void f(int a) { a++; }\n"
+                               "#endif\n"
+                               "__global__ void g() {}\n";
+    struct signature *all = NULL;
+    uint32_t count = 0;
+    REQUIRE_EQ(signatures_read("k", ACRE_STR(text), C, &all, &count, NULL), 0);
+    REQUIRE_EQ(count, 2);
+    REQUIRE_EQ(all[0].places, 2);
+    CHECK(all[0].is_conditional && all[0].are_c[0] && !all[0].are_c[1]);
+    CHECK(strncmp(text + all[0].offsets[1], "__global__ void f(int a) { a++", 30) == 0);
+    CHECK(!all[1].is_conditional && all[1].places == 1);
     signatures_free(all, count);
 }
 
@@ -316,6 +389,11 @@ static void limits_are_told(void) { /* GPU-1 */
     memset(text + 16, 'n', 128);
     CHECK_EQ(read_many("", NULL, 0, text, &count, &err), ACRE_ELIMIT);
     CHECK_HAS(err.text, "a kernel's name has more than 127 bytes");
+    CHECK_EQ(read_many("__global__ void f();", NULL, SIGNATURE_PLACES_MAX, "", &count, &err), 0);
+    CHECK_EQ(read_many("__global__ void f();", NULL, SIGNATURE_PLACES_MAX + 1, "", &count, &err),
+             ACRE_ELIMIT);
+    CHECK_HAS(err.text, "kernel 'f' is declared more than 16 times");
+    CHECK_EQ(read_many("#define m", " float\n", 1000, "", &count, &err), 0);
     CHECK_EQ(read_many("namespace n", " { ", 257, "", &count, &err), ACRE_ELIMIT);
     CHECK_HAS(err.text, "more than 256 namespaces");
 }
@@ -341,11 +419,25 @@ static void reading_takes_linear_time(void) { /* GPU-1 */
     static const struct {
         const char *before, *after;
     } pieces[] = {
-        {"typedef x[ ", NULL}, {"typedef x< ", NULL},  {"/* ", NULL},
-        {"\"", NULL},          {"R\"x( ", NULL},       {"#if 0\n", NULL},
-        {"template < ", NULL}, {"((((", NULL},         {"{{{{", NULL},
-        {"[", NULL},           {"typedef int t", ";"}, {"#define A(kernel) kernel\n", NULL},
-        {"'", NULL},           {"a, ", NULL},          {"__global__ void f();", NULL},
+        {"typedef x[ ", NULL},
+        {"typedef x< ", NULL},
+        {"/* ", NULL},
+        {"\"", NULL},
+        {"R\"x( ", NULL},
+        {"#if 0\n", NULL},
+        {"template < ", NULL},
+        {"((((", NULL},
+        {"{{{{", NULL},
+        {"[", NULL},
+        {"typedef int t", ";"},
+        {"#define A(kernel) kernel\n", NULL},
+        {"'", NULL},
+        {"a, ", NULL},
+        {"__global__ void f();", NULL},
+        {"#if A\n'\\'", NULL},
+        {"#define A const\n", NULL},
+        {"#define a", " float\n"},
+        {"__global__ void g(){}\n#if A\n", NULL},
     };
     for (size_t i = 0; i < ACRE_COUNT(pieces); i++) {
         const char *before = pieces[i].before;
@@ -363,6 +455,7 @@ static const struct acre_test tests[] = {
      0},
     {"languages_are_told_by_their_words", languages_are_told_by_their_words, 0},
     {"places_in_the_source_are_right", places_in_the_source_are_right, 0},
+    {"branches_are_places_of_one_kernel", branches_are_places_of_one_kernel, 0},
     {"signatures_are_written_as_people_write_them", signatures_are_written_as_people_write_them, 0},
     {"limits_are_told", limits_are_told, 0},
     {"reading_takes_linear_time", reading_takes_linear_time, 120},
