@@ -204,8 +204,7 @@ static int work(struct call *call, struct acre_progress *progress, struct acre_e
     acre_progress_show(progress, "copying to the device");
     r = r == 0 ? acre_bindings_load(&call->bindings, &call->place, err) : r;
     r = r == 0 ? take_times(call, err) : r;
-    progress->last_ns = 0; /* it may run for hours: not what was shown before */
-    acre_progress_show(progress, "the kernel is running");
+    acre_progress_stage(progress, "the kernel is running");
     r = r == 0 ? launch_all(call, progress, err) : r;
     r = r == 0 ? acre_bindings_fetch(&call->bindings, &call->place, err) : r;
     r = r == 0 ? take_times(call, err) : r;

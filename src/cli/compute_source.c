@@ -44,9 +44,8 @@ int acre_source_read(const char *path, struct acre_buf *text, struct acre_source
         return acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: the text of kernels", shown,
                          text->length == 0 ? "is empty" : "has a byte 0 in it");
     }
-    bool has_mark = text->length >= 3 && memcmp(text->data, "\xef\xbb\xbf", 3) == 0;
     *ret_source = (struct acre_source){
-        .text = text->data + (has_mark ? 3 : 0), .name = path, .language = languages[i].language};
+        .text = acre_str_after_mark(text->data), .name = path, .language = languages[i].language};
     return 0;
 }
 

@@ -29,6 +29,11 @@ void acre_progress_show(struct acre_progress *progress, const char *format, ...)
     fprintf(stderr, "\r%s: %s\x1b[K", progress->what, text);
 }
 
+void acre_progress_stage(struct acre_progress *progress, const char *text) {
+    progress->last_ns = 0;
+    acre_progress_show(progress, "%s", text);
+}
+
 double acre_progress_end(struct acre_progress *progress) {
     if (progress->shown) {
         fputs("\r\x1b[K", stderr);

@@ -17,6 +17,8 @@ struct acre_progress {
 void acre_progress_begin(struct acre_progress *progress, const char *what, bool quiet);
 /* "what: <text>", at most five times a second. */
 void acre_progress_show(struct acre_progress *progress, const char *format, ...) ACRE_PRINTF(2, 3);
+/* The same at once: what begins now may take long. */
+void acre_progress_stage(struct acre_progress *progress, const char *text);
 double acre_progress_end(struct acre_progress *progress); /* seconds since begin; clears the line */
 
 /* Call `run` for each of the comma-separated names, up to `max` and the first failure. */

@@ -253,35 +253,32 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
     acre_buf_puts(out, dialect->after);
 }
 
-size_t dialect_place(const struct signature *all, uint32_t count, size_t from,
-                     const struct signature **ret_kernel, bool *ret_is_c) {
-    size_t next = SIZE_MAX;
+bool dialect_place(const struct signature *all, uint32_t count, size_t from,
+                   struct place *ret_place) {
+    struct place place = {.offset = SIZE_MAX};
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < all[i].places; k++) {
-            if (all[i].offsets[k] >= from && all[i].offsets[k] < next) {
-                next = all[i].offsets[k];
-                *ret_kernel = &all[i];
-                *ret_is_c = all[i].are_c[k];
+            if (all[i].offsets[k] >= from && all[i].offsets[k] < place.offset) {
+                place = (struct place){&all[i], all[i].offsets[k], all[i].are_c[k]};
             }
         }
     }
-    return next;
+    *ret_place = place;
+    return place.kernel != NULL;
 }
 
 /* The text of a back end's own language; with extern "C" for kernels that have none. */
 static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
                         const struct signature *all, uint32_t count, struct acre_buf *out) {
     size_t written = 0;
-    const struct signature *kernel;
-    bool is_c;
+    struct place place = {0};
     dialect_line(name, 1, out);
-    for (size_t at = 0;
-         dialect->is_cplusplus && (at = dialect_place(all, count, at, &kernel, &is_c)) != SIZE_MAX;
-         at++) {
-        ACRE_ASSERT(at >= written && at <= text.length);
-        acre_buf_append(out, text.data + written, at - written);
-        acre_buf_puts(out, is_c ? "" : "extern \"C\" ");
-        written = at;
+    for (size_t at = 0; dialect->is_cplusplus && dialect_place(all, count, at, &place);
+         at = place.offset + 1) {
+        ACRE_ASSERT(place.offset >= written && place.offset <= text.length);
+        acre_buf_append(out, text.data + written, place.offset - written);
+        acre_buf_puts(out, place.is_c ? "" : "extern \"C\" ");
+        written = place.offset;
     }
     acre_buf_append(out, text.data + written, text.length - written);
 }

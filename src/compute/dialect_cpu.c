@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COLUMN_MAX = 1000 };
+
 static const char *value_type(const struct parameter *parameter) {
     static const char *const names[3][4] = {
         {"signed char", "short", "int", "long"},
@@ -132,28 +134,28 @@ static void write_name(const struct signature *signature, struct acre_buf *out) 
 }
 
 /* The text; kernels under an #if leave a mark that they are there. */
-static void write_text(const struct acre_source *source, const char *text, size_t length,
+static void write_text(const struct acre_source *source, struct acre_str text,
                        const struct signature *all, uint32_t count, struct acre_buf *out) {
-    size_t written = 0;
+    size_t written = 0, column = 0;
     uint32_t line = 1;
-    const struct signature *kernel;
-    bool is_c;
+    struct place place = {0};
     dialect_line(source->name, 1, out);
-    for (size_t at = 0; (at = dialect_place(all, count, at, &kernel, &is_c)) != SIZE_MAX; at++) {
-        if (!kernel->is_conditional) {
+    for (size_t at = 0; dialect_place(all, count, at, &place); at = place.offset + 1) {
+        if (!place.kernel->is_conditional) {
             continue;
         }
-        acre_buf_append(out, text + written, at - written);
-        size_t column = 0;
-        for (; written < at; written++) {
-            line += text[written] == '\n';
-            column = text[written] == '\n' ? 0 : column + 1;
+        acre_buf_append(out, text.data + written, place.offset - written);
+        for (; written < place.offset; written++) {
+            bool is_end = text.data[written] == '\n';
+            line += is_end;
+            column = is_end ? 0 : column + 1;
         }
-        acre_buf_printf(out, "\n#define acre_has_%s\n", kernel->name);
+        acre_buf_printf(out, "\n#define acre_has_%s\n", place.kernel->name);
         dialect_line(source->name, line, out);
-        acre_buf_printf(out, "%*s", (int)ACRE_MIN(column, (size_t)1000), "");
+        /* Messages have the user's columns, within reason. */
+        acre_buf_printf(out, "%*s", (int)ACRE_MIN(column, (size_t)COLUMN_MAX), "");
     }
-    acre_buf_append(out, text + written, length - written);
+    acre_buf_append(out, text.data + written, text.length - written);
 }
 
 int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
@@ -181,12 +183,12 @@ int dialect_write_cpu(const struct acre_source *source, const struct signature *
     for (uint32_t i = 0; i < count; i++) {
         write_name(&all[i], out);
     }
-    write_text(source, text, length, all, count, out);
+    write_text(source, (struct acre_str){text, length}, all, count, out);
     free(text);
     acre_buf_puts(out, "\n");
     for (uint32_t i = 0; i < count && r == 0; i++) {
         acre_buf_printf(out, "#undef %s\n", all[i].name);
-        if (all[i].is_conditional) {
+        if (all[i].is_conditional) { /* its mark says whether */
             acre_buf_printf(out, "#ifdef acre_has_%s\n", all[i].name);
         }
         dialect_line(source->name, all[i].line, out); /* what is wrong with the whole of it */

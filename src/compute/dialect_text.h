@@ -11,8 +11,14 @@ void dialect_line(const char *name, uint32_t line, struct acre_buf *out);
  * says const. It is looked at so far only, so that the whole stays linear. */
 bool dialect_points(struct lexer lexer, bool *ret_is_const);
 
-/* The first declaration of a kernel at or behind `from`; SIZE_MAX: none. */
-size_t dialect_place(const struct signature *all, uint32_t count, size_t from,
-                     const struct signature **ret_kernel, bool *ret_is_c);
+/* One declaration of a kernel. */
+struct place {
+    const struct signature *kernel;
+    size_t offset;
+    bool is_c;
+};
+/* The first one at or behind `from`, of all kernels; false: there is none. */
+bool dialect_place(const struct signature *all, uint32_t count, size_t from,
+                   struct place *ret_place);
 
 #endif

@@ -330,21 +330,23 @@ int acre_program_native(struct acre_context *context, const char *signature,
 
 struct build {
     struct acre_context *context;
-    const struct acre_source *source;
+    struct acre_source source;
     const char *name, *backend, *options;
     enum acre_language language;
     struct signature *all;
     uint32_t count;
+    bool reads_files; /* that are no part of the cache's key, and may change */
     struct acre_buf text, binary, log;
     struct cache_key key;
     struct acre_build_report report;
 };
 
 static int check_source(struct build *build, struct acre_error *err) {
-    const struct acre_source *source = build->source;
+    struct acre_source *source = &build->source;
     if (source->text == NULL) {
         return acre_fail(err, ACRE_EINVALID, "source.text: NULL; accepted: the text of kernels");
     }
+    source->text = acre_str_after_mark(source->text);
     if ((uint32_t)source->language > ACRE_LANGUAGE_OPENCL) {
         return acre_fail(err, ACRE_EINVALID, "source.language: %d; accepted: 0 to %d",
                          (int)source->language, ACRE_LANGUAGE_OPENCL);
@@ -365,9 +367,51 @@ static int check_source(struct build *build, struct acre_error *err) {
     return 0;
 }
 
+static bool begins(struct acre_str text, const char *with) {
+    return text.length >= strlen(with) && memcmp(text.data, with, strlen(with)) == 0;
+}
+
+/* What options name: directories to look for files in, and files. */
+static void read_options(struct acre_str options, bool *ret_has_places, bool *ret_has_files) {
+    static const struct {
+        const char *option;
+        bool is_file;
+    } rows[] = {{"-I", false},         {"-isystem", false},       {"-iquote", false},
+                {"-idirafter", false}, {"--include-path", false}, {"-include", true},
+                {"-imacros", true},    {"--pre-include", true},   {"@", true}};
+    struct acre_split words = acre_split_begin(options, ' ');
+    struct acre_str word;
+    while (acre_split_next(&words, &word)) {
+        word = acre_str_trim(word);
+        for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+            bool is_row = begins(word, rows[i].option);
+            *ret_has_places |= is_row;
+            *ret_has_files |= is_row && rows[i].is_file;
+        }
+    }
+}
+
+/* Whether the compiler reads files of the user's: "x.h", <x.h> where the options say where to look,
+ * and those of the options. Files of the compiler's own change with its version. */
+static bool reads_files(struct acre_str text, struct acre_str options) {
+    struct lexer lexer = lexer_begin("", text);
+    struct token token;
+    bool has_places = false, has_files = false;
+    read_options(options, &has_places, &has_files);
+    while (!has_files && lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
+        struct acre_str rest, word = {"", 0};
+        if (token.kind == TOKEN_DIRECTIVE) {
+            word = directive_word(token.text, &rest);
+        }
+        bool is_own = !has_places && word.length > 0 && begins(rest, "<");
+        has_files = (begins(word, "include") || acre_str_is(word, "embed")) && !is_own;
+    }
+    return has_files;
+}
+
 /* Everything before the compiler: signatures, text, options. */
 static int prepare(struct build *build, struct acre_error *err) {
-    const struct acre_source *source = build->source;
+    const struct acre_source *source = &build->source;
     int r = signatures_read(build->name, acre_str_from(source->text), build->language, &build->all,
                             &build->count, err);
     if (r < 0) {
@@ -386,6 +430,7 @@ static int prepare(struct build *build, struct acre_error *err) {
         return r;
     }
     build->options = source->options != NULL ? source->options : "";
+    build->reads_files = reads_files(acre_str_from(source->text), acre_str_from(build->options));
     return strlen(build->options) <= OPTIONS_MAX_BYTES
                ? 0
                : acre_fail(err, ACRE_ELIMIT, "source.options: %zu bytes; accepted: at most %d",
@@ -451,23 +496,6 @@ static struct cache_source cache_source_of(const struct build *build) {
                                  .name = build->name};
 }
 
-/* Files of the user's that are no part of the key: "x.h", or any where the options name
- * directories. Those of the compiler change with its version. */
-static bool includes_files(const struct build *build) {
-    struct lexer lexer = lexer_begin("", acre_str_from(build->source->text));
-    struct token token;
-    bool is_named = strstr(build->options, "-I") != NULL || strstr(build->options, "-i") != NULL;
-    while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
-        struct acre_str rest;
-        if (token.kind == TOKEN_DIRECTIVE &&
-            acre_str_is(directive_word(token.text, &rest), "include") &&
-            (is_named || rest.length == 0 || rest.data[0] != '<')) {
-            return true;
-        }
-    }
-    return strstr(build->options, "-include") != NULL;
-}
-
 /* The compiled program from the cache; false: there is none. */
 static bool find_cached(struct build *build) {
     const char *directory = build->context->compute->cache;
@@ -477,7 +505,7 @@ static bool find_cached(struct build *build) {
         tell_cache(build, "off", "no directory was given");
         return false;
     }
-    if (includes_files(build)) {
+    if (build->reads_files) {
         tell_cache(build, "off", "the source includes files, which may change");
         return false;
     }
@@ -495,7 +523,7 @@ static void keep_cached(struct build *build) {
     const char *directory = build->context->compute->cache;
     const struct cache_source source = cache_source_of(build);
     struct acre_error why = {0};
-    if (directory[0] != '\0' && !includes_files(build) &&
+    if (directory[0] != '\0' && !build->reads_files &&
         cache_write(directory, &build->key, &source, build->binary.data, build->binary.length,
                     &why) < 0) {
         tell_cache(build, "not kept", why.text);
@@ -606,7 +634,7 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
     struct acre_clock clock = acre_clock_real();
     uint64_t begin_ns = acre_clock_monotonic_ns(&clock);
     struct build build = {
-        .context = context, .source = source, .backend = context_device(context)->backend};
+        .context = context, .source = *source, .backend = context_device(context)->backend};
     acre_buf_init(&build.text, TEXT_MAX_BYTES);
     acre_buf_init(&build.binary, CACHE_ENTRY_MAX_BYTES);
     acre_buf_init(&build.log, LOG_MAX_BYTES);

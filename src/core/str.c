@@ -57,6 +57,10 @@ bool acre_split_next(struct acre_split *split, struct acre_str *ret_part) {
     return true;
 }
 
+const char *acre_str_after_mark(const char *text) {
+    return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+}
+
 bool acre_str_copy(char *to, size_t size, struct acre_str from) {
     if (from.length >= size) {
         return false;

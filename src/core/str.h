@@ -28,6 +28,9 @@ struct acre_split {
 struct acre_split acre_split_begin(struct acre_str text, char separator);
 bool acre_split_next(struct acre_split *split, struct acre_str *ret_part);
 
+/* Behind the byte order mark that some editors begin a file with. */
+const char *acre_str_after_mark(const char *text);
+
 /* Copy with NUL; false (and nothing written) when it does not fit. */
 bool acre_str_copy(char *to, size_t size, struct acre_str from);
 
