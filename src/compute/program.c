@@ -246,8 +246,9 @@ int acre_kernel_find(struct acre_program *program, const char *name,
                                        length > 0 ? ", " : "", kernel->signature.name);
         }
     }
-    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; it has: %s%s", shown,
-                     names, length < sizeof(names) ? "" : "...");
+    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; it has%s%s%s", shown,
+                     length > 0 ? ": " : " none that was compiled", names,
+                     length < sizeof(names) ? "" : "...");
 }
 
 /* --- what there is -------------------------------------------------------------------------- */

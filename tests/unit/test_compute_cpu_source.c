@@ -396,6 +396,59 @@ static void values_arrive(void) {
     bench_finish(&bench);
 }
 
+/* GPU-1: a function's parameter may be an array, which is a pointer. */
+static void arrays_are_given_to_functions(void) {
+    struct bench bench;
+    bench_init(&bench, "float sum(local float t[4], constant float by[4]) {\n"
+                       "    return t[0] * by[0] + t[3] * by[3];\n"
+                       "}\n"
+                       "float corner(local float (*rows)[4]) { return rows[1][3]; }\n"
+                       "kernel void f(global float *out, constant float *by) {\n"
+                       "    local float t[4];\n"
+                       "    local float rows[2][4];\n"
+                       "    t[local_id(0)] = (float)local_id(0) + 1.0f;\n"
+                       "    rows[1][local_id(0)] = 10.0f;\n"
+                       "    barrier();\n"
+                       "    out[local_id(0)] = sum(t, by) + corner(rows);\n"
+                       "}\n");
+    struct acre_region regions[2] = {cpu_rig_region(&bench.rig, 4096),
+                                     cpu_rig_region(&bench.rig, 4096)};
+    float *by = host(&regions[1]);
+    by[0] = 2;
+    by[3] = 3;
+    bench_run(&bench, "f", (struct acre_grid){{1, 1, 1}, {4, 1, 1}}, regions, 2, NULL, 0);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_NEAR((double)((float *)host(&regions[0]))[i], 1 * 2 + 4 * 3 + 10, 0);
+    }
+    bench_finish(&bench);
+}
+
+/* GPU-1: a kernel under an #if has an entry only where it is compiled, and its place in messages
+ * stays the user's. */
+static void kernels_under_an_if_are_compiled_or_not(void) {
+    static const char text[] = "#ifdef WIDE\n"
+                               "kernel void f(global int *a) { a[0] = 2; }\n"
+                               "kernel void wide(global int *a) { a[1] = 2; }\n"
+                               "#else\n"
+                               "kernel void f(global int *a) { a[0] = 1; }\n"
+                               "  kernel void narrow(global int *a) { a[1] = WRONG; }\n"
+                               "#endif\n";
+    static const struct {
+        const char *options;
+        int expect;
+        const char *message;
+    } rows[] = {{"-DWIDE", 0, ""}, {"-DWRONG=1", 0, ""}, {"", ACRE_EINVALID, "k:6:46"}};
+    struct cpu_rig rig;
+    cpu_rig_init(&rig);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct cpu_rig_program program;
+        acre_test_context("'%s'", rows[i].options);
+        CHECK_EQ(cpu_rig_build(&rig, "k", text, rows[i].options, &program), rows[i].expect);
+        CHECK_HAS(program.err.text, rows[i].message);
+    }
+    cpu_rig_finish(&rig);
+}
+
 /* --- messages -------------------------------------------------------------------------------- */
 
 static void compilers_lines_are_those_of_the_source(void) {
@@ -625,6 +678,8 @@ static const struct acre_test tests[] = {
     {"atomics_lose_nothing", atomics_lose_nothing, 0},
     {"words_mean_what_they_say", words_mean_what_they_say, 0},
     {"values_arrive", values_arrive, 0},
+    {"arrays_are_given_to_functions", arrays_are_given_to_functions, 0},
+    {"kernels_under_an_if_are_compiled_or_not", kernels_under_an_if_are_compiled_or_not, 0},
     {"compilers_lines_are_those_of_the_source", compilers_lines_are_those_of_the_source, 0},
     {"options_reach_the_compiler", options_reach_the_compiler, 0},
     {"nothing_stays_of_a_compilation", nothing_stays_of_a_compilation, 0},

@@ -215,6 +215,9 @@ static void plain_cuda_kernels_keep_their_names(void) { /* GPU-1 */
         {"#ifdef NEVER\n__global__ void other() {}\n#endif\n"
          "__global__ void plain(int *a) { *a = 1; }",
          ".entry plain("},
+        {"#ifdef NEVER\nextern \"C\" __global__ void plain(int *a) {}\n#else\n"
+         "__global__ void plain(int *a) { *a = 1; }\n#endif",
+         ".entry plain("},
         {"kernel void mine(global int *a) { *a = 1; }", ".entry mine("},
         {"#define OUT global int *\nkernel void mine(OUT a) { *a = 1; }", ".entry mine("},
     };
@@ -260,6 +263,12 @@ static void pointers_lose_the_words_cuda_does_not_want(void) { /* GPU-1 */
         {"#define P(t) global t *\nP(int) p;", "#define P(t)        t *\nP(int) p;"},
         {"#define A local int a[4]\n#ifdef global\n", "#define A local int a[4]\n#ifdef global\n"},
         {"#error don't global\nglobal", "#error don't global\n      "},
+        {"f(local float t[18][18])", "f(      float t[18][18])"},
+        {"f(local float (*rows)[18])", "f(      float (*rows)[18])"},
+        {"f(int n, constant float t[4])", "f(int n, const    float t[4])"},
+        {"f(constant const float t[4])", "f(         const float t[4])"},
+        {"f(); local float t[4];", "f(); local float t[4];"},
+        {"#ifdef A\nit's\n#endif\nglobal int *p", "#ifdef A\nit's\n#endif\n       int *p"},
     };
     /* clang-format on */
     begin();
@@ -272,6 +281,36 @@ static void pointers_lose_the_words_cuda_does_not_want(void) { /* GPU-1 */
         CHECK_STR(written("opencl", NULL, rows[i].from), expect);
     }
     CHECK_STR(written("opencl", "a\"b\\c\nd", ""), "#line 1 \"a?b?c?d\"\n");
+    end();
+}
+
+/* Each of them, whichever the compiler takes. */
+static void all_branches_of_a_plain_kernel_are_c(void) { /* GPU-1 */
+    static const struct acre_source source = {.text = "#ifdef A\n"
+                                                      "extern \"C\" __global__ void f() {}\n"
+                                                      "#else\n"
+                                                      "__global__ void g();\n"
+                                                      "__global__ void f() {}\n"
+                                                      "#endif\n"
+                                                      "__global__ void g() {}\n",
+                                              .name = "k"};
+    struct signature *all = NULL;
+    uint32_t count = 0;
+    begin();
+    REQUIRE_EQ(
+        signatures_read("k", acre_str_from(source.text), ACRE_LANGUAGE_CUDA, &all, &count, NULL),
+        0);
+    acre_buf_clear(&text);
+    CHECK_EQ(dialect_write("cuda", &source, ACRE_LANGUAGE_CUDA, all, count, &text, NULL), 0);
+    CHECK_STR(text.data, "#line 1 \"k\"\n"
+                         "#ifdef A\n"
+                         "extern \"C\" __global__ void f() {}\n"
+                         "#else\n"
+                         "extern \"C\" __global__ void g();\n"
+                         "extern \"C\" __global__ void f() {}\n"
+                         "#endif\n"
+                         "extern \"C\" __global__ void g() {}\n");
+    signatures_free(all, count);
     end();
 }
 
@@ -322,6 +361,7 @@ static const struct acre_test tests[] = {
     {"opencl_messages_have_the_users_lines", opencl_messages_have_the_users_lines, 0},
     {"plain_cuda_kernels_keep_their_names", plain_cuda_kernels_keep_their_names, 120},
     {"pointers_lose_the_words_cuda_does_not_want", pointers_lose_the_words_cuda_does_not_want, 0},
+    {"all_branches_of_a_plain_kernel_are_c", all_branches_of_a_plain_kernel_are_c, 0},
     {"sources_of_others_are_refused", sources_of_others_are_refused, 0},
     {"a_text_too_long_is_told", a_text_too_long_is_told, 0},
 };

@@ -199,6 +199,31 @@ static void a_group_is_refused_with_its_size(void) {
 }
 
 /* As the keeper does with a kernel that ran too long, while a launch waits for its stack. */
+static void local_memory_is_refused_with_what_there_is(void) {
+    struct rig rig;
+    struct acre_program *program = NULL;
+    struct acre_kernel *kernel = NULL;
+    open_rig(&rig);
+    rig.compute->devices[0].local_bytes = 1000;
+    REQUIRE_EQ(acre_program_native(rig.context, "void l(local int *a, local int *b)", nothing,
+                                   &program, NULL),
+               0);
+    REQUIRE_EQ(acre_kernel_find(program, "l", &kernel, NULL), 0);
+    kernel->facts.local_bytes = 100;
+    for (uint32_t bytes = 500; bytes <= 501; bytes++) {
+        const struct acre_arg args[] = {ACRE_LOCAL(400), ACRE_LOCAL(bytes)};
+        struct acre_error err = {0};
+        CHECK_EQ(acre_launch(rig.a, kernel, acre_grid_for(1), args, 2, &err),
+                 bytes == 500 ? 0 : ACRE_EINVALID);
+        CHECK_HAS(err.text, bytes == 500 ? ""
+                                         : "kernel 'l': 1001 bytes of local memory; accepted: at "
+                                           "most 1000 on ");
+    }
+    double_run(rig.context, NULL, UINT32_MAX);
+    acre_program_destroy(program);
+    close_rig(&rig);
+}
+
 static void *lose(void *argument) {
     struct acre_context *context = argument;
     while (double_counts(context).signals == 0) {
@@ -302,6 +327,7 @@ static const struct acre_test tests[] = {
     {"what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream",
      what_the_back_end_refuses_is_waited_for_no_longer_than_its_stream, 0},
     {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
+    {"local_memory_is_refused_with_what_there_is", local_memory_is_refused_with_what_there_is, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
     {"a_look_finds_a_place_that_failed", a_look_finds_a_place_that_failed, 0},
     {"a_look_does_not_wait_for_the_gate", a_look_does_not_wait_for_the_gate, 20},

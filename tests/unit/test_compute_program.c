@@ -284,6 +284,91 @@ static void without_a_cache_programs_are_built(void) { /* GPU-1 */
     bench_close(bench);
 }
 
+/* GPU-1: files that are no part of the key may be others the next time. */
+static void sources_with_files_of_their_own_are_built_each_time(void) {
+    static const struct {
+        const char *text, *options; /* '@' is the directory of v.h */
+        bool is_kept;
+    } rows[] = {
+        {"#include \"v.h\"\n", "-I@", false},
+        {"#include <v.h>\n", "-I@", false},
+        {"#include <v.h>\n", "-O1 -isystem@", false},
+        {"  #  include \"v.h\"\n", "-I@", false},
+        {"#define HEADER \"v.h\"\n#include HEADER\n", "-iquote@", false},
+        {"", "-include@/v.h", false},
+        {"", "-I@", true},
+        {"", "-fno-inline -finline-limit=9", true},
+        {"#include <stddef.h>\n", "-fno-inline -DX=-I", true},
+        {"// #include \"v.h\"\n", "-I@", true},
+    };
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    tree_put(&bench->tree, "v.h", "#define VALUE 1");
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        char text[256], options[256];
+        const char *at = strchr(rows[i].options, '@');
+        size_t before = at != NULL ? (size_t)(at - rows[i].options) : strlen(rows[i].options);
+        snprintf(text, sizeof(text), "%skernel void f%zu(global int *a) { a[0] = 1; }\n",
+                 rows[i].text, i);
+        snprintf(options, sizeof(options), "%.*s%s%s", (int)before, rows[i].options,
+                 at != NULL ? bench->tree.root : "", at != NULL ? at + 1 : "");
+        const struct acre_source source = {.text = text, .name = "k", .options = options};
+        struct acre_build_report first, second;
+        acre_test_context("%s%s", text, options);
+        build(bench, &source, &first);
+        build(bench, &source, &second);
+        CHECK_STR(first.cache,
+                  rows[i].is_kept ? "" : "off: the source includes files, which may change");
+        CHECK_EQ(second.was_cached, rows[i].is_kept);
+        CHECK_EQ(counts.compiled, rows[i].is_kept ? 1 : 2);
+        counts.compiled = 0;
+        acre_build_report_finish(&first);
+        acre_build_report_finish(&second);
+    }
+    bench_close(bench);
+}
+
+static void a_byte_order_mark_is_no_part_of_a_source(void) { /* GPU-1 */
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    const struct acre_source source = {
+        .text = "\xef\xbb\xbfkernel void f(global int *a) { a[0] = 1; }\n"};
+    struct acre_kernel *found;
+    CHECK_EQ(acre_kernel_find(build(bench, &source, NULL), "f", &found, NULL), 0);
+    bench_close(bench);
+}
+
+static void kernels_under_an_if_are_there_or_not(void) { /* GPU-1 */
+    static const struct acre_source source = {
+        .text = "#ifdef NEVER\n"
+                "it's not here\n"
+                "#endif\n"
+                "#ifdef NEVER\n"
+                "kernel void off(global int *a) { nowhere(a); }\n"
+                "#elif 1\n"
+                "kernel void either(global int *a) { a[0] = 1; }\n"
+                "#else\n"
+                "kernel void either(global int *a) { a[0] = 2; }\n"
+                "#endif\n"};
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct acre_program *program = build(bench, &source, NULL);
+    struct acre_kernel *found;
+    struct acre_error err = {0};
+    CHECK_EQ(acre_kernel_find(program, "either", &found, &err), 0);
+    CHECK_EQ(acre_kernel_find(program, "off", &found, &err), ACRE_ENOTFOUND);
+    CHECK_HAS(err.text, "kernel 'off' is in the source (line 5), but not in what was compiled");
+    bench_close(bench);
+}
+
+static void a_program_may_have_no_kernel_left(void) { /* GPU-1 */
+    static const struct acre_source source = {.text =
+                                                  "#ifdef NEVER\nkernel void off() { }\n#endif\n"};
+    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct acre_kernel *found;
+    struct acre_error err = {0};
+    CHECK_EQ(acre_kernel_find(build(bench, &source, NULL), "on", &found, &err), ACRE_ENOTFOUND);
+    CHECK_STR(err.text, "no kernel 'on' in the program; it has none that was compiled");
+    bench_close(bench);
+}
+
 /* --- what cannot be built ------------------------------------------------------------------- */
 
 static void bad_sources_are_refused(void) { /* GPU-1 */
@@ -519,6 +604,11 @@ static const struct acre_test tests[] = {
     {"entries_go_only_when_their_bytes_are_refused", entries_go_only_when_their_bytes_are_refused,
      0},
     {"without_a_cache_programs_are_built", without_a_cache_programs_are_built, 0},
+    {"sources_with_files_of_their_own_are_built_each_time",
+     sources_with_files_of_their_own_are_built_each_time, 0},
+    {"a_byte_order_mark_is_no_part_of_a_source", a_byte_order_mark_is_no_part_of_a_source, 0},
+    {"kernels_under_an_if_are_there_or_not", kernels_under_an_if_are_there_or_not, 0},
+    {"a_program_may_have_no_kernel_left", a_program_may_have_no_kernel_left, 0},
     {"bad_sources_are_refused", bad_sources_are_refused, 0},
     {"modules_that_do_not_load_leave_nothing", modules_that_do_not_load_leave_nothing, 0},
     {"a_lost_context_builds_nothing", a_lost_context_builds_nothing, 0},
