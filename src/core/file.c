@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -97,7 +96,7 @@ static int write_all(int fd, const char *bytes, size_t length) {
     return fsync(fd);
 }
 
-int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err) {
+int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     struct stat info = {.st_mode = S_IFREG | 0666}; /* what the umask leaves of it */
@@ -106,28 +105,62 @@ int acre_file_write(const char *path, const void *bytes, size_t length, struct a
         return refuse_kind(shown, info.st_mode, err);
     }
     uint64_t unique = 0;
-    char temporary[PATH_MAX];
     if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
-        snprintf(temporary, sizeof(temporary), "%s.%016" PRIx64 ".tmp", path, unique) >=
-            (int)sizeof(temporary)) {
+        snprintf(draft->temporary, sizeof(draft->temporary), "%s.%016" PRIx64 ".tmp", path,
+                 unique) >= (int)sizeof(draft->temporary)) {
         return acre_fail_errno(err, ENAMETOOLONG, "%s", shown);
     }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);
+    int fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);
     if (fd < 0) {
         return acre_fail_errno(err, errno, "%s", shown);
     }
-    int errnum = write_all(fd, bytes, length) != 0 ? errno : 0;
-    if (close(fd) != 0 && errnum == 0) {
-        errnum = errno;
-    }
-    if (errnum == 0 && rename(temporary, path) != 0) {
-        errnum = errno;
-    }
-    if (errnum != 0) {
-        unlink(temporary);
-        return acre_fail_errno(err, errnum, "%s", shown);
-    }
+    draft->path = path;
+    draft->fd = fd;
     return 0;
+}
+
+static int fail_draft(const struct acre_draft *draft, int errnum, struct acre_error *err) {
+    char shown[PATH_SHOWN];
+    return acre_fail_errno(err, errnum, "%s",
+                           acre_str_show(acre_str_from(draft->path), shown, sizeof(shown)));
+}
+
+int acre_draft_write(struct acre_draft *draft, const void *bytes, size_t length,
+                     struct acre_error *err) {
+    int errnum = write_all(draft->fd, bytes, length) != 0 ? errno : 0;
+    if (close(draft->fd) != 0 && errnum == 0) {
+        errnum = errno;
+    }
+    draft->fd = -1;
+    return errnum == 0 ? 0 : fail_draft(draft, errnum, err);
+}
+
+int acre_draft_commit(struct acre_draft *draft, struct acre_error *err) {
+    if (rename(draft->temporary, draft->path) != 0) {
+        return fail_draft(draft, errno, err);
+    }
+    draft->path = NULL;
+    return 0;
+}
+
+void acre_draft_drop(struct acre_draft *draft) {
+    if (draft->path == NULL) {
+        return;
+    }
+    if (draft->fd >= 0) {
+        close(draft->fd);
+    }
+    unlink(draft->temporary);
+    draft->path = NULL;
+}
+
+int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err) {
+    struct acre_draft draft = {0};
+    int r = acre_draft_begin(&draft, path, err);
+    r = r == 0 ? acre_draft_write(&draft, bytes, length, err) : r;
+    r = r == 0 ? acre_draft_commit(&draft, err) : r;
+    acre_draft_drop(&draft);
+    return r;
 }
 
 bool acre_file_is_same(int a, int b) {

@@ -6,12 +6,29 @@
 
 #include "core/buf.h"
 
+#include <limits.h>
+
 /* Append the file's bytes to `buf` (sysfs and proc files included, whose size reads as 0). */
 int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
                    struct acre_error *err);
 /* Write through a temporary file in the same directory and rename: all or nothing. Links are
  * refused too. */
 int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err);
+
+/* The same in steps, for several files that are all to appear or none of them. Begin makes the
+ * temporary file, or says why that cannot be; commit puts it in its place. Dropped, it is gone,
+ * unless it was committed; one that was never begun (zeros) may be dropped too. */
+struct acre_draft {
+    const char *path; /* the caller's; NULL: nothing to drop */
+    int fd;           /* -1: written, closed */
+    char temporary[PATH_MAX];
+};
+int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_error *err);
+int acre_draft_write(struct acre_draft *draft, const void *bytes, size_t length,
+                     struct acre_error *err);
+int acre_draft_commit(struct acre_draft *draft, struct acre_error *err);
+void acre_draft_drop(struct acre_draft *draft);
+
 /* Whether two descriptors are one open file; false where the kernel does not tell. */
 bool acre_file_is_same(int a, int b);
 

@@ -246,8 +246,9 @@ static int check_complete(const struct parse *parse, uint32_t arguments, struct 
         }
     }
     if (arguments < command->min_arguments && command->max_arguments == UINT32_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "%u arguments; accepted: %u or more; usage: %s",
-                         arguments, command->min_arguments, command->usage);
+        return acre_fail(err, ACRE_EINVALID, "%u argument%s; accepted: %u or more; usage: %s",
+                         arguments, arguments == 1 ? "" : "s", command->min_arguments,
+                         command->usage);
     }
     if (arguments < command->min_arguments || arguments > command->max_arguments) {
         char shown[SHOWN_BYTES] = "";
@@ -257,9 +258,13 @@ static int check_complete(const struct parse *parse, uint32_t arguments, struct 
                      acre_str_show(acre_str_from(parse->argv[command->max_arguments]), value,
                                    sizeof(value)));
         }
-        return acre_fail(err, ACRE_EINVALID, "%u arguments%s; accepted: %u to %u; usage: %s",
-                         arguments, shown, command->min_arguments, command->max_arguments,
-                         command->usage);
+        char accepted[SHOWN_BYTES];
+        bool is_one = command->min_arguments == command->max_arguments;
+        snprintf(accepted, sizeof(accepted), is_one ? "%u" : "%u to %u", command->min_arguments,
+                 command->max_arguments);
+        return acre_fail(err, ACRE_EINVALID, "%u argument%s%s; accepted: %s; usage: %s", arguments,
+                         arguments == 1 ? "" : "s", shown,
+                         command->max_arguments == 0 ? "none" : accepted, command->usage);
     }
     return 0;
 }

@@ -87,7 +87,7 @@ static void bad_directives_are_refused_by_file_and_line(void) {
         {"\n\n#ACRE --gpus\n", "job.sh:3: --gpus: needs a value"},
         {"#ACRE --gpus 1\n#ACRE --gpus 2\n", "job.sh:2: --gpus: given twice"},
         {"#ACRE --hold --hold\n", "job.sh:1: --hold: given twice"},
-        {"#ACRE train.py\n", "job.sh:1: 1 arguments ('train.py' is one too many)"},
+        {"#ACRE train.py\n", "job.sh:1: 1 argument ('train.py' is one too many); accepted: none"},
         {"#ACRE --json\n", "job.sh:1: unknown option '--json'"},
         {"#ACRE --help\n", "job.sh:1: --help: is for the command line"},
         {"#ACRE --name 'open\n", "job.sh:1: a quote is not closed"},

@@ -211,6 +211,23 @@ static void writing_what_cannot_be_written_is_refused(void) {
     leave_directory();
 }
 
+static void drafts_appear_when_they_are_committed(void) {
+    struct acre_draft one = {0}, other = {0}, none = {0};
+    enter_directory();
+    CHECK_EQ(acre_draft_begin(&one, "one", NULL), 0);
+    CHECK_EQ(acre_draft_begin(&other, "other", NULL), 0);
+    CHECK_EQ(acre_draft_write(&one, "1", 1, NULL), 0);
+    CHECK(access("one", F_OK) != 0 && access("other", F_OK) != 0);
+    CHECK_EQ(acre_draft_commit(&one, NULL), 0);
+    acre_draft_drop(&one);
+    acre_draft_drop(&other);
+    acre_draft_drop(&other);
+    acre_draft_drop(&none);
+    check_content("one", "1");
+    CHECK_EQ(count_files(), 1);
+    leave_directory();
+}
+
 static void a_full_disk_keeps_the_old_file(void) {
     enter_directory();
     CHECK_EQ(acre_file_write("f", "old", 3, NULL), 0);
@@ -237,6 +254,7 @@ static const struct acre_test tests[] = {
      writing_replaces_the_file_and_leaves_nothing_else, 0},
     {"modes_are_the_umasks_or_the_old_files", modes_are_the_umasks_or_the_old_files, 0},
     {"writing_what_cannot_be_written_is_refused", writing_what_cannot_be_written_is_refused, 0},
+    {"drafts_appear_when_they_are_committed", drafts_appear_when_they_are_committed, 0},
     {"a_full_disk_keeps_the_old_file", a_full_disk_keeps_the_old_file, 0},
 };
 
