@@ -14,9 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHOWN_MAX = 96, WHAT_MAX = 192, LOCAL_MAX_BYTES = 1 << 30 };
+enum { SHOWN_MAX = 96, WHAT_MAX = 256, LOCAL_MAX_BYTES = 1 << 30 };
 
 #define ARRAYS_ACCEPTED "@FILE.npy, or zeros as in float32[1000]"
 
@@ -243,6 +244,26 @@ static int judge_numbers(const char *what, const struct acre_parameter *paramete
                      wanted == 1 ? "" : "s");
 }
 
+/* An array in place of a value: one number of its kind, or the bytes of a vector or struct. */
+static int judge_one(const char *what, const struct acre_parameter *parameter,
+                     const struct acre_npy *npy, struct acre_error *err) {
+    char text[ACRE_NPY_SHAPE_MAX];
+    acre_npy_format(npy, text, sizeof(text));
+    bool is_whole =
+        parameter->kind == ACRE_PARAMETER_SIGNED || parameter->kind == ACRE_PARAMETER_UNSIGNED;
+    bool is_real = acre_npy_type_kind(npy->type) == 'f';
+    if ((is_whole && is_real) || (parameter->kind == ACRE_PARAMETER_FLOAT && !is_real)) {
+        return acre_fail(err, ACRE_EINVALID, "%s: %s is not for '%s'; accepted: one %s number",
+                         what, text, parameter->type, is_whole ? "whole" : "floating-point");
+    }
+    bool fits = parameter->bytes == npy->bytes || parameter->kind == ACRE_PARAMETER_STRUCT;
+    return fits && npy->bytes <= UINT32_MAX
+               ? 0
+               : acre_fail(err, ACRE_EINVALID,
+                           "%s: %s has %" PRIu64 " bytes; accepted: the %u of '%s'", what, text,
+                           npy->bytes, parameter->bytes, parameter->type);
+}
+
 static int judge_array(const char *what, const struct acre_binding *binding,
                        struct acre_error *err) {
     const struct acre_parameter *parameter = &binding->parameter;
@@ -250,22 +271,11 @@ static int judge_array(const char *what, const struct acre_binding *binding,
     char text[ACRE_NPY_SHAPE_MAX];
     acre_npy_format(npy, text, sizeof(text));
     if (npy->count == 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %s has no items", what, text);
+        return acre_fail(err, ACRE_EINVALID, "%s: %s has no items; accepted: 1 or more", what,
+                         text);
     }
     if (parameter->kind != ACRE_PARAMETER_BUFFER) {
-        bool is_whole =
-            parameter->kind == ACRE_PARAMETER_SIGNED || parameter->kind == ACRE_PARAMETER_UNSIGNED;
-        bool is_real = acre_npy_type_kind(npy->type) == 'f';
-        if ((is_whole && is_real) || (parameter->kind == ACRE_PARAMETER_FLOAT && !is_real)) {
-            return acre_fail(err, ACRE_EINVALID, "%s: %s is not for '%s'; accepted: one %s number",
-                             what, text, parameter->type, is_whole ? "whole" : "floating-point");
-        }
-        bool fits = parameter->bytes == npy->bytes || parameter->kind == ACRE_PARAMETER_STRUCT;
-        return fits && npy->bytes <= UINT32_MAX
-                   ? 0
-                   : acre_fail(err, ACRE_EINVALID,
-                               "%s: %s has %" PRIu64 " bytes; accepted: the %u of '%s'", what, text,
-                               npy->bytes, parameter->bytes, parameter->type);
+        return judge_one(what, parameter, npy, err);
     }
     int r = judge_numbers(what, parameter, npy, err);
     if (r == 0 && parameter->bytes > 0 && npy->bytes % parameter->bytes != 0) {
@@ -283,7 +293,7 @@ uint64_t acre_binding_items(const struct acre_binding *binding) {
 
 static int judge_value(const struct acre_bindings *bindings, uint32_t index,
                        struct acre_binding *binding, struct acre_error *err) {
-    char what[WHAT_MAX], name[SHOWN_MAX];
+    char what[WHAT_MAX], name[SHOWN_MAX], shown[SHOWN_MAX];
     acre_binding_name(bindings, index, name, sizeof(name));
     snprintf(what, sizeof(what), "--arg %s", name);
     if (binding->value == NULL) {
@@ -299,6 +309,8 @@ static int judge_value(const struct acre_bindings *bindings, uint32_t index,
         r = acre_npy_open(binding->value + 1, &binding->npy, &binding->fd, err);
         r = r < 0 ? acre_fail_in(err, r, "%s", what) : 0;
         binding->is_array = r == 0;
+        acre_str_show(acre_str_from(binding->value + 1), shown, sizeof(shown));
+        snprintf(what, sizeof(what), "--arg %s: %s", name, shown);
     } else if (binding->parameter.kind == ACRE_PARAMETER_BUFFER &&
                strchr(binding->value, '[') != NULL) {
         r = acre_npy_parse(what, acre_str_from(binding->value), &binding->npy, err);
@@ -309,10 +321,30 @@ static int judge_value(const struct acre_bindings *bindings, uint32_t index,
     return r == 0 && binding->is_array ? judge_array(what, binding, err) : r;
 }
 
+/* Whether two paths are one file, which need not be there: "y.npy" and "./y.npy". */
+static bool is_one_file(const char *a, const char *b) {
+    const char *paths[2] = {a, b}, *names[2];
+    struct stat folders[2];
+    for (size_t i = 0; i < 2; i++) {
+        char folder[PATH_MAX] = ".";
+        const char *slash = strrchr(paths[i], '/');
+        names[i] = slash != NULL ? slash + 1 : paths[i];
+        struct acre_str before = {paths[i], (size_t)(names[i] - paths[i])};
+        if ((slash != NULL && !acre_str_copy(folder, sizeof(folder), before)) ||
+            stat(folder, &folders[i]) < 0) {
+            return false;
+        }
+    }
+    return strcmp(names[0], names[1]) == 0 && folders[0].st_dev == folders[1].st_dev &&
+           folders[0].st_ino == folders[1].st_ino;
+}
+
+/* Before the kernel runs, perhaps for hours: is it an array of its own, a file that can be? */
 static int judge_out(const struct acre_bindings *bindings, uint32_t index, struct acre_error *err) {
     const struct acre_binding *binding = &bindings->all[index];
     char name[SHOWN_MAX], shown[SHOWN_MAX];
     acre_binding_name(bindings, index, name, sizeof(name));
+    acre_str_show(acre_str_from(binding->out), shown, sizeof(shown));
     if (binding->parameter.kind != ACRE_PARAMETER_BUFFER || binding->parameter.is_const) {
         return acre_fail(err, ACRE_EINVALID,
                          "--out %s: '%s' is nothing the kernel writes; accepted: its arrays that "
@@ -320,10 +352,22 @@ static int judge_out(const struct acre_bindings *bindings, uint32_t index, struc
                          name, binding->parameter.type);
     }
     if (binding->out[0] != '@' || binding->out[1] == '\0') {
-        return acre_fail(err, ACRE_EINVALID, "--out %s: '%s'; accepted: %s=@FILE.npy", name,
-                         acre_str_show(acre_str_from(binding->out), shown, sizeof(shown)), name);
+        return acre_fail(err, ACRE_EINVALID, "--out %s: '%s'; accepted: %s=@FILE.npy", name, shown,
+                         name);
     }
-    return 0;
+    for (uint32_t i = 0; i < index; i++) {
+        const char *other = bindings->all[i].out;
+        if (other != NULL && is_one_file(other + 1, binding->out + 1)) {
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "--out %s: '%s' is where another array goes; accepted: a file for each", name,
+                shown + 1);
+        }
+    }
+    struct acre_draft draft = {0};
+    int r = acre_draft_begin(&draft, binding->out + 1, err);
+    acre_draft_drop(&draft);
+    return r == 0 ? 0 : acre_fail_in(err, r, "--out %s", name);
 }
 
 /* One of the two options, each parameter at most once. */
@@ -361,18 +405,6 @@ int acre_bindings_init(struct acre_bindings *bindings, const struct acre_kernel 
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
         r = judge_value(bindings, i, &bindings->all[i], err);
         r = r == 0 && bindings->all[i].out != NULL ? judge_out(bindings, i, err) : r;
-        for (uint32_t k = 0; k < i && r == 0 && bindings->all[i].out != NULL; k++) {
-            if (bindings->all[k].out != NULL &&
-                strcmp(bindings->all[k].out, bindings->all[i].out) == 0) {
-                char name[SHOWN_MAX], shown[SHOWN_MAX];
-                r = acre_fail(
-                    err, ACRE_EINVALID,
-                    "--out %s: '%s' is where another array goes; accepted: a file for "
-                    "each",
-                    acre_binding_name(bindings, i, name, sizeof(name)),
-                    acre_str_show(acre_str_from(bindings->all[i].out + 1), shown, sizeof(shown)));
-            }
-        }
     }
     return r;
 }
@@ -448,21 +480,36 @@ int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place
     return r;
 }
 
+static int draft_out(const struct acre_binding *binding, struct acre_draft *draft,
+                     struct acre_error *err) {
+    char header[ACRE_NPY_WRITTEN_MAX];
+    uint32_t length = acre_npy_write_header(&binding->npy, header);
+    char *begin = (char *)binding->data - length;
+    memcpy(begin, header, length);
+    int r = acre_draft_begin(draft, binding->out + 1, err);
+    return r == 0 ? acre_draft_write(draft, begin, length + binding->npy.bytes, err) : r;
+}
+
 int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err) {
+    struct acre_draft *drafts = acre_calloc(ACRE_BINDINGS_MAX, sizeof(*drafts));
     int r = 0;
-    for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
-        const struct acre_binding *binding = &bindings->all[i];
-        if (binding->out == NULL) {
-            continue;
+    for (uint32_t step = 0; step < 2; step++) { /* all are written before the first appears */
+        for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
+            const struct acre_binding *binding = &bindings->all[i];
+            char name[SHOWN_MAX];
+            if (binding->out == NULL) {
+                continue;
+            }
+            r = step == 0 ? draft_out(binding, &drafts[i], err)
+                          : acre_draft_commit(&drafts[i], err);
+            r = r < 0 ? acre_fail_in(err, r, "--out %s",
+                                     acre_binding_name(bindings, i, name, sizeof(name)))
+                      : 0;
         }
-        char header[ACRE_NPY_WRITTEN_MAX], name[SHOWN_MAX];
-        uint32_t length = acre_npy_write_header(&binding->npy, header);
-        char *begin = (char *)binding->data - length;
-        memcpy(begin, header, length);
-        r = acre_file_write(binding->out + 1, begin, length + binding->npy.bytes, err);
-        r = r < 0 ? acre_fail_in(err, r, "--out %s",
-                                 acre_binding_name(bindings, i, name, sizeof(name)))
-                  : 0;
     }
+    for (uint32_t i = 0; i < bindings->count; i++) {
+        acre_draft_drop(&drafts[i]);
+    }
+    free(drafts);
     return r;
 }

@@ -50,7 +50,7 @@ int acre_bindings_load(struct acre_bindings *bindings, struct acre_place *place,
 /* Copies of what the kernel may have written, given to the stream: in `data` when it is synced. */
 int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place,
                         struct acre_error *err);
-/* Files of --out. */
+/* Files of --out: all of them, or none. */
 int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err);
 
 #endif

@@ -23,7 +23,9 @@ enum {
     TIMINGS_MAX = 2 * ACRE_BINDINGS_MAX + LAUNCHES_AT_ONCE,
     FIRST_MAX = 6, /* values that are shown of an array */
     GROUPS_MAX = INT32_MAX,
-    RATE_MIN_BYTES = 1 << 20, /* less takes as long as it takes to begin */
+    GROUPS_BESIDE_MAX = 65535, /* along y and z, on GPUs */
+    GROUP_SLOW = 32,           /* items that GPUs run at once anyway */
+    RATE_MIN_BYTES = 1 << 20,  /* less takes as long as it takes to begin */
     SHOWN_MAX = 96,
 };
 
@@ -49,6 +51,7 @@ struct call {
     struct acre_build_report build;
     struct acre_grid grid;
     char why_grid[2 * SHOWN_MAX];
+    char note[3 * SHOWN_MAX]; /* "": none */
     bool is_timed;
     struct moved in, out;
     double *kernel_us; /* of each launch, then sorted */
@@ -89,8 +92,8 @@ static int largest_array(struct call *call, uint64_t *ret_items, struct acre_err
             char name[SHOWN_MAX];
             items = acre_binding_items(binding);
             snprintf(call->why_grid, sizeof(call->why_grid),
-                     "%" PRIu64 " items, as many as the largest array has: '%s'", items,
-                     acre_binding_name(bindings, i, name, sizeof(name)));
+                     "%" PRIu64 " item%s, as many as the largest array has: '%s'", items,
+                     items == 1 ? "" : "s", acre_binding_name(bindings, i, name, sizeof(name)));
         }
     }
     if (items == 0) {
@@ -103,8 +106,27 @@ static int largest_array(struct call *call, uint64_t *ret_items, struct acre_err
     return 0;
 }
 
-static int choose_group(const struct call *call, uint32_t dimensions, uint64_t group[3],
-                        struct acre_error *err) {
+static uint64_t largest_divisor(uint64_t count, uint64_t most) {
+    uint64_t divisor = ACRE_MIN(most, count);
+    while (count % divisor != 0) {
+        divisor--;
+    }
+    return divisor;
+}
+
+/* Groups that divide the items, so that no more run than there are: nobody can see from here
+ * whether the kernel looks at its number. Only where that were too many groups they do not. */
+static void choose_divisors(const uint64_t axes[3], uint64_t group[3]) {
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t divisor = largest_divisor(axes[i], group[i]);
+        if (axes[i] / divisor <= (i == 0 ? GROUPS_MAX : GROUPS_BESIDE_MAX)) {
+            group[i] = divisor;
+        }
+    }
+}
+
+static int choose_group(const struct call *call, const uint64_t axes[3], uint32_t dimensions,
+                        uint64_t group[3], struct acre_error *err) {
     static const uint64_t chosen[3][3] = {{256, 1, 1}, {16, 16, 1}, {8, 8, 4}};
     uint32_t count = 0;
     if (call->options->group != NULL) {
@@ -117,7 +139,34 @@ static int choose_group(const struct call *call, uint32_t dimensions, uint64_t g
             group[i] /= 2;
         }
     }
+    if (call->options->grid == NULL) {
+        choose_divisors(axes, group);
+    }
     return 0;
+}
+
+/* What is not as one would have it. */
+static void note_grid(struct call *call, const uint64_t axes[3], const uint64_t group[3]) {
+    uint64_t wanted = axes[0] * axes[1] * axes[2];
+    uint64_t together = group[0] * group[1] * group[2];
+    uint64_t run = 1;
+    bool is_over = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        run *= (axes[i] + group[i] - 1) / group[i] * group[i];
+        is_over |= axes[i] % group[i] != 0;
+    }
+    if (is_over) {
+        snprintf(call->note, sizeof(call->note),
+                 "%" PRIu64 " items run for %" PRIu64 ", in whole groups: the kernel has to pass "
+                 "over those behind the last, as in 'if (i < n)'",
+                 run, wanted);
+    } else if (call->options->group == NULL && together < GROUP_SLOW && wanted > GROUP_SLOW &&
+               !acre_place_is_cpu(&call->place)) { /* which makes one loop of them */
+        snprintf(call->note, sizeof(call->note),
+                 "groups of %" PRIu64 ", the most that divide the items, are slow; with --group "
+                 "256 whole ones run, for a kernel that passes over those behind the last",
+                 together);
+    }
 }
 
 static int choose_grid(struct call *call, struct acre_error *err) {
@@ -136,17 +185,20 @@ static int choose_grid(struct call *call, struct acre_error *err) {
     } else {
         r = largest_array(call, &axes[0], err);
     }
-    r = r == 0 ? choose_group(call, dimensions, group, err) : r;
+    r = r == 0 ? choose_group(call, axes, dimensions, group, err) : r;
     for (uint32_t i = 0; i < 3 && r == 0; i++) {
         uint64_t groups = options->grid != NULL ? axes[i] : (axes[i] + group[i] - 1) / group[i];
         if (groups > GROUPS_MAX) {
             return acre_fail(err, ACRE_EINVALID,
-                             "%" PRIu64 " items in groups of %" PRIu64
+                             "--items: %" PRIu64 " items in groups of %" PRIu64
                              " are too many groups; accepted: at most %d",
                              axes[i], group[i], GROUPS_MAX);
         }
         call->grid.groups[i] = (uint32_t)groups;
         call->grid.group[i] = (uint32_t)group[i];
+    }
+    if (r == 0 && options->grid == NULL) {
+        note_grid(call, axes, group);
     }
     return r;
 }
@@ -214,28 +266,30 @@ static int work(struct call *call, struct acre_progress *progress, struct acre_e
 /* --- results -------------------------------------------------------------------------------- */
 
 struct summary {
-    double min, max, mean; /* of those that are numbers */
+    uint64_t min, max; /* which of them, of those that are numbers; all are none: any */
+    double mean;
     uint64_t nans;
 };
 
 static struct summary sum_up(const struct acre_binding *binding) {
-    struct summary summary = {.min = (double)INFINITY, .max = -(double)INFINITY};
+    const struct acre_npy *npy = &binding->npy;
+    struct summary summary = {0};
     double sum = 0;
-    for (uint64_t i = 0; i < binding->npy.count; i++) {
-        double value = acre_npy_value(&binding->npy, binding->data, i);
+    bool has_any = false;
+    for (uint64_t i = 0; i < npy->count; i++) {
+        double value = acre_npy_value(npy, binding->data, i);
         if (isnan(value)) {
             summary.nans++;
             continue;
         }
         sum += value;
-        summary.min = fmin(summary.min, value);
-        summary.max = fmax(summary.max, value);
+        bool is_less = !has_any || acre_npy_is_less(npy, binding->data, i, summary.min);
+        bool is_more = !has_any || acre_npy_is_less(npy, binding->data, summary.max, i);
+        summary.min = is_less ? i : summary.min;
+        summary.max = is_more ? i : summary.max;
+        has_any = true;
     }
-    uint64_t numbers = binding->npy.count - summary.nans;
-    summary.mean = sum / (double)numbers;
-    if (numbers == 0) {
-        summary.min = summary.max = (double)NAN;
-    }
+    summary.mean = sum / (double)(npy->count - summary.nans);
     return summary;
 }
 
@@ -243,10 +297,9 @@ static bool is_output(const struct acre_binding *binding) {
     return binding->device.id != 0 && !binding->parameter.is_const;
 }
 
-static char *show_value(const struct acre_binding *binding, double value, char *text, size_t size) {
-    bool is_real = acre_npy_type_kind(binding->npy.type) == 'f';
-    snprintf(text, size, is_real ? "%.6g" : "%.0f", value);
-    return text;
+static char *show_value(const struct acre_binding *binding, uint64_t index, char *text,
+                        size_t size) {
+    return acre_npy_show(&binding->npy, binding->data, index, 6, text, size);
 }
 
 static void show_first(const struct acre_binding *binding, char *text, size_t size) {
@@ -254,9 +307,8 @@ static void show_first(const struct acre_binding *binding, char *text, size_t si
     uint64_t count = ACRE_MIN(binding->npy.count, (uint64_t)FIRST_MAX);
     for (uint64_t i = 0; i < count && length < size; i++) {
         char one[ACRE_FIGURE_MAX];
-        double value = acre_npy_value(&binding->npy, binding->data, i);
         length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? " " : "",
-                                   show_value(binding, value, one, sizeof(one)));
+                                   show_value(binding, i, one, sizeof(one)));
     }
     if (count < binding->npy.count && length < size) {
         snprintf(text + length, size - length, " ...");
@@ -380,16 +432,21 @@ static void print_text(const struct call *call, struct acre_buf *out) {
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-static void put_number(struct acre_json *json, const char *key, double value) {
+/* Whole numbers to the last digit. */
+static void put_value(struct acre_json *json, const struct acre_binding *binding, uint64_t index) {
     char text[ACRE_FIGURE_MAX];
-    if (key != NULL) {
-        acre_json_key(json, key);
-    }
-    if (!isfinite(value)) {
+    if (isfinite(acre_npy_value(&binding->npy, binding->data, index))) {
+        acre_npy_show(&binding->npy, binding->data, index, 17, text, sizeof(text));
+        acre_json_raw(json, acre_str_from(text));
+    } else {
         acre_json_null(json);
-        return;
     }
-    snprintf(text, sizeof(text), "%.17g", value);
+}
+
+static void put_mean(struct acre_json *json, double mean) {
+    char text[ACRE_FIGURE_MAX];
+    snprintf(text, sizeof(text), isfinite(mean) ? "%.17g" : "null", mean);
+    acre_json_key(json, "mean");
     acre_json_raw(json, acre_str_from(text));
 }
 
@@ -427,12 +484,14 @@ static void put_output(struct acre_json *json, const struct call *call, uint32_t
     acre_json_key(json, "first");
     acre_json_array(json);
     for (uint64_t i = 0; i < ACRE_MIN(binding->npy.count, (uint64_t)FIRST_MAX); i++) {
-        put_number(json, NULL, acre_npy_value(&binding->npy, binding->data, i));
+        put_value(json, binding, i);
     }
     acre_json_array_end(json);
-    put_number(json, "min", summary.min);
-    put_number(json, "max", summary.max);
-    put_number(json, "mean", summary.mean);
+    acre_json_key(json, "min");
+    put_value(json, binding, summary.min);
+    acre_json_key(json, "max");
+    put_value(json, binding, summary.max);
+    put_mean(json, summary.mean);
     acre_json_put_u64(json, "nan", summary.nans);
     acre_json_put_string(json, "file", binding->out != NULL ? binding->out + 1 : NULL);
     acre_json_object_end(json);
@@ -513,6 +572,9 @@ static int run(int argument_count, char **arguments, void *target) {
     int r = prepare(call, arguments[0], &text, &progress, &err);
     r = r == 0 ? work(call, &progress, &err) : r;
     acre_progress_end(&progress);
+    if (call->note[0] != '\0' && r != ACRE_EINVALID && !call->options->quiet) {
+        fprintf(stderr, "acre: note: %s\n", call->note);
+    }
     if (r == 0) {
         (call->options->json ? print_json : print_text)(call, &out);
     }
@@ -558,7 +620,7 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = AT(items),
      .value = "N[,N,N]",
-     .help = "work items at least (default: as many as the largest array has)"},
+     .help = "work items (default: as many as the largest array has)"},
     {.name = "grid",
      .kind = ACRE_OPT_STRING,
      .offset = AT(grid),
@@ -568,7 +630,7 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = AT(group),
      .value = "N[,N,N]",
-     .help = "work items of a group (default: 256, or 16,16, or 8,8,4)"},
+     .help = "work items of a group (default: at most 256, or 16,16, or 8,8,4)"},
     {.name = "repeat",
      .kind = ACRE_OPT_COUNT,
      .offset = AT(repeat),
@@ -609,6 +671,10 @@ const struct acre_command acre_command_compute_run = {
         "zeros; vectors and structs are files of as many bytes; for memory that is local (.cl)\n"
         "say how many bytes. Arrays that the kernel may write (not const) are summed up at the\n"
         "end, unless --out has a file for them. Times are the device's own.\n"
+        "\n"
+        "Groups are chosen so that they divide the items, and no more run than there are. With a\n"
+        "--group that does not, whole groups run, which a note says: the kernel has to pass over\n"
+        "the items behind the last.\n"
         "\n"
         "Examples:\n"
         "  acre compute run examples/saxpy.acl --device cpu --arg n=256 --arg a=2 \\\n"

@@ -91,6 +91,7 @@ static void show_line(const struct acre_source *source, const char *log) {
             return;
         }
     }
+    text.length -= text.length > 0 && text.data[text.length - 1] == '\r'; /* of a CRLF */
     fprintf(stderr, "%5u | %s\n", line, acre_str_show_text(text, shown, sizeof(shown)));
     if (column > 0 && column <= text.length + 1) {
         struct acre_str before = {text.data, column - 1};
@@ -142,7 +143,11 @@ int acre_source_kernel(struct acre_program *program, const char *name,
         return acre_kernel_find(program, name, ret_kernel, err);
     }
     struct acre_kernel *kernel = acre_program_kernel(program, 0);
-    if (kernel == NULL || acre_program_kernel(program, 1) != NULL) {
+    if (kernel == NULL) {
+        return acre_fail(err, ACRE_ENOTFOUND,
+                         "no kernel is in what was compiled: are all of them under an #if?");
+    }
+    if (acre_program_kernel(program, 1) != NULL) {
         struct acre_error list = {0};
         struct acre_kernel *none;
         acre_kernel_find(program, "", &none, &list);

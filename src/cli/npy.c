@@ -142,7 +142,14 @@ static double half_value(uint16_t bits) {
     return (bits & 0x8000) != 0 ? -value : value;
 }
 
-double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t index) {
+/* A number of any type, as wide as they get: which of the three follows from the kind. */
+union number {
+    int64_t i;
+    uint64_t u;
+    double f;
+};
+
+static union number number_at(const struct acre_npy *npy, const void *data, uint64_t index) {
     union {
         int8_t i8;
         uint8_t u8;
@@ -159,34 +166,60 @@ double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t ind
     memcpy(&value, (const char *)data + index * bytes, bytes);
     switch (npy->type) {
     case ACRE_NPY_BOOL:
-        return value.u8 != 0;
+        return (union number){.u = value.u8 != 0};
     case ACRE_NPY_INT8:
-        return value.i8;
+        return (union number){.i = value.i8};
     case ACRE_NPY_UINT8:
-        return value.u8;
+        return (union number){.u = value.u8};
     case ACRE_NPY_INT16:
-        return value.i16;
+        return (union number){.i = value.i16};
     case ACRE_NPY_UINT16:
-        return value.u16;
+        return (union number){.u = value.u16};
     case ACRE_NPY_INT32:
-        return value.i32;
+        return (union number){.i = value.i32};
     case ACRE_NPY_UINT32:
-        return value.u32;
+        return (union number){.u = value.u32};
     case ACRE_NPY_INT64:
-        return (double)value.i64;
+        return (union number){.i = value.i64};
     case ACRE_NPY_UINT64:
-        return (double)value.u64;
+        return (union number){.u = value.u64};
     case ACRE_NPY_FLOAT16:
-        return half_value(value.u16);
+        return (union number){.f = half_value(value.u16)};
     case ACRE_NPY_FLOAT32:
-        return (double)value.f32;
+        return (union number){.f = (double)value.f32};
     case ACRE_NPY_FLOAT64:
-        return value.f64;
+        return (union number){.f = value.f64};
     case ACRE_NPY_TYPE_COUNT:
     default:
         ACRE_ASSERT(false);
-        return 0;
+        return (union number){0};
     }
+}
+
+double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t index) {
+    union number number = number_at(npy, data, index);
+    char kind = types[npy->type].kind;
+    return kind == 'f' ? number.f : kind == 'i' ? (double)number.i : (double)number.u;
+}
+
+bool acre_npy_is_less(const struct acre_npy *npy, const void *data, uint64_t one, uint64_t other) {
+    union number a = number_at(npy, data, one), b = number_at(npy, data, other);
+    char kind = types[npy->type].kind;
+    return kind == 'f' ? a.f < b.f : kind == 'i' ? a.i < b.i : a.u < b.u;
+}
+
+char *acre_npy_show(const struct acre_npy *npy, const void *data, uint64_t index, int figures,
+                    char *text, size_t size) {
+    union number number = number_at(npy, data, index);
+    char kind = types[npy->type].kind;
+    if (kind == 'f') {
+        snprintf(text, size, "%.*g", figures, number.f);
+    } else if (kind == 'i') {
+        snprintf(text, size, "%" PRId64, number.i);
+    } else {
+        snprintf(text, size, "%" PRIu64, number.u);
+    }
+    return text;
 }
 
 /* --- the header ----------------------------------------------------------------------------- */
@@ -198,11 +231,16 @@ struct header {
     bool has_descr, has_order, has_shape, is_fortran;
 };
 
-static int refuse(const struct header *header, struct acre_error *err, const char *what) {
+static int refuse_for(const struct header *header, struct acre_error *err, const char *what,
+                      const char *accepted) {
     char shown[SHOWN_MAX];
     struct acre_str at = {header->rest.data, ACRE_MIN(header->rest.length, (size_t)24)};
-    return acre_fail(err, ACRE_EINVALID, "%s: the header of the .npy file: %s at '%s'",
-                     header->name, what, acre_str_show(at, shown, sizeof(shown)));
+    return acre_fail(err, ACRE_EINVALID, "%s: the header of the .npy file: %s at '%s'%s",
+                     header->name, what, acre_str_show(at, shown, sizeof(shown)), accepted);
+}
+
+static int refuse(const struct header *header, struct acre_error *err, const char *what) {
+    return refuse_for(header, err, what, "");
 }
 
 static void skip_blanks(struct header *header) {
@@ -248,7 +286,9 @@ static bool take_string(struct header *header, struct acre_str *ret_text) {
 static int take_value(struct header *header, struct acre_str key, struct acre_error *err) {
     if (acre_str_is(key, "descr") && !header->has_descr) {
         header->has_descr = take_string(header, &header->descr);
-        return header->has_descr ? 0 : refuse(header, err, "no plain type");
+        return header->has_descr
+                   ? 0
+                   : refuse_for(header, err, "no plain type", "; accepted: one, as in '<f4'");
     }
     if (acre_str_is(key, "fortran_order") && !header->has_order) {
         header->is_fortran = take(header, "True");
@@ -336,10 +376,12 @@ static int read_shape(const struct header *header, struct acre_npy *npy, struct 
     }
     ok = ok && (has_comma ? npy->dimensions > 0 : npy->dimensions == 0);
     if (!ok) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: shape (%s); accepted: at most %d lengths, and 2^48 bytes in all",
-                         header->name, acre_str_show(header->shape, shown, sizeof(shown)),
-                         ACRE_NPY_DIMENSIONS_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%s: shape (%s); accepted: at most %d lengths, whole and not negative, and "
+            "2^48 bytes in all",
+            header->name, acre_str_show(header->shape, shown, sizeof(shown)),
+            ACRE_NPY_DIMENSIONS_MAX);
     }
     if (header->is_fortran && npy->dimensions > 1) {
         return acre_fail(err, ACRE_EINVALID,
@@ -366,13 +408,14 @@ static int read_prefix(const char *name, struct acre_str bytes, uint32_t *ret_pr
     for (uint32_t i = MAGIC_BYTES + 2; i < prefix && i < bytes.length; i++) {
         length |= (uint32_t)(unsigned char)bytes.data[i] << 8 * (i - MAGIC_BYTES - 2);
     }
-    if (bytes.length < prefix || length > ACRE_NPY_HEADER_MAX - prefix ||
-        bytes.length - prefix < length) {
+    if (bytes.length >= prefix && length > ACRE_NPY_HEADER_MAX - prefix) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: the header of the .npy file has %u bytes, of which %zu are there; "
-                         "accepted: at most %u",
-                         name, length, bytes.length > prefix ? bytes.length - prefix : 0,
-                         ACRE_NPY_HEADER_MAX - prefix);
+                         "%s: the header of the .npy file has %u bytes; accepted: at most %u", name,
+                         length, ACRE_NPY_HEADER_MAX - prefix);
+    }
+    if (bytes.length < prefix || bytes.length - prefix < length) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: ends in the header of the .npy file; accepted: a whole one", name);
     }
     *ret_prefix_bytes = prefix;
     *ret_length = length;

@@ -58,8 +58,13 @@ char *acre_npy_format(const struct acre_npy *npy, char *text, size_t size);
  * accepted. */
 int acre_npy_parse(const char *field, struct acre_str text, struct acre_npy *ret_npy,
                    struct acre_error *err);
-/* The number at `index` of the data (not aligned). */
+/* The number at `index` of the data (not aligned); whole ones are rounded above 2^53. */
 double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t index);
+/* These are exact: whether one number is less than another; a number in figures, of floating-point
+ * ones so many. Returns `text`. */
+bool acre_npy_is_less(const struct acre_npy *npy, const void *data, uint64_t one, uint64_t other);
+char *acre_npy_show(const struct acre_npy *npy, const void *data, uint64_t index, int figures,
+                    char *text, size_t size);
 
 /* What begins a file; its data begins at `ret_header_bytes`. ACRE_EINVALID begins with `name`. */
 int acre_npy_read_header(const char *name, struct acre_str bytes, struct acre_npy *ret_npy,

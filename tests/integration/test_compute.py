@@ -11,7 +11,8 @@ import program
 SAXPY = "examples/saxpy.acl"
 ADD = "examples/add.acl"
 RAMP = "examples/ramp.npy"
-CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<u4": "I", "|u1": "B", "<i2": "h", "<i8": "q"}
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<u4": "I", "|u1": "B", "<i2": "h", "<i8": "q",
+         "<u8": "Q"}
 
 
 def npy(descr, values, shape=None, version=1):
@@ -136,17 +137,135 @@ class Run(ComputeCase):
         words = self.saxpy("cpu", "--arg", "y=float32[1000]")
         result = self.compute(*words)
         self.assert_ended(result)
-        self.assertIn("4 groups of 256: 1000 items, as many as the largest array has: 'y'",
+        self.assertIn("4 groups of 250: 1000 items, as many as the largest array has: 'y'",
                       result.stdout)
-        for more, groups, group in (([], [4, 1, 1], [256, 1, 1]),
+        for more, groups, group in (([], [4, 1, 1], [250, 1, 1]),
                                     (["--items", "256"], [1, 1, 1], [256, 1, 1]),
                                     (["--items", "256", "--group", "100"], [3, 1, 1], [100, 1, 1]),
-                                    (["--items", "17,16"], [2, 1, 1], [16, 16, 1]),
-                                    (["--items", "8,8,5"], [1, 1, 2], [8, 8, 4]),
+                                    (["--items", "1000000"], [4000, 1, 1], [250, 1, 1]),
+                                    (["--items", "17,16"], [17, 1, 1], [1, 16, 1]),
+                                    (["--items", "16,65537"], [1, 4097, 1], [16, 16, 1]),
+                                    (["--items", "8,8,5"], [1, 1, 5], [8, 8, 1]),
+                                    (["--grid", "3"], [3, 1, 1], [256, 1, 1]),
                                     (["--grid", "2,3,4", "--group", "2"], [2, 3, 4], [2, 1, 1])):
             with self.subTest(more=more):
-                answer = self.answer(*words, *more)
+                answer = json.loads(self.compute(*words, *more, "--json").stdout)
                 self.assertEqual((answer["groups"], answer["group"]), (groups, group))
+
+    def test_no_more_items_run_than_there_are(self):
+        source = self.put("w.acl", "kernel void w(global int *a, global int *b) {\n"
+                                   "    a[global_id(0)] = 7;\n}\n")
+        for device in self.devices():
+            for count in (1, 3, 256, 257, 300, 509, 1021):
+                with self.subTest(device=device, count=count):
+                    result = self.compute("run", source, "-d", device, "-a", f"a=int32[{count}]",
+                                          "-a", f"b=int32[{count}]", "--json")
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    answer = json.loads(result.stdout)
+                    self.assertEqual([(output["min"], output["max"])
+                                      for output in answer["outputs"]], [(7, 7), (0, 0)])
+                    self.assertEqual(answer["groups"][0] * answer["group"][0], count)
+
+    def test_groups_that_are_slow_or_run_past_the_end_are_noted(self):
+        words = self.saxpy(self.devices()[-1], "--arg", "y=float32[1021]")
+        slow = "groups of 1, the most that divide the items, are slow; with --group 256 "
+        rows = [([], slow if len(self.devices()) > 1 else None),
+                (["--group", "100"], "1100 items run for 1021, in whole groups: the kernel has to"),
+                (["--items", "33,31", "--group", "8,8"], "1280 items run for 1023"),
+                (["--items", "1021", "--group", "1021"], None), (["--items", "31"], None),
+                (["--grid", "2"], None)]
+        for more, note in rows:
+            with self.subTest(more=more):
+                result = self.compute(*words, *more)
+                note = rf"acre: note: {note}.*\n" if note else ""
+                self.assertEqual(result.returncode, 0)
+                self.assertRegex(result.stderr, rf"\A{note}\Z")
+                self.assertEqual(self.compute(*words, *more, "-q").stderr, "")
+        one = self.put("one.acl", "kernel void f(global int *a) { a[0] = 1; }\n")
+        self.assertIn("1 group of 1: 1 item, as many as",
+                      self.compute("run", one, "-d", "cpu", "-a", "a=int32[1]").stdout)
+
+    def test_whole_numbers_are_shown_to_the_last_digit(self):
+        source = self.put("copy.acl", "kernel void f(global const ulong *u, global const long *i,\n"
+                                      "              global ulong *a, global long *b) {\n"
+                                      "    a[global_id(0)] = u[global_id(0)];\n"
+                                      "    b[global_id(0)] = i[global_id(0)];\n}\n")
+        wide = [2**64 - 1, 2**64 - 2, 2**53 + 1, 2**53]
+        low = [2**53 + 1, 2**53, -2**63, -2**53 - 1]
+        words = ["run", source, "-d", "cpu", "-a", f"u=@{self.put('u.npy', npy('<u8', wide))}",
+                 "-a", f"i=@{self.put('i.npy', npy('<i8', low))}", "-a", "a=uint64[4]", "-a",
+                 "b=int64[4]"]
+        for output, values in zip(self.answer(*words)["outputs"], (wide, low)):
+            self.assertEqual((output["first"], output["min"], output["max"]),
+                             (values, min(values), max(values)))
+        text = self.compute(*words).stdout
+        self.assertRegex(text, rf"uint64\[4\] +{2**53} +{2**64 - 1} .*{2**64 - 1} {2**64 - 2}")
+        self.assertRegex(text, rf"int64\[4\] +-{2**63} +{2**53 + 1} ")
+
+    def test_macros_and_names_of_types_are_seen(self):
+        source = self.put("real.acl", "#define REAL float\ntypedef int number, *numbers;\n"
+                                      "kernel void f(REAL a, number n, global const REAL *x,\n"
+                                      "              global REAL *y) { y[0] = a * x[0] + n; }\n")
+        answer = self.answer("run", source, "-d", "cpu", "-a", "a=2.5", "-a", "n=-1", "-a",
+                             f"x=@{self.put('x.npy', npy('<f4', [4]))}", "-a", "y=float32[1]")
+        self.assertEqual(answer["outputs"][0]["first"], [9])
+
+    def test_a_header_that_changes_is_compiled_again(self):
+        source = self.put("h.acl", '#include "value.h"\n'
+                                   "kernel void f(global int *x) { x[0] = VALUE; }\n")
+        for device in self.devices():
+            for value in (1, 2):
+                with self.subTest(device=device, value=value):
+                    self.put("value.h", f"#define VALUE {value}\n")
+                    answer = self.answer("run", source, "-d", device, "-a", "x=int32[1]",
+                                         f"--options=-I{self.folder}")
+                    self.assertEqual(answer["outputs"][0]["first"], [value])
+                    self.assertFalse(answer["build_was_cached"])
+                    self.assertIn("includes files, which may change", answer["cache"])
+
+    def test_kernels_under_an_if_and_files_of_windows(self):
+        source = self.put("if.acl", b"\xef\xbb\xbf#ifdef NEVER\r\nit's off\r\n#endif\r\n"
+                                    b"#ifdef NEVER\r\nkernel void off(global int *x) "
+                                    b"{ x[0] = no; }\r\n#endif\r\n"
+                                    b"kernel void on(global int *x) { x[0] = 3; }\r\n")
+        none = self.put("none.acl", "#ifdef NEVER\nkernel void off(global int *x) { }\n#endif\n")
+        bad = self.put("bad.acl", b"// one\r\nkernel void f(global int *x) { x[0] = no; }\r\n")
+        for device in self.devices():
+            with self.subTest(device=device):
+                words = ["-d", device, "-a", "x=int32[1]"]
+                result = self.compute("run", source, *words, "--json")
+                self.assertEqual(result.returncode, 0, result.stderr)  # compilers warn of "it's"
+                self.assertEqual(json.loads(result.stdout)["outputs"][0]["first"], [3])
+                self.assert_ended(self.compute("run", none, *words), 4,
+                                  "no kernel is in what was compiled: are all of them under an #if")
+                self.assertNotIn("\\r", self.compute("run", bad, *words).stderr)
+
+    def test_files_are_all_written_or_none(self):
+        source = self.put("two.acl", "kernel void f(global int *a, global int *b) {\n"
+                                     "    a[0] = b[0] = 1;\n}\n")
+        words = ["run", source, "-d", "cpu", "-a", "a=int32[1]", "-a", "b=int32[1]", "-o",
+                 f"a=@{self.path('a.npy')}"]
+        os.mkdir(self.path("folder"))
+        os.mkdir(self.path("closed"), 0o500)
+        hang = self.put("hang.acl", "kernel void f(global int *a, global int *b) {\n"
+                                    "    while (b[0] == 0) { a[0]++; }\n}\n")
+        rows = [(self.path("none/b.npy"), 4, f"--out b: {self.path('none/b.npy')}: No such file"),
+                (self.path("folder"), 2, f"--out b: {self.path('folder')}: is a directory"),
+                ("/dev/full", 2, "--out b: /dev/full: is not a regular file"),
+                (self.path("a.npy"), 2, "is where another array goes; accepted: a file for each"),
+                (self.path("folder/../a.npy"), 2, "is where another array goes")]
+        if os.getuid() != 0:
+            rows.append((self.path("closed/b.npy"), 3, "--out b: "))
+        for path, status, message in rows:
+            for file in (source, hang):  # nothing runs before it is told
+                with self.subTest(path=path, file=file):
+                    self.assert_ended(self.compute("run", file, *words[2:], "-o", f"b=@{path}",
+                                                   "--limit", "60s"), status, message)
+                    self.assertFalse(os.path.exists(self.path("a.npy")))
+        before = sorted(os.listdir(self.folder))
+        self.assert_ended(self.compute(*words, "-o", f"b=@{self.path('b.npy')}"))
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted([*before, "a.npy", "b.npy"]))
+        self.assertEqual(read_npy(self.path("b.npy"))[2], [1])
 
     def test_times_are_told_and_the_second_build_is_from_the_cache(self):
         for device in self.devices():
@@ -237,6 +356,8 @@ class Run(ComputeCase):
         words = ["run", source, "-a", "x=int32[1]", "-a", "t=16", "--group", "1"]
         answer = self.answer(*words)
         self.assertEqual((answer["device"], answer["outputs"][0]["first"]), ("opencl:0", [7]))
+        words[words.index("t=16")] = "t=1073741824"
+        self.assert_ended(self.compute(*words), 2, "1073741824 bytes of local memory; accepted: at")
 
     def test_numbers_that_are_none_are_counted(self):
         source = self.put("nan.acl", "kernel void f(global float *x) {\n"
@@ -261,6 +382,11 @@ class Run(ComputeCase):
         cut = self.put("cut.npy", npy("<f4", [1, 2])[:-1])
         text = self.put("text.npy", "hello, this is no array")
         ints = self.put("ints.npy", npy("<i4", [1, 2]))
+        one = self.put("one.npy", npy("<i4", [1]))
+        reals = self.put("reals.npy", npy("<f4", [1]))
+        empty = self.put("empty.npy", npy("<f4", []))
+        short = self.put("short.npy", npy("<f4", [1])[:40])
+        negative = self.put("negative.npy", npy("<f4", [], shape=(-4,)))
         rows = [
             (["-a", "n"], 2, "--arg: 'n'; accepted: NAME=VALUE"),
             (["-a", "z=1"], 2, "no parameter 'z'; accepted: n, a, x, y, or a number from 1 to 4"),
@@ -278,7 +404,19 @@ class Run(ComputeCase):
             (["-a", "n=1", "-a", "a=1", "-a", "x=float64[4]"], 2,
              "--arg x: float64 is not what 'global const float *' points to; accepted: "
              "floating-point numbers of 4 bytes"),
-            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{ints}"], 2, "--arg x: int32 is not what"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{ints}"], 2,
+             f"--arg x: {ints}: int32 is not what"),
+            (["-a", f"n=@{reals}"], 2,
+             f"--arg n: {reals}: float32[1] is not for 'uint'; accepted: one whole number"),
+            (["-a", "n=1", "-a", f"a=@{one}"], 2,
+             f"{one}: int32[1] is not for 'float'; accepted: one floating-point number"),
+            (["-a", f"n=@{ints}"], 2, "int32[2] has 8 bytes; accepted: the 4 of 'uint'"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{empty}"], 2,
+             f"--arg x: {empty}: float32[0] has no items; accepted: 1 or more"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{short}"], 2,
+             f"--arg x: {short}: ends in the header of the .npy file; accepted: a whole one"),
+            (["-a", "n=1", "-a", "a=1", "-a", f"x=@{negative}"], 2,
+             "shape (-4,); accepted: at most 8 lengths, whole and not negative"),
             (["-a", "n=1", "-a", "a=1", "-a", f"x=@{cut}"], 2,
              "has 7 bytes of data; float32[2] has 8"),
             (["-a", "n=1", "-a", "a=1", "-a", f"x=@{text}"], 2, "is no .npy file"),
@@ -292,7 +430,7 @@ class Run(ComputeCase):
             ([*good, "--grid", "1,1,1,1"], 2, "--grid: '1,1,1,1'"),
             ([*good, "--grid", "1,70000"], 2, "grid.groups y: 70000; accepted: 1 to 65535"),
             ([*good, "--items", "1099511627776", "--group", "1"], 2,
-             "1099511627776 items in groups of 1 are too many groups; accepted: at most"),
+             "--items: 1099511627776 items in groups of 1 are too many groups; accepted: at most"),
             ([*good, "--group", "60000"], 2, "a group of 60000 work items; accepted: at most"),
             ([*good, "--repeat", "0"], 2, "--repeat: '0'"),
             ([*good[:6], "-a", "y=float32[70368744177664]"], 2, "70368744177664 items in groups"),
@@ -317,7 +455,7 @@ class Run(ComputeCase):
             (["run", "none.acl"], 4, "none.acl: No such file"),
             (["run", self.put("empty.acl", "")], 2, "is empty"),
             (["run", self.put("zero.acl", b"kernel\0")], 2, "has a byte 0 in it"),
-            (["run"], 2, "compute run"),
+            (["run"], 2, "0 arguments; accepted: 1; usage: acre compute run"),
         ]
         if "cuda:0" not in names:
             rows.append((["run", self.put("x.cu", "__global__ void f() {}")], 4,

@@ -73,7 +73,8 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
         {1, "{'descr': '<f4' 'shape': (1,)}", "neither ',' nor '}'"},
         {1, "{'descr': '<f4'", "neither ',' nor '}'"},
         {1, "{'descr': '<f4", "no plain type"},
-        {1, "{'descr': [('a', '<f4')], }", "no plain type at '[('a', '<f4')]"},
+        {1, "{'descr': [('a', '<f4')], }",
+         "no plain type at '[('a', '<f4')], }'; accepted: one, as in"},
         {1, "{'fortran_order': Maybe}", "neither True nor False"},
         {1, "{'shape': 3}", "no tuple"},
         {1, "{'shape': (3", "no tuple"},
@@ -90,7 +91,9 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3)}", "shape (3)"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}", "shape (,)"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,,2)}", "shape (1,,2)"},
-        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "shape (-1,)"},
+        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+         "shape (-1,); accepted: at "
+         "most 8 lengths, whole and not negative"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1.0,)}", "shape (1.0,)"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}",
          "at most 8 lengths"},
@@ -125,11 +128,12 @@ static void headers_that_are_cut_are_refused(void) {
         acre_test_context("%zu bytes", i);
         CHECK_EQ(acre_npy_read_header("x", (struct acre_str){bytes, i}, &npy, &length, &err),
                  ACRE_EINVALID);
+        CHECK_HAS(err.text, i < 8 ? "x: is no .npy file" : "x: ends in the header");
     }
     bytes[10] = 1; /* 64 KiB more than there are */
     struct acre_error err = {0};
     CHECK_EQ(acre_npy_read_header("x", all, &npy, &length, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "has 65595 bytes, of which 59 are there; accepted: at most 65524");
+    CHECK_HAS(err.text, "the header of the .npy file has 65595 bytes; accepted: at most 65524");
 }
 
 static void arrays_in_words_are_read(void) {
@@ -195,6 +199,16 @@ static void values_are_those_of_their_type(void) {
         acre_test_context("%s", acre_npy_type_name(rows[i].type));
         CHECK(acre_npy_value(&npy, bytes + 1, 1) == rows[i].expect);
     }
+    struct acre_npy wide = {.type = ACRE_NPY_UINT64}, narrow = {.type = ACRE_NPY_INT64};
+    const uint64_t high[] = {UINT64_MAX - 1, UINT64_MAX};
+    const int64_t low[] = {(INT64_C(1) << 53) + 1, INT64_C(1) << 53, INT64_MIN};
+    char text[32];
+    CHECK_STR(acre_npy_show(&wide, high, 1, 6, text, sizeof(text)), "18446744073709551615");
+    CHECK_STR(acre_npy_show(&narrow, low, 0, 6, text, sizeof(text)), "9007199254740993");
+    CHECK_STR(acre_npy_show(&narrow, low, 2, 6, text, sizeof(text)), "-9223372036854775808");
+    CHECK(acre_npy_is_less(&wide, high, 0, 1) && !acre_npy_is_less(&wide, high, 1, 0));
+    CHECK(acre_npy_is_less(&narrow, low, 1, 0) && acre_npy_is_less(&narrow, low, 2, 1));
+    CHECK(!acre_npy_is_less(&narrow, low, 1, 1));
     struct acre_npy half = {.type = ACRE_NPY_FLOAT16};
     CHECK(isnan(acre_npy_value(&half, "\x01\x7e", 0)));
 }
