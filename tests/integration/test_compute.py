@@ -478,6 +478,14 @@ class Run(ComputeCase):
             with self.subTest(limit=limit):
                 self.assert_ended(self.compute(*words, "-d", "cpu", "--limit", limit), 2, message)
 
+    def test_a_kernel_that_runs_long_is_what_the_terminal_says(self):
+        source = self.put("hang.acl", "kernel void hang(global volatile uint *p) {\n"
+                                      "    while (p[0] != 1234567u) { }\n}\n")
+        words = ["compute", "run", source, "-d", "cpu", "-a", "p=uint32[4]", "--limit", "1s"]
+        program.on_terminal(*words, stream="stderr", **self.environment)
+        result = program.on_terminal(*words, stream="stderr", **self.environment)  # from the cache
+        self.assertIn("run: the kernel is running", result.stderr)
+
     def test_a_kernel_that_writes_where_it_may_not_is_told(self):  # GPU-6
         source = self.put("wild.acl", "kernel void wild(global uint *p, ulong at) {\n"
                                       "    p[at] = 7u;\n}\n")

@@ -141,6 +141,8 @@ static const char hip_declarations[] =
     "#define __constant__ __attribute__((constant))\n"
     "#define __forceinline__ inline __attribute__((always_inline))\n"
     "struct dim3 { unsigned x, y, z; };\n"
+    "struct float2 { float x, y; };\n"
+    "struct float4 { float x, y, z, w; };\n"
     "extern const __device__ __attribute__((weak)) dim3 threadIdx, blockIdx, blockDim, gridDim;\n"
     "__device__ void __syncthreads();\n"
     "#define F(name, type) __device__ type name(type *, type);\n"
