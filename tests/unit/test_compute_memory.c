@@ -89,7 +89,7 @@ static void note_level(void *user, struct acre_context *context, enum acre_press
 }
 
 static void pressure_is_told_when_it_changes(void) {
-    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 600 * MIB});
+    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 100 * MIB});
     struct levels levels = {.stream = rig.a};
     acre_memory_on_pressure(rig.context, note_level, &levels);
     /* Steps of use, in percent of the limit, and the level after each. */
