@@ -21,6 +21,8 @@ enum {
     SLAB_CHUNKS = 128,
     LIMIT_LOG2 = 47,
     BLOCK_ROUND = 2 << 20, /* what drivers round to */
+    BLOCKS_PER_LIMIT = 64, /* at least, but for large buffers */
+    UNITS_PER_LIMIT = 256,
 };
 
 struct slab {
@@ -373,7 +375,7 @@ static uint64_t block_bytes(const struct pool *pool, uint64_t bytes, bool exact)
     while (next < options->block_max_bytes && next < pool->report.reserved_bytes) {
         next *= 2;
     }
-    next = ACRE_MIN(next, limit_part(pool, 16));
+    next = ACRE_MIN(next, limit_part(pool, BLOCKS_PER_LIMIT));
     return exact || bytes >= next / 2 ? bytes : next;
 }
 
@@ -385,7 +387,7 @@ int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_bl
     }
     uint64_t block = block_bytes(pool, bytes, exact);
     uint64_t unit = ACRE_MIN(pool->options.block_min_bytes, (uint64_t)BLOCK_ROUND);
-    unit = ACRE_MIN(unit, limit_part(pool, 256));
+    unit = ACRE_MIN(unit, limit_part(pool, UNITS_PER_LIMIT));
     block = (block + unit - 1) / unit * unit;
     block = ACRE_MIN(block, left / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES);
     pool->report.reserved_bytes += block;

@@ -30,7 +30,7 @@ static struct acre_buffer make(struct acre_stream *stream, uint64_t bytes) {
 }
 
 static void report_adds_up(void) {
-    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 600 * MIB});
+    struct rig rig = open_rig(&(struct double_options){.limit_bytes = 2048ULL * MIB});
     struct acre_buffer buffers[4];
     for (size_t i = 0; i < 4; i++) {
         buffers[i] = make(rig.a, 8 * MIB - 100); /* in whole granules: 8 MiB */
@@ -41,7 +41,7 @@ static void report_adds_up(void) {
     REQUIRE_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_PINNED, 1, &pinned, NULL), 0);
     struct acre_memory_report report;
     acre_memory_report(rig.context, &report);
-    CHECK_U64(report.limit_bytes, 600 * MIB);
+    CHECK_U64(report.limit_bytes, 2048ULL * MIB);
     CHECK_U64(report.used_bytes, 16 * MIB);
     CHECK_U64(report.peak_bytes, 32 * MIB);
     CHECK_U64(report.reserved_bytes, 32 * MIB);
