@@ -286,6 +286,47 @@ static void refused_without_wanting_the_text(void) { /* err may be NULL everywhe
     finish(&bench);
 }
 
+/* A context that is closed leaves its number to the next; its ids say nothing there. */
+static void refused_ids_of_a_closed_context(void) {
+    static const char secret[64] = "of the second";
+    struct kit kit;
+    kit_open(&kit);
+    for (int kind = 0; kind < 3; kind++) {
+        acre_test_context("kind %d", kind);
+        struct acre_stream *stream = NULL;
+        struct acre_buffer stale[4], own[4];
+        struct acre_context *context =
+            kit_context(&kit, (struct acre_context_options){.tenant = "first"});
+        OK(acre_stream_create(context, &stream, ERR));
+        for (size_t i = 0; i < ACRE_COUNT(stale); i++) {
+            OK(acre_buffer_alloc(stream, (enum acre_memory)kind, 64, &stale[i], ERR));
+        }
+        acre_context_close(context);
+        context = kit_context(&kit, (struct acre_context_options){.tenant = "second"});
+        OK(acre_stream_create(context, &stream, ERR));
+        for (size_t i = 0; i < ACRE_COUNT(own); i++) {
+            OK(acre_buffer_alloc(stream, (enum acre_memory)kind, 64, &own[i], ERR));
+            OK(acre_copy_in(stream, own[i], 0, secret, sizeof(secret), ERR));
+        }
+        for (size_t i = 0; i < ACRE_COUNT(stale); i++) {
+            char got[64] = "";
+            FAILS(acre_copy_out(stream, got, stale[i], 0, 64, ERR), ACRE_ENOTFOUND, "buffer");
+            FAILS(acre_fill(stream, stale[i], 0, 64, 0, 4, ERR), ACRE_ENOTFOUND, "buffer");
+            FAILS(acre_buffer_free(stream, stale[i], ERR), ACRE_ENOTFOUND, "buffer");
+            CHECK(acre_buffer_host(context, stale[i]) == NULL);
+            CHECK_STR(got, "");
+        }
+        for (size_t i = 0; i < ACRE_COUNT(own); i++) {
+            char got[64] = "";
+            OK(acre_copy_out(stream, got, own[i], 0, 64, ERR));
+            CHECK_STR(got, secret);
+            OK(acre_buffer_free(stream, own[i], ERR));
+        }
+        acre_context_close(context);
+    }
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(refused_wrong_argument_count),
     TEST(refused_wrong_argument_kind_and_size),
@@ -296,5 +337,6 @@ static const struct acre_test tests[] = {
     TEST(refused_offsets_past_the_end),
     TEST(refused_pinned_memory_in_kernels),
     TEST(refused_without_wanting_the_text),
+    TEST(refused_ids_of_a_closed_context),
 };
 SUITE(compute_refuse_suite, tests);
