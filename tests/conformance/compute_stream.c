@@ -4,6 +4,7 @@
  * and no race. */
 #include "conformance/compute_suite.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,6 +298,84 @@ static void times_are_measured(void) {
     kit_close(&kit);
 }
 
+static void check_no_eventfd(struct kit *kit, int fd) {
+    char number[32];
+    snprintf(number, sizeof(number), "event_fd: %d ", fd);
+    FAILS(acre_stream_notify(kit->stream, fd, ERR), ACRE_EINVALID, number, "accepted: an eventfd");
+}
+
+static void notices_are_for_eventfds_only(void) {
+    struct kit kit;
+    kit_open(&kit);
+    char path[256];
+    snprintf(path, sizeof(path), "%s/no-eventfd", kit_choice.scratch);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int ends[2];
+    REQUIRE(file >= 0);
+    REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
+    check_no_eventfd(&kit, file);
+    check_no_eventfd(&kit, ends[0]);
+    check_no_eventfd(&kit, ends[1]);
+    close(ends[0]);
+    check_no_eventfd(&kit, ends[0]);
+    OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
+    CHECK_EQ(lseek(file, 0, SEEK_END), 0); /* nothing was written */
+    struct acre_graph *graph = NULL;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uint64_t count = 0;
+    REQUIRE(fd >= 0);
+    OK(acre_graph_begin(kit.stream, ERR));
+    FAILS(acre_stream_notify(kit.stream, fd, ERR), ACRE_EUNSUPPORTED, "records", "accepted");
+    OK(acre_graph_end(kit.stream, &graph, ERR));
+    OK(acre_graph_launch(graph, kit.stream, ERR));
+    OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
+    CHECK_EQ(read(fd, &count, sizeof(count)), -1);
+    OK(acre_stream_notify(kit.stream, fd, ERR)); /* after it */
+    struct pollfd watch = {.fd = fd, .events = POLLIN};
+    CHECK_EQ(poll(&watch, 1, 20000), 1);
+    CHECK_EQ(read(fd, &count, sizeof(count)), 8);
+    CHECK_U64(count, 1);
+    acre_graph_destroy(graph);
+    close(fd);
+    close(file);
+    close(ends[1]);
+    kit_close(&kit);
+}
+
+/* What has the number when the notice fires is not what it was given for. */
+static void notices_reach_what_was_open_when_given(void) {
+    struct kit kit;
+    kit_open(&kit);
+    char path[256];
+    snprintf(path, sizeof(path), "%s/victim", kit_choice.scratch);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    REQUIRE(file >= 0 && fd >= 0 && copy >= 0);
+    (void)kit_kernel(&kit, "gate");
+    struct kit_gate gate;
+    kit_gate_close(&kit, kit.stream, &gate);
+    OK(acre_stream_notify(kit.stream, fd, ERR));
+    OK(acre_stream_notify(kit.stream, fd, ERR));
+    REQUIRE_EQ(dup3(file, fd, O_CLOEXEC), fd); /* the number is the file's now */
+    check_no_eventfd(&kit, fd);
+    kit_gate_open(&gate);
+    OK(acre_stream_sync(kit.stream, 20000, ERR));
+    struct pollfd watch = {.fd = copy, .events = POLLIN};
+    uint64_t all = 0;
+    uint64_t count = 0;
+    while (all < 2 && poll(&watch, 1, 5000) == 1 && read(copy, &count, sizeof(count)) == 8) {
+        all += count;
+    }
+    CHECK_U64(all, 2);
+    CHECK_EQ(lseek(file, 0, SEEK_END), 0);
+    kit_gate_finish(&gate);
+    close(copy);
+    close(file);
+    close(fd);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(streams_work_in_order),
     TEST(streams_do_not_wait_for_each_other),
@@ -307,5 +386,7 @@ static const struct acre_test tests[] = {
     TEST(streams_of_many_threads),
     TEST(streams_come_and_go),
     TEST(times_are_measured),
+    TEST(notices_are_for_eventfds_only),
+    TEST(notices_reach_what_was_open_when_given),
 };
 SUITE(compute_stream_suite, tests);
