@@ -285,10 +285,43 @@ static void graphs_dropped_and_empty(void) {
     kit_close(&kit);
 }
 
+static void graphs_take_no_events_of_earlier_ones(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_stream *side = NULL;
+    struct acre_graph *graphs[3] = {NULL};
+    struct acre_event events[3];
+    struct acre_event join;
+    OK(acre_stream_create(kit.context, &side, ERR));
+    for (size_t i = 0; i < ACRE_COUNT(graphs); i++) {
+        OK(acre_graph_begin(kit.stream, ERR));
+        OK(acre_event_record(kit.stream, &events[i], ERR));
+        for (size_t before = 0; before < i; before++) {
+            acre_test_context("graph %zu, event of graph %zu", i, before);
+            FAILS(acre_stream_after(side, events[before], ERR), ACRE_ECONFLICT, "another graph");
+            FAILS(acre_stream_after(kit.stream, events[before], ERR), ACRE_ECONFLICT,
+                  "another graph");
+        }
+        OK(acre_stream_after(side, events[i], ERR)); /* its own joins it */
+        OK(acre_event_record(side, &join, ERR));
+        OK(acre_stream_after(kit.stream, join, ERR));
+        OK(acre_graph_end(kit.stream, &graphs[i], ERR));
+    }
+    acre_test_context("%s", "");
+    for (size_t i = 0; i < ACRE_COUNT(graphs); i++) {
+        OK(acre_graph_launch(graphs[i], kit.stream, ERR));
+        OK(acre_stream_sync(kit.stream, 20000, ERR));
+        acre_graph_destroy(graphs[i]);
+    }
+    acre_stream_destroy(side);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
-    TEST(graphs_replay_what_was_recorded), TEST(graphs_take_other_arguments),
-    TEST(graphs_hold_copies_and_fills),    TEST(graphs_of_two_streams),
-    TEST(graphs_of_one_shape_keep_apart),  TEST(graphs_recorded_wrongly_are_refused),
-    TEST(graphs_used_wrongly_are_refused), TEST(graphs_dropped_and_empty),
+    TEST(graphs_replay_what_was_recorded),       TEST(graphs_take_other_arguments),
+    TEST(graphs_hold_copies_and_fills),          TEST(graphs_of_two_streams),
+    TEST(graphs_of_one_shape_keep_apart),        TEST(graphs_recorded_wrongly_are_refused),
+    TEST(graphs_used_wrongly_are_refused),       TEST(graphs_dropped_and_empty),
+    TEST(graphs_take_no_events_of_earlier_ones),
 };
 SUITE(compute_graph_suite, tests);
