@@ -326,6 +326,48 @@ static void pool_waits_for_other_streams(void) {
     kit_close(&kit);
 }
 
+/* A small buffer leaves what remains of a small limit to others. */
+static void pool_keeps_room_under_small_limits(void) {          /* GPU-2 */
+    static const uint64_t limits[] = {8, 16, 41, 64, 100, 256}; /* MiB */
+    for (size_t i = 0; i < ACRE_COUNT(limits); i++) {
+        acre_test_context("%llu MiB", (unsigned long long)limits[i]);
+        struct kit kit;
+        uint64_t limit = limits[i] * KIT_MIB;
+        kit_open_with(&kit, (struct acre_context_options){.memory_limit_bytes = limit});
+        struct acre_buffer small = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 1024);
+        struct acre_buffer large = kit_buffer(&kit, ACRE_MEMORY_DEVICE, limit * 7 / 8);
+        CHECK(report_of(kit.context).reserved_bytes <= limit);
+        kit_free(&kit, large);
+        kit_free(&kit, small);
+        kit_close(&kit);
+    }
+}
+
+/* Used last on a stream that was given nothing since, freed on another: that one has it again, and
+ * a trim gives it back, though nobody comes back to the first. */
+static void pool_has_back_what_idle_streams_used(void) {
+    enum { BYTES = 48 * KIT_MIB };
+    struct kit kit;
+    kit_open_with(&kit, (struct acre_context_options){.memory_limit_bytes = 64 * KIT_MIB});
+    struct acre_stream *user = NULL;
+    OK(acre_stream_create(kit.context, &user, ERR));
+    struct acre_buffer buffer;
+    OK(acre_buffer_alloc(user, ACRE_MEMORY_DEVICE, BYTES, &buffer, ERR));
+    OK(acre_fill(user, buffer, 0, BYTES, 1, 1, ERR));
+    kit_free(&kit, buffer);
+    buffer = kit_buffer(&kit, ACRE_MEMORY_DEVICE, BYTES); /* no room for two */
+    OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));
+    OK(acre_fill(user, buffer, 0, BYTES, 2, 1, ERR));
+    kit_free(&kit, buffer);
+    double begun = kit_seconds();
+    do { /* the fill may be under way for a while */
+        OK(acre_memory_trim(kit.context, 0, ERR));
+    } while (report_of(kit.context).reserved_bytes >= BYTES && kit_seconds() - begun < 10);
+    CHECK(report_of(kit.context).reserved_bytes < BYTES);
+    acre_stream_destroy(user);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(pool_reuses_what_was_freed),
     TEST(pool_counts_right),
@@ -336,5 +378,7 @@ static const struct acre_test tests[] = {
     TEST(pool_canaries_find_overruns),
     TEST(pool_never_gives_memory_twice),
     TEST(pool_waits_for_other_streams),
+    TEST(pool_keeps_room_under_small_limits),
+    TEST(pool_has_back_what_idle_streams_used),
 };
 SUITE(compute_pool_suite, tests);
