@@ -280,6 +280,78 @@ static void pipelines_tell_the_item_that_failed(void) { /* GRN-3: first failure 
     kit_close(&kit);
 }
 
+/* Pieces and slots are planned to fit the limit, and do. */
+static void pipelines_fit_small_limits(void) { /* GRN-3 */
+    static const struct {
+        uint64_t limit_mib;
+        uint32_t slots;
+    } rows[] = {{8, 0}, {17, 2}, {29, 1}, {32, 5}, {41, 3}, {68, 3}, {100, 4}};
+    enum { ITEMS = 24 * KIT_MIB };
+    struct kit kit;
+    kit_open(&kit);
+    uint32_t *out = malloc(ITEMS * sizeof(*out));
+    REQUIRE(out != NULL);
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%llu MiB, %u slots", (unsigned long long)rows[i].limit_mib,
+                          rows[i].slots);
+        struct acre_context *context = kit_context(
+            &kit, (struct acre_context_options){.memory_limit_bytes = rows[i].limit_mib * KIT_MIB});
+        struct acre_program *program = NULL;
+        struct acre_kernel *kernel = kit_kernel_in(context, "generate", &program);
+        /* A little more than fits at once. */
+        uint64_t items = ACRE_MIN(rows[i].limit_mib * KIT_MIB / 3, (uint64_t)ITEMS);
+        struct acre_pipeline pipeline = {.kernels = &kernel,
+                                         .kernel_count = 1,
+                                         .out = out,
+                                         .items = items,
+                                         .out_bytes = 4,
+                                         .slots = rows[i].slots,
+                                         .piece_bytes = 64 * KIT_MIB};
+        out[items - 1] = 0;
+        OK(acre_pipeline_run(&pipeline, NULL, ERR));
+        CHECK_U64(out[1], 7);
+        CHECK_U64(out[items - 1], (uint32_t)(items - 1) * 7);
+        acre_context_close(context);
+    }
+    free(out);
+    kit_close(&kit);
+}
+
+/* A report says what became of the call, also of one that was refused; nothing to do is done. */
+static void pipelines_report_when_nothing_is_done(void) {
+    struct kit kit;
+    kit_open(&kit);
+    static uint32_t in[10], out[10];
+    struct acre_kernel *right = kit_kernel(&kit, "batch");
+    const struct acre_pipeline base = {
+        .kernels = &right, .kernel_count = 1, .in_bytes = 4, .out_bytes = 4};
+    struct acre_pipeline rows[] = {base, base, base};
+    rows[0].items = 10; /* of no arrays */
+    rows[1].kernel_count = 0;
+    rows[2].slots = 1000;
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_pipeline_report report;
+        memset(&report, 0x55, sizeof(report));
+        acre_test_context("row %zu", i);
+        if (i > 0) {
+            rows[i].items = 10;
+            rows[i].in = in;
+            rows[i].out = out;
+        }
+        CHECK_EQ(acre_pipeline_run(&rows[i], &report, ERR), ACRE_EINVALID);
+        CHECK_U64(report.failed_item, UINT64_MAX);
+        CHECK_U64(report.pieces, 0);
+        CHECK(report.seconds == 0);
+    }
+    acre_test_context("%s", "no items");
+    struct acre_pipeline_report report;
+    memset(&report, 0x55, sizeof(report));
+    OK(acre_pipeline_run(&base, &report, ERR));
+    CHECK_U64(report.failed_item, UINT64_MAX);
+    CHECK_U64(report.pieces, 0);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(plans_follow_the_rule),
     TEST(plans_that_cannot_be_are_refused),
@@ -289,5 +361,7 @@ static const struct acre_test tests[] = {
     TEST(pipelines_of_one_side),
     TEST(pipelines_that_cannot_run_are_refused),
     TEST(pipelines_tell_the_item_that_failed),
+    TEST(pipelines_fit_small_limits),
+    TEST(pipelines_report_when_nothing_is_done),
 };
 SUITE(compute_batch_suite, tests);
