@@ -182,10 +182,26 @@ static void storage_that_cannot_be_is_refused(void) {
     kit_close(&kit);
 }
 
+static void storage_makes_no_file_for_nothing(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_buffer buffer = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 64);
+    static const enum acre_storage_path paths[] = {ACRE_STORAGE_AUTO, ACRE_STORAGE_STAGED,
+                                                   ACRE_STORAGE_DIRECT};
+    for (size_t i = 0; i < ACRE_COUNT(paths); i++) {
+        acre_test_context("path %zu", i);
+        FAILS(acre_storage_write(kit.stream, path_of("nothing"), 0, buffer, 0, 0, paths[i], NULL,
+                                 ERR),
+              ACRE_EINVALID, "0", "accepted");
+        CHECK(access(path_of("nothing"), F_OK) != 0);
+    }
+    kit_free(&kit, buffer);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
-    TEST(storage_reads_by_every_path),
-    TEST(storage_writes_what_it_reads),
-    TEST(storage_of_host_memory_and_nothing),
-    TEST(storage_that_cannot_be_is_refused),
+    TEST(storage_reads_by_every_path),        TEST(storage_writes_what_it_reads),
+    TEST(storage_of_host_memory_and_nothing), TEST(storage_that_cannot_be_is_refused),
+    TEST(storage_makes_no_file_for_nothing),
 };
 SUITE(compute_storage_suite, tests);
