@@ -63,6 +63,7 @@ static const struct suite *const suites[] = {
     &compute_atomic_suite,  &compute_source_suite, &compute_stream_suite, &compute_graph_suite,
     &compute_ring_suite,    &compute_pool_suite,   &compute_batch_suite,  &compute_storage_suite,
     &compute_auto_suite,    &compute_cache_suite,  &compute_refuse_suite, &compute_fault_suite,
+    &compute_loss_suite,
 };
 
 /* The reason in a child's words: opening a driver here would spoil the cases, which fork. */

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Spins of the gate until it opens by itself: some ten seconds. A GPU reads the host's memory in
  * about a microsecond, a CPU its own in about a nanosecond. */
@@ -32,6 +33,38 @@ void kit_needs_isolation(void) {
     if (!kit_is_isolated()) {
         acre_test_skip("faults stay in a process of their own only with --isolation process");
     }
+}
+
+/* Whether the process is a child of ours that lives, and a runner. */
+static bool is_runner(const char *pid) {
+    char path[300];
+    char line[512];
+    snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    size_t length = fread(line, 1, sizeof(line) - 1, file);
+    fclose(file);
+    line[length] = '\0';
+    const char *end = strrchr(line, ')');
+    char state = 'Z';
+    int parent = 0;
+    return end != NULL && strstr(line, "(acre-runner") != NULL &&
+           sscanf(end + 1, " %c %d", &state, &parent) == 2 && state != 'Z' && parent == getpid();
+}
+
+pid_t kit_runner(void) {
+    pid_t found = 0;
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    while (directory != NULL && found == 0 && (entry = readdir(directory)) != NULL) {
+        found = is_runner(entry->d_name) ? atoi(entry->d_name) : 0;
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return found;
 }
 
 struct acre_compute_options kit_options(void) {

@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 enum { KIT_SOURCES_MAX = 16, KIT_MIB = 1 << 20 };
 
@@ -48,6 +49,7 @@ struct acre_compute_options kit_options(void);
 bool kit_is(const char *backend);
 bool kit_is_isolated(void);
 void kit_needs_isolation(void); /* skips the case where a fault would end the test itself */
+pid_t kit_runner(void);         /* a runner of this process; 0: there is none */
 
 /* --- errors --------------------------------------------------------------------------------- */
 
