@@ -212,28 +212,30 @@ static struct acre_program *build_text(struct kit *kit, const char *text) {
 /* Calls that need more stack than an item has end the runner, and damage no other item. */
 static void faults_of_deep_calls(void) {
     needs_the_cpu_in_a_runner();
-    static const char text[] = "static __attribute__((noinline)) uint deep(uint n, uint item) {\n"
-                               "    volatile uint words[4000];\n"
-                               "    for (uint i = 0; i < 4000u; i++) {\n"
-                               "        words[i] = item;\n"
-                               "    }\n"
-                               "    return n > 0u ? deep(n - 1u, item) + words[n] : words[7];\n"
-                               "}\n"
-                               "kernel void dive(global uint *out, uint n) {\n"
-                               "    uint item = (uint)local_id(0);\n"
-                               "    volatile uint mine[64];\n"
-                               "    for (uint i = 0; i < 64u; i++) {\n"
-                               "        mine[i] = item;\n"
-                               "    }\n"
-                               "    barrier();\n"
-                               "    uint sum = deep(n, item);\n"
-                               "    barrier();\n"
-                               "    uint wrong = sum != item * (n + 1u);\n"
-                               "    for (uint i = 0; i < 64u; i++) {\n"
-                               "        wrong += mine[i] != item;\n"
-                               "    }\n"
-                               "    out[item] = wrong;\n"
-                               "}\n";
+    static const char text[] =
+        "static __attribute__((noinline)) uint deep(uint n, uint item) {\n"
+        "    volatile uint words[4000];\n"
+        "    for (uint i = 0; i < 8u; i++) {\n" /* the rest is perhaps another item's */
+        "        words[i] = item;\n"
+        "    }\n"
+        "    return n > 0u ? deep(n - 1u, item) + words[n] : words[7];\n"
+        "}\n"
+        "kernel void dive(global uint *out, uint n) {\n"
+        "    uint item = (uint)local_id(0);\n"
+        "    volatile uint mine[64];\n"
+        "    for (uint i = 0; i < 64u; i++) {\n"
+        "        mine[i] = item;\n"
+        "    }\n"
+        "    barrier();\n"
+        "    n = item > 0u ? n : 0u;\n" /* below the first is no item */
+        "    uint sum = deep(n, item);\n"
+        "    barrier();\n"
+        "    uint wrong = sum != item * (n + 1u);\n"
+        "    for (uint i = 0; i < 64u; i++) {\n"
+        "        wrong += mine[i] != item;\n"
+        "    }\n"
+        "    out[item] = wrong;\n"
+        "}\n";
     enum { ITEMS = 64 };
     struct kit kit;
     struct acre_kernel *kernel = NULL;
