@@ -59,11 +59,11 @@ static const struct acre_command command = {
 };
 
 static const struct suite *const suites[] = {
-    &compute_devices_suite, &compute_copy_suite,   &compute_launch_suite, &compute_math_suite,
-    &compute_atomic_suite,  &compute_source_suite, &compute_stream_suite, &compute_graph_suite,
-    &compute_ring_suite,    &compute_pool_suite,   &compute_batch_suite,  &compute_storage_suite,
-    &compute_auto_suite,    &compute_cache_suite,  &compute_refuse_suite, &compute_fault_suite,
-    &compute_loss_suite,
+    &compute_devices_suite, &compute_copy_suite,      &compute_launch_suite, &compute_math_suite,
+    &compute_atomic_suite,  &compute_source_suite,    &compute_stream_suite, &compute_graph_suite,
+    &compute_ring_suite,    &compute_pool_suite,      &compute_batch_suite,  &compute_storage_suite,
+    &compute_auto_suite,    &compute_cache_suite,     &compute_refuse_suite, &compute_fault_suite,
+    &compute_loss_suite,    &compute_ring_time_suite,
 };
 
 /* The reason in a child's words: opening a driver here would spoil the cases, which fork. */

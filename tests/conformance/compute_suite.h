@@ -17,7 +17,7 @@ extern const struct suite compute_devices_suite, compute_copy_suite, compute_lau
     compute_math_suite, compute_atomic_suite, compute_source_suite, compute_stream_suite,
     compute_graph_suite, compute_ring_suite, compute_pool_suite, compute_batch_suite,
     compute_storage_suite, compute_auto_suite, compute_cache_suite, compute_refuse_suite,
-    compute_fault_suite, compute_loss_suite;
+    compute_fault_suite, compute_loss_suite, compute_ring_time_suite;
 
 struct compute_soak_options {
     uint64_t operations;
