@@ -405,6 +405,50 @@ static void damaged_text_is_refused_by_its_line(void) {
     }
 }
 
+/* The device was busy when it was tried, and is not any more: some day that is found. */
+static void what_was_worse_is_tried_again(void) {
+    static struct costs costs;
+    static const double worse_us[] = {160, 400, 3000};
+    for (size_t row = 0; row < ACRE_COUNT(worse_us); row++) {
+        costs_init(&costs);
+        uint32_t bucket = cost_bucket(1000, COST_MEMORY_PLAIN);
+        uint32_t last = 0; /* of the last thousand, by the device */
+        enum { CALLS = 600000 };
+        for (uint32_t i = 0; i < CALLS; i++) {
+            struct cost_choice choice =
+                costs_choose(&costs, bucket, BIT(COST_COPIED) | BIT(COST_ONE));
+            bool is_device = choice.variant == COST_COPIED;
+            double us = !is_device ? 100 : i < 10 ? worse_us[row] : 5;
+            costs_count(&costs, bucket, choice.variant, 1, false);
+            if (choice.is_measured) {
+                costs_tell(&costs, bucket, choice, us);
+            }
+            last += is_device && i >= CALLS - 1000;
+        }
+        acre_test_context("%.0f us at first: %u of the last 1000", worse_us[row], last);
+        CHECK(last > 900);
+    }
+}
+
+/* That costs little where nothing has changed. */
+static void trying_again_costs_little(void) {
+    static struct costs costs;
+    costs_init(&costs);
+    uint32_t bucket = cost_bucket(1000, COST_MEMORY_PLAIN);
+    enum { CALLS = 200000 };
+    double all_us = 0;
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct cost_choice choice = costs_choose(&costs, bucket, BIT(COST_COPIED) | BIT(COST_ONE));
+        double us = choice.variant == COST_ONE ? 1 : 30;
+        all_us += us;
+        costs_count(&costs, bucket, choice.variant, 1, false);
+        if (choice.is_measured) {
+            costs_tell(&costs, bucket, choice, us);
+        }
+    }
+    CHECK(all_us < 1.02 * CALLS);
+}
+
 static const struct acre_test tests[] = {
     {"buckets_are_quarters_of_octaves", buckets_are_quarters_of_octaves, 0},
     {"variants_belong_to_ways", variants_belong_to_ways, 0},
@@ -420,5 +464,7 @@ static const struct acre_test tests[] = {
     {"text_is_read_as_it_was_written", text_is_read_as_it_was_written, 0},
     {"the_longest_text_fits", the_longest_text_fits, 0},
     {"damaged_text_is_refused_by_its_line", damaged_text_is_refused_by_its_line, 0},
+    {"what_was_worse_is_tried_again", what_was_worse_is_tried_again, 0},
+    {"trying_again_costs_little", trying_again_costs_little, 0},
 };
 ACRE_TEST_MAIN(tests)
