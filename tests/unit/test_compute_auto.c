@@ -489,6 +489,63 @@ static void threads_share_one(void) {
     close_bench(&bench);
 }
 
+static volatile uint32_t hold;
+
+static void hang_native(const struct acre_groups *groups, const void *const *arguments) {
+    (void)groups;
+    (void)arguments;
+    while (hold != 0) {
+    }
+}
+
+static void lose_by_hang(struct acre_context *context) {
+    struct acre_error err = {0};
+    struct acre_stream *stream;
+    struct acre_program *program;
+    struct acre_kernel *kernel;
+    struct acre_grid one = {.groups = {1, 1, 1}, .group = {1, 1, 1}};
+    struct acre_arg value = ACRE_U32(0);
+    REQUIRE_EQ(acre_stream_create(context, &stream, &err), 0);
+    REQUIRE_EQ(acre_program_native(context, "void hang(uint n)", hang_native, &program, &err), 0);
+    REQUIRE_EQ(acre_kernel_find(program, "hang", &kernel, &err), 0);
+    hold = 1;
+    REQUIRE_EQ(acre_launch(stream, kernel, one, &value, 1, &err), 0);
+    CHECK_EQ(acre_stream_sync(stream, 20000, &err), ACRE_ETIMEOUT);
+    hold = 0;
+}
+
+static void a_cpu_that_is_lost_is_left_for_the_device(void) { /* GPU-6 */
+    struct bench bench;
+    struct acre_context_options isolated = {.isolation = ACRE_CONTEXT_ISOLATION_PROCESS};
+    struct acre_context_options limited = {.isolation = ACRE_CONTEXT_ISOLATION_NONE,
+                                           .kernel_limit_ms = 600};
+    struct acre_context *cpu = NULL;
+    open_bench(&bench, "", &isolated);
+    REQUIRE_EQ(acre_context_open(bench.compute, 0, &limited, &cpu, &bench.err), 0);
+    bench.options.cpu = cpu;
+    make_auto(&bench);
+    enum { N = 3000, COST_TIMES = 20 };
+    uint32_t bucket = cost_bucket(N, COST_MEMORY_PLAIN);
+    for (uint32_t i = 0; i < COST_TIMES * COST_VARIANTS_COUNT; i++) { /* all cores are the best */
+        struct cost_choice choice = {.variant = i % COST_VARIANTS_COUNT, .is_measured = true};
+        costs_tell(&bench.automatic->costs, bucket, choice, choice.variant == COST_ALL ? 1 : 1000);
+    }
+    void *arrays[] = {bench.a, bench.b, bench.c};
+    for (uint32_t i = 0; i < 60; i++) {
+        enum acre_way way = ACRE_WAY_COUNT;
+        acre_test_context("call %u: %s", i, bench.err.text);
+        fill(&bench, N);
+        CHECK_EQ(acre_auto_run(bench.automatic, N, arrays, values_of(0), 2, &way, &bench.err), 0);
+        check_answer(&bench, bench.c, N);
+        CHECK(i != 5 || way == ACRE_WAY_CPU);
+        if (i == 19) {
+            lose_by_hang(cpu);
+        }
+    }
+    acre_test_context("%s", "");
+    close_bench(&bench);
+}
+
 static const struct acre_test tests[] = {
     {"variants_all_give_the_same", variants_all_give_the_same, 0},
     {"graphs_see_other_values_and_numbers", graphs_see_other_values_and_numbers, 0},
@@ -503,5 +560,6 @@ static const struct acre_test tests[] = {
     {"what_was_learned_is_kept_below_the_cache", what_was_learned_is_kept_below_the_cache, 0},
     {"a_damaged_file_is_left_out_and_said", a_damaged_file_is_left_out_and_said, 0},
     {"threads_share_one", threads_share_one, 0},
+    {"a_cpu_that_is_lost_is_left_for_the_device", a_cpu_that_is_lost_is_left_for_the_device, 0},
 };
 ACRE_TEST_MAIN(tests)
