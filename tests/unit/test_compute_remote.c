@@ -1,12 +1,17 @@
 /* A place in a runner: its table, many callers, and work that is refused late (GPU-1, GPU-6), with
  * a back end that misbehaves as it is told (support/runner_double.c). */
+#include "core/clock.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -462,6 +467,109 @@ static void a_runner_that_cannot_start_says_why(void) {
     CHECK_HAS(err.text, "acre-runner: not beside '");
 }
 
+/* --- restarts ------------------------------------------------------------------------------- */
+
+struct asker {
+    struct rig *rig;
+    atomic_bool *is_over;
+    atomic_bool has_ended;
+    pthread_t thread;
+};
+
+static void *ask_on(void *argument) {
+    struct asker *asker = argument;
+    while (!atomic_load(asker->is_over)) {
+        asker->rig->table->check(asker->rig->place, NULL); /* it may be gone just now */
+    }
+    atomic_store(&asker->has_ended, true);
+    return NULL;
+}
+
+/* Whoever asks while the runner is made anew has an answer, of the one before or of the next. */
+static void questions_are_answered_across_restarts(void) { /* GPU-6 */
+    enum { ASKERS = 6, RESTARTS = 150, LIMIT_MS = 1500 };
+    struct rig rig = rig_open("double", 1);
+    struct acre_error err = {0};
+    atomic_bool is_over = false;
+    struct asker askers[ASKERS];
+    for (size_t i = 0; i < ASKERS; i++) {
+        askers[i] = (struct asker){.rig = &rig, .is_over = &is_over};
+        REQUIRE_EQ(pthread_create(&askers[i].thread, NULL, ask_on, &askers[i]), 0);
+    }
+    uint64_t end_ns = acre_monotonic_ns() + LIMIT_MS * UINT64_C(1000000);
+    uint32_t restarts = 0;
+    for (; restarts < RESTARTS && acre_monotonic_ns() < end_ns; restarts++) {
+        kill(((struct remote *)rig.place)->pid, SIGKILL);
+        REQUIRE_EQ(acre_remote_restart(rig.place, &err), 0);
+    }
+    atomic_store(&is_over, true);
+    acre_test_context("%u restarts", restarts);
+    end_ns = acre_monotonic_ns() + UINT64_C(10000000000);
+    for (size_t i = 0; i < ASKERS; i++) {
+        while (!atomic_load(&askers[i].has_ended) && acre_monotonic_ns() < end_ns) {
+            acre_test_rest();
+        }
+        REQUIRE(atomic_load(&askers[i].has_ended)); /* else it waits for ever */
+        pthread_join(askers[i].thread, NULL);
+    }
+    CHECK_EQ(rig.table->check(rig.place, &err), 0);
+    rig_close(&rig);
+}
+
+/* --- a program without standard files ------------------------------------------------------- */
+
+/* "1 -> ...; 2 -> ..." of a runner that is started without them. */
+static void tell_files(int to) {
+    char text[600] = "";
+    size_t length = 0;
+    void *place = NULL;
+    struct acre_error err = {0};
+    for (int fd = 0; fd < 3; fd++) {
+        close(fd);
+    }
+    int r = acre_remote_open("double", 1, &place, &err);
+    if (r < 0) {
+        length = (size_t)snprintf(text, sizeof(text), "%s", err.text);
+    }
+    for (int fd = 1; fd < 3 && r == 0; fd++) {
+        char path[64];
+        char file[200] = "";
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)((struct remote *)place)->pid, fd);
+        ssize_t bytes = readlink(path, file, sizeof(file) - 1);
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%d -> %s; ", fd,
+                                   bytes > 0 ? file : "none");
+    }
+    ssize_t written = write(to, text, length);
+    if (r == 0) {
+        acre_remote_table(place)->place_close(place);
+    }
+    _exit(written == (ssize_t)length ? 0 : 1);
+}
+
+/* What has their numbers then is memory or a socket of ours: none of the runner's business. */
+static void a_runner_writes_to_no_file_of_ours(void) {
+    int ends[2];
+    char text[600] = "";
+    setenv("ACRE_RUNNER", RUNNER_DOUBLE, 1);
+    REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
+    int out = fcntl(ends[1], F_DUPFD_CLOEXEC, 100);
+    REQUIRE(out >= 0);
+    close(ends[1]);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        tell_files(out);
+    }
+    close(out);
+    ssize_t length = read(ends[0], text, sizeof(text) - 1);
+    CHECK(length > 0);
+    CHECK_STR(text, "1 -> /dev/null; 2 -> /dev/null; ");
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    close(ends[0]);
+}
+
 static const struct acre_test tests[] = {
     {"queued_calls_do_what_they_say_in_order", queued_calls_do_what_they_say_in_order, 0},
     {"a_full_ring_is_waited_for", a_full_ring_is_waited_for, 0},
@@ -477,5 +585,7 @@ static const struct acre_test tests[] = {
      0},
     {"bad_requests_are_refused_by_name", bad_requests_are_refused_by_name, 0},
     {"a_runner_that_cannot_start_says_why", a_runner_that_cannot_start_says_why, 0},
+    {"questions_are_answered_across_restarts", questions_are_answered_across_restarts, 0},
+    {"a_runner_writes_to_no_file_of_ours", a_runner_writes_to_no_file_of_ours, 0},
 };
 ACRE_TEST_MAIN(tests)
