@@ -1,0 +1,209 @@
+/* test_compute_notice.c - notices: those that have fired are forgotten, those that are lost fire
+ * once each, and each file is the one that was given. */
+#include "compute/notice.h"
+#include "core/file.h"
+#include "support/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static int make(void) {
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    REQUIRE(fd >= 0);
+    return fd;
+}
+
+/* 0: it has not fired. */
+static uint64_t fired(int fd) {
+    uint64_t count = 0;
+    return read(fd, &count, sizeof(count)) == 8 ? count : 0;
+}
+
+static uint32_t add(struct notices *notices, int fd, uint64_t done, uint64_t sequence) {
+    struct acre_error err = {0};
+    uint32_t file = UINT32_MAX;
+    int r = notices_prepare(notices, fd, done, &file, &err);
+    acre_test_context("%s", err.text);
+    REQUIRE_EQ(r, 0);
+    acre_test_context("%s", "");
+    notices_add(notices, sequence, file);
+    return file;
+}
+
+static uint32_t open_files(void) {
+    uint32_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    REQUIRE(directory != NULL);
+    while (readdir(directory) != NULL) {
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
+
+static void lost_ones_fire_once_each(void) {
+    struct notices notices = {0};
+    int fds[20];
+    uint64_t sequence = 0;
+    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
+        fds[i] = make();
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        add(&notices, fds[i % ACRE_COUNT(fds)], 0, ++sequence);
+    }
+    notices_fire(&notices, 990, false); /* the last ten are lost */
+    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
+        acre_test_context("eventfd %zu", i);
+        CHECK_U64(fired(fds[i]), i < 10 ? 0 : 1);
+    }
+    acre_test_context("%s", "");
+    notices_fire(&notices, 990, false); /* none is left */
+    add(&notices, fds[0], sequence, sequence + 1);
+    add(&notices, fds[0], sequence, sequence + 5);
+    add(&notices, fds[3], sequence, sequence + 5);
+    notices_fire(&notices, sequence, false);
+    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
+        CHECK_U64(fired(fds[i]), i == 0 ? 2 : i == 3 ? 1 : 0);
+        close(fds[i]);
+    }
+    notices_finish(&notices);
+    notices_finish(&notices); /* is empty, and may be used again */
+}
+
+/* Numbers of both sides: nothing fires that has fired, nothing is forgotten that has not. */
+static void counts_are_exact_at_every_moment(void) {
+    enum { COUNT = 40 };
+    for (uint64_t done = 0; done <= COUNT; done++) {
+        struct notices notices = {0};
+        int fds[3] = {make(), make(), make()};
+        uint64_t expected[3] = {0};
+        for (uint64_t i = 1; i <= COUNT; i++) { /* `done` is seen late */
+            add(&notices, fds[i % 3], i > 20 ? ACRE_MIN(done, i - 10) : 0, i);
+            expected[i % 3] += i > done;
+        }
+        notices_fire(&notices, done, false);
+        for (size_t i = 0; i < 3; i++) {
+            acre_test_context("done %llu, eventfd %zu", (unsigned long long)done, i);
+            CHECK_U64(fired(fds[i]), expected[i]);
+            close(fds[i]);
+        }
+        notices_finish(&notices);
+    }
+}
+
+static void what_has_fired_takes_no_room(void) {
+    struct notices notices = {0};
+    uint32_t before = open_files();
+    int keeps = make();
+    add(&notices, keeps, 0, 1);
+    for (uint64_t i = 2; i < 20000; i++) { /* each of its own file, which is closed */
+        int fd = make();
+        add(&notices, fd, i - 4, i);
+        close(fd);
+    }
+    CHECK(notices.room <= 64);
+    CHECK(notices.file_room <= 64);
+    CHECK(open_files() <= before + 64);
+    notices_fire(&notices, 20000, false);
+    CHECK_U64(fired(keeps), 0);
+    notices_finish(&notices);
+    close(keeps);
+    CHECK_EQ(open_files(), before);
+}
+
+/* Where the oldest never ends: all behind it are kept. */
+static void what_is_under_way_is_kept(void) {
+    struct notices notices = {0};
+    enum { COUNT = 10000 };
+    int fds[2] = {make(), make()};
+    if (!acre_file_is_same(fds[0], fds[0])) {
+        acre_test_skip("the system does not tell which files are the same");
+    }
+    for (uint64_t i = 1; i <= COUNT; i++) {
+        CHECK_EQ(add(&notices, fds[i % 10 == 0], 0, i), i >= 10 && i % 10 == 0);
+    }
+    CHECK_EQ(notices.file_count, 2);
+    notices_fire(&notices, 0, false);
+    CHECK_U64(fired(fds[0]), COUNT - COUNT / 10);
+    CHECK_U64(fired(fds[1]), COUNT / 10);
+    notices_finish(&notices);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* A number that another file has now is another file; the first one's notices are still its. */
+static void a_number_used_again_is_another_file(void) {
+    struct notices notices = {0};
+    int first = make();
+    int copy = fcntl(first, F_DUPFD_CLOEXEC, 0);
+    REQUIRE(copy >= 0);
+    uint32_t a = add(&notices, first, 0, 1);
+    CHECK(notices_fd(&notices, a) != first);
+    int second = make();
+    REQUIRE_EQ(dup3(second, first, O_CLOEXEC), first);
+    uint32_t b = add(&notices, first, 0, 2);
+    CHECK(a != b);
+    CHECK(notices_fd(&notices, a) != notices_fd(&notices, b));
+    close(first); /* nothing has the number; the copies stay */
+    notices_fire(&notices, 0, false);
+    CHECK_U64(fired(copy), 1);
+    CHECK_U64(fired(second), 1);
+    notices_finish(&notices);
+    close(copy);
+    close(second);
+}
+
+/* In this process a notice that was given up may fire after all: its file stays the same. */
+static void files_of_what_may_come_stay(void) {
+    struct notices notices = {0};
+    int fd = make();
+    uint32_t file = add(&notices, fd, 0, 1);
+    int copy = notices_fd(&notices, file);
+    notices_fire(&notices, 0, true);
+    CHECK_U64(fired(fd), 1);
+    for (uint64_t i = 2; i < 100; i++) {
+        int other = make();
+        CHECK(add(&notices, other, i - 1, i) != file);
+        close(other);
+    }
+    CHECK_EQ(notices_fd(&notices, file), copy);
+    CHECK(fcntl(copy, F_GETFD) >= 0);
+    notices_finish(&notices);
+    close(fd);
+}
+
+static void other_files_are_refused_by_number(void) {
+    struct notices notices = {0};
+    struct acre_error err = {0};
+    uint32_t file = 77;
+    uint32_t before = open_files();
+    int ends[2];
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
+    CHECK_EQ(notices_prepare(&notices, -1, 0, &file, &err), ACRE_EINVALID);
+    CHECK_STR(err.text, "event_fd: -1 is no open file; accepted: an eventfd");
+    CHECK_EQ(notices_prepare(&notices, null, 0, &file, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, " is /dev/null; accepted: an eventfd");
+    CHECK_EQ(notices_prepare(&notices, ends[1], 0, &file, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, " is pipe:[");
+    CHECK_EQ(file, 77);
+    CHECK_EQ(notices.file_count, 0);
+    close(null);
+    close(ends[0]);
+    close(ends[1]);
+    notices_finish(&notices);
+    CHECK_EQ(open_files(), before);
+}
+
+static const struct acre_test tests[] = {
+    {"lost_ones_fire_once_each", lost_ones_fire_once_each, 0},
+    {"counts_are_exact_at_every_moment", counts_are_exact_at_every_moment, 0},
+    {"what_has_fired_takes_no_room", what_has_fired_takes_no_room, 0},
+    {"what_is_under_way_is_kept", what_is_under_way_is_kept, 0},
+    {"a_number_used_again_is_another_file", a_number_used_again_is_another_file, 0},
+    {"files_of_what_may_come_stay", files_of_what_may_come_stay, 0},
+    {"other_files_are_refused_by_number", other_files_are_refused_by_number, 0},
+};
+ACRE_TEST_MAIN(tests)
