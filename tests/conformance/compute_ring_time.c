@@ -3,7 +3,6 @@
 #include "conformance/compute_suite.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,27 @@ static struct acre_ring *start_ring(struct kit *kit, const char *text,
     return ring;
 }
 
+/* Answers in[1] when state[0] has come to in[0]; some day in any case. */
+static const char handler_waits[] =
+    "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
+    "                    uint lanes) {\n"
+    "    global volatile uint *word = state;\n"
+    "    for (uint i = 0; word[0] < in[0] && i < 0xfffffff0u; i++) {\n"
+    "    }\n"
+    "    if (lane == 0u) {\n"
+    "        out[0] = in[1];\n"
+    "    }\n"
+    "}\n";
+
+static struct acre_buffer make_state(struct kit *kit, uint32_t **ret_word) {
+    struct acre_buffer state = kit_buffer(kit, ACRE_MEMORY_MAPPED, 64);
+    *ret_word = acre_buffer_host(kit->context, state);
+    REQUIRE(*ret_word != NULL);
+    **ret_word = 0;
+    OK(acre_stream_sync(kit->stream, 20000, ERR));
+    return state;
+}
+
 static void check_no_hang(struct acre_ring *ring) {
     struct acre_ring_report report;
     acre_ring_report(ring, &report);
@@ -26,51 +46,43 @@ static void check_no_hang(struct acre_ring *ring) {
     CHECK(report.is_running);
 }
 
-/* Rounds of the slow handler that take so long, as fast as they are now. */
-static uint32_t rounds_for(struct acre_ring *ring, double seconds) {
-    uint32_t message[2] = {1000000, 1};
-    uint32_t answer = 0;
-    double took = 0;
-    while (took < seconds / 8 && message[0] < UINT32_MAX / 16) {
-        double begun = kit_seconds();
-        OK(acre_ring_call(ring, message, &answer, 20000, ERR));
-        took = kit_seconds() - begun;
-        message[0] *= took < seconds / 8 ? 2 : 1;
-    }
-    return (uint32_t)(message[0] * (seconds / took));
-}
-
 /* Many quick ones let a worker take many at once; then slow ones come, of which one alone is far
- * from a hang and all together are not. */
+ * from a hang and all together are not. How slow they are does not depend on the machine. */
 static void rings_take_slow_messages_after_fast_ones(void) { /* GPU-4 */
-    enum { FAST = 64, SLOW = 12, HANG_MS = 800 };
+    enum { FAST = 64, SLOW = 16, EACH_MS = 75, HANG_MS = 800 };
     struct kit kit;
+    uint32_t *word = NULL;
     kit_open(&kit);
-    struct acre_ring *ring = start_ring(
-        &kit, compute_handler_slow, (struct acre_ring_options){.slots = FAST, .hang_ms = HANG_MS});
-    uint32_t rounds = rounds_for(ring, 0.1);
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *ring =
+        start_ring(&kit, handler_waits,
+                   (struct acre_ring_options){.slots = FAST, .hang_ms = HANG_MS, .state = state});
     uint64_t tickets[FAST];
     uint32_t answer = 0;
     for (uint32_t i = 0; i < 100 * FAST; i += FAST) {
         for (uint32_t j = 0; j < FAST; j++) {
-            OK(acre_ring_post(ring, (uint32_t[]){1, j}, 20000, &tickets[j], ERR));
+            OK(acre_ring_post(ring, (uint32_t[]){0, j}, 20000, &tickets[j], ERR));
         }
         for (uint32_t j = 0; j < FAST; j++) {
             OK(acre_ring_collect(ring, tickets[j], &answer, 20000, ERR));
         }
     }
-    double begun = kit_seconds();
-    for (uint32_t i = 0; i <= SLOW; i++) { /* behind the first the others gather */
-        uint32_t message[] = {i == 0 ? rounds / 20 : rounds, i};
-        OK(acre_ring_post(ring, message, 20000, &tickets[i], ERR));
+    for (uint32_t i = 0; i < SLOW; i++) { /* behind the first the others gather */
+        OK(acre_ring_post(ring, (uint32_t[]){i + 1, i}, 20000, &tickets[i], ERR));
     }
-    for (uint32_t i = 0; i <= SLOW; i++) {
-        acre_test_context("message %u of %u rounds", i, rounds);
+    for (uint32_t i = 1; i <= SLOW; i++) {
+        kit_pass(EACH_MS);
+        __atomic_store_n(word, i, __ATOMIC_SEQ_CST);
+    }
+    for (uint32_t i = 0; i < SLOW; i++) {
+        acre_test_context("message %u", i);
         OK(acre_ring_collect(ring, tickets[i], &answer, 20000, ERR));
+        CHECK_EQ(answer, i);
     }
-    printf("%u messages of %u rounds in %.2f s\n", SLOW, rounds, kit_seconds() - begun);
+    acre_test_context("%s", "");
     check_no_hang(ring);
     acre_ring_destroy(ring);
+    kit_free(&kit, state);
     kit_close(&kit);
 }
 
@@ -114,75 +126,76 @@ static void rings_wait_behind_other_kernels(void) {
 /* Calls that were given up leave their slots when they are answered, however long a hang may be. */
 static void rings_have_slots_of_given_up_calls_again(void) {
     struct kit kit;
+    uint32_t *word = NULL;
     kit_open(&kit);
-    struct acre_ring *ring = start_ring(&kit, compute_handler_slow,
-                                        (struct acre_ring_options){.slots = 2, .hang_ms = 120000});
-    uint32_t rounds = rounds_for(ring, 0.05);
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *ring =
+        start_ring(&kit, handler_waits,
+                   (struct acre_ring_options){.slots = 2, .hang_ms = 120000, .state = state});
     uint32_t answer = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        int r = acre_ring_call(ring, (uint32_t[]){rounds, i}, &answer, 0, ERR);
-        CHECK(r == ACRE_ETIMEOUT || r == 0); /* it may have been quick */
+        FAILS(acre_ring_call(ring, (uint32_t[]){1, i}, &answer, 1, ERR), ACRE_ETIMEOUT, "handle");
     }
+    FAILS(acre_ring_call(ring, (uint32_t[]){0, 9}, &answer, 1, ERR), ACRE_ETIMEOUT, "2 slots");
+    __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < 4; i++) {
         acre_test_context("call %u", i);
         OK(acre_ring_call(ring, (uint32_t[]){0, i}, &answer, 8000, ERR));
         CHECK_EQ(answer, i);
     }
+    acre_test_context("%s", "");
     check_no_hang(ring);
     acre_ring_destroy(ring);
+    kit_free(&kit, state);
     kit_close(&kit);
 }
 
 /* --- the process is stopped ----------------------------------------------------------------- */
 
+/* Who watches looks eight times within the limit, and counts a quarter of it for a stop at most. */
+enum { LIMIT_MS = 1000, STOPPED_MS = 1200, LOOK_MS = LIMIT_MS / 8 + 10 };
+
 /* Stopped and continued by a child, as a debugger or a shell does. */
-static void be_stopped(int ms) {
+static void be_stopped(void) {
     pid_t self = getpid();
+    kit_pass(LOOK_MS); /* what is under way has been seen */
     pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
         kill(self, SIGSTOP);
-        kit_pass(ms);
+        kit_pass(STOPPED_MS);
         kill(self, SIGCONT);
         _exit(0);
     }
     REQUIRE_EQ(waitpid(child, NULL, 0), child);
+    kit_pass(20); /* it is looked at again */
 }
 
-/* Who watches looks eight times within the limit. */
-enum { LIMIT_MS = 800, STOPPED_MS = 1000, LOOK_MS = 120 };
+/* What it took beside the stop counts as it should: on a machine that is too busy, all of it. */
+static void check_not_taken_for_hung(int result, double begun) {
+    double awake_ms = (kit_seconds() - begun) * 1e3 - STOPPED_MS;
+    if (result != 0 && awake_ms > LIMIT_MS / 2) {
+        acre_test_skip("busy for %.0f of %d ms", awake_ms, LIMIT_MS);
+    }
+    OK(result);
+}
 
 static void rings_stopped_with_the_process_do_not_hang(void) {
-    static const char text[] = "handler void handle(local const uint *in, local uint *out, global "
-                               "uint *state, uint lane,\n"
-                               "                    uint lanes) {\n"
-                               "    uint i = 0u;\n"
-                               "    while (atomic_add(&state[0], 0u) == 0u && i < in[1]) {\n"
-                               "        i++;\n"
-                               "    }\n"
-                               "    if (lane == 0u) {\n"
-                               "        out[0] = in[0];\n"
-                               "    }\n"
-                               "}\n";
     struct kit kit;
+    uint32_t *word = NULL;
     kit_open(&kit);
-    struct acre_buffer state = kit_buffer(&kit, ACRE_MEMORY_MAPPED, 64);
-    uint32_t *word = acre_buffer_host(kit.context, state);
-    word[0] = 1;
-    OK(acre_stream_sync(kit.stream, 20000, ERR));
-    struct acre_ring *ring =
-        start_ring(&kit, text, (struct acre_ring_options){.state = state, .hang_ms = LIMIT_MS});
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *ring = start_ring(
+        &kit, handler_waits, (struct acre_ring_options){.state = state, .hang_ms = LIMIT_MS});
     uint32_t answer = 0;
     uint64_t ticket = 0;
-    OK(acre_ring_call(ring, (uint32_t[]){5, UINT32_MAX}, &answer, 20000, ERR));
+    OK(acre_ring_call(ring, (uint32_t[]){0, 5}, &answer, 20000, ERR));
     CHECK_EQ(answer, 5);
-    __atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
-    OK(acre_ring_post(ring, (uint32_t[]){6, UINT32_MAX}, 20000, &ticket, ERR));
-    kit_pass(LOOK_MS);
-    be_stopped(STOPPED_MS);
-    kit_pass(LOOK_MS);
+    double begun = kit_seconds();
+    OK(acre_ring_post(ring, (uint32_t[]){1, 6}, 20000, &ticket, ERR));
+    be_stopped();
     __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
-    OK(acre_ring_collect(ring, ticket, &answer, 20000, ERR));
+    check_not_taken_for_hung(acre_ring_collect(ring, ticket, &answer, 20000, ERR), begun);
     CHECK_EQ(answer, 6);
     check_no_hang(ring);
     acre_ring_destroy(ring);
@@ -195,14 +208,13 @@ static void kernels_stopped_with_the_process_do_not_hang(void) {
     struct kit_gate gate;
     kit_open_with(&kit, (struct acre_context_options){.kernel_limit_ms = LIMIT_MS});
     (void)kit_kernel(&kit, "gate");
+    double begun = kit_seconds();
     kit_gate_close(&kit, kit.stream, &gate);
     struct acre_event event; /* from here on it is watched */
     OK(acre_event_record(kit.stream, &event, ERR));
-    kit_pass(LOOK_MS);
-    be_stopped(STOPPED_MS);
-    kit_pass(LOOK_MS);
+    be_stopped();
     kit_gate_open(&gate);
-    OK(acre_event_wait(event, 20000, ERR));
+    check_not_taken_for_hung(acre_event_wait(event, 20000, ERR), begun);
     struct acre_context_report report;
     acre_context_report(kit.context, &report);
     CHECK_STR(report.failure, "");
