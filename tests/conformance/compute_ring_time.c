@@ -46,20 +46,12 @@ static void check_no_hang(struct acre_ring *ring) {
     CHECK(report.is_running);
 }
 
-/* Many quick ones let a worker take many at once; then slow ones come, of which one alone is far
- * from a hang and all together are not. How slow they are does not depend on the machine. */
-static void rings_take_slow_messages_after_fast_ones(void) { /* GPU-4 */
-    enum { FAST = 64, SLOW = 16, EACH_MS = 75, HANG_MS = 800 };
-    struct kit kit;
-    uint32_t *word = NULL;
-    kit_open(&kit);
-    struct acre_buffer state = make_state(&kit, &word);
-    struct acre_ring *ring =
-        start_ring(&kit, handler_waits,
-                   (struct acre_ring_options){.slots = FAST, .hang_ms = HANG_MS, .state = state});
+enum { FAST = 64, SLOW = 10, EACH_MS = 140, HANG_MS = 1000 };
+
+static void run_fast(struct acre_ring *ring) {
     uint64_t tickets[FAST];
     uint32_t answer = 0;
-    for (uint32_t i = 0; i < 100 * FAST; i += FAST) {
+    for (uint32_t i = 0; i < 100; i++) {
         for (uint32_t j = 0; j < FAST; j++) {
             OK(acre_ring_post(ring, (uint32_t[]){0, j}, 20000, &tickets[j], ERR));
         }
@@ -67,23 +59,53 @@ static void rings_take_slow_messages_after_fast_ones(void) { /* GPU-4 */
             OK(acre_ring_collect(ring, tickets[j], &answer, 20000, ERR));
         }
     }
-    for (uint32_t i = 0; i < SLOW; i++) { /* behind the first the others gather */
+}
+
+/* Of the first that was not answered; 0: all were. */
+static int run_slow(struct acre_ring *ring, uint32_t *word) {
+    uint64_t tickets[SLOW];
+    uint32_t answer = 0;
+    int r = 0;
+    for (uint32_t i = 0; i < SLOW; i++) {
         OK(acre_ring_post(ring, (uint32_t[]){i + 1, i}, 20000, &tickets[i], ERR));
+        kit_pass(i == 0 ? 1 : 0); /* behind the first, which is still quick, the others gather */
     }
     for (uint32_t i = 1; i <= SLOW; i++) {
-        kit_pass(EACH_MS);
+        kit_pass(i == 1 ? 0 : EACH_MS);
         __atomic_store_n(word, i, __ATOMIC_SEQ_CST);
     }
-    for (uint32_t i = 0; i < SLOW; i++) {
-        acre_test_context("message %u", i);
-        OK(acre_ring_collect(ring, tickets[i], &answer, 20000, ERR));
-        CHECK_EQ(answer, i);
+    for (uint32_t i = 0; i < SLOW && r == 0; i++) {
+        r = acre_ring_collect(ring, tickets[i], &answer, 20000, ERR);
+        CHECK(r < 0 || answer == i);
     }
-    acre_test_context("%s", "");
-    check_no_hang(ring);
-    acre_ring_destroy(ring);
-    kit_free(&kit, state);
-    kit_close(&kit);
+    return r;
+}
+
+/* Many quick ones let a worker take many at once; then slow ones come, of which one alone is far
+ * from a hang and all together are not. How slow they are does not depend on the machine, but one
+ * that is very busy may keep a single one waiting for so long: then it is tried again. */
+static void rings_take_slow_messages_after_fast_ones(void) { /* GPU-4 */
+    enum { TRIES = 3 };
+    for (uint32_t try = 1;; try++) {
+        struct kit kit;
+        uint32_t *word = NULL;
+        kit_open(&kit);
+        struct acre_buffer state = make_state(&kit, &word);
+        struct acre_ring_options options = {.slots = FAST, .hang_ms = HANG_MS, .state = state};
+        struct acre_ring *ring = start_ring(&kit, handler_waits, options);
+        run_fast(ring);
+        int r = run_slow(ring, word);
+        if (r == 0 || try == TRIES) {
+            OK(r);
+            check_no_hang(ring);
+            acre_ring_destroy(ring);
+            kit_free(&kit, state);
+            kit_close(&kit);
+            return;
+        }
+        acre_context_close(kit.context);
+        acre_compute_close(kit.compute);
+    }
 }
 
 /* A message that waits for workers of the CPU, who are at kernels of the same context. */
@@ -91,7 +113,7 @@ static void rings_wait_behind_other_kernels(void) {
     if (!kit_is("cpu")) {
         acre_test_skip("on other devices kernels do not wait for each other's groups");
     }
-    enum { STREAMS_MAX = 512, HANG_MS = 250 };
+    enum { STREAMS_MAX = 512, SHORT_MS = 250 };
     static struct kit_gate gates[STREAMS_MAX];
     struct acre_stream *streams[STREAMS_MAX];
     struct kit kit;
@@ -99,7 +121,7 @@ static void rings_wait_behind_other_kernels(void) {
     uint32_t count = ACRE_MIN(kit.facts->units, (uint32_t)STREAMS_MAX);
     (void)kit_kernel(&kit, "gate");
     struct acre_ring *ring =
-        start_ring(&kit, compute_handler_slow, (struct acre_ring_options){.hang_ms = HANG_MS});
+        start_ring(&kit, compute_handler_slow, (struct acre_ring_options){.hang_ms = SHORT_MS});
     for (uint32_t i = 0; i < count; i++) {
         OK(acre_stream_create(kit.context, &streams[i], ERR));
         kit_gate_close(&kit, streams[i], &gates[i]);
@@ -107,7 +129,7 @@ static void rings_wait_behind_other_kernels(void) {
     uint64_t ticket = 0;
     uint32_t answer = 0;
     OK(acre_ring_post(ring, (uint32_t[]){0, 77}, 20000, &ticket, ERR));
-    kit_pass(4 * HANG_MS);
+    kit_pass(4 * SHORT_MS);
     for (uint32_t i = 0; i < count; i++) {
         kit_gate_open(&gates[i]);
     }
