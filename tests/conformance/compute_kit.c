@@ -35,23 +35,26 @@ void kit_needs_isolation(void) {
     }
 }
 
-/* Whether the process is a child of ours that lives, and a runner. */
-static bool is_runner(const char *pid) {
+/* The process, if it is a child of ours that lives, and a runner; 0: it is not. */
+static pid_t as_runner(const char *name) {
     char path[300];
     char line[512];
-    snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%s/stat", name);
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        return false;
+        return 0;
     }
     size_t length = fread(line, 1, sizeof(line) - 1, file);
     fclose(file);
     line[length] = '\0';
     const char *end = strrchr(line, ')');
     char state = 'Z';
-    int parent = 0;
-    return end != NULL && strstr(line, "(acre-runner") != NULL &&
-           sscanf(end + 1, " %c %d", &state, &parent) == 2 && state != 'Z' && parent == getpid();
+    pid_t pid = 0;
+    pid_t parent = 0;
+    bool is = end != NULL && strstr(line, "(acre-runner") != NULL &&
+              sscanf(line, "%d", &pid) == 1 && sscanf(end + 1, " %c %d", &state, &parent) == 2 &&
+              state != 'Z' && parent == getpid();
+    return is ? pid : 0;
 }
 
 pid_t kit_runner(void) {
@@ -59,7 +62,7 @@ pid_t kit_runner(void) {
     DIR *directory = opendir("/proc");
     const struct dirent *entry;
     while (directory != NULL && found == 0 && (entry = readdir(directory)) != NULL) {
-        found = is_runner(entry->d_name) ? atoi(entry->d_name) : 0;
+        found = as_runner(entry->d_name);
     }
     if (directory != NULL) {
         closedir(directory);
