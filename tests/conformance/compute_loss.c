@@ -353,7 +353,10 @@ static void faults_beside_many_that_retry(void) { /* GPU-6 */
     CHECK(comes_to(&crowd.worked, ROUNDS, 20));
     double begun = kit_seconds();
     kill_runner(&kit);
-    CHECK(comes_to(&crowd.failed, 1, 20));
+    do { /* perhaps before any call finds that it is gone */
+        kit_pass(1);
+        acre_context_report(kit.context, &report);
+    } while (report.rebuilt == 0 && kit_seconds() - begun < 15);
     CHECK(comes_to(&crowd.worked, atomic_load(&crowd.worked) + ROUNDS, 15));
     printf("works again after %.0f ms, %u failed\n", (kit_seconds() - begun) * 1e3,
            atomic_load(&crowd.failed));
