@@ -553,31 +553,6 @@ static void rings_that_hang_are_restarted(void) { /* GPU-4 */
     kit_close(&kit);
 }
 
-/* The fourth of a context is no resident one anywhere. */
-static void rings_that_hang_in_a_worker_are_told(void) {
-    kit_needs_isolation();
-    struct kit kit;
-    kit_open(&kit);
-    struct acre_ring *rings[4];
-    for (size_t i = 0; i < 3; i++) {
-        rings[i] = start_ring(&kit, compute_handler_twice, (struct acre_ring_options){0});
-    }
-    rings[3] = start_ring(&kit, compute_handler_hang, (struct acre_ring_options){.hang_ms = 1000});
-    struct acre_ring_report report;
-    acre_ring_report(rings[3], &report);
-    CHECK_EQ(report.path, ACRE_RING_WORKER);
-    check_call(rings[3], 1, 2);
-    uint32_t message[WORDS] = {0xdead};
-    uint32_t answer[WORDS];
-    FAILS(acre_ring_call(rings[3], message, answer, 20000, ERR), ACRE_EUNAVAILABLE,
-          "took longer than 1000 ms");
-    for (size_t i = 0; i < 4; i++) {
-        check_call(rings[i], 2, 2);
-        acre_ring_destroy(rings[i]);
-    }
-    kit_close(&kit);
-}
-
 static void rings_that_hang_are_destroyed(void) { /* before anybody noticed */
     kit_needs_isolation();
     struct kit kit;
@@ -796,7 +771,6 @@ static const struct acre_test tests[] = {
     TEST(rings_beside_streams_that_never_rest),
     TEST(rings_bad_options_are_refused),
     TEST(rings_that_hang_are_restarted),
-    TEST(rings_that_hang_in_a_worker_are_told),
     TEST(rings_that_hang_are_destroyed),
     TEST(rings_without_their_state_say_so),
     TEST(rings_answer_what_a_load_interrupts),

@@ -29,6 +29,18 @@ static const char handler_waits[] =
     "    }\n"
     "}\n";
 
+/* The same, and never. */
+static const char handler_hangs[] =
+    "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
+    "                    uint lanes) {\n"
+    "    global volatile uint *word = state;\n"
+    "    while (word[0] < in[0]) {\n"
+    "    }\n"
+    "    if (lane == 0u) {\n"
+    "        out[0] = in[1];\n"
+    "    }\n"
+    "}\n";
+
 static struct acre_buffer make_state(struct kit *kit, uint32_t **ret_word) {
     struct acre_buffer state = kit_buffer(kit, ACRE_MEMORY_MAPPED, 64);
     *ret_word = acre_buffer_host(kit->context, state);
@@ -245,7 +257,37 @@ static void kernels_stopped_with_the_process_do_not_hang(void) {
     kit_close(&kit);
 }
 
+/* The fourth of a context is no resident one anywhere. */
+static void rings_that_hang_in_a_worker_are_told(void) {
+    kit_needs_isolation();
+    struct kit kit;
+    kit_open(&kit);
+    uint32_t *word;
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *rings[4];
+    for (size_t i = 0; i < ACRE_COUNT(rings); i++) {
+        rings[i] = start_ring(&kit, i < 3 ? handler_waits : handler_hangs,
+                              (struct acre_ring_options){.hang_ms = 1000, .state = state});
+    }
+    struct acre_ring_report report;
+    acre_ring_report(rings[3], &report);
+    CHECK_EQ(report.path, ACRE_RING_WORKER);
+    uint32_t answer;
+    OK(acre_ring_call(rings[3], (uint32_t[]){0, 17}, &answer, 20000, ERR));
+    CHECK_EQ(answer, 17);
+    FAILS(acre_ring_call(rings[3], (uint32_t[]){1, 18}, &answer, 20000, ERR), ACRE_EUNAVAILABLE,
+          "took longer than 1000 ms");
+    for (size_t i = 0; i < ACRE_COUNT(rings); i++) { /* all are back */
+        OK(acre_ring_call(rings[i], (uint32_t[]){0, 19}, &answer, 20000, ERR));
+        CHECK_EQ(answer, 19);
+        acre_ring_destroy(rings[i]);
+    }
+    kit_free(&kit, state);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
+    TEST(rings_that_hang_in_a_worker_are_told),
     TEST(rings_take_slow_messages_after_fast_ones),
     TEST(rings_wait_behind_other_kernels),
     TEST(rings_have_slots_of_given_up_calls_again),
