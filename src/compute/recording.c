@@ -58,7 +58,9 @@ static int heads_copy(const struct heads *heads, struct heads *ret_heads) {
     if (nodes == NULL) {
         return ACRE_ENOMEM;
     }
-    memcpy(nodes, heads->nodes, heads->count * sizeof(*nodes));
+    if (heads->count > 0) { /* else there are no nodes to point to */
+        memcpy(nodes, heads->nodes, heads->count * sizeof(*nodes));
+    }
     *ret_heads = (struct heads){.nodes = nodes, .count = heads->count};
     return 0;
 }
