@@ -39,7 +39,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test sanitize tsan clang tidy fuzz soak sim crash bench coverage install clean help
+.PHONY: all demo test sanitize tsan clang tidy fuzz soak sim crash gpu bench coverage install clean help
 
 all: ## Build everything into build/ (the default)
 	@$(SETUP) build
@@ -90,6 +90,9 @@ sim: all ## The scheduler under injected faults, SEEDS=5000 of them
 
 crash: all ## Kill the daemon N=300 times under load; nothing may be lost
 	@scripts/crash --count $(N) build/acre
+
+gpu: all ## Check the compute runtime on this machine's NVIDIA GPU (20 minutes)
+	@scripts/gpu build
 
 bench: ## Run all benchmarks; Markdown with their JSON on standard output
 	@$(SETUP) build bench >&2
