@@ -600,8 +600,8 @@ struct restless {
     struct acre_ring *ring;
     atomic_bool is_over;
     pthread_mutex_t lock;
-    pthread_cond_t more; /* answered */
-    uint32_t answered;
+    pthread_cond_t more; /* answered, or started */
+    uint32_t answered, started;
 };
 
 static void count_answer(struct restless *all) {
@@ -621,10 +621,28 @@ static void await_answers(struct restless *all, uint32_t count) {
     pthread_mutex_unlock(&all->lock);
 }
 
+static void count_start(struct restless *all) {
+    pthread_mutex_lock(&all->lock);
+    all->started++;
+    pthread_cond_broadcast(&all->more);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void await_start(struct restless *all, uint32_t seen) {
+    pthread_mutex_lock(&all->lock);
+    while (all->started == seen && !atomic_load(&all->is_over)) {
+        pthread_cond_wait(&all->more, &all->lock);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
 /* What a stop refuses was not posted; what was posted is answered. */
 static void *call_on(void *user) {
     struct restless *all = user;
     for (uint32_t i = 0; !atomic_load(&all->is_over); i++) {
+        pthread_mutex_lock(&all->lock);
+        uint32_t started = all->started;
+        pthread_mutex_unlock(&all->lock);
         uint32_t message[WORDS];
         uint32_t answer[WORDS];
         make_message(message, i);
@@ -633,6 +651,7 @@ static void *call_on(void *user) {
         if (r != 0) {
             CHECK_EQ(r, ACRE_ECONFLICT);
             CHECK_HAS(err->text, "stopped");
+            await_start(all, started);
         } else {
             CHECK(is_answer(answer, i, 2));
             count_answer(all);
@@ -648,6 +667,7 @@ static void *stop_and_start(void *user) {
         CHECK(r == 0 || r == ACRE_ECONFLICT); /* stopped by another */
         r = acre_ring_start(all->ring, ERR);
         CHECK(r == 0 || r == ACRE_ECONFLICT);
+        count_start(all);
         await_answers(all, 3); /* calls are under way */
     }
     return NULL;
