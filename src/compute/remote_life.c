@@ -357,9 +357,12 @@ static int start(struct remote *remote, struct acre_error *err) {
     if (error != 0) {
         return acre_fail_errno(err, error, "%s", remote->program);
     }
-    remote->pidfd = (int)syscall(SYS_pidfd_open, remote->pid, 0);
-    if (remote->pidfd < 0) {
-        error = errno;
+    int pidfd = (int)syscall(SYS_pidfd_open, remote->pid, 0);
+    error = errno;
+    pthread_mutex_lock(&remote->lock);
+    remote->pidfd = pidfd;
+    pthread_mutex_unlock(&remote->lock);
+    if (pidfd < 0) {
         kill(remote->pid, SIGKILL);
         waitpid(remote->pid, NULL, 0);
         return acre_fail_errno(err, error, "pidfd of a runner");
@@ -386,8 +389,10 @@ int acre_remote_restart(void *place, struct acre_error *err) {
                          (int)remote->pid);
     }
     remote_drain(remote); /* who waits looks at this pidfd, and at slots that are cleared now */
+    pthread_mutex_lock(&remote->lock); /* others may look whether it has ended */
     close_fd(&remote->socket);
     close_fd(&remote->pidfd);
+    pthread_mutex_unlock(&remote->lock);
     return start(remote, err);
 }
 

@@ -139,14 +139,14 @@ static void faults_here_keep_their_reason(void) {
 /* --- functions ------------------------------------------------------------------------------ */
 
 struct release {
-    volatile uint32_t *word;
+    _Atomic uint32_t *word;
     atomic_bool is_over, was_needed;
 };
 
 static void wait_for_word(const struct acre_groups *groups, const void *const *arguments) {
-    const volatile uint32_t *word = arguments[0];
+    const _Atomic uint32_t *word = arguments[0];
     (void)groups;
-    while (*word != 0) {
+    while (atomic_load(word) != 0) {
     }
 }
 
@@ -157,7 +157,7 @@ static void *release_late(void *user) {
         kit_pass(5);
     }
     atomic_store(&self->was_needed, !atomic_load(&self->is_over));
-    *self->word = 0;
+    atomic_store(self->word, 0);
     return NULL;
 }
 
@@ -175,12 +175,12 @@ static void faults_of_functions_that_were_short(void) {
     OK(acre_kernel_find(program, "waits", &kernel, ERR));
     struct acre_buffer buffer = kit_buffer(&kit, ACRE_MEMORY_MAPPED, 64);
     struct release release = {.word = acre_buffer_host(kit.context, buffer)};
-    *release.word = 0;
+    atomic_store(release.word, 0);
     for (int i = 0; i < 50; i++) {
         OK(acre_launch(kit.stream, kernel, kit_grid(1, 1), ARGS(ACRE_BUFFER(buffer)), ERR));
         OK(acre_stream_sync(kit.stream, 20000, ERR));
     }
-    *release.word = 1;
+    atomic_store(release.word, 1);
     pthread_t thread;
     REQUIRE_EQ(pthread_create(&thread, NULL, release_late, &release), 0);
     OK(acre_launch(kit.stream, kernel, kit_grid(1, 1), ARGS(ACRE_BUFFER(buffer)), ERR));

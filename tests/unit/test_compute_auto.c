@@ -489,12 +489,12 @@ static void threads_share_one(void) {
     close_bench(&bench);
 }
 
-static volatile uint32_t hold;
+static atomic_bool hold;
 
 static void hang_native(const struct acre_groups *groups, const void *const *arguments) {
     (void)groups;
     (void)arguments;
-    while (hold != 0) {
+    while (atomic_load(&hold)) {
     }
 }
 
@@ -508,10 +508,10 @@ static void lose_by_hang(struct acre_context *context) {
     REQUIRE_EQ(acre_stream_create(context, &stream, &err), 0);
     REQUIRE_EQ(acre_program_native(context, "void hang(uint n)", hang_native, &program, &err), 0);
     REQUIRE_EQ(acre_kernel_find(program, "hang", &kernel, &err), 0);
-    hold = 1;
+    atomic_store(&hold, true);
     REQUIRE_EQ(acre_launch(stream, kernel, one, &value, 1, &err), 0);
     CHECK_EQ(acre_stream_sync(stream, 20000, &err), ACRE_ETIMEOUT);
-    hold = 0;
+    atomic_store(&hold, false);
 }
 
 static void a_cpu_that_is_lost_is_left_for_the_device(void) { /* GPU-6 */
