@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3, CALL_MS = 60000 };
+enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3, CALL_MS = 60000, LONG_MS = 20000 };
 
 struct worker {
     struct kit *kit;
@@ -160,7 +160,10 @@ static void wait_event(struct worker *self, struct holding *holding) {
     OK(acre_event_record(self->stream, &event, ERR));
     int r = acre_event_wait(event, 0, ERR);
     REQUIRE(r == 0 || r == ACRE_ETIMEOUT);
-    OK(acre_event_wait(event, 60000, ERR));
+    if (acre_event_wait(event, LONG_MS, ERR) < 0) {
+        pthread_setname_np(pthread_self(), "waits-long"); /* scripts/gpu looks at it */
+    }
+    OK(acre_event_wait(event, CALL_MS, ERR));
 }
 
 static void side_stream(struct worker *self, struct holding *holding) {
@@ -223,42 +226,56 @@ static const struct {
     {"refused", 31, refused}, {"race", 0, race},          {"ring-race", 0, race_in_ring},
 };
 
-static bool is_same(const char *operation, const char *name) {
-    return operation != NULL && strcmp(operation, name) == 0;
+static uint32_t weights[ACRE_COUNT(operations)];
+
+/* Whether it is one of a list with commas; NULL: an empty one. */
+static bool is_listed(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Nothing but calls of a ring. */
-static bool is_for_ring(void) {
-    return is_same(asked.only, "ring") || is_same(asked.only, "ring-race");
+static void weigh(void) {
+    for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+        const char *name = operations[i].name;
+        weights[i] = asked.only == NULL            ? operations[i].of_1000
+                     : is_listed(asked.only, name) ? ACRE_MAX(operations[i].of_1000, 1U)
+                                                   : 0;
+        weights[i] = is_listed(asked.without, name) ? 0 : weights[i];
+    }
 }
 
-static size_t throw_dice(struct worker *self) {
-    uint32_t dice = below(self, 1000);
+static bool is_ring(size_t which) {
+    return operations[which].run == call_ring || operations[which].run == race_in_ring;
+}
+
+/* Of all that are chosen: those of a ring, or the others. */
+static uint32_t weight_of(bool is_of_ring) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+        sum += is_ring(i) == is_of_ring ? weights[i] : 0;
+    }
+    return sum;
+}
+
+static size_t pick(struct worker *self) {
+    uint32_t dice = below(self, weight_of(true) + weight_of(false));
     size_t which = 0;
-    while (dice >= operations[which].of_1000) {
-        dice -= operations[which].of_1000;
+    while (dice >= weights[which]) {
+        dice -= weights[which];
         which++;
     }
     return which;
 }
 
-static size_t pick(struct worker *self) {
-    size_t which = 0;
-    if (asked.only != NULL) {
-        while (!is_same(asked.only, operations[which].name)) {
-            which++;
-        }
-        return which;
-    }
-    do {
-        which = throw_dice(self);
-    } while (is_same(asked.without, operations[which].name));
-    return which;
-}
-
 static void *work(void *user) {
     struct worker *self = user;
-    size_t held = is_for_ring() ? 0 : HELD;
+    size_t held = weight_of(false) > 0 ? HELD : 0;
     acre_rand_seed(&self->rand, self->seed);
     self->words = calloc(WORDS_MAX, 4);
     REQUIRE(self->words != NULL);
@@ -301,8 +318,8 @@ static void print_json(const struct worker *workers, uint32_t threads, uint64_t 
 
 static struct acre_ring *make_ring(struct acre_context *context) {
     struct acre_ring *ring = NULL;
-    struct acre_source source = {.text = is_same(asked.only, "ring-race") ? compute_handler_race
-                                                                          : compute_handler_twice,
+    struct acre_source source = {.text = is_listed(asked.only, "ring-race") ? compute_handler_race
+                                                                            : compute_handler_twice,
                                  .name = "handler.acl"};
     struct acre_ring_options options = {
         .in_words = RING_WORDS, .out_words = RING_WORDS, .hang_ms = CALL_MS};
@@ -328,8 +345,7 @@ static void soak(void) {
                            .affine = kit_kernel(&kit, "affine"),
                            .scan = kit_kernel(&kit, "scan"),
                            .race = kit_kernel(&kit, "race")};
-    bool has_ring = asked.only == NULL ? !is_same(asked.without, "ring") : is_for_ring();
-    model.ring = has_ring ? make_ring(kit.context) : NULL;
+    model.ring = weight_of(true) > 0 ? make_ring(kit.context) : NULL;
     const char *path = path_of(model.ring);
     struct worker *workers = calloc(threads, sizeof(*workers));
     REQUIRE(workers != NULL);
@@ -360,10 +376,36 @@ static void soak(void) {
     kit_close(&kit);
 }
 
+/* All names in the list are operations. */
+static bool is_known(const char *option, const char *list) {
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        int length = (int)strcspn(at, ",");
+        bool is_one = false;
+        for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+            const char *name = operations[i].name;
+            is_one |= strlen(name) == (size_t)length && strncmp(at, name, (size_t)length) == 0;
+        }
+        if (!is_one) {
+            fprintf(stderr, "--%s: '%.*s' is no operation; accepted:", option, length, at);
+            for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+                fprintf(stderr, " %s", operations[i].name);
+            }
+            fprintf(stderr, "\n");
+            return false;
+        }
+    }
+    return true;
+}
+
 int compute_soak(const struct compute_soak_options *options, char *program) {
     enum { DAY_S = 24 * 3600 };
     static const struct acre_test tests[] = {{"soak", soak, DAY_S}};
     char *argv[] = {program, NULL};
     asked = *options;
+    if (!is_known("only", asked.only) || !is_known("without", asked.without)) {
+        return 2;
+    }
+    weigh();
     return acre_test_main(tests, 1, 1, argv);
 }

@@ -82,6 +82,14 @@ class Steps(unittest.TestCase):
         self.assertEqual(code, 1, text)
         self.assertIn("did not end well", text)
 
+    def test_a_run_that_waits_is_looked_at(self):
+        self.write("build/tests/conformance/compute", CONFORMANCE.replace(
+            "*--soak*)", "*--soak*) echo waits-long > /proc/$$/comm; sleep 5;"))
+        code, text = self.run_steps("soak")
+        self.assertEqual(code, 0, text)
+        told = (self.root / "out" / "soak.stall.txt").read_text(encoding="utf-8")
+        self.assertIn("tests/conformance/compute --backend cuda", told)
+
     def test_unknown_steps_are_refused(self):
         code, text = self.run_steps("nonsense")
         self.assertEqual(code, 2)
