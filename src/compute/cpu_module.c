@@ -27,6 +27,8 @@ _Static_assert(sizeof(struct header) == 24, "on disk, in the cache");
 /* What dialect_cpu.c writes beside each kernel. */
 struct entry_facts {
     uint32_t has_barrier, is_bounded;
+    uint32_t count; /* parameters */
+    uint32_t value_bytes[];
 };
 
 struct cpu_module {
@@ -212,5 +214,9 @@ int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_ker
     *ret_kernel = (uint64_t)(uintptr_t)kernel;
     *ret_facts =
         (struct acre_kernel_facts){.group_max = CPU_GROUP_MAX, .local_bytes = from->local_bytes};
+    for (uint32_t i = 0; facts != NULL && i < ACRE_MIN(facts->count, (uint32_t)ACRE_ARGS_MAX);
+         i++) {
+        ret_facts->value_bytes[i] = (uint16_t)ACRE_MIN(facts->value_bytes[i], UINT16_MAX);
+    }
     return 0;
 }

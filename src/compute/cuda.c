@@ -181,6 +181,13 @@ static void prepare(struct gpu *gpu) {
     cuda_file_load(&cuda->file);
 }
 
+static int parameter(const struct gpu *gpu, gpu_handle function, uint32_t index,
+                     size_t *ret_bytes) {
+    size_t offset;
+    const struct cuda_driver *own = &cuda_of(gpu)->own;
+    return own->parameter == NULL ? -1 : own->parameter(function, index, &offset, ret_bytes);
+}
+
 static const struct gpu_vendor vendor = {
     .faults = faults,
     .fault_count = ACRE_COUNT(faults),
@@ -193,6 +200,7 @@ static const struct gpu_vendor vendor = {
     .context_peer = context_peer,
     .copy = copy,
     .wait64 = wait64,
+    .parameter = parameter,
     .module_ready = cuda_module_ready,
     .node_launch = cuda_node_launch,
     .node_copy = cuda_node_copy,

@@ -88,7 +88,9 @@ struct cuda_set_node { /* CUDA_MEMSET_NODE_PARAMS_v1 */
       (unsigned *, gpu_handle module))                                                            \
     X(false, function_list,  "cuModuleEnumerateFunctions",                                        \
       (gpu_handle *, unsigned count, gpu_handle module))                                          \
-    X(false, function_load,  "cuFuncLoad",                      (gpu_handle function))
+    X(false, function_load,  "cuFuncLoad",                      (gpu_handle function))            \
+    X(false, parameter,      "cuFuncGetParamInfo",              /* since 12.4 */                  \
+      (gpu_handle function, size_t index, size_t *ret_offset, size_t *ret_bytes))
 
 /* libnvrtc. All answer an nvrtcResult, but for the last, which is a text. */
 #define NVRTC_SYMBOLS(X)                                                                          \

@@ -319,6 +319,9 @@ int dialect_write(const char *backend, const struct acre_source *source,
     } else {
         write_plain(dialect, source->name, text, all, count, out);
     }
+    if (dialect->plain == ACRE_LANGUAGE_OPENCL) {
+        dialect_sizes(text, all, count, out);
+    }
     return acre_buf_failed(out)
                ? acre_fail(err, ACRE_ELIMIT, "a source of more than %zu bytes", out->max)
                : 0;

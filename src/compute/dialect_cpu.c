@@ -31,27 +31,26 @@ static const char *value_type(const struct parameter *parameter) {
     return column < 4 ? names[row][column] : NULL;
 }
 
+static bool is_pointer(const struct parameter *parameter) {
+    return parameter->kind == PARAMETER_BUFFER || parameter->kind == PARAMETER_LOCAL;
+}
+
+/* In C; NULL: has none. */
+static const char *type_of(const struct parameter *parameter) {
+    if (parameter->kind == PARAMETER_VECTOR || parameter->kind == PARAMETER_STRUCT) {
+        /* As long as it was not cut. */
+        return strlen(parameter->type) < sizeof(parameter->type) - 1 ? parameter->type : NULL;
+    }
+    return is_pointer(parameter) ? "void *" : value_type(parameter);
+}
+
 /* How argument `index` is read from `array`; false: its type has no C. */
 static bool write_argument(const struct parameter *parameter, uint32_t index, const char *array,
                            struct acre_buf *out) {
-    const char *type = NULL;
-    switch (parameter->kind) {
-    case PARAMETER_BUFFER:
-    case PARAMETER_LOCAL:
+    const char *type = type_of(parameter);
+    if (is_pointer(parameter)) {
         acre_buf_printf(out, "(void *)%s[%u]", array, index);
-        return true;
-    case PARAMETER_SIGNED:
-    case PARAMETER_UNSIGNED:
-    case PARAMETER_FLOAT:
-        type = value_type(parameter);
-        break;
-    case PARAMETER_VECTOR:
-    case PARAMETER_STRUCT:
-        /* As long as it was not cut. */
-        type = strlen(parameter->type) < sizeof(parameter->type) - 1 ? parameter->type : NULL;
-        break;
-    }
-    if (type != NULL) {
+    } else if (type != NULL) {
         acre_buf_printf(out, "*(const %s *)%s[%u]", type, array, index);
     }
     return type != NULL;
@@ -112,13 +111,26 @@ static bool write_fibers(const struct signature *signature, struct acre_buf *out
     return is_known;
 }
 
+/* struct entry_facts of cpu_module.c. */
+static bool write_facts(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
+    acre_buf_printf(out, "acre_seen const unsigned acre_facts_%s[] = { %d, %d, %u", signature->name,
+                    (traits & CPU_HAS_BARRIER) != 0, (traits & CPU_HAS_LOOP) == 0,
+                    signature->count);
+    bool is_known = true;
+    for (uint32_t i = 0; i < signature->count && is_known; i++) {
+        const char *type = type_of(&signature->parameters[i]);
+        is_known = type != NULL;
+        acre_buf_printf(out, ", sizeof(%s)", is_known ? type : "");
+    }
+    acre_buf_puts(out, " };\n");
+    return is_known;
+}
+
 static int write_entry(const struct signature *signature, uint8_t traits, struct acre_buf *out,
                        struct acre_error *err) {
-    bool has_barrier = (traits & CPU_HAS_BARRIER) != 0;
-    acre_buf_printf(out, "acre_seen const unsigned acre_facts_%s[2] = { %d, %d };\n",
-                    signature->name, has_barrier, (traits & CPU_HAS_LOOP) == 0);
-    bool is_known =
-        has_barrier ? write_fibers(signature, out) : write_loops(signature, traits, out);
+    bool is_known = write_facts(signature, traits, out) &&
+                    ((traits & CPU_HAS_BARRIER) != 0 ? write_fibers(signature, out)
+                                                     : write_loops(signature, traits, out));
     if (!is_known) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
                          "line %u: kernel '%s': a parameter's type has no equal in C",

@@ -21,4 +21,9 @@ struct place {
 bool dialect_place(const struct signature *all, uint32_t count, size_t from,
                    struct place *ret_place);
 
+/* For OpenCL, whose drivers need not tell: a program says how long the structs are that its kernels
+ * take by value (dialect_size.c). */
+void dialect_sizes(struct acre_str text, const struct signature *all, uint32_t count,
+                   struct acre_buf *out);
+
 #endif

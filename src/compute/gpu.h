@@ -53,6 +53,8 @@ struct gpu_vendor {
                 gpu_handle stream);
     /* Wait until *address >= value. NULL: cannot. */
     int (*wait64)(const struct gpu *gpu, gpu_handle stream, uintptr_t address, uint64_t value);
+    /* How long a kernel's parameter is; code: there is no such. NULL: the driver does not tell. */
+    int (*parameter)(const struct gpu *gpu, gpu_handle function, uint32_t index, size_t *ret_bytes);
     int (*module_ready)(const struct gpu *gpu, gpu_handle module); /* kernels loaded; NULL: are */
     /* As the driver's; NULL: the driver's. */
     int (*host_function)(const struct gpu *gpu, gpu_handle stream, void (*function)(void *),

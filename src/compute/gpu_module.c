@@ -96,6 +96,12 @@ static int read_facts(const struct gpu *gpu, gpu_handle function, struct acre_ke
         }
         *wanted[i].to = (uint32_t)value;
     }
+    size_t bytes = 0;
+    for (uint32_t i = 0; gpu->vendor->parameter != NULL && i < ACRE_ARGS_MAX &&
+                         gpu->vendor->parameter(gpu, function, i, &bytes) == 0;
+         i++) {
+        facts->value_bytes[i] = (uint16_t)ACRE_MIN(bytes, (size_t)UINT16_MAX);
+    }
     return 0;
 }
 

@@ -84,14 +84,14 @@ static bool kind_fits(const struct parameter *parameter, const struct acre_arg *
 }
 
 static int refuse_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
-                      struct acre_error *err) {
+                      uint32_t bytes, struct acre_error *err) {
     const struct parameter *parameter = &signature->parameters[index];
     const char *given = arg->kind < ACRE_COUNT(arg_kinds) ? arg_kinds[arg->kind] : "nothing known";
     return acre_fail(err, ACRE_EINVALID,
                      "kernel '%s': argument %u '%s' is %s of %u bytes; accepted: %s"
                      " (%u bytes)",
                      signature->name, index + 1, parameter->name, given, arg->bytes,
-                     parameter->type, parameter->bytes);
+                     parameter->type, bytes);
 }
 
 int launch_check_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
@@ -102,9 +102,19 @@ int launch_check_arg(const struct signature *signature, uint32_t index, const st
     if (!kind_fits(parameter, arg) ||
         (is_value && (arg->bytes == 0 || (!any_size && arg->bytes != parameter->bytes) ||
                       (arg->kind == ACRE_ARG_BYTES && arg->pointer == NULL)))) {
-        return refuse_arg(signature, index, arg, err);
+        return refuse_arg(signature, index, arg, parameter->bytes, err);
     }
     return 0;
+}
+
+/* A struct is as long as the compiler says, where that is known. */
+static int check_struct(const struct acre_kernel *kernel, uint32_t index,
+                        const struct acre_arg *arg, struct acre_error *err) {
+    uint32_t bytes = kernel->facts.value_bytes[index];
+    return kernel->signature.parameters[index].kind != PARAMETER_STRUCT || bytes == 0 ||
+                   bytes == arg->bytes
+               ? 0
+               : refuse_arg(&kernel->signature, index, arg, bytes, err);
 }
 
 static int resolve_buffer(const struct acre_kernel *kernel, uint32_t index,
@@ -141,6 +151,7 @@ static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const s
                        struct launch *launch, struct acre_error *err) {
     struct acre_native_arg *to = &launch->args[index];
     int r = launch_check_arg(&kernel->signature, index, arg, err);
+    r = r == 0 ? check_struct(kernel, index, arg, err) : r;
     if (r < 0) {
         return r;
     }

@@ -74,6 +74,7 @@ struct opencl_sub_range { /* cl_buffer_region */
     X(PROGRAM_BINARIES,              0x1166) \
     X(PROGRAM_BUILD_LOG,             0x1183) \
     X(KERNEL_WORK_GROUP_SIZE,        0x11B0) \
+    X(KERNEL_COMPILE_WORK_GROUP_SIZE, 0x11B1) \
     X(KERNEL_LOCAL_MEM_SIZE,         0x11B2) \
     X(PROFILING_COMMAND_QUEUED,      0x1280) \
     X(PROFILING_COMMAND_START,       0x1282) \

@@ -6,6 +6,7 @@
  * A kernel object holds its arguments, so two threads cannot set them at once. Each kernel has a
  * few objects (clones), chosen by the number of the stream and made when first used: streams that
  * launch the same kernel at the same time rarely meet. */
+#include "compute/dialect.h"
 #include "compute/opencl_place.h"
 
 #include <stdio.h>
@@ -227,6 +228,43 @@ static int read_facts(struct opencl_place *place, opencl_kernel_object object,
     return 0;
 }
 
+/* One part of the size of a parameter; false: the program says nothing of it. */
+static bool read_size_part(struct opencl_place *place, const struct kernel *kernel, uint32_t index,
+                           uint32_t part, uint32_t *ret_part) {
+    char name[SIGNATURE_NAME_MAX + 32];
+    size_t group[3] = {0};
+    int32_t code = OPENCL_SUCCESS;
+    snprintf(name, sizeof(name), DIALECT_SIZE_NAME, index, part, kernel->name);
+    opencl_kernel_object object = place->api->create_kernel(kernel->program, name, &code);
+    if (code != OPENCL_SUCCESS) {
+        return false;
+    }
+    code = place->api->kernel_info(object, place->device, OPENCL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                   sizeof(group), group, NULL);
+    place->api->release_kernel(object);
+    bool is_told = code == OPENCL_SUCCESS;
+    for (uint32_t i = 0; i < 3; i++) {
+        is_told = is_told && group[i] >= 1 && group[i] <= 4;
+    }
+    *ret_part = is_told ? (uint32_t)(group[0] - 1 + (group[1] - 1) * 4 + (group[2] - 1) * 16) : 0;
+    return is_told;
+}
+
+/* What dialect_size.c left in the program. */
+static void read_sizes(struct opencl_place *place, const struct kernel *kernel,
+                       struct acre_kernel_facts *facts) {
+    _Static_assert(1 << 6 * DIALECT_SIZE_PARTS == ACRE_EXTRA_MAX, "longer ones are none");
+    for (uint32_t i = 0; i < ACRE_ARGS_MAX; i++) {
+        uint32_t bytes = 0;
+        uint32_t part;
+        uint32_t parts = 0;
+        while (parts < DIALECT_SIZE_PARTS && read_size_part(place, kernel, i, parts, &part)) {
+            bytes += part << 6 * parts++;
+        }
+        facts->value_bytes[i] = parts == DIALECT_SIZE_PARTS ? (uint16_t)bytes : 0;
+    }
+}
+
 int opencl_kernel(void *in, uint64_t handle, const char *name, uint64_t *ret_kernel,
                   struct acre_kernel_facts *ret_facts, struct acre_error *err) {
     struct opencl_place *place = in;
@@ -247,6 +285,7 @@ int opencl_kernel(void *in, uint64_t handle, const char *name, uint64_t *ret_ker
         free_kernel(place, kernel);
         return r;
     }
+    read_sizes(place, kernel, ret_facts);
     pthread_mutex_lock(&place->lock);
     kernel->next = module->kernels;
     module->kernels = kernel;

@@ -201,7 +201,8 @@ static int name_basic(struct reader *reader, struct typing *typing, struct acre_
     return 0;
 }
 
-/* The type as written, but for the name: words are kept apart, a '*' only from what is before. */
+/* The type as written, but for the name, and with what macros stand for, which may mean nothing at
+ * the end of the text: words are kept apart, a '*' only from what is before. */
 static void add_type(struct parameter *parameter, struct acre_str word) {
     char *type = parameter->type;
     size_t length = strlen(type), room = sizeof(parameter->type) - 1;
@@ -267,7 +268,11 @@ static int take_words(struct reader *reader, struct acre_str word, uint32_t dept
                       struct typing *typing, bool *ret_is_name, struct acre_error *err) {
     const struct macro *macro = depth < MACRO_DEPTH_MAX ? reader_macro(reader, word) : NULL;
     if (macro == NULL) {
-        return take_word(reader, word, typing, ret_is_name, err);
+        int r = take_word(reader, word, typing, ret_is_name, err);
+        if (r == 0 && !*ret_is_name) {
+            add_type(&typing->parameter, word);
+        }
+        return r;
     }
     struct lexer lexer = lexer_begin("", macro->body);
     struct token token;
@@ -282,6 +287,7 @@ static int take_words(struct reader *reader, struct acre_str word, uint32_t dept
             r = reader_refuse(reader, err, "'%s' is a macro with a '*' that is not behind a type");
         } else {
             typing->pointers++;
+            add_type(&typing->parameter, token.text);
         }
     }
     return r;
@@ -429,9 +435,6 @@ static int read_words(struct reader *reader, struct typing *typing, struct acre_
             r = take_tag(reader, typing, err);
         } else if (token->kind == TOKEN_WORD) {
             r = take_words(reader, token->text, 0, typing, &is_name, err);
-            if (r == 0 && !is_name) {
-                add_type(&typing->parameter, token->text);
-            }
             r = r == 0 ? reader_advance(reader, err) : r;
         } else if (token->kind == TOKEN_MARK) {
             r = take_mark(reader, typing, err);

@@ -76,6 +76,24 @@ static int load_module(struct acre_program *program, struct acre_error *err) {
     return r;
 }
 
+/* Whether the compiler has its values as they were read. What a struct is only it knows. */
+static int check_values(const struct signature *signature, const struct acre_kernel_facts *facts,
+                        struct acre_error *err) {
+    for (uint32_t i = 0; i < signature->count; i++) {
+        const struct parameter *parameter = &signature->parameters[i];
+        uint32_t bytes = facts->value_bytes[i];
+        if (parameter->kind >= PARAMETER_SIGNED && parameter->kind <= PARAMETER_VECTOR &&
+            bytes != 0 && bytes != parameter->bytes) {
+            return acre_fail(err, ACRE_EUNSUPPORTED,
+                             "kernel '%s': parameter %u '%s', %s, was read as one of %u bytes, and "
+                             "has %u for the compiler; accepted: a type by its own name",
+                             signature->name, i + 1, parameter->name, parameter->type,
+                             parameter->bytes, bytes);
+        }
+    }
+    return 0;
+}
+
 /* Gate and the program's lock held. */
 static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
     struct acre_program *program = kernel->program;
@@ -90,6 +108,7 @@ static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
         r = r == 0 ? context->table->kernel(context->place, program->module, kernel->signature.name,
                                             &handle, &facts, err)
                    : r;
+        r = r == 0 ? check_values(&kernel->signature, &facts, err) : r;
     }
     if (r < 0) {
         return r;

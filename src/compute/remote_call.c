@@ -373,12 +373,8 @@ int remote_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_
     call.request.number[0] = module;
     r = ask(&call, err);
     if (r == 0) {
-        const uint64_t *number = call.answer.number;
-        *ret_kernel = number[0];
-        *ret_facts = (struct acre_kernel_facts){.group_max = (uint32_t)number[1],
-                                                .local_bytes = (uint32_t)number[2],
-                                                .registers = (uint32_t)number[3],
-                                                .stack_bytes = (uint32_t)number[4]};
+        *ret_kernel = call.answer.number[0];
+        memcpy(ret_facts, call.payload, sizeof(*ret_facts));
     }
     finish(&call);
     return r;

@@ -306,10 +306,8 @@ static int serve_kernel(struct call *call, struct acre_error *err) {
     struct acre_kernel_facts facts = {0};
     int r = call->table->kernel(call->place, call->in[0], (const char *)call->payload,
                                 &call->answer->number[0], &facts, err);
-    call->answer->number[1] = facts.group_max;
-    call->answer->number[2] = facts.local_bytes;
-    call->answer->number[3] = facts.registers;
-    call->answer->number[4] = facts.stack_bytes;
+    memcpy(call->out, &facts, sizeof(facts));
+    call->answer->payload_bytes = sizeof(facts);
     return r;
 }
 

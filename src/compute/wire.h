@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#define WIRE_MAGIC UINT64_C(0x0001524e52455243) /* its upper half changes with this file */
+#define WIRE_MAGIC UINT64_C(0x0002524e52455243) /* its upper half changes with this file */
 
 enum {
     WIRE_ALIGN = 16,
@@ -97,7 +97,7 @@ int wire_check_message(const struct wire_message *message, struct acre_native_la
     X(COMPILE,        false) /* kernels; text, options, names       bytes, log; both         */ \
     X(LOAD,           false) /* bytes                               module                   */ \
     X(UNLOAD,         true)  /* module                                                       */ \
-    X(KERNEL,         false) /* module; name                        kernel, the facts        */ \
+    X(KERNEL,         false) /* module; name                        kernel; the facts        */ \
     X(GRAPH_CREATE,   false) /* count; nodes                        graph                    */ \
     X(GRAPH_UPDATE,   true)  /* graph, node; message of a launch                             */ \
     X(GRAPH_DESTROY,  true)  /* graph                                                        */ \

@@ -105,6 +105,34 @@ static void refused_wrong_argument_kind_and_size(void) {
     finish(&bench);
 }
 
+/* Their size is known to the compiler alone; and to what it left in the cache. */
+static void refused_structs_of_another_size(void) {
+    struct {
+        float x;
+        uint32_t n;
+    } pair = {3, 2};
+    uint8_t bytes[64] = {0};
+    const uint32_t sizes[] = {1, 4, 7, 9, 12, 16, 64};
+    for (size_t round = 0; round < 2; round++) {
+        struct bench bench;
+        set_up(&bench);
+        struct acre_kernel *pairs = kit_kernel(&bench.kit, "pairs");
+        bench.held = kit_held(bench.kit.context); /* with its program */
+        for (size_t k = 0; k < ACRE_COUNT(sizes); k++) {
+            acre_test_context("%u bytes", sizes[k]);
+            FAILS(acre_launch(bench.kit.stream, pairs, kit_grid(1, 1),
+                              ARGS(ACRE_BUFFER(bench.a), ACRE_BYTES(bytes, sizes[k])), ERR),
+                  ACRE_EINVALID, "'pairs'", "argument 2", "'p'", "struct pair (8 bytes)");
+        }
+        float power = 0;
+        OK(acre_launch(bench.kit.stream, pairs, kit_grid(1, 1),
+                       ARGS(ACRE_BUFFER(bench.a), ACRE_BYTES(&pair, sizeof(pair))), ERR));
+        kit_get(&bench.kit, &power, bench.a, sizeof(power));
+        CHECK_NEAR((double)power, 9, 0);
+        finish(&bench);
+    }
+}
+
 static void refused_grids(void) {
     struct bench bench;
     set_up(&bench);
@@ -330,6 +358,7 @@ static void refused_ids_of_a_closed_context(void) {
 static const struct acre_test tests[] = {
     TEST(refused_wrong_argument_count),
     TEST(refused_wrong_argument_kind_and_size),
+    TEST(refused_structs_of_another_size),
     TEST(refused_grids),
     TEST(grids_for_items),
     TEST(refused_freed_and_unknown_buffers),

@@ -201,6 +201,57 @@ static void sources_that_do_not_compile_say_where(void) {
     kit_close(&kit);
 }
 
+/* By name, by tag, by a macro that is gone at the end, under an #if; as long as a compiler says. */
+static void sources_with_structs_tell_their_size(void) {
+    static const char text[] =
+        "typedef struct { float x; uchar tail[5]; } cell;\n"
+        "struct grain { double d; char c; };\n"
+        "#define CELL cell\n"
+        "kernel void take(global float *out, const cell a, struct grain b, CELL c) {\n"
+        "    out[0] = a.x + a.tail[4] + b.c + c.x;\n"
+        "}\n"
+        "#undef CELL\n"
+        "#ifdef NEVER\n"
+        "kernel void other(global float *out, struct nowhere n) { out[0] = n.x; }\n"
+        "#endif\n";
+    struct {
+        float x;
+        uint8_t tail[5];
+    } cell = {1, {0, 0, 0, 0, 20}};
+    struct {
+        double d;
+        int8_t c;
+    } grain = {0, 100};
+    struct kit kit;
+    kit_open(&kit);
+    if ((kit.facts->capabilities & ACRE_CAN_DOUBLE) == 0) {
+        acre_test_skip("no doubles here");
+    }
+    struct acre_buffer out = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 4);
+    struct acre_program *program = build_text(&kit, text, NULL, ACRE_LANGUAGE_AUTO);
+    struct acre_kernel *take = NULL;
+    OK(acre_kernel_find(program, "take", &take, ERR));
+    const struct acre_arg good[] = {ACRE_BUFFER(out), ACRE_BYTES(&cell, sizeof(cell)),
+                                    ACRE_BYTES(&grain, sizeof(grain)),
+                                    ACRE_BYTES(&cell, sizeof(cell))};
+    for (uint32_t i = 1; i < ACRE_COUNT(good); i++) {
+        struct acre_arg args[ACRE_COUNT(good)];
+        memcpy(args, good, sizeof(args));
+        args[i].bytes--;
+        char accepted[32];
+        snprintf(accepted, sizeof(accepted), "(%u bytes)", good[i].bytes);
+        FAILS(acre_launch(kit.stream, take, kit_grid(1, 1), args, ACRE_COUNT(args), ERR),
+              ACRE_EINVALID, "'take'", accepted);
+    }
+    float sum = 0;
+    OK(acre_launch(kit.stream, take, kit_grid(1, 1), good, ACRE_COUNT(good), ERR));
+    kit_get(&kit, &sum, out, sizeof(sum));
+    CHECK_NEAR((double)sum, 122, 0);
+    acre_program_destroy(program);
+    kit_free(&kit, out);
+    kit_close(&kit);
+}
+
 static void sources_without_kernels_are_refused(void) {
     static const char *const texts[] = {"", "   \n\n", "// kernel void f(int x) {}\n",
                                         "static uint f(uint x) {\n    return x;\n}\n"};
@@ -238,6 +289,6 @@ static const struct acre_test tests[] = {
     TEST(sources_of_the_suite_all_compile),        TEST(sources_plain_of_its_own_language),
     TEST(sources_of_another_language_are_refused), TEST(sources_take_options),
     TEST(sources_that_do_not_compile_say_where),   TEST(sources_without_kernels_are_refused),
-    TEST(sources_kernels_missing_are_listed),
+    TEST(sources_kernels_missing_are_listed),      TEST(sources_with_structs_tell_their_size),
 };
 SUITE(compute_source_suite, tests);

@@ -284,6 +284,39 @@ static void pointers_lose_the_words_cuda_does_not_want(void) { /* GPU-1 */
     end();
 }
 
+/* Not where the type may not be there, or mean something else at the end. */
+static void sizes_of_structs_are_written_for_opencl(void) { /* GPU-1 */
+    static const struct {
+        const char *text;
+        bool has;
+    } rows[] = {
+        {"kernel void f(struct s p) {}", true},
+        {"kernel void f(global struct s *p, int n, float4 v) {}", false},
+        {"kernel void f(REAL p) {}", true},
+        {"kernel void f(REAL p) {}\n#undef REALLY\n", true},
+        {"kernel void f(REAL p) {}\n#undef REAL\n", false},
+        {"kernel void f(struct a_name_that_is_cut_since_it_is_much_too_long p) {}", false},
+        {"#if A\nkernel void f(struct s p) {}\n#endif\n", false},
+    };
+    begin();
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%s", rows[i].text);
+        struct acre_source source = {.text = rows[i].text};
+        struct signature *all = NULL;
+        uint32_t count = 0;
+        struct acre_error err = {0};
+        REQUIRE_EQ(signatures_read("k", acre_str_from(source.text), ACRE_LANGUAGE_PORTABLE, &all,
+                                   &count, &err),
+                   0);
+        acre_buf_clear(&text);
+        CHECK_EQ(dialect_write("opencl", &source, ACRE_LANGUAGE_PORTABLE, all, count, &text, &err),
+                 0);
+        CHECK_EQ(strstr(text.data, "acre_size_0_1_f(void)") != NULL, rows[i].has);
+        signatures_free(all, count);
+    }
+    end();
+}
+
 /* Each of them, whichever the compiler takes. */
 static void all_branches_of_a_plain_kernel_are_c(void) { /* GPU-1 */
     static const struct acre_source source = {.text = "#ifdef A\n"
@@ -362,6 +395,7 @@ static const struct acre_test tests[] = {
     {"plain_cuda_kernels_keep_their_names", plain_cuda_kernels_keep_their_names, 120},
     {"pointers_lose_the_words_cuda_does_not_want", pointers_lose_the_words_cuda_does_not_want, 0},
     {"all_branches_of_a_plain_kernel_are_c", all_branches_of_a_plain_kernel_are_c, 0},
+    {"sizes_of_structs_are_written_for_opencl", sizes_of_structs_are_written_for_opencl, 0},
     {"sources_of_others_are_refused", sources_of_others_are_refused, 0},
     {"a_text_too_long_is_told", a_text_too_long_is_told, 0},
 };
