@@ -291,25 +291,14 @@ void kit_check_same(const void *got, const void *expected, size_t bytes, const c
     acre_check(false, false, text, file, line);
 }
 
-static uint32_t open_files(void) {
-    uint32_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (directory != NULL && readdir(directory) != NULL) {
-        count++;
-    }
-    if (directory != NULL) {
-        closedir(directory);
-    }
-    return count;
-}
-
 struct kit_held kit_held(struct acre_context *context) {
     struct acre_memory_report memory;
     struct acre_context_report report;
     acre_memory_report(context, &memory);
     acre_context_report(context, &report);
-    return (struct kit_held){
-        .used_bytes = memory.used_bytes, .buffers = report.buffers, .files = open_files()};
+    return (struct kit_held){.used_bytes = memory.used_bytes,
+                             .buffers = report.buffers,
+                             .files = acre_test_open_files()};
 }
 
 void kit_check_held(struct acre_context *context, const struct kit_held *before, const char *file,

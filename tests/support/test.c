@@ -4,6 +4,7 @@
  * travels as the first line "SKIP reason". Exit codes: 0 passed, 1 failed, 77 skipped. */
 #include "support/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -50,6 +51,17 @@ void acre_test_skip(const char *format, ...) {
 
 void acre_test_rest(void) {
     poll(NULL, 0, 1);
+}
+
+uint32_t acre_test_open_files(void) {
+    uint32_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    REQUIRE(directory != NULL);
+    while (readdir(directory) != NULL) {
+        count++;
+    }
+    closedir(directory);
+    return count;
 }
 
 void acre_test_context(const char *format, ...) {

@@ -33,6 +33,9 @@ void acre_test_context(const char *format, ...) ACRE_PRINTF(1, 2);
  * those they wait for from running for seconds, where there are few processors. */
 void acre_test_rest(void);
 
+/* How many descriptors this process has open, and a few more: for comparing. */
+uint32_t acre_test_open_files(void);
+
 void acre_check(bool ok, bool fatal, const char *text, const char *file, int line);
 void acre_check_i64(int64_t a, int64_t b, bool fatal, const char *ta, const char *tb,
                     const char *file, int line);

@@ -4,7 +4,6 @@
 #include "core/file.h"
 #include "support/test.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -30,17 +29,6 @@ static uint32_t add(struct notices *notices, int fd, uint64_t done, uint64_t seq
     acre_test_context("%s", "");
     notices_add(notices, sequence, file);
     return file;
-}
-
-static uint32_t open_files(void) {
-    uint32_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    REQUIRE(directory != NULL);
-    while (readdir(directory) != NULL) {
-        count++;
-    }
-    closedir(directory);
-    return count;
 }
 
 static void lost_ones_fire_once_each(void) {
@@ -95,7 +83,7 @@ static void counts_are_exact_at_every_moment(void) {
 
 static void what_has_fired_takes_no_room(void) {
     struct notices notices = {0};
-    uint32_t before = open_files();
+    uint32_t before = acre_test_open_files();
     int keeps = make();
     add(&notices, keeps, 0, 1);
     for (uint64_t i = 2; i < 20000; i++) { /* each of its own file, which is closed */
@@ -105,12 +93,12 @@ static void what_has_fired_takes_no_room(void) {
     }
     CHECK(notices.room <= 64);
     CHECK(notices.file_room <= 64);
-    CHECK(open_files() <= before + 64);
+    CHECK(acre_test_open_files() <= before + 64);
     notices_fire(&notices, 20000, false);
     CHECK_U64(fired(keeps), 0);
     notices_finish(&notices);
     close(keeps);
-    CHECK_EQ(open_files(), before);
+    CHECK_EQ(acre_test_open_files(), before);
 }
 
 /* Where the oldest never ends: all behind it are kept. */
@@ -178,7 +166,7 @@ static void other_files_are_refused_by_number(void) {
     struct notices notices = {0};
     struct acre_error err = {0};
     uint32_t file = 77;
-    uint32_t before = open_files();
+    uint32_t before = acre_test_open_files();
     int ends[2];
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -194,7 +182,7 @@ static void other_files_are_refused_by_number(void) {
     close(ends[0]);
     close(ends[1]);
     notices_finish(&notices);
-    CHECK_EQ(open_files(), before);
+    CHECK_EQ(acre_test_open_files(), before);
 }
 
 static const struct acre_test tests[] = {

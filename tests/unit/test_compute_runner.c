@@ -4,7 +4,6 @@
 #include "support/remote_rig.h"
 #include "support/test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -371,17 +370,6 @@ static void a_runner_never_outlives_its_parent(void) {
     }
 }
 
-static uint32_t count_fds(void) {
-    uint32_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    REQUIRE(directory != NULL);
-    while (readdir(directory) != NULL) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
-
 static uint64_t resident_pages(void) {
     unsigned long long size, resident = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -410,11 +398,11 @@ static void a_thousand_restarts_leak_nothing(void) {
             rig_check_works(&rig);
         }
         if (i == 99) {
-            fds = count_fds();
+            fds = acre_test_open_files();
             pages = resident_pages();
         }
     }
-    CHECK_EQ(count_fds(), fds);
+    CHECK_EQ(acre_test_open_files(), fds);
 #if !defined(__SANITIZE_ADDRESS__) /* which keeps what was freed for a while */
     CHECK(resident_pages() < pages + 256);
 #endif
