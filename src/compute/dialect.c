@@ -245,11 +245,7 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
                            struct acre_buf *out) {
     acre_buf_puts(out, dialect->before);
     dialect_line(name, 1, out);
-    if (dialect->is_cplusplus) {
-        write_cplusplus(text, false, out);
-    } else {
-        acre_buf_append(out, text.data, text.length);
-    }
+    write_cplusplus(text, false, out);
     acre_buf_puts(out, dialect->after);
 }
 
@@ -259,7 +255,8 @@ bool dialect_place(const struct signature *all, uint32_t count, size_t from,
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < all[i].places; k++) {
             if (all[i].offsets[k] >= from && all[i].offsets[k] < place.offset) {
-                place = (struct place){&all[i], all[i].offsets[k], all[i].are_c[k]};
+                place = (struct place){&all[i], all[i].offsets[k], all[i].are_c[k],
+                                       all[i].have_bodies[k]};
             }
         }
     }
@@ -268,13 +265,12 @@ bool dialect_place(const struct signature *all, uint32_t count, size_t from,
 }
 
 /* The text of a back end's own language; with extern "C" for kernels that have none. */
-static void write_plain(const struct dialect *dialect, const char *name, struct acre_str text,
-                        const struct signature *all, uint32_t count, struct acre_buf *out) {
+static void write_plain(const char *name, struct acre_str text, const struct signature *all,
+                        uint32_t count, struct acre_buf *out) {
     size_t written = 0;
     struct place place = {0};
     dialect_line(name, 1, out);
-    for (size_t at = 0; dialect->is_cplusplus && dialect_place(all, count, at, &place);
-         at = place.offset + 1) {
+    for (size_t at = 0; dialect_place(all, count, at, &place); at = place.offset + 1) {
         ACRE_ASSERT(place.offset >= written && place.offset <= text.length);
         acre_buf_append(out, text.data + written, place.offset - written);
         acre_buf_puts(out, place.is_c ? "" : "extern \"C\" ");
@@ -315,12 +311,14 @@ int dialect_write(const char *backend, const struct acre_source *source,
     }
     if (is_portable) {
         dialect_prelude(backend, out);
+    }
+    if (!dialect->is_cplusplus) {
+        dialect_marked(source->name, text, all, count, out);
+        dialect_sizes(all, count, out);
+    } else if (is_portable) {
         write_portable(dialect, source->name, text, out);
     } else {
-        write_plain(dialect, source->name, text, all, count, out);
-    }
-    if (dialect->plain == ACRE_LANGUAGE_OPENCL) {
-        dialect_sizes(text, all, count, out);
+        write_plain(source->name, text, all, count, out);
     }
     return acre_buf_failed(out)
                ? acre_fail(err, ACRE_ELIMIT, "a source of more than %zu bytes", out->max)

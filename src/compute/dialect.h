@@ -20,10 +20,12 @@
 int dialect_write(const char *backend, const struct acre_source *source,
                   enum acre_language language, const struct signature *all, uint32_t count,
                   struct acre_buf *out, struct acre_error *err);
-/* How a struct's size is in a program of OpenCL: kernels without a body, named by parameter, part
- * and kernel, whose group, as it is required, has three digits to the base 4, each and 1. */
+/* How the size of a value is in a program of OpenCL: kernels without a body, named by parameter,
+ * part and kernel, whose group, as it is required, has three digits of it, lowest first, each
+ * and 1.
+ */
 #define DIALECT_SIZE_NAME "acre_size_%u_%u_%s"
-enum { DIALECT_SIZE_PARTS = 2 };
+enum { DIALECT_SIZE_PARTS = 2, DIALECT_SIZE_BASE = 6, DIALECT_SIZES = 6 * 6 * 6 * 6 * 6 * 6 };
 /* The prelude alone. */
 void dialect_prelude(const char *backend, struct acre_buf *out);
 /* For the CPU: C with one acre_native_function `acre_entry_NAME` for each kernel (dialect_cpu.c).

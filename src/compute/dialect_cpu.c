@@ -15,55 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMN_MAX = 1000 };
-
-static const char *value_type(const struct parameter *parameter) {
-    static const char *const names[3][4] = {
-        {"signed char", "short", "int", "long"},
-        {"unsigned char", "unsigned short", "unsigned int", "unsigned long"},
-        {NULL, NULL, "float", "double"},
-    };
-    uint32_t row = parameter->kind - PARAMETER_SIGNED;
-    uint32_t column = 0;
-    while (column < 4 && (1U << column) != parameter->bytes) {
-        column++;
-    }
-    return column < 4 ? names[row][column] : NULL;
-}
-
 static bool is_pointer(const struct parameter *parameter) {
     return parameter->kind == PARAMETER_BUFFER || parameter->kind == PARAMETER_LOCAL;
 }
 
-/* In C; NULL: has none. */
-static const char *type_of(const struct parameter *parameter) {
-    if (parameter->kind == PARAMETER_VECTOR || parameter->kind == PARAMETER_STRUCT) {
-        /* As long as it was not cut. */
-        return strlen(parameter->type) < sizeof(parameter->type) - 1 ? parameter->type : NULL;
-    }
-    return is_pointer(parameter) ? "void *" : value_type(parameter);
-}
-
-/* How argument `index` is read from `array`; false: its type has no C. */
-static bool write_argument(const struct parameter *parameter, uint32_t index, const char *array,
+/* How argument `index` is read from `array`. */
+static void write_argument(const struct signature *signature, uint32_t index, const char *array,
                            struct acre_buf *out) {
-    const char *type = type_of(parameter);
-    if (is_pointer(parameter)) {
+    if (is_pointer(&signature->parameters[index])) {
         acre_buf_printf(out, "(void *)%s[%u]", array, index);
-    } else if (type != NULL) {
-        acre_buf_printf(out, "*(const %s *)%s[%u]", type, array, index);
+    } else {
+        acre_buf_printf(out, "*(const " DIALECT_TYPE_NAME " *)%s[%u]", index, signature->name,
+                        array, index);
     }
-    return type != NULL;
-}
-
-static bool write_arguments(const struct signature *signature, const char *array,
-                            struct acre_buf *out) {
-    bool is_known = true;
-    for (uint32_t i = 0; i < signature->count && is_known; i++) {
-        acre_buf_puts(out, ", ");
-        is_known = write_argument(&signature->parameters[i], i, array, out);
-    }
-    return is_known;
 }
 
 static const char *index_type(uint8_t traits) {
@@ -73,16 +37,15 @@ static const char *index_type(uint8_t traits) {
 }
 
 /* Values are read once, before the loops: what kernels write might be them, for all C knows. */
-static bool write_loops(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
+static void write_loops(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
     const char *name = signature->name;
-    bool is_known = true;
     acre_buf_printf(out,
                     "acre_seen void acre_entry_%s(const struct acre_groups *acre_g,"
                     " const void *const *acre_a) {\n",
                     name);
-    for (uint32_t i = 0; i < signature->count && is_known; i++) {
+    for (uint32_t i = 0; i < signature->count; i++) {
         acre_buf_printf(out, "    const __auto_type acre_p%u = ", i);
-        is_known = write_argument(&signature->parameters[i], i, "acre_a", out);
+        write_argument(signature, i, "acre_a", out);
         acre_buf_puts(out, ";\n");
     }
     acre_buf_printf(out, "    acre_each(%d, %s, acre_kernel_%s(acre_item",
@@ -91,83 +54,55 @@ static bool write_loops(const struct signature *signature, uint8_t traits, struc
         acre_buf_printf(out, ", acre_p%u", i);
     }
     acre_buf_puts(out, "))\n}\n");
-    return is_known;
 }
 
-static bool write_fibers(const struct signature *signature, struct acre_buf *out) {
+static void write_fibers(const struct signature *signature, struct acre_buf *out) {
     const char *name = signature->name;
     acre_buf_printf(out,
                     "static void acre_item_%s(const void *acre_c, unsigned acre_i) {\n"
                     "    const struct acre_spot *acre_s = acre_c;\n"
                     "    acre_kernel_%s(acre_item_at(acre_s, acre_i)",
                     name, name);
-    bool is_known = write_arguments(signature, "acre_s->arguments", out);
+    for (uint32_t i = 0; i < signature->count; i++) {
+        acre_buf_puts(out, ", ");
+        write_argument(signature, i, "acre_s->arguments", out);
+    }
     acre_buf_printf(out,
                     ");\n}\n"
                     "acre_seen void acre_entry_%s(const struct acre_groups *acre_g,"
                     " const void *const *acre_a) {\n"
                     "    acre_each_fiber(acre_g, acre_a, acre_item_%s);\n}\n",
                     name, name);
-    return is_known;
 }
 
 /* struct entry_facts of cpu_module.c. */
-static bool write_facts(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
+static void write_facts(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
     acre_buf_printf(out, "acre_seen const unsigned acre_facts_%s[] = { %d, %d, %u", signature->name,
                     (traits & CPU_HAS_BARRIER) != 0, (traits & CPU_HAS_LOOP) == 0,
                     signature->count);
-    bool is_known = true;
-    for (uint32_t i = 0; i < signature->count && is_known; i++) {
-        const char *type = type_of(&signature->parameters[i]);
-        is_known = type != NULL;
-        acre_buf_printf(out, ", sizeof(%s)", is_known ? type : "");
+    for (uint32_t i = 0; i < signature->count; i++) {
+        if (is_pointer(&signature->parameters[i])) {
+            acre_buf_puts(out, ", 0");
+        } else {
+            acre_buf_printf(out, ", sizeof(" DIALECT_TYPE_NAME ")", i, signature->name);
+        }
     }
     acre_buf_puts(out, " };\n");
-    return is_known;
 }
 
-static int write_entry(const struct signature *signature, uint8_t traits, struct acre_buf *out,
-                       struct acre_error *err) {
-    bool is_known = write_facts(signature, traits, out) &&
-                    ((traits & CPU_HAS_BARRIER) != 0 ? write_fibers(signature, out)
-                                                     : write_loops(signature, traits, out));
-    if (!is_known) {
-        return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "line %u: kernel '%s': a parameter's type has no equal in C",
-                         signature->line, signature->name);
+static void write_entry(const struct signature *signature, uint8_t traits, struct acre_buf *out) {
+    write_facts(signature, traits, out);
+    if ((traits & CPU_HAS_BARRIER) != 0) {
+        write_fibers(signature, out);
+    } else {
+        write_loops(signature, traits, out);
     }
-    return 0;
 }
 
 /* The name as a macro that gives its definition a parameter more. */
 static void write_name(const struct signature *signature, struct acre_buf *out) {
     acre_buf_printf(out, "#define %s(...) acre_kernel_%s(const struct acre_item acre_item%s)\n",
                     signature->name, signature->name, signature->count > 0 ? ", __VA_ARGS__" : "");
-}
-
-/* The text; kernels under an #if leave a mark that they are there. */
-static void write_text(const struct acre_source *source, struct acre_str text,
-                       const struct signature *all, uint32_t count, struct acre_buf *out) {
-    size_t written = 0, column = 0;
-    uint32_t line = 1;
-    struct place place = {0};
-    dialect_line(source->name, 1, out);
-    for (size_t at = 0; dialect_place(all, count, at, &place); at = place.offset + 1) {
-        if (!place.kernel->is_conditional) {
-            continue;
-        }
-        acre_buf_append(out, text.data + written, place.offset - written);
-        for (; written < place.offset; written++) {
-            bool is_end = text.data[written] == '\n';
-            line += is_end;
-            column = is_end ? 0 : column + 1;
-        }
-        acre_buf_printf(out, "\n#define acre_has_%s\n", place.kernel->name);
-        dialect_line(source->name, line, out);
-        /* Messages have the user's columns, within reason. */
-        acre_buf_printf(out, "%*s", (int)ACRE_MIN(column, (size_t)COLUMN_MAX), "");
-    }
-    acre_buf_append(out, text.data + written, text.length - written);
 }
 
 int dialect_write_cpu(const struct acre_source *source, const struct signature *all, uint32_t count,
@@ -195,19 +130,17 @@ int dialect_write_cpu(const struct acre_source *source, const struct signature *
     for (uint32_t i = 0; i < count; i++) {
         write_name(&all[i], out);
     }
-    write_text(source, (struct acre_str){text, length}, all, count, out);
+    dialect_marked(source->name, (struct acre_str){text, length}, all, count, out);
     free(text);
     acre_buf_puts(out, "\n");
-    for (uint32_t i = 0; i < count && r == 0; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         acre_buf_printf(out, "#undef %s\n", all[i].name);
-        if (all[i].is_conditional) { /* its mark says whether */
-            acre_buf_printf(out, "#ifdef acre_has_%s\n", all[i].name);
-        }
+        dialect_if_there(&all[i], out);
         dialect_line(source->name, all[i].line, out); /* what is wrong with the whole of it */
-        r = write_entry(&all[i], traits[i], out, err);
-        acre_buf_puts(out, all[i].is_conditional ? "#endif\n" : "");
+        write_entry(&all[i], traits[i], out);
+        dialect_end_if(&all[i], out);
     }
-    if (r == 0 && acre_buf_failed(out)) {
+    if (acre_buf_failed(out)) {
         r = acre_fail(err, ACRE_ELIMIT, "source: longer than %zu bytes with its entries", out->max);
     }
     return r;

@@ -15,15 +15,24 @@ bool dialect_points(struct lexer lexer, bool *ret_is_const);
 struct place {
     const struct signature *kernel;
     size_t offset;
-    bool is_c;
+    bool is_c, has_body;
 };
 /* The first one at or behind `from`, of all kernels; false: there is none. */
 bool dialect_place(const struct signature *all, uint32_t count, size_t from,
                    struct place *ret_place);
 
-/* For OpenCL, whose drivers need not tell: a program says how long the structs are that its kernels
- * take by value (dialect_size.c). */
-void dialect_sizes(struct acre_str text, const struct signature *all, uint32_t count,
-                   struct acre_buf *out);
+/* --- dialect_mark.c: for languages that are C ---------------------------------------------------
+ */
+
+/* The type of a kernel's value as it is where the kernel stands: parameter, kernel. */
+#define DIALECT_TYPE_NAME "acre_type_%u_%s"
+/* The text, with such types before each body, and a mark that a kernel under an #if is there. */
+void dialect_marked(const char *name, struct acre_str text, const struct signature *all,
+                    uint32_t count, struct acre_buf *out);
+/* Around what is only for a kernel that is there. */
+void dialect_if_there(const struct signature *kernel, struct acre_buf *out);
+void dialect_end_if(const struct signature *kernel, struct acre_buf *out);
+/* Behind the text, for OpenCL, whose drivers need not tell: how long its structs are. */
+void dialect_sizes(const struct signature *all, uint32_t count, struct acre_buf *out);
 
 #endif

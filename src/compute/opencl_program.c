@@ -243,25 +243,27 @@ static bool read_size_part(struct opencl_place *place, const struct kernel *kern
                                    sizeof(group), group, NULL);
     place->api->release_kernel(object);
     bool is_told = code == OPENCL_SUCCESS;
-    for (uint32_t i = 0; i < 3; i++) {
-        is_told = is_told && group[i] >= 1 && group[i] <= 4;
+    *ret_part = 0;
+    for (uint32_t i = 3; i > 0; i--) {
+        is_told = is_told && group[i - 1] >= 1 && group[i - 1] <= DIALECT_SIZE_BASE;
+        *ret_part = *ret_part * DIALECT_SIZE_BASE + (uint32_t)(group[i - 1] - 1);
     }
-    *ret_part = is_told ? (uint32_t)(group[0] - 1 + (group[1] - 1) * 4 + (group[2] - 1) * 16) : 0;
     return is_told;
 }
 
-/* What dialect_size.c left in the program. */
+/* What dialect_mark.c left in the program. */
 static void read_sizes(struct opencl_place *place, const struct kernel *kernel,
                        struct acre_kernel_facts *facts) {
-    _Static_assert(1 << 6 * DIALECT_SIZE_PARTS == ACRE_EXTRA_MAX, "longer ones are none");
+    _Static_assert((int)DIALECT_SIZES > (int)ACRE_EXTRA_MAX && DIALECT_SIZES < UINT16_MAX &&
+                       DIALECT_SIZE_PARTS == 2,
+                   "more than can be given");
     for (uint32_t i = 0; i < ACRE_ARGS_MAX; i++) {
-        uint32_t bytes = 0;
-        uint32_t part;
-        uint32_t parts = 0;
-        while (parts < DIALECT_SIZE_PARTS && read_size_part(place, kernel, i, parts, &part)) {
-            bytes += part << 6 * parts++;
+        uint32_t low, high;
+        if (read_size_part(place, kernel, i, 0, &low) &&
+            read_size_part(place, kernel, i, 1, &high)) {
+            uint32_t unit = DIALECT_SIZE_BASE * DIALECT_SIZE_BASE * DIALECT_SIZE_BASE;
+            facts->value_bytes[i] = (uint16_t)(low + high * unit);
         }
-        facts->value_bytes[i] = parts == DIALECT_SIZE_PARTS ? (uint16_t)bytes : 0;
     }
 }
 

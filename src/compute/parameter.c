@@ -78,6 +78,7 @@ struct typing {
     bool is_named;     /* a type by one word: kind and bytes are set */
     bool is_three;     /* a vector of three, whose size depends on the language */
     bool is_size;      /* size_t, whose size depends on the device */
+    bool is_scoped;    /* of a class or a namespace, where it may be anything */
     uint32_t expanded; /* words that came from macros */
     bool has_name;
 };
@@ -139,12 +140,29 @@ static uint16_t vector_bytes(enum acre_language language, struct acre_str word, 
     return 0;
 }
 
+/* A type of which nothing is known here: a struct, for us. */
+static void name_unknown(struct typing *typing) {
+    typing->is_named = true;
+    typing->is_three = typing->is_size = false;
+    typing->parameter.kind = PARAMETER_STRUCT;
+    typing->parameter.bytes = 0;
+    typing->parameter.is_named = true;
+}
+
 /* The type a single word names; a struct when it is in no table. */
 static void name_type(const struct reader *reader, struct acre_str word, struct typing *typing) {
     struct parameter *parameter = &typing->parameter;
     typing->is_named = true;
     typing->is_three = false;
     typing->is_size = acre_str_is(word, "size_t");
+    for (uint32_t i = reader->alias_count; i > 0; i--) {
+        if (acre_str_is(word, reader->aliases[i - 1].name)) {
+            parameter->kind = reader->aliases[i - 1].kind;
+            parameter->bytes = reader->aliases[i - 1].bytes;
+            parameter->is_named = true;
+            return;
+        }
+    }
     for (size_t i = 0; i < ACRE_COUNT(scalars); i++) {
         if (acre_str_is(word, scalars[i].word)) {
             parameter->kind = scalars[i].kind;
@@ -152,15 +170,20 @@ static void name_type(const struct reader *reader, struct acre_str word, struct 
             return;
         }
     }
-    for (uint32_t i = reader->alias_count; i > 0; i--) {
-        if (acre_str_is(word, reader->aliases[i - 1].name)) {
-            parameter->kind = reader->aliases[i - 1].kind;
-            parameter->bytes = reader->aliases[i - 1].bytes;
-            return;
-        }
-    }
     parameter->bytes = vector_bytes(reader->language, word, &typing->is_three);
     parameter->kind = parameter->bytes > 0 ? PARAMETER_VECTOR : PARAMETER_STRUCT;
+    parameter->is_named = parameter->kind == PARAMETER_STRUCT;
+}
+
+/* Whether a scope, as it was written so far, has the types that everybody knows. */
+static bool is_common_scope(const char *type) {
+    static const char *const scopes[] = {"", "std", "cuda", "cuda::std", "const std"};
+    for (size_t i = 0; i < ACRE_COUNT(scopes); i++) {
+        if (strcmp(type, scopes[i]) == 0) {
+            return true;
+        }
+    }
+    return strncmp(type, "::", 2) == 0 && is_common_scope(type + 2);
 }
 
 /* "unsigned long long" and the like, once all words are known. */
@@ -251,6 +274,8 @@ static int take_word(struct reader *reader, struct acre_str word, struct typing 
         }
         typing->longs += bit == BASIC_LONG;
         typing->basic |= bit;
+    } else if (!has_type && typing->is_scoped) {
+        name_unknown(typing);
     } else if (!has_type) {
         name_type(reader, word, typing);
     } else if (!typing->has_name) {
@@ -267,7 +292,17 @@ static int take_word(struct reader *reader, struct acre_str word, struct typing 
 static int take_words(struct reader *reader, struct acre_str word, uint32_t depth,
                       struct typing *typing, bool *ret_is_name, struct acre_error *err) {
     const struct macro *macro = depth < MACRO_DEPTH_MAX ? reader_macro(reader, word) : NULL;
-    if (macro == NULL) {
+    bool has_type = typing->is_named || typing->basic != 0;
+    if (macro != NULL && macro->is_odd) {
+        return reader_refuse(reader, err,
+                             "'%s' is a macro of more than a type; accepted: types and qualifiers");
+    }
+    if (macro != NULL && macro->is_unknown && !has_type) {
+        name_unknown(typing);
+        add_type(&typing->parameter, word);
+        return 0;
+    }
+    if (macro == NULL || macro->is_unknown) {
         int r = take_word(reader, word, typing, ret_is_name, err);
         if (r == 0 && !*ret_is_name) {
             add_type(&typing->parameter, word);
@@ -305,8 +340,10 @@ static int take_tag(struct reader *reader, struct typing *typing, struct acre_er
         return reader_refuse(reader, err, "'%s' in place of the name of a type");
     }
     typing->is_named = true;
+    is_enum = is_enum && reader_is_c(reader->language); /* in C++ of any size */
     typing->parameter.kind = is_enum ? PARAMETER_SIGNED : PARAMETER_STRUCT;
     typing->parameter.bytes = is_enum ? 4 : 0;
+    typing->parameter.is_named = true;
     add_type(&typing->parameter, reader->token.text);
     return reader_advance(reader, err);
 }
@@ -335,7 +372,11 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
     if (token_is(token, "*") && has_type && !typing->has_name) {
         typing->pointers++;
     } else if (token_is(token, ":") && typing->basic == 0 && !typing->has_name) {
-        typing->is_named = false; /* std::size_t: the word behind it counts */
+        /* std::size_t: the word behind it counts */
+        size_t length = strlen(typing->parameter.type);
+        bool is_second = length > 0 && typing->parameter.type[length - 1] == ':';
+        typing->is_scoped |= !is_second && !is_common_scope(typing->parameter.type);
+        typing->is_named = false;
     } else if (token_is(token, "[") && at_attribute(reader)) {
         return reader_skip_brackets(reader, err);
     } else if (token_is(token, "[") && has_type) {
@@ -409,6 +450,10 @@ static int finish_parameter(struct reader *reader, struct typing *typing, struct
         return 0;
     }
     parameter->is_const = false;
+    if (strlen(parameter->type) + sizeof("...") + 1 >= sizeof(parameter->type)) {
+        return reader_refuse(reader, err,
+                             "before '%s': a type of too many characters; accepted: a typedef");
+    }
     if ((typing->basic & BASIC_VOID) != 0) {
         return reader_refuse(reader, err, "before '%s': a parameter of type void");
     }
@@ -470,8 +515,7 @@ static void add_alias(struct reader *reader, const struct parameter *parameter) 
         bool differs = alias->kind != parameter->kind || alias->bytes != parameter->bytes;
         alias->kind = differs ? PARAMETER_STRUCT : alias->kind;
         alias->bytes = differs ? 0 : alias->bytes;
-    } else if (reader->alias_count < ALIASES_MAX && parameter->kind != PARAMETER_STRUCT &&
-               parameter->name[0] != '\0') {
+    } else if (reader->alias_count < ALIASES_MAX && parameter->name[0] != '\0') {
         *alias = (struct alias){.kind = parameter->kind, .bytes = parameter->bytes};
         memcpy(alias->name, parameter->name, sizeof(alias->name));
         reader->alias_count++;
@@ -502,6 +546,26 @@ static int read_names(struct reader *reader, const char *name, struct acre_error
     return r;
 }
 
+/* What was not understood is a struct by the last word before its ';', unless `name` is. */
+static int pass_over(struct reader *reader, const char *name, struct acre_error *err) {
+    struct parameter parameter = {.kind = PARAMETER_STRUCT};
+    int r = 0;
+    while (r == 0 && reader->token.kind != TOKEN_END && !token_is(&reader->token, ";") &&
+           !token_is(&reader->token, "}")) {
+        const struct token *token = &reader->token;
+        if (token->kind == TOKEN_WORD) {
+            acre_str_copy(parameter.name, sizeof(parameter.name), token->text);
+        }
+        bool opens = token_is(token, "{") || token_is(token, "(") || token_is(token, "[");
+        r = opens ? reader_skip_brackets(reader, err) : reader_advance(reader, err);
+    }
+    if (name[0] != '\0') {
+        snprintf(parameter.name, sizeof(parameter.name), "%s", name);
+    }
+    add_alias(reader, &parameter);
+    return r;
+}
+
 static int read_loosely(struct reader *reader, const char *name, struct acre_error *err) {
     bool is_strict = reader->is_strict;
     struct acre_error why = {0};
@@ -509,8 +573,17 @@ static int read_loosely(struct reader *reader, const char *name, struct acre_err
     reader->parameter = 0;
     int r = read_names(reader, name, &why);
     reader->is_strict = is_strict;
-    /* What is in it is not for us; but a bracket that is never closed took all the rest. */
-    return r < 0 && reader->token.kind == TOKEN_END ? acre_fail(err, r, "%s", why.text) : 0;
+    if (r < 0 && reader->token.kind == TOKEN_END) { /* a bracket that is never closed */
+        return acre_fail(err, r, "%s", why.text);
+    }
+    return r < 0 ? pass_over(reader, name, err) : 0;
+}
+
+void tag_read(struct reader *reader, struct acre_str name) {
+    struct parameter parameter = {.kind = PARAMETER_STRUCT};
+    if (acre_str_copy(parameter.name, sizeof(parameter.name), name)) {
+        add_alias(reader, &parameter);
+    }
 }
 
 int typedef_read(struct reader *reader, struct acre_error *err) {

@@ -391,40 +391,96 @@ static bool begins(struct acre_str text, const char *with) {
     return text.length >= strlen(with) && memcmp(text.data, with, strlen(with)) == 0;
 }
 
-/* What options name: directories to look for files in, and files. */
-static void read_options(struct acre_str options, bool *ret_has_places, bool *ret_has_files) {
-    static const struct {
-        const char *option;
-        bool is_file;
-    } rows[] = {{"-I", false},         {"-isystem", false},       {"-iquote", false},
-                {"-idirafter", false}, {"--include-path", false}, {"-include", true},
-                {"-imacros", true},    {"--pre-include", true},   {"@", true}};
-    struct acre_split words = acre_split_begin(options, ' ');
-    struct acre_str word;
-    while (acre_split_next(&words, &word)) {
-        word = acre_str_trim(word);
-        for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-            bool is_row = begins(word, rows[i].option);
-            *ret_has_places |= is_row;
-            *ret_has_files |= is_row && rows[i].is_file;
+static bool begins_with_one(struct acre_str word, const char *const *with, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (begins(word, with[i])) {
+            return true;
         }
+    }
+    return false;
+}
+
+/* What options name: directories to look for files in; and perhaps files, for all but those that
+ * are known to have no business with any. */
+static void read_options(struct acre_str options, bool *ret_has_places, bool *ret_has_files) {
+    static const char *const places[] = {"-I", "-isystem", "-iquote", "-idirafter",
+                                         "--include-path"};
+    static const char *const with_files[] = {"-Wp,",      "-Wa,",     "-Wl,",      "-fplugin",
+                                             "-fprofile", "-fmodule", "-fsanitize"};
+    static const char *const harmless[] = {"-D",
+                                           "-U",
+                                           "-O",
+                                           "-f",
+                                           "-m",
+                                           "-W",
+                                           "-w",
+                                           "-g",
+                                           "-std",
+                                           "--std",
+                                           "-cl-",
+                                           "-ansi",
+                                           "-arch",
+                                           "--gpu-architecture",
+                                           "-use",
+                                           "-lineinfo",
+                                           "--use_fast_math",
+                                           "--fmad",
+                                           "--maxrregcount",
+                                           "-pedantic"};
+    for (size_t at = 0; at < options.length;) {
+        size_t length = 0;
+        while (at + length < options.length &&
+               strchr(" \t\r\n\v\f", options.data[at + length]) == NULL) {
+            length++;
+        }
+        struct acre_str word = {options.data + at, length};
+        bool is_place = begins_with_one(word, places, ACRE_COUNT(places));
+        *ret_has_places |= is_place;
+        *ret_has_files |= length > 0 && !is_place &&
+                          (!begins_with_one(word, harmless, ACRE_COUNT(harmless)) ||
+                           begins_with_one(word, with_files, ACRE_COUNT(with_files)));
+        at += length + 1;
     }
 }
 
-/* Whether the compiler reads files of the user's: "x.h", <x.h> where the options say where to look,
- * and those of the options. Files of the compiler's own change with its version. */
+static bool is_in_environment(void) {
+    static const char *const names[] = {"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"};
+    bool is_set = false;
+    for (size_t i = 0; i < ACRE_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        is_set |= value != NULL && value[0] != '\0';
+    }
+    return is_set;
+}
+
+/* A directive that may bring a file in: all but those that are known to bring none, and <x.h> where
+ * only the compiler's own files, which change with its version, are. */
+static bool brings_file(struct acre_str directive, bool has_places) {
+    static const char *const others[] = {"define", "undef",   "if",       "ifdef",   "ifndef",
+                                         "elif",   "elifdef", "elifndef", "else",    "endif",
+                                         "pragma", "line",    "error",    "warning", ""};
+    struct acre_str rest, word = directive_word(directive, &rest);
+    for (size_t i = 0; i < ACRE_COUNT(others); i++) {
+        if (acre_str_is(word, others[i])) {
+            return false;
+        }
+    }
+    bool is_path = begins(rest, "</") || memmem(rest.data, rest.length, "..", 2) != NULL;
+    return !acre_str_is(word, "include") || has_places || !begins(rest, "<") || is_path;
+}
+
+/* Whether the compiler reads files of the user's: "x.h", <x.h> where somebody says where to look,
+ * those of the options; or asks whether there are any. */
 static bool reads_files(struct acre_str text, struct acre_str options) {
     struct lexer lexer = lexer_begin("", text);
     struct token token;
-    bool has_places = false, has_files = false;
+    bool has_places = is_in_environment();
+    bool has_files = memmem(text.data, text.length, "__has_include", 13) != NULL ||
+                     memmem(text.data, text.length, "__has_embed", 11) != NULL ||
+                     memmem(text.data, text.length, "%:", 2) != NULL; /* a '#' */
     read_options(options, &has_places, &has_files);
     while (!has_files && lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
-        struct acre_str rest, word = {"", 0};
-        if (token.kind == TOKEN_DIRECTIVE) {
-            word = directive_word(token.text, &rest);
-        }
-        bool is_own = !has_places && word.length > 0 && begins(rest, "<");
-        has_files = (begins(word, "include") || acre_str_is(word, "embed")) && !is_own;
+        has_files = token.kind == TOKEN_DIRECTIVE && brings_file(token.text, has_places);
     }
     return has_files;
 }

@@ -79,23 +79,27 @@ static size_t macro_head(struct acre_str define) {
     return at;
 }
 
-/* Whether all of it are words, and stars, that a parameter may have; and whether none of them says
- * anything about its size. */
-static bool is_plain(struct acre_str body, bool *ret_is_nothing) {
-    static const char *const others[] = {"struct", "union", "class", "enum"};
-    struct lexer lexer = lexer_begin("", body);
+/* What a macro's body is made of, for a parameter: nothing that says anything about its size, words
+ * and stars, the name of a struct (of which nobody knows more), or something else. */
+static void look_at_body(struct macro *macro) {
+    static const char *const tags[] = {"struct", "union", "class", "enum"};
+    struct lexer lexer = lexer_begin("", macro->body);
     struct token token;
-    bool ok = body.length <= MACRO_BODY_MAX;
+    bool has_tag = false, has_star = false;
+    bool ok = macro->body.length <= MACRO_BODY_MAX;
     lexer.in_line = true;
-    *ret_is_nothing = true;
+    macro->is_nothing = true;
     while (ok && (ok = lexer_next(&lexer, &token, NULL) == 0) && token.kind != TOKEN_END) {
-        ok = token.kind == TOKEN_WORD || token_is(&token, "*");
-        for (size_t i = 0; i < ACRE_COUNT(others); i++) {
-            ok = ok && !token_is(&token, others[i]);
+        bool is_star = token_is(&token, "*");
+        ok = token.kind == TOKEN_WORD || is_star;
+        has_star |= is_star;
+        for (size_t i = 0; i < ACRE_COUNT(tags); i++) {
+            has_tag |= token_is(&token, tags[i]);
         }
-        *ret_is_nothing = *ret_is_nothing && parameter_ignores(token.text);
+        macro->is_nothing = macro->is_nothing && parameter_ignores(token.text);
     }
-    return ok;
+    macro->is_odd = !ok || (has_tag && has_star);
+    macro->is_unknown = has_tag;
 }
 
 /* The index, or `macro_count`. */
@@ -110,32 +114,35 @@ static uint32_t find_macro(const struct reader *reader, struct acre_str name) {
 /* A type defined under an #if may be another: "#ifndef REAL", and the compiler's options have one.
  * A qualifier in its place would be a qualifier too. */
 static void remember_macro(struct reader *reader, struct acre_str name, struct acre_str body) {
-    bool is_nothing = false;
-    bool is_words = is_plain(body, &is_nothing);
-    bool is_known = is_words && (is_nothing || reader->lexer.conditions == 0);
+    struct macro macro = {.name = name, .body = body};
+    look_at_body(&macro);
+    macro.is_nothing = macro.is_nothing && !macro.is_odd;
+    macro.is_unknown |= !macro.is_nothing && reader->lexer.conditions > 0;
     uint32_t index = find_macro(reader, name);
-    struct macro *macro = &reader->macros[index];
+    struct macro *old = &reader->macros[index];
     if (index < reader->macro_count) {
-        bool is_same = acre_str_equal(macro->body, body) || (is_nothing && macro->is_nothing);
-        macro->is_unknown |= !is_known || !is_same;
-    } else if (is_words && index < MACROS_MAX) {
+        bool is_same = acre_str_equal(old->body, body) || (macro.is_nothing && old->is_nothing);
+        old->is_unknown |= macro.is_unknown || !is_same;
+        old->is_odd |= macro.is_odd;
+    } else if (index < MACROS_MAX) {
         reader->macro_count++;
-        *macro = (struct macro){
-            .name = name, .body = body, .is_nothing = is_nothing, .is_unknown = !is_known};
+        *old = macro;
     }
 }
 
+/* Outside of every #if it is none any more. */
 static void forget_macro(struct reader *reader, struct acre_str name) {
     uint32_t index = find_macro(reader, name);
-    if (index < reader->macro_count) {
+    if (index < reader->macro_count && reader->lexer.conditions == 0) {
+        reader->macros[index] = reader->macros[--reader->macro_count];
+    } else if (index < reader->macro_count) {
         reader->macros[index].is_unknown = true;
     }
 }
 
 const struct macro *reader_macro(const struct reader *reader, struct acre_str word) {
     uint32_t index = find_macro(reader, word);
-    bool is_known = index < reader->macro_count && !reader->macros[index].is_unknown;
-    return is_known ? &reader->macros[index] : NULL;
+    return index < reader->macro_count ? &reader->macros[index] : NULL;
 }
 
 /* `#define KERNEL(name) kernel void name(...)`: the kernels it makes cannot be seen. */

@@ -25,6 +25,7 @@ struct macro {
     struct acre_str name, body;
     bool is_nothing; /* of it says anything about a size */
     bool is_unknown; /* nobody can tell from here which of its definitions holds */
+    bool is_odd;     /* more than the words, and stars, of a type */
 };
 
 struct reader {
@@ -59,7 +60,7 @@ int reader_skip_attribute(struct reader *reader, struct acre_error *err);
 bool reader_is_c(enum acre_language language); /* and not C++ */
 /* The word that makes a function a kernel, in this language. */
 bool reader_is_kernel_word(enum acre_language language, struct acre_str word);
-/* The macro that a word is, when it is known what for; NULL: none. */
+/* The macro that a word is; NULL: none, or one with parameters. */
 const struct macro *reader_macro(const struct reader *reader, struct acre_str word);
 /* ACRE_EINVALID: "name:line: kernel 'k': <what>", with `%s` for the present token. */
 int reader_refuse(const struct reader *reader, struct acre_error *err, const char *what);
@@ -72,6 +73,8 @@ int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret
 /* Behind `typedef`: remember the numbers and pointers it names, up to its ';'. What is not
  * understood is no error, but a bracket that is never closed. */
 int typedef_read(struct reader *reader, struct acre_error *err);
+/* A struct, class or union has this name: it is none of what others are called so. */
+void tag_read(struct reader *reader, struct acre_str name);
 /* Behind `using`, likewise. */
 int using_read(struct reader *reader, struct acre_error *err);
 

@@ -207,6 +207,14 @@ static bool is_same(const struct signature *a, const struct signature *b) {
     return same;
 }
 
+static bool has_a_body(const struct signature *kernel) {
+    bool has = false;
+    for (uint32_t i = 0; i < kernel->places; i++) {
+        has |= kernel->have_bodies[i];
+    }
+    return has;
+}
+
 /* Another declaration of a kernel: a place more. */
 static int add_place(struct scan *scan, struct signature *kernel, const struct signature *again,
                      struct acre_error *err) {
@@ -220,9 +228,20 @@ static int add_place(struct scan *scan, struct signature *kernel, const struct s
         return acre_fail(err, ACRE_ELIMIT, "%s:%u: kernel '%s' is declared more than %d times",
                          scan->reader.lexer.name, again->line, again->name, SIGNATURE_PLACES_MAX);
     }
+    bool has_body = has_a_body(kernel);
+    if (has_body == again->have_bodies[0]) {
+        kernel->is_conditional &= again->is_conditional;
+    } else if (!has_body) {
+        kernel->is_conditional = again->is_conditional;
+    }
+    for (uint32_t i = 0; i < kernel->count; i++) { /* void f(float *); */
+        if (kernel->parameters[i].name[0] == '\0') {
+            kernel->parameters[i] = again->parameters[i];
+        }
+    }
     kernel->offsets[kernel->places] = again->offsets[0];
+    kernel->have_bodies[kernel->places] = again->have_bodies[0];
     kernel->are_c[kernel->places++] = again->are_c[0];
-    kernel->is_conditional &= again->is_conditional;
     return 0;
 }
 
@@ -267,6 +286,7 @@ static int read_kernel(struct scan *scan, struct prefix *prefix, struct acre_err
         return r;
     }
     if (token_is(&reader->token, "{")) {
+        signature.have_bodies[0] = true;
         r = reader_skip_brackets(reader, err);
     } else if (token_is(&reader->token, ";")) {
         r = reader_advance(reader, err);
@@ -320,6 +340,21 @@ static int close_scope(struct scan *scan, struct acre_error *err) {
     return reader_advance(&scan->reader, err);
 }
 
+/* struct half { ... }: in C++ its name is a type's. */
+static int read_tag(struct reader *reader, struct acre_error *err) {
+    int r = reader_advance(reader, err);
+    struct acre_str name = reader->token.text;
+    if (r < 0 || reader->token.kind != TOKEN_WORD) {
+        return r;
+    }
+    r = reader_advance(reader, err);
+    if (r == 0 && (token_is(&reader->token, "{") || token_is(&reader->token, ";") ||
+                   token_is(&reader->token, ":"))) {
+        tag_read(reader, name);
+    }
+    return r;
+}
+
 static int read_declaration(struct scan *scan, struct acre_error *err) {
     struct reader *reader = &scan->reader;
     struct prefix prefix = {.offset = reader->token.offset,
@@ -353,6 +388,10 @@ static int read_declaration(struct scan *scan, struct acre_error *err) {
         } else if (token_is(token, "typedef")) {
             r = reader_advance(reader, err);
             r = r == 0 ? typedef_read(reader, err) : r;
+        } else if (!reader_is_c(reader->language) &&
+                   (token_is(token, "struct") || token_is(token, "class") ||
+                    token_is(token, "union"))) {
+            r = read_tag(reader, err);
         } else if (token_is(token, "using") && prefix.is_first && !reader_is_c(reader->language)) {
             r = reader_advance(reader, err);
             r = r == 0 ? using_read(reader, err) : r;

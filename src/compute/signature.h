@@ -33,19 +33,20 @@ struct parameter {
     enum parameter_kind kind;
     uint16_t bytes; /* of a value; of what a pointer points to, 0: unknown */
     bool is_const;  /* the kernel does not write what it points to */
+    bool is_named;  /* its type has a name that the text gave it */
     char name[48];  /* "" when it has none */
-    char type[48];  /* as written, for messages: "global const float *" */
+    char type[128]; /* as written, but for macros: "global const float *" */
 };
 
 struct signature {
     char name[SIGNATURE_NAME_MAX];
     uint32_t line; /* in the source, from 1 */
     /* Where its declaration begins there; and others of the same name (forward declarations, the
-     * branches of an #if), in order. Whether each is extern "C" (CUDA, HIP). */
+     * branches of an #if), in order. Whether each is extern "C" (CUDA, HIP), and has a body. */
     uint32_t offsets[SIGNATURE_PLACES_MAX];
-    bool are_c[SIGNATURE_PLACES_MAX];
+    bool are_c[SIGNATURE_PLACES_MAX], have_bodies[SIGNATURE_PLACES_MAX];
     uint32_t places;
-    bool is_conditional; /* all of them are under an #if: perhaps it is not there */
+    bool is_conditional; /* all bodies are under an #if: perhaps it is not there */
     uint32_t count;
     struct parameter *parameters;
 };

@@ -284,19 +284,21 @@ static void pointers_lose_the_words_cuda_does_not_want(void) { /* GPU-1 */
     end();
 }
 
-/* Not where the type may not be there, or mean something else at the end. */
+/* Of types with a name, which stand for themselves beside the kernel. */
 static void sizes_of_structs_are_written_for_opencl(void) { /* GPU-1 */
     static const struct {
-        const char *text;
-        bool has;
+        const char *text, *type; /* "": none */
     } rows[] = {
-        {"kernel void f(struct s p) {}", true},
-        {"kernel void f(global struct s *p, int n, float4 v) {}", false},
-        {"kernel void f(REAL p) {}", true},
-        {"kernel void f(REAL p) {}\n#undef REALLY\n", true},
-        {"kernel void f(REAL p) {}\n#undef REAL\n", false},
-        {"kernel void f(struct a_name_that_is_cut_since_it_is_much_too_long p) {}", false},
-        {"#if A\nkernel void f(struct s p) {}\n#endif\n", false},
+        {"kernel void f(struct s p) {}", "typedef struct s acre_type_0_f;"},
+        {"kernel void f(global struct s *p, int n, float4 v) {}", ""},
+        {"kernel void f(REAL p) {}\n#undef REAL\n", "typedef REAL acre_type_0_f;"},
+        {"#define REAL cell\nkernel void f(const REAL p) {}", "typedef const cell acre_type_0_f;"},
+        {"typedef float real;\nkernel void f(real p) {}", "typedef real acre_type_0_f;"},
+        {"kernel void f(struct a_name_that_is_longer_than_what_anybody_would_write_for_it p) {}",
+         "typedef struct a_name_that_is_longer_than_what_anybody_would_write_for_it "
+         "acre_type_0_f;"},
+        {"kernel void f(struct s);\n#if A\nkernel void f(struct s p) {}\n#endif\n",
+         "#if A\n\ntypedef struct s acre_type_0_f;\n#define acre_has_f\n"},
     };
     begin();
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -311,7 +313,8 @@ static void sizes_of_structs_are_written_for_opencl(void) { /* GPU-1 */
         acre_buf_clear(&text);
         CHECK_EQ(dialect_write("opencl", &source, ACRE_LANGUAGE_PORTABLE, all, count, &text, &err),
                  0);
-        CHECK_EQ(strstr(text.data, "acre_size_0_1_f(void)") != NULL, rows[i].has);
+        CHECK_HAS(text.data, rows[i].type);
+        CHECK_EQ(strstr(text.data, "acre_size_0_1_f(void)") != NULL, rows[i].type[0] != '\0');
         signatures_free(all, count);
     }
     end();

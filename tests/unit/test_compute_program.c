@@ -295,9 +295,15 @@ static void sources_with_files_of_their_own_are_built_each_time(void) {
         {"#include <v.h>\n", "-O1 -isystem@", false},
         {"  #  include \"v.h\"\n", "-I@", false},
         {"#define HEADER \"v.h\"\n#include HEADER\n", "-iquote@", false},
+        {"#include </dev/null>\n", "", false},
+        {"#inc\\\nlude \"v.h\"\n", "-I@", false},
+        {"#if __has_include(\"v.h\")\n#endif\n", "", false},
         {"", "-include@/v.h", false},
+        {"", "--include=@/v.h", false},
+        {"", "-DA\t-include@/v.h", false},
+        {"", "-Wp,-imacros,@/v.h", false},
         {"", "-I@", true},
-        {"", "-fno-inline -finline-limit=9", true},
+        {"", " -fno-inline  -finline-limit=9 -w ", true},
         {"#include <stddef.h>\n", "-fno-inline -DX=-I", true},
         {"// #include \"v.h\"\n", "-I@", true},
     };
@@ -324,6 +330,14 @@ static void sources_with_files_of_their_own_are_built_each_time(void) {
         acre_build_report_finish(&first);
         acre_build_report_finish(&second);
     }
+    struct acre_build_report report;
+    REQUIRE_EQ(setenv("CPATH", bench->tree.root, 1), 0);
+    build(
+        bench,
+        &(struct acre_source){.text = "#include <v.h>\nkernel void f(global int *a) { a[0] = 1; }"},
+        &report);
+    CHECK_HAS(report.cache, "off");
+    acre_build_report_finish(&report);
     bench_close(bench);
 }
 
