@@ -275,6 +275,12 @@ static void write_plain(const char *name, struct acre_str text, const struct sig
         acre_buf_append(out, text.data + written, place.offset - written);
         acre_buf_puts(out, place.is_c ? "" : "extern \"C\" ");
         written = place.offset;
+        struct lexer lexer =
+            lexer_begin("", (struct acre_str){text.data + written, text.length - written});
+        struct token token;
+        if (!place.is_c && lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "extern")) {
+            written += token.text.length; /* it says that already */
+        }
     }
     acre_buf_append(out, text.data + written, text.length - written);
 }

@@ -101,6 +101,7 @@ static int read_facts(const struct gpu *gpu, gpu_handle function, struct acre_ke
                          gpu->vendor->parameter(gpu, function, i, &bytes) == 0;
          i++) {
         facts->value_bytes[i] = (uint16_t)ACRE_MIN(bytes, (size_t)UINT16_MAX);
+        facts->parameters++;
     }
     return 0;
 }

@@ -77,7 +77,7 @@ struct typing {
     enum space space;
     bool is_named;     /* a type by one word: kind and bytes are set */
     bool is_three;     /* a vector of three, whose size depends on the language */
-    bool is_size;      /* size_t, whose size depends on the device */
+    bool is_size;      /* size_t or bool by another name: their size depends on the device */
     bool is_scoped;    /* of a class or a namespace, where it may be anything */
     uint32_t expanded; /* words that came from macros */
     bool has_name;
@@ -159,6 +159,8 @@ static void name_type(const struct reader *reader, struct acre_str word, struct 
         if (acre_str_is(word, reader->aliases[i - 1].name)) {
             parameter->kind = reader->aliases[i - 1].kind;
             parameter->bytes = reader->aliases[i - 1].bytes;
+            typing->is_three = reader->aliases[i - 1].is_three;
+            typing->is_size = reader->aliases[i - 1].is_size;
             parameter->is_named = true;
             return;
         }
@@ -404,7 +406,7 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
 
 static int check_portable(const struct reader *reader, const struct typing *typing,
                           struct acre_error *err) {
-    if (typing->space == SPACE_LOCAL) {
+    if (typing->space == SPACE_LOCAL || typing->parameter.kind == PARAMETER_LOCAL) {
         return reader_refuse(reader, err,
                              "before '%s': local memory as a parameter is not portable; accepted: "
                              "an array declared 'local' in the kernel");
@@ -505,7 +507,8 @@ int parameter_read(struct reader *reader, uint32_t number, struct parameter *ret
 /* --- names of types ------------------------------------------------------------------------- */
 
 /* "#ifdef D  typedef double real;  #else  typedef float real;": nobody can tell from here. */
-static void add_alias(struct reader *reader, const struct parameter *parameter) {
+static void add_alias(struct reader *reader, const struct typing *typing) {
+    const struct parameter *parameter = &typing->parameter;
     struct alias *alias = reader->aliases;
     struct alias *end = reader->aliases + reader->alias_count;
     while (alias < end && strcmp(alias->name, parameter->name) != 0) {
@@ -516,7 +519,12 @@ static void add_alias(struct reader *reader, const struct parameter *parameter) 
         alias->kind = differs ? PARAMETER_STRUCT : alias->kind;
         alias->bytes = differs ? 0 : alias->bytes;
     } else if (reader->alias_count < ALIASES_MAX && parameter->name[0] != '\0') {
-        *alias = (struct alias){.kind = parameter->kind, .bytes = parameter->bytes};
+        bool is_value = parameter->kind != PARAMETER_BUFFER && parameter->kind != PARAMETER_LOCAL;
+        *alias = (struct alias){.kind = parameter->kind,
+                                .bytes = parameter->bytes,
+                                .is_three = is_value && typing->is_three,
+                                .is_size = is_value &&
+                                           (typing->is_size || (typing->basic & BASIC_BOOL) != 0)};
         memcpy(alias->name, parameter->name, sizeof(alias->name));
         reader->alias_count++;
     }
@@ -536,7 +544,7 @@ static int read_names(struct reader *reader, const char *name, struct acre_error
             if (name[0] != '\0') {
                 snprintf(one.parameter.name, sizeof(one.parameter.name), "%s", name);
             }
-            add_alias(reader, &one.parameter);
+            add_alias(reader, &one);
         }
         typing.pointers = 0;
         typing.has_name = false;
@@ -548,21 +556,22 @@ static int read_names(struct reader *reader, const char *name, struct acre_error
 
 /* What was not understood is a struct by the last word before its ';', unless `name` is. */
 static int pass_over(struct reader *reader, const char *name, struct acre_error *err) {
-    struct parameter parameter = {.kind = PARAMETER_STRUCT};
+    struct typing typing = {.parameter = {.kind = PARAMETER_STRUCT}};
+    struct parameter *parameter = &typing.parameter;
     int r = 0;
     while (r == 0 && reader->token.kind != TOKEN_END && !token_is(&reader->token, ";") &&
            !token_is(&reader->token, "}")) {
         const struct token *token = &reader->token;
         if (token->kind == TOKEN_WORD) {
-            acre_str_copy(parameter.name, sizeof(parameter.name), token->text);
+            acre_str_copy(parameter->name, sizeof(parameter->name), token->text);
         }
         bool opens = token_is(token, "{") || token_is(token, "(") || token_is(token, "[");
         r = opens ? reader_skip_brackets(reader, err) : reader_advance(reader, err);
     }
     if (name[0] != '\0') {
-        snprintf(parameter.name, sizeof(parameter.name), "%s", name);
+        snprintf(parameter->name, sizeof(parameter->name), "%s", name);
     }
-    add_alias(reader, &parameter);
+    add_alias(reader, &typing);
     return r;
 }
 
@@ -580,9 +589,9 @@ static int read_loosely(struct reader *reader, const char *name, struct acre_err
 }
 
 void tag_read(struct reader *reader, struct acre_str name) {
-    struct parameter parameter = {.kind = PARAMETER_STRUCT};
-    if (acre_str_copy(parameter.name, sizeof(parameter.name), name)) {
-        add_alias(reader, &parameter);
+    struct typing typing = {.parameter = {.kind = PARAMETER_STRUCT}};
+    if (acre_str_copy(typing.parameter.name, sizeof(typing.parameter.name), name)) {
+        add_alias(reader, &typing);
     }
 }
 

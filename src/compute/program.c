@@ -79,6 +79,12 @@ static int load_module(struct acre_program *program, struct acre_error *err) {
 /* Whether the compiler has its values as they were read. What a struct is only it knows. */
 static int check_values(const struct signature *signature, const struct acre_kernel_facts *facts,
                         struct acre_error *err) {
+    if (facts->parameters != 0 && facts->parameters != signature->count) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "kernel '%s': %u parameters were read, and the compiler has %u; accepted: "
+                         "no macros for several at once",
+                         signature->name, signature->count, facts->parameters);
+    }
     for (uint32_t i = 0; i < signature->count; i++) {
         const struct parameter *parameter = &signature->parameters[i];
         uint32_t bytes = facts->value_bytes[i];

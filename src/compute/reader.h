@@ -18,6 +18,7 @@ struct alias {
     char name[48];
     enum parameter_kind kind;
     uint16_t bytes;
+    bool is_three, is_size; /* as in struct typing */
 };
 
 /* `#define REAL float`, `#define RESTRICT __restrict__`: words, and '*', in place of a word. */

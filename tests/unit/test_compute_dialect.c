@@ -325,7 +325,7 @@ static void all_branches_of_a_plain_kernel_are_c(void) { /* GPU-1 */
     static const struct acre_source source = {.text = "#ifdef A\n"
                                                       "extern \"C\" __global__ void f() {}\n"
                                                       "#else\n"
-                                                      "__global__ void g();\n"
+                                                      "extern __global__ void g();\n"
                                                       "__global__ void f() {}\n"
                                                       "#endif\n"
                                                       "__global__ void g() {}\n",
@@ -342,7 +342,7 @@ static void all_branches_of_a_plain_kernel_are_c(void) { /* GPU-1 */
                          "#ifdef A\n"
                          "extern \"C\" __global__ void f() {}\n"
                          "#else\n"
-                         "extern \"C\" __global__ void g();\n"
+                         "extern \"C\"  __global__ void g();\n"
                          "extern \"C\" __global__ void f() {}\n"
                          "#endif\n"
                          "extern \"C\" __global__ void g() {}\n");
