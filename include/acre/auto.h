@@ -39,7 +39,8 @@ ACRE_API int acre_auto_create(const struct acre_auto_options *options, struct ac
 /* Keeps what was learned. The contexts are still open; NULL is fine. */
 ACRE_API void acre_auto_destroy(struct acre_auto *automatic);
 /* Waits for the answer. `arrays` are host memory, in the order of the options, aligned as what they
- * hold. */
+ * hold. When the CPU's context is lost meanwhile (kernel_limit_ms) the call fails, and its kernel,
+ * which is not ended, may use the arrays until that context is closed. */
 ACRE_API int acre_auto_run(struct acre_auto *automatic, uint32_t items, void *const *arrays,
                            const struct acre_arg *values, uint32_t value_count,
                            enum acre_way *ret_way, /* NULL: not wanted */

@@ -80,6 +80,7 @@ struct acre_auto {
     char *source_text, *source_name, *source_options; /* its own */
 
     struct auto_side device, cpu;
+    bool is_given;                  /* the last COST_ALL: its kernel has the caller's arrays */
     acre_native_function *function; /* to be called in the caller's thread; NULL: cannot */
     struct auto_block copied, mapped;
     struct auto_graph graphs[AUTO_GRAPHS_MAX];
@@ -116,7 +117,8 @@ int auto_go(struct acre_auto *automatic, enum cost_variant variant, const struct
             struct acre_error *err);
 /* In this thread; nothing can fail. */
 void auto_go_one(const struct acre_auto *automatic, const struct auto_call *call);
-/* Whether a failure may have left arrays changed that the kernel also reads. */
+/* Whether a failure may have left arrays changed that the kernel also reads, or a kernel at work
+ * that changes them later. */
 bool auto_spoils(const struct acre_auto *automatic, enum cost_variant variant,
                  const struct auto_call *call);
 /* What memory all arrays are in. Any thread. */

@@ -243,6 +243,7 @@ static int queue_all(struct acre_auto *automatic, const struct acre_native_launc
     struct acre_native_launch own = *launch;
     r = kernel_handle(automatic->cpu.kernel, &own.kernel, err);
     r = r == 0 ? context->table->launch(context->place, stream->handle, &own, err) : r;
+    automatic->is_given = r == 0;
     r = r == 0 ? stream_launched(stream, automatic->cpu.kernel, err) : r;
     r = r == 0 ? stream_signal(stream, err) : r;
     *ret_sequence = stream->issued;
@@ -277,6 +278,7 @@ static int go_all(struct acre_auto *automatic, const struct auto_call *call,
                                         .extra_bytes = used,
                                         .extra = extra};
     uint64_t sequence;
+    automatic->is_given = false;
     int r = open_regions(automatic, call, regions, args, err);
     r = r == 0 ? queue_all(automatic, &launch, &sequence, err) : r;
     r = r == 0 ? stream_wait(automatic->cpu.stream, sequence, ACRE_FOREVER, err) : r;
@@ -571,6 +573,9 @@ int auto_go(struct acre_auto *automatic, enum cost_variant variant, const struct
 
 bool auto_spoils(const struct acre_auto *automatic, enum cost_variant variant,
                  const struct auto_call *call) {
+    if (variant == COST_ALL && automatic->is_given) {
+        return true; /* a kernel that was given up here is not ended: it may write on */
+    }
     if (!automatic->is_in_place) {
         return false;
     }

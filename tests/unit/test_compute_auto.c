@@ -514,6 +514,16 @@ static void lose_by_hang(struct acre_context *context) {
     atomic_store(&hold, false);
 }
 
+/* So that all cores are the best for so many items. */
+static void teach_all(struct bench *bench, uint32_t items) {
+    enum { COST_TIMES = 20 };
+    uint32_t bucket = cost_bucket(items, COST_MEMORY_PLAIN);
+    for (uint32_t i = 0; i < COST_TIMES * COST_VARIANTS_COUNT; i++) {
+        struct cost_choice choice = {.variant = i % COST_VARIANTS_COUNT, .is_measured = true};
+        costs_tell(&bench->automatic->costs, bucket, choice, choice.variant == COST_ALL ? 1 : 1000);
+    }
+}
+
 static void a_cpu_that_is_lost_is_left_for_the_device(void) { /* GPU-6 */
     struct bench bench;
     struct acre_context_options isolated = {.isolation = ACRE_CONTEXT_ISOLATION_PROCESS};
@@ -524,12 +534,8 @@ static void a_cpu_that_is_lost_is_left_for_the_device(void) { /* GPU-6 */
     REQUIRE_EQ(acre_context_open(bench.compute, 0, &limited, &cpu, &bench.err), 0);
     bench.options.cpu = cpu;
     make_auto(&bench);
-    enum { N = 3000, COST_TIMES = 20 };
-    uint32_t bucket = cost_bucket(N, COST_MEMORY_PLAIN);
-    for (uint32_t i = 0; i < COST_TIMES * COST_VARIANTS_COUNT; i++) { /* all cores are the best */
-        struct cost_choice choice = {.variant = i % COST_VARIANTS_COUNT, .is_measured = true};
-        costs_tell(&bench.automatic->costs, bucket, choice, choice.variant == COST_ALL ? 1 : 1000);
-    }
+    enum { N = 3000 };
+    teach_all(&bench, N);
     void *arrays[] = {bench.a, bench.b, bench.c};
     for (uint32_t i = 0; i < 60; i++) {
         enum acre_way way = ACRE_WAY_COUNT;
@@ -543,6 +549,49 @@ static void a_cpu_that_is_lost_is_left_for_the_device(void) { /* GPU-6 */
         }
     }
     acre_test_context("%s", "");
+    close_bench(&bench);
+}
+
+static void held_axpy(const struct acre_groups *groups, const void *const *arguments) {
+    while (atomic_load(&hold)) {
+    }
+    native_axpy(groups, arguments);
+}
+
+/* The kernel of a CPU that is lost goes on, and writes into the arrays: no device may have answered
+ * meanwhile. The next call goes to the device. */
+static void a_kernel_that_is_given_up_fails_its_call(void) { /* GPU-6 */
+    struct bench bench;
+    struct acre_context_options isolated = {.isolation = ACRE_CONTEXT_ISOLATION_PROCESS};
+    struct acre_context_options limited = {.isolation = ACRE_CONTEXT_ISOLATION_NONE,
+                                           .kernel_limit_ms = 200};
+    struct acre_context *cpu = NULL;
+    open_bench(&bench, "", &isolated);
+    REQUIRE_EQ(acre_context_open(bench.compute, 0, &limited, &cpu, &bench.err), 0);
+    bench.options.cpu = cpu;
+    bench.options.native = held_axpy;
+    make_auto(&bench);
+    enum { N = 3000 };
+    teach_all(&bench, N);
+    bench.automatic->present &= ~BIT(COST_ONE); /* whose kernel nobody gives up */
+    void *arrays[] = {bench.a, bench.b, bench.c};
+    fill(&bench, N);
+    atomic_store(&hold, true);
+    int r = 0;
+    for (uint32_t i = 0; i < 200 && r == 0; i++) {
+        r = acre_auto_run(bench.automatic, N, arrays, values_of(0), 2, NULL, &bench.err);
+        CHECK(r < 0 || atomic_load(&cpu->failed) == 0);
+    }
+    CHECK_EQ(r, ACRE_ETIMEOUT);
+    CHECK_HAS(bench.err.text, "ran longer than");
+    atomic_store(&hold, false);
+    enum acre_way way = ACRE_WAY_CPU;
+    float *fresh = acre_calloc(N, sizeof(*fresh));
+    arrays[2] = fresh; /* the other one is not ours before the kernel has ended */
+    CHECK_EQ(acre_auto_run(bench.automatic, N, arrays, values_of(0), 2, &way, &bench.err), 0);
+    CHECK(way != ACRE_WAY_CPU);
+    check_answer(&bench, fresh, N);
+    free(fresh);
     close_bench(&bench);
 }
 
@@ -561,5 +610,6 @@ static const struct acre_test tests[] = {
     {"a_damaged_file_is_left_out_and_said", a_damaged_file_is_left_out_and_said, 0},
     {"threads_share_one", threads_share_one, 0},
     {"a_cpu_that_is_lost_is_left_for_the_device", a_cpu_that_is_lost_is_left_for_the_device, 0},
+    {"a_kernel_that_is_given_up_fails_its_call", a_kernel_that_is_given_up_fails_its_call, 0},
 };
 ACRE_TEST_MAIN(tests)
