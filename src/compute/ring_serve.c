@@ -504,8 +504,9 @@ static void end_wait(struct acre_ring *ring, uint64_t number) {
  * interrupted before), and where one can see that, what was given to the device has begun there: it
  * may be behind other work of the context, which has limits of its own. */
 static bool is_counted(const struct acre_ring *ring, uint64_t number) {
-    bool is_given =
-        ring->path == ACRE_RING_WORKER && ring->is_seen && atomic_load(&ring->batches) % 2 != 0;
+    /* What is refused again and again is at a batch most of the time, and gives none. */
+    bool is_given = ring->path == ACRE_RING_WORKER && ring->is_seen &&
+                    atomic_load(&ring->batches) % 2 != 0 && !atomic_load(&ring->is_refused);
     return ring_is_posted(ring, number) &&
            !(is_given && ring_beats(ring) == atomic_load(&ring->batch_beats));
 }

@@ -184,6 +184,27 @@ static void rings_have_slots_of_given_up_calls_again(void) {
     kit_close(&kit);
 }
 
+/* Nothing is given to the device, and nothing hangs: what waits is told, and the stop is over. */
+static void rings_without_their_state_stop(void) {
+    struct kit kit;
+    uint32_t *word = NULL;
+    kit_open(&kit);
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *ring = start_ring(
+        &kit, handler_waits, (struct acre_ring_options){.hang_ms = 4000, .state = state});
+    uint32_t answer = 0;
+    uint64_t ticket = 0;
+    OK(acre_ring_call(ring, (uint32_t[]){0, 3}, &answer, 20000, ERR));
+    kit_free(&kit, state);
+    OK(acre_memory_trim(kit.context, 0, ERR)); /* a resident kernel has to come back */
+    if (acre_ring_post(ring, (uint32_t[]){0, 4}, 20000, &ticket, ERR) == 0) {
+        (void)acre_ring_stop(ring, ERR); /* it may have failed before */
+        FAILS(acre_ring_collect(ring, ticket, &answer, 20000, ERR), ACRE_EUNAVAILABLE, "freed");
+    }
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
 /* --- the process is stopped ----------------------------------------------------------------- */
 
 /* Who watches looks eight times within the limit, and counts a quarter of it for a stop at most. */
@@ -291,6 +312,7 @@ static const struct acre_test tests[] = {
     TEST(rings_take_slow_messages_after_fast_ones),
     TEST(rings_wait_behind_other_kernels),
     TEST(rings_have_slots_of_given_up_calls_again),
+    TEST(rings_without_their_state_stop),
     TEST(rings_stopped_with_the_process_do_not_hang),
     TEST(kernels_stopped_with_the_process_do_not_hang),
 };
