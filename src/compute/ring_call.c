@@ -76,14 +76,21 @@ static int refuse(struct acre_ring *ring, enum ring_state state, struct acre_err
                      is_over ? "it is starting again after a rest; call again" : why.text);
 }
 
-/* Why a message has no answer: its ring failed or rests, for which no loss may be the reason, or
+/* While the slot is its own. */
+static bool is_refused(const struct acre_ring *ring, uint64_t number) {
+    return atomic_load(&ring->turns[number & (ring->slots - 1)].refused) == number;
+}
+
+/* Why a message has no answer: its ring failed or rested, for which no loss may be the reason, or
  * the context was lost. */
-static int tell_loss(struct acre_ring *ring, uint64_t number, struct acre_error *err) {
-    bool is_refused =
-        atomic_load(&ring->refused_from) <= number && number < atomic_load(&ring->refused_below);
-    return is_refused || atomic_load(&ring->lost_below) == UINT64_MAX
+static int tell_loss(struct acre_ring *ring, bool was_refused, struct acre_error *err) {
+    struct acre_context *context = ring->context;
+    pthread_mutex_lock(&context->lock);
+    bool has_lost = context->loss != 0;
+    pthread_mutex_unlock(&context->lock);
+    return was_refused || !has_lost || atomic_load(&ring->lost_below) == UINT64_MAX
                ? tell_failure(ring, err)
-               : context_loss(ring->context, err);
+               : context_loss(context, err);
 }
 
 static void read_answer(const struct acre_ring *ring, uint64_t number, uint32_t *ret_out) {
@@ -102,6 +109,8 @@ static void free_slot(struct acre_ring *ring, uint64_t number) {
 }
 
 /* --- answers moved aside ---------------------------------------------------------------------- */
+
+enum { ROW_LOST, ROW_ANSWERED, ROW_REFUSED }; /* the first word of a row */
 
 static bool make_rows(struct acre_ring *ring) {
     if (ring->rows != NULL) {
@@ -133,7 +142,7 @@ static bool move_aside(struct acre_ring *ring, uint64_t number) {
     if (is_moved) {
         uint32_t index = ring->free_rows[--ring->free_row_count]; /* one for each under way */
         uint32_t *row = ring->rows + (size_t)index * (ring->out_words + 1);
-        row[0] = is_answered;
+        row[0] = is_answered ? ROW_ANSWERED : is_refused(ring, number) ? ROW_REFUSED : ROW_LOST;
         read_answer(ring, number, row + 1);
         acre_map_put(&ring->moved, number, index);
         free_slot(ring, number);
@@ -147,11 +156,11 @@ static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_
                          struct acre_error *err) {
     pthread_mutex_lock(&ring->moved_lock);
     uint32_t index = ticket != 0 ? acre_map_get(&ring->moved, ticket) : ACRE_MAP_NONE;
-    bool is_answered = false;
+    uint32_t kind = ROW_LOST;
     if (index != ACRE_MAP_NONE) {
         const uint32_t *row = ring->rows + (size_t)index * (ring->out_words + 1);
-        is_answered = row[0] != 0;
-        memcpy(ret_out, row + 1, is_answered ? ring->out_words * sizeof(*row) : 0);
+        kind = row[0];
+        memcpy(ret_out, row + 1, kind == ROW_ANSWERED ? ring->out_words * sizeof(*row) : 0);
         acre_map_remove(&ring->moved, ticket);
         ring->free_rows[ring->free_row_count++] = index;
         atomic_fetch_sub(&ring->under_way, 1);
@@ -162,7 +171,7 @@ static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_
                          "ring '%s': ticket %" PRIu64 " was never given, or collected before",
                          ring->handler, ticket);
     }
-    return is_answered ? 0 : tell_loss(ring, ticket, err);
+    return kind == ROW_ANSWERED ? 0 : tell_loss(ring, kind == ROW_REFUSED, err);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -326,9 +335,10 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
     while (!ring_is_answered(ring, ticket)) {
         if (ticket < atomic_load_explicit(&ring->lost_below, memory_order_relaxed) &&
             !ring_is_answered(ring, ticket)) {
+            bool was_refused = is_refused(ring, ticket);
             free_slot(ring, ticket);
             atomic_fetch_sub(&ring->under_way, 1);
-            return tell_loss(ring, ticket, err);
+            return tell_loss(ring, was_refused, err);
         }
         if (!wait_a_little(ring, patience, timeout_ms)) {
             atomic_store(&slot->turn, ticket * 4 + otherwise);

@@ -21,6 +21,8 @@ enum slot_turn { SLOT_FREE, SLOT_TAKEN, SLOT_COLLECTING, SLOT_ABANDONED };
 
 struct ring_slot {
     _Alignas(64) _Atomic uint64_t turn;
+    _Atomic uint64_t refused; /* number of the last one that got no answer because the ring rested;
+                               * written before lost_below is */
 };
 
 struct acre_ring {
@@ -53,7 +55,7 @@ struct acre_ring {
 
     pthread_mutex_t moved_lock; /* answers that made room for later messages (ring_call.c) */
     struct acre_map moved;      /* ticket -> row of `rows` */
-    uint32_t *rows;             /* an answer each, and whether it is one; NULL: none moved yet */
+    uint32_t *rows;             /* an answer each, behind whether it is one; NULL: none moved */
     uint32_t *free_rows;        /* stack */
     uint32_t free_row_count;
 
@@ -62,9 +64,7 @@ struct acre_ring {
     _Atomic enum ring_state state_now;
     _Atomic bool is_returning;   /* from its rest: the watcher tries the device */
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
-    /* Of these: because the ring rests. Written before lost_below is. */
-    _Atomic uint64_t refused_from, refused_below;
-    _Atomic uint64_t head; /* all before it are answered or lost */
+    _Atomic uint64_t head;       /* all before it are answered or lost */
     _Atomic uint32_t hangs;
     _Atomic uint32_t sleepers, bell; /* who sleeps for an answer, and what for */
 

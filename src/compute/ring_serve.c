@@ -273,6 +273,17 @@ static void fail(struct acre_ring *ring, const char *why) {
     atomic_store(&ring->state_now, RING_FAILED);
 }
 
+/* What was posted since the last loss gets no answer, for which no loss is the reason. Where it was
+ * answered, its answer counts. */
+static void refuse_posted(struct acre_ring *ring) {
+    uint64_t tail = ring_tail(ring);
+    uint64_t first = ACRE_MAX(atomic_load(&ring->lost_below), tail - ring->slots);
+    for (uint64_t number = first; number < tail; number++) {
+        atomic_store(&ring->turns[number & (ring->slots - 1)].refused, number);
+    }
+    atomic_store(&ring->lost_below, tail);
+}
+
 /* Whether the device takes no work now, but may later: what has no answer gets none, and nothing is
  * taken until the watcher brings the ring back. Nothing it was given is under way. */
 static bool rest_if_refused(struct acre_ring *ring) {
@@ -288,9 +299,7 @@ static bool rest_if_refused(struct acre_ring *ring) {
         atomic_store(&ring->state_now, RING_RESTING);
     }
     atomic_fetch_or(&ring->tail, RING_CLOSED);
-    atomic_store(&ring->refused_from, atomic_load(&ring->lost_below));
-    atomic_store(&ring->refused_below, ring_tail(ring));
-    atomic_store(&ring->lost_below, ring_tail(ring));
+    refuse_posted(ring);
     return true;
 }
 

@@ -168,6 +168,49 @@ static void what_was_posted_is_told(void) { /* GPU-6 */
     each_way(check_posted);
 }
 
+/* Posted, and refused: the worker comes to it when the circuit is open. It is back after that. */
+static uint64_t post_refused(struct bench *bench) {
+    uint32_t in = 7;
+    uint64_t ticket = 0;
+    rings_pause(bench->context);
+    OK(acre_ring_post(bench->ring, &in, 20000, &ticket, &bench->err));
+    open_circuit(bench);
+    rings_resume(bench->context);
+    check_refused(bench);
+    let_try(bench);
+    check_call(bench, 3);
+    return ticket;
+}
+
+static void check_told(struct bench *bench, uint64_t ticket, const char *says) {
+    uint32_t out = 0;
+    CHECK_EQ(acre_ring_collect(bench->ring, ticket, &out, 20000, &bench->err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(bench->err.text, says);
+}
+
+/* What was refused in an earlier rest is still that, whatever came after: another rest, a loss. */
+static void check_told_late(struct bench *bench) {
+    uint64_t tickets[4];
+    for (uint32_t i = 0; i < 3; i++) {
+        tickets[i] = post_refused(bench);
+    }
+    check_told(bench, tickets[0], "the device rests for ");
+    check_told(bench, tickets[1], "the device rests for ");
+    if (bench->context->is_remote) {
+        uint32_t in = WAITS;
+        OK(acre_ring_post(bench->ring, &in, 20000, &tickets[3], &bench->err));
+        acre_remote_end(bench->context->place, "told to");
+        check_told(bench, tickets[3], "told to");
+        tickets[0] = post_refused(bench);
+        check_told(bench, tickets[0], "the device rests for ");
+    }
+    check_told(bench, tickets[2], "the device rests for ");
+}
+
+static void what_was_refused_is_told_late(void) { /* GPU-6 */
+    each_way(check_told_late);
+}
+
 static void check_stopped(struct bench *bench) {
     open_circuit(bench);
     check_refused(bench);
@@ -285,6 +328,7 @@ static const struct acre_test tests[] = {
     {"calls_have_one_deadline", calls_have_one_deadline, 300},
     {"rings_come_back_when_the_circuit_closes", rings_come_back_when_the_circuit_closes, 300},
     {"what_was_posted_is_told", what_was_posted_is_told, 300},
+    {"what_was_refused_is_told_late", what_was_refused_is_told_late, 300},
     {"rings_that_rest_can_be_stopped", rings_that_rest_can_be_stopped, 300},
     {"rings_wait_for_who_tries", rings_wait_for_who_tries, 300},
     {"rings_come_back_after_a_loss_in_a_rest", rings_come_back_after_a_loss_in_a_rest, 300},
