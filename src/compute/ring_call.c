@@ -108,6 +108,17 @@ static void free_slot(struct acre_ring *ring, uint64_t number) {
                           (number + ring->slots) * 4 + SLOT_FREE, memory_order_release);
 }
 
+bool ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
+    uint64_t turn = number * 4 + SLOT_ABANDONED;
+    bool is_released =
+        atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
+                                       (number + ring->slots) * 4 + SLOT_FREE);
+    if (is_released) {
+        atomic_fetch_sub(&ring->under_way, 1);
+    }
+    return is_released;
+}
+
 /* --- answers moved aside ---------------------------------------------------------------------- */
 
 enum { ROW_LOST, ROW_ANSWERED, ROW_REFUSED }; /* the first word of a row */
@@ -132,9 +143,12 @@ static bool make_rows(struct acre_ring *ring) {
 
 /* Make the slot free of a message that has its answer, or lost it. False: it has to stay. */
 static bool move_aside(struct acre_ring *ring, uint64_t number) {
-    pthread_mutex_lock(&ring->moved_lock);
     bool is_answered = ring_is_answered(ring, number);
     bool is_over = is_answered || number < atomic_load(&ring->lost_below);
+    if (is_over && ring_release_abandoned(ring, number)) {
+        return true; /* nobody wants it, and the watcher may not look for long */
+    }
+    pthread_mutex_lock(&ring->moved_lock);
     uint64_t turn = number * 4 + SLOT_TAKEN;
     bool is_moved = is_over && make_rows(ring) &&
                     atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn,
@@ -313,14 +327,6 @@ int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, u
                    struct acre_error *err) {
     struct patience patience = {0};
     return post(ring, in, &patience, timeout_ms, ret_ticket, err);
-}
-
-void ring_release_abandoned(struct acre_ring *ring, uint64_t number) {
-    uint64_t turn = number * 4 + SLOT_ABANDONED;
-    if (atomic_compare_exchange_strong(&ring->turns[number & (ring->slots - 1)].turn, &turn,
-                                       (number + ring->slots) * 4 + SLOT_FREE)) {
-        atomic_fetch_sub(&ring->under_way, 1);
-    }
 }
 
 /* The slot goes to `otherwise` when time is over. */

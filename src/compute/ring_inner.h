@@ -122,8 +122,8 @@ static inline uint32_t ring_beats(const struct acre_ring *ring) {
     return sum;
 }
 
-/* Free the slot of a message that nobody will ask for any more, once it is answered or lost. */
-void ring_release_abandoned(struct acre_ring *ring, uint64_t number);
+/* Free the slot of a message, answered or lost, that nobody will ask for. False: somebody will. */
+bool ring_release_abandoned(struct acre_ring *ring, uint64_t number);
 
 /* --- ring_serve.c: rings_lock held ------------------------------------------------------------ */
 

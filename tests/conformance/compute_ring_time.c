@@ -184,6 +184,38 @@ static void rings_have_slots_of_given_up_calls_again(void) {
     kit_close(&kit);
 }
 
+/* They are free at once when all is answered, before who watches looks again. */
+static void rings_wait_for_no_given_up_call(void) {
+    struct kit kit;
+    uint32_t *word = NULL;
+    kit_open(&kit);
+    struct acre_buffer state = make_state(&kit, &word);
+    struct acre_ring *ring =
+        start_ring(&kit, handler_waits,
+                   (struct acre_ring_options){.slots = 2, .hang_ms = 120000, .state = state});
+    for (uint32_t i = 1; i <= 20; i++) {
+        struct acre_ring_report report = {0};
+        uint64_t ticket = 0;
+        uint32_t answer = 0;
+        acre_test_context("turn %u", i);
+        FAILS(acre_ring_call(ring, (uint32_t[]){i, 0}, &answer, 1, ERR), ACRE_ETIMEOUT, "handle");
+        __atomic_store_n(word, i, __ATOMIC_SEQ_CST);
+        OK(acre_ring_call(ring, (uint32_t[]){0, i}, &answer, 20000, ERR));
+        CHECK_EQ(answer, i);
+        for (acre_ring_report(ring, &report); report.answered < report.posted;) {
+            acre_ring_report(ring, &report);
+        }
+        OK(acre_ring_post(ring, (uint32_t[]){0, i}, 0, &ticket, ERR));
+        OK(acre_ring_collect(ring, ticket, &answer, 20000, ERR));
+        CHECK_EQ(answer, i);
+    }
+    acre_test_context("%s", "");
+    check_no_hang(ring);
+    acre_ring_destroy(ring);
+    kit_free(&kit, state);
+    kit_close(&kit);
+}
+
 /* Nothing is given to the device, and nothing hangs: what waits is told, and the stop is over. */
 static void rings_without_their_state_stop(void) {
     struct kit kit;
@@ -312,6 +344,7 @@ static const struct acre_test tests[] = {
     TEST(rings_take_slow_messages_after_fast_ones),
     TEST(rings_wait_behind_other_kernels),
     TEST(rings_have_slots_of_given_up_calls_again),
+    TEST(rings_wait_for_no_given_up_call),
     TEST(rings_without_their_state_stop),
     TEST(rings_stopped_with_the_process_do_not_hang),
     TEST(kernels_stopped_with_the_process_do_not_hang),
