@@ -130,6 +130,7 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
 }
 
 void context_region_destroy(struct acre_context *context, uint64_t region) {
+    atomic_fetch_add(&context->regions_gone, 1); /* before its handle may come back */
     rings_pause(context);
     context->table->region_destroy(context->place, region);
     rings_resume(context);

@@ -2,8 +2,10 @@
  *
  * To instantiate an executable costs as much as many launches. So the executable of a graph that is
  * destroyed stays for a while, and a new recipe of the same shape (kernels, edges, copies, fills)
- * takes it over: only launches whose arguments differ are brought up to date. Back ends without
- * graphs get the nodes one by one; the order of recording is an order they may run in. */
+ * takes it over: only launches whose arguments differ are brought up to date. None is taken over
+ * from before a region was destroyed: back ends keep addresses, and nodes are compared by handles,
+ * which come back for other regions. Back ends without graphs get the nodes one by one; the order
+ * of recording is an order they may run in. */
 #include "compute/graph.h"
 
 #include "compute/buffer.h"
@@ -20,6 +22,7 @@ enum { IDLE_MAX = 32 }; /* executables kept of one context */
 struct executable {
     struct executable *next; /* of the idle ones, the latest first */
     uint64_t handle;         /* 0: the back end has no graphs */
+    uint64_t regions_gone;   /* when it was resolved: its regions are not those of later handles */
     uint32_t epoch;
     uint32_t count;
     struct acre_native_node *nodes; /* `after` is its own; a launch's arguments are one block */
@@ -145,6 +148,7 @@ static int resolve(struct acre_context *context, const struct recipe *recipe,
         return no_memory(err);
     }
     executable->epoch = atomic_load(&context->epoch);
+    executable->regions_gone = atomic_load(&context->regions_gone);
     executable->nodes = calloc(recipe->count + 1, sizeof(*executable->nodes));
     int r = executable->nodes != NULL ? 0 : no_memory(err);
     while (r == 0 && executable->count < recipe->count) {
@@ -169,7 +173,7 @@ static void executable_destroy(struct acre_context *context, struct executable *
 }
 
 static bool same_shape(const struct executable *a, const struct executable *b) {
-    if (a->epoch != b->epoch || a->count != b->count) {
+    if (a->epoch != b->epoch || a->regions_gone != b->regions_gone || a->count != b->count) {
         return false;
     }
     for (uint32_t i = 0; i < a->count; i++) {

@@ -93,6 +93,7 @@ struct acre_context {
     struct acre_program *programs;  /* list */
     struct acre_graph *graphs;      /* list */
     struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
+    _Atomic uint64_t regions_gone;  /* so many: handles that may come back for others */
     _Atomic uint64_t captures;      /* begun so far: a mark says of which it is (recording.c) */
     struct breaker breaker;
 

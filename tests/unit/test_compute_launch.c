@@ -3,6 +3,7 @@
 #include "support/place_double.h"
 #include "support/test.h"
 
+#include "compute/buffer.h"
 #include "compute/graph.h"
 #include "compute/program.h"
 
@@ -320,6 +321,45 @@ static void a_graph_has_its_own_arguments_when_none_can_be_taken_over(void) {
     close_rig(&rig);
 }
 
+/* All of its memory back to the driver, and as much again: at the same handle. */
+static void change_region(struct rig *rig) {
+    struct place_of before = {0};
+    struct place_of after = {0};
+    CHECK_EQ(buffer_resolve(rig->context, rig->buffer, 0, 0, "", &before, NULL), 0);
+    CHECK_EQ(acre_buffer_free(rig->a, rig->buffer, NULL), 0);
+    CHECK_EQ(acre_stream_sync(rig->a, ACRE_FOREVER, NULL), 0);
+    CHECK_EQ(acre_memory_trim(rig->context, 0, NULL), 0);
+    REQUIRE_EQ(acre_buffer_alloc(rig->a, ACRE_MEMORY_DEVICE, LARGE, &rig->buffer, NULL), 0);
+    CHECK_EQ(buffer_resolve(rig->context, rig->buffer, 0, 0, "", &after, NULL), 0);
+    CHECK_U64(after.region, before.region);
+}
+
+/* An executable has addresses: one of a region that is gone serves no graph of another that has its
+ * handle, whether it was idle when the region went or not. */
+static void a_graph_of_another_region_is_another(void) {
+    struct rig rig;
+    open_rig(&rig);
+    double_start(rig.context);
+    rig.compute->devices[0].capabilities = ACRE_CAN_GRAPH;
+    for (uint32_t i = 1; i <= 4; i++) {
+        acre_graph_destroy(record(&rig, 1, 2));
+        CHECK_U64(driver.created, i);
+        struct acre_graph *graph = record(&rig, 1, 2); /* of the same region: taken over */
+        CHECK_U64(driver.created, i);
+        if (i % 2 == 0) {
+            acre_graph_destroy(graph);
+        }
+        change_region(&rig);
+        if (i % 2 != 0) {
+            acre_graph_destroy(graph);
+        }
+    }
+    CHECK_U64(driver.updated, 0);
+    graphs_destroy(rig.context);
+    CHECK_U64(driver.destroyed, driver.created);
+    close_rig(&rig);
+}
+
 static const struct acre_test tests[] = {
     {"recording_is_no_use_of_a_buffer", recording_is_no_use_of_a_buffer, 0},
     {"a_refused_launch_is_no_use_of_a_buffer", a_refused_launch_is_no_use_of_a_buffer, 0},
@@ -333,6 +373,7 @@ static const struct acre_test tests[] = {
     {"a_look_does_not_wait_for_the_gate", a_look_does_not_wait_for_the_gate, 20},
     {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",
      a_graph_has_its_own_arguments_when_none_can_be_taken_over, 0},
+    {"a_graph_of_another_region_is_another", a_graph_of_another_region_is_another, 0},
 };
 
 ACRE_TEST_MAIN(tests)
