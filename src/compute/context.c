@@ -98,6 +98,13 @@ void context_leave(struct acre_context *context, int result) {
     }
 }
 
+void context_pass(struct acre_context *context) {
+    pthread_rwlock_unlock(&context->gate);
+    if (atomic_load(&context->breaker.state) == BREAKER_HALF_OPEN) {
+        breaker_pass(&context->breaker);
+    }
+}
+
 void context_tell(struct acre_context *context, int result) {
     bool is_of_device = result == ACRE_EUNAVAILABLE || result == ACRE_EINTERNAL ||
                         result == ACRE_ETIMEOUT || result == ACRE_EIO;

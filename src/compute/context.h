@@ -22,6 +22,9 @@ void context_read(struct acre_context *context);
 /* The gate held for reading, unless the context is lost for good or its circuit is open. */
 int context_enter(struct acre_context *context, struct acre_error *err);
 void context_leave(struct acre_context *context, int result); /* result: for the circuit */
+/* Leave when nothing was asked of the device (a buffer was lost before, say): that says nothing of
+ * it, and another call may try whether it works again. */
+void context_pass(struct acre_context *context);
 /* Whether it could be entered now, for who only wants to know; gate held or not. */
 int context_look(struct acre_context *context, struct acre_error *err);
 /* How work went, for the circuit: what a caller did wrong says nothing. */

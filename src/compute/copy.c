@@ -138,16 +138,16 @@ static int queue_copy(struct acre_stream *stream, const struct acre_native_copy 
     return r;
 }
 
-/* Between two buffers of the stream's context. Entered. */
-static int copy_here(struct acre_stream *stream, const struct span *to, const struct span *from,
-                     uint64_t bytes, struct acre_error *err) {
+/* Where two buffers of the stream's context are, for a copy. Entered. */
+static int resolve_both(struct acre_stream *stream, const struct span *to, const struct span *from,
+                        uint64_t bytes, struct acre_native_copy *ret_copy, struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct place_of target, source;
     int r = buffer_resolve(context, to->buffer, to->offset, bytes, to->what, &target, err);
     r = r == 0
             ? buffer_resolve(context, from->buffer, from->offset, bytes, from->what, &source, err)
             : r;
-    if (r < 0 || bytes == 0) {
+    if (r < 0) {
         return r;
     }
     uint64_t apart =
@@ -158,6 +158,21 @@ static int copy_here(struct acre_stream *stream, const struct span *to, const st
                          " of one buffer overlap; accepted: parts at least as far apart",
                          bytes, from->offset, to->offset);
     }
+    *ret_copy = (struct acre_native_copy){.to = target.region,
+                                          .to_offset = target.offset + to->offset,
+                                          .from = source.region,
+                                          .from_offset = source.offset + from->offset,
+                                          .bytes = bytes};
+    return 0;
+}
+
+/* Between two buffers of the stream's context. Entered. */
+static int copy_here(struct acre_stream *stream, const struct span *to, const struct span *from,
+                     const struct acre_native_copy *copy, struct acre_error *err) {
+    uint64_t bytes = copy->bytes;
+    if (bytes == 0) {
+        return 0;
+    }
     if (stream->recording != NULL) {
         struct graph_copy node = {.to = to->buffer,
                                   .from = from->buffer,
@@ -166,23 +181,25 @@ static int copy_here(struct acre_stream *stream, const struct span *to, const st
                                   .bytes = bytes};
         return recording_copy(stream, &node, err);
     }
-    buffer_used(context, to->buffer, stream);
-    buffer_used(context, from->buffer, stream);
-    struct acre_native_copy copy = {.to = target.region,
-                                    .to_offset = target.offset + to->offset,
-                                    .from = source.region,
-                                    .from_offset = source.offset + from->offset,
-                                    .bytes = bytes};
-    return queue_copy(stream, &copy, err);
+    buffer_used(stream->context, to->buffer, stream);
+    buffer_used(stream->context, from->buffer, stream);
+    return queue_copy(stream, copy, err);
 }
 
 static int copy_entering(struct acre_stream *stream, const struct span *to, const struct span *from,
                          uint64_t bytes, struct acre_error *err) {
     int r = stream_enter(stream, err);
-    if (r == 0) {
-        r = copy_here(stream, to, from, bytes, err);
-        stream_leave(stream, r);
+    if (r < 0) {
+        return r;
     }
+    struct acre_native_copy copy;
+    r = resolve_both(stream, to, from, bytes, &copy, err);
+    if (r < 0) {
+        stream_pass(stream);
+        return r;
+    }
+    r = copy_here(stream, to, from, &copy, err);
+    stream_leave(stream, r);
     return r;
 }
 
@@ -394,11 +411,13 @@ static int import(struct acre_stream *stream, struct acre_context *other, const 
         return r;
     }
     r = buffer_resolve(other, span->buffer, span->offset, bytes, span->what, &place, err);
-    if (r == 0) {
-        r = place.kind == ACRE_MEMORY_DEVICE
-                ? other->table->region_export(other->place, place.region, ticket, err)
-                : ACRE_EUNSUPPORTED;
+    if (r < 0) {
+        context_pass(other);
+        return r;
     }
+    r = place.kind == ACRE_MEMORY_DEVICE
+            ? other->table->region_export(other->place, place.region, ticket, err)
+            : ACRE_EUNSUPPORTED;
     context_leave(other, r);
     if (r < 0) {
         return r;
@@ -435,7 +454,8 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
     uint32_t epoch = atomic_load(&context->epoch);
     struct place_of place;
     r = buffer_resolve(context, near->buffer, near->offset, bytes, near->what, &place, err);
-    if (r == 0) {
+    bool is_there = r == 0;
+    if (is_there) {
         copy.to = place.region;
         copy.to_offset = place.offset + near->offset;
         if (is_far_target) {
@@ -450,7 +470,7 @@ static int copy_direct(struct acre_stream *stream, struct acre_context *other,
         r = r == 0 ? stream_signal(stream, err) : r;
     }
     uint64_t sequence = stream->issued;
-    stream_leave(stream, r);
+    stream_leave(stream, is_there ? r : 0); /* else the import is all that was asked */
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
     rings_pause(context);
     context_read(context); /* not entered: it is given back also while the circuit is open */
@@ -533,14 +553,18 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
     }
     struct place_of place;
     r = buffer_resolve(context, to, to_offset, bytes, "fill: to", &place, err);
-    if (r == 0 && bytes > 0 && stream->recording != NULL) {
+    if (r < 0) {
+        stream_pass(stream);
+        return r;
+    }
+    if (bytes > 0 && stream->recording != NULL) {
         struct graph_fill node = {.to = to,
                                   .to_offset = to_offset,
                                   .bytes = bytes,
                                   .pattern = pattern,
                                   .pattern_bytes = pattern_bytes};
         r = recording_fill(stream, &node, err);
-    } else if (r == 0 && bytes > 0) {
+    } else if (bytes > 0) {
         struct acre_native_fill fill = {.to = place.region,
                                         .to_offset = place.offset + to_offset,
                                         .bytes = bytes,

@@ -255,8 +255,10 @@ static int make_ready(const struct recipe *recipe, uint32_t *ret_stack_bytes,
 enum { MUST_CREATE = 1 };
 
 /* The graph's executable in the present epoch. Gate and the graph's lock held. MUST_CREATE: there
- * is none to take over, and creating one was not allowed. */
-static int prepare(struct acre_graph *graph, bool may_create, struct acre_error *err) {
+ * is none to take over, and creating one was not allowed. `ret_asked`: the device was, also when it
+ * fails. */
+static int prepare(struct acre_graph *graph, bool may_create, bool *ret_asked,
+                   struct acre_error *err) {
     struct acre_context *context = graph->context;
     uint32_t epoch = atomic_load(&context->epoch);
     if (graph->executable != NULL && graph->executable->epoch == epoch) {
@@ -264,6 +266,7 @@ static int prepare(struct acre_graph *graph, bool may_create, struct acre_error 
     }
     struct executable *executable = NULL;
     int r = resolve(context, &graph->recipe, &executable, err);
+    *ret_asked = r == 0;
     if (r < 0) {
         return r;
     }
@@ -292,15 +295,24 @@ static int prepare(struct acre_graph *graph, bool may_create, struct acre_error 
     return 0;
 }
 
+static void leave(struct acre_context *context, bool is_asked, int result) {
+    if (is_asked) {
+        context_leave(context, result);
+    } else {
+        context_pass(context);
+    }
+}
+
 static int try_prepare(struct acre_graph *graph, bool may_create, struct acre_error *err) {
     int r = context_enter(graph->context, err);
     if (r < 0) {
         return r;
     }
+    bool is_asked = false;
     pthread_mutex_lock(&graph->lock);
-    r = prepare(graph, may_create, err);
+    r = prepare(graph, may_create, &is_asked, err);
     pthread_mutex_unlock(&graph->lock);
-    context_leave(graph->context, r);
+    leave(graph->context, is_asked, r);
     return r;
 }
 
@@ -454,7 +466,12 @@ static int launch(struct acre_graph *graph, struct acre_stream *stream, struct a
     pthread_mutex_lock(&graph->lock);
     r = check_uses(graph, err);
     r = r == 0 ? check_ready(graph, err) : r;
-    if (r == 0 && graph->executable->count > 0) {
+    if (r < 0) {
+        pthread_mutex_unlock(&graph->lock);
+        stream_pass(stream);
+        return r;
+    }
+    if (graph->executable->count > 0) {
         note_uses(graph, stream);
         r = queue(graph, stream, err); /* some of it, when it fails */
         const struct graph_node *first = &graph->recipe.nodes[0];
@@ -514,17 +531,13 @@ static void call_set(struct graph_call *to, const struct graph_call *from) {
     to->count = from->count;
 }
 
-/* Entered and locked. */
+/* Entered and locked, after check_ready. */
 static int update(struct acre_graph *graph, struct graph_node *node, struct graph_call *call,
                   struct acre_error *err) {
     struct acre_context *context = graph->context;
-    int r = check_ready(graph, err);
-    if (r < 0) {
-        return r;
-    }
     uint32_t index = (uint32_t)(node - graph->recipe.nodes);
     struct acre_native_launch launch;
-    r = resolve_call(context, call, &launch, err);
+    int r = resolve_call(context, call, &launch, err);
     if (r < 0) {
         return r;
     }
@@ -572,13 +585,16 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
     if (r == 0) {
         r = graph_call_copy(&given, &call) < 0 ? no_memory(err) : 0;
     }
+    bool is_asked = false;
     if (r == 0) {
         pthread_mutex_lock(&graph->lock);
-        r = update(graph, found, &call, err);
+        r = check_ready(graph, err);
+        is_asked = r == 0;
+        r = is_asked ? update(graph, found, &call, err) : r;
         pthread_mutex_unlock(&graph->lock);
         graph_call_finish(&call);
     }
-    context_leave(graph->context, r);
+    leave(graph->context, is_asked, r);
     return r;
 }
 

@@ -160,13 +160,14 @@ int guard_check(struct acre_stream *stream, struct acre_buffer buffer, struct ac
     struct pool_place piece = pool_place(chunk);
     struct guards guards;
     r = hold(stream, buffer, &guards, err);
-    if (r == 0 && guards.host == NULL) {
+    bool is_there = r == 0; /* else it was freed, or lost before */
+    if (is_there && guards.host == NULL) {
         r = fetch(stream, &guards, &piece, err);
     }
     uint64_t sequence = stream_issue(stream); /* whatever was queued: those who wait for it hear */
     int signal = stream_signal(stream, err);
     r = r == 0 ? signal : r;
-    stream_leave(stream, r);
+    stream_leave(stream, is_there ? r : signal);
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
     r = r == 0 ? judge(context, buffer, &guards, piece.host, err) : r;
     staging_put(stream, chunk, sequence);

@@ -281,10 +281,14 @@ static int queue_launch(struct acre_stream *stream, struct acre_kernel *kernel,
     }
     struct launch launch;
     r = launch_make(stream->context, kernel, grid, args, count, &launch, err);
-    if (r == 0 && stream->recording != NULL) {
+    if (r < 0) {
+        stream_pass(stream);
+        return r;
+    }
+    if (stream->recording != NULL) {
         struct graph_call call = {.kernel = kernel, .grid = grid, .args = args, .count = count};
         r = recording_launch(stream, &call, err);
-    } else if (r == 0) {
+    } else {
         r = give(stream, kernel, &launch.native, args, err);
     }
     stream_leave(stream, r);

@@ -135,6 +135,11 @@ void stream_leave(struct acre_stream *stream, int result) {
     context_leave(stream->context, result);
 }
 
+void stream_pass(struct acre_stream *stream) {
+    stream_let(stream);
+    context_pass(stream->context);
+}
+
 /* Not entered by the circuit: that is for work, and what is under way comes anyhow. */
 void stream_nudge(struct acre_context *context, uint32_t word_index) {
     context_read(context);

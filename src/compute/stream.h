@@ -13,7 +13,8 @@ int stream_create_resident(struct acre_context *context, struct acre_stream **re
  * gate held for reading only when it returns 0. */
 int stream_enter(struct acre_stream *stream, struct acre_error *err);
 void stream_leave(struct acre_stream *stream,
-                  int result); /* result: of the work, for the breaker */
+                  int result);                /* result: of the work, for the breaker */
+void stream_pass(struct acre_stream *stream); /* leave, as context_pass */
 /* Between these, what entering and leaving hold too: nobody else gives it work. Gate held. */
 void stream_hold(struct acre_stream *stream);
 void stream_let(struct acre_stream *stream);

@@ -3,7 +3,10 @@
 #include "support/test.h"
 
 #include "compute/buffer.h"
+#include "core/clock.h"
 #include "core/rand.h"
+
+#include <acre/graph.h>
 
 #include <dirent.h>
 #include <poll.h>
@@ -501,6 +504,48 @@ static void closing_leaves_a_kernel_that_never_ends(void) { /* GPU-6 */
     }
 }
 
+static enum breaker_state circuit(const struct rig *rig) {
+    return breaker_state(&rig->context->breaker);
+}
+
+/* The circuit opens, and its minute is over: one call may try. */
+static void open_circuit(struct rig *rig) {
+    struct breaker *breaker = &rig->context->breaker;
+    for (int i = 0; i < 100 && circuit(rig) == BREAKER_CLOSED; i++) {
+        breaker_tell(breaker, acre_monotonic_ns() / 1000000, false);
+    }
+    REQUIRE_EQ(circuit(rig), BREAKER_OPEN);
+    breaker->opened_ms -= 60000;
+}
+
+/* The loss was one failure of the device; a user who finds it buffer by buffer adds none. */
+static void lost_buffers_do_not_open_the_circuit(void) { /* GPU-6 */
+    struct rig rig = open_rig(&(struct double_options){0});
+    struct acre_buffer lost = make(rig.a, 4096);
+    struct acre_graph *graph;
+    REQUIRE_EQ(acre_graph_begin(rig.b, NULL), 0);
+    use(rig.b, lost);
+    REQUIRE_EQ(acre_graph_end(rig.b, &graph, NULL), 0);
+    double_lose(rig.context);
+    for (uint32_t i = 0; i < 20; i++) {
+        struct acre_error err = {0};
+        CHECK_EQ(acre_fill(rig.a, lost, 0, 8, 1, 8, &err), ACRE_EUNAVAILABLE);
+        CHECK_HAS(err.text, "lost with its context");
+        CHECK_EQ(acre_copy(rig.a, lost, 0, lost, 8, 8, &err), ACRE_EUNAVAILABLE);
+        CHECK_EQ(acre_graph_launch(graph, rig.b, &err), ACRE_EUNAVAILABLE);
+        CHECK_HAS(err.text, "lost with its context");
+    }
+    CHECK_EQ(circuit(&rig), BREAKER_CLOSED);
+    struct acre_buffer fresh = make(rig.a, 4096);
+    open_circuit(&rig);
+    CHECK_EQ(acre_fill(rig.a, lost, 0, 8, 1, 8, NULL), ACRE_EUNAVAILABLE);
+    CHECK_EQ(circuit(&rig), BREAKER_HALF_OPEN); /* that was no try */
+    CHECK_EQ(acre_fill(rig.a, fresh, 0, 8, 1, 8, NULL), 0);
+    CHECK_EQ(circuit(&rig), BREAKER_CLOSED);
+    acre_graph_destroy(graph);
+    double_close(rig.compute);
+}
+
 static const struct acre_test tests[] = {
     {"stale_ids_are_told_from_live_ones", stale_ids_are_told_from_live_ones, 0},
     {"bad_requests_are_refused", bad_requests_are_refused, 0},
@@ -517,6 +562,7 @@ static const struct acre_test tests[] = {
     {"closing_waits_for_a_kernel_that_was_given_up", closing_waits_for_a_kernel_that_was_given_up,
      0},
     {"closing_leaves_a_kernel_that_never_ends", closing_leaves_a_kernel_that_never_ends, 60},
+    {"lost_buffers_do_not_open_the_circuit", lost_buffers_do_not_open_the_circuit, 0},
 };
 
 ACRE_TEST_MAIN(tests)
