@@ -524,7 +524,7 @@ static void find_function(struct acre_auto *automatic) {
         bool ends = compiled->is_bounded || context->kernel_limit_ms == 0;
         automatic->function = compiled->bind == NULL && ends ? compiled->function : NULL;
     }
-    context_leave(context, 0);
+    context_pass(context);
 }
 
 void auto_ways_init(struct acre_auto *automatic) {

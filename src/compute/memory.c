@@ -113,7 +113,7 @@ int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes, struct a
         heap_trim(&context->buffers->heaps[i], keep_bytes);
     }
     if (r == 0) {
-        context_leave(context, 0);
+        context_pass(context); /* a driver does not say how giving back went */
     }
     rings_resume(context);
     return r < 0 ? r : found;

@@ -404,10 +404,11 @@ static int available(struct acre_context *context, uint64_t *ret_bytes, struct a
         return r;
     }
     r = context->table->memory(context->place, &free_bytes, &total_bytes, err);
-    context_leave(context, r);
     if (r < 0) {
+        context_leave(context, r);
         return r;
     }
+    context_pass(context); /* numbers are told by devices that do no work, too */
     struct acre_memory_report report;
     acre_memory_report(context, &report);
     uint64_t cached = report.reserved_bytes - ACRE_MIN(report.used_bytes, report.reserved_bytes);

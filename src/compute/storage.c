@@ -51,7 +51,7 @@ static int go_direct(const struct transfer *transfer, char *how, struct acre_err
                                           place.region, place.offset + transfer->offset,
                                           transfer->bytes, transfer->is_write, how, err)
                : r;
-    context_leave(context, r == ACRE_EUNSUPPORTED ? 0 : r);
+    context_leave(context, r);
     return r;
 }
 
@@ -221,7 +221,7 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
     if (r == 0) {
         r = buffer_resolve(context, transfer->buffer, transfer->offset, transfer->bytes, "buffer",
                            &place, err);
-        context_leave(context, r);
+        context_pass(context);
     }
     return r;
 }

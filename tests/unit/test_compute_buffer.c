@@ -7,6 +7,7 @@
 #include "core/rand.h"
 
 #include <acre/graph.h>
+#include <acre/storage.h>
 
 #include <dirent.h>
 #include <poll.h>
@@ -546,6 +547,20 @@ static void lost_buffers_do_not_open_the_circuit(void) { /* GPU-6 */
     double_close(rig.compute);
 }
 
+static void calls_that_ask_nothing_of_the_device_do_not_try_it(void) { /* GPU-6 */
+    struct rig rig = open_rig(&(struct double_options){0});
+    struct acre_buffer buffer = make(rig.a, 4096);
+    open_circuit(&rig);
+    CHECK_EQ(acre_storage_read(rig.a, "/nowhere", 0, buffer, 0, 8, ACRE_STORAGE_STAGED, NULL, NULL),
+             ACRE_ENOTFOUND);
+    CHECK_EQ(circuit(&rig), BREAKER_HALF_OPEN);
+    CHECK_EQ(acre_memory_trim(rig.context, 0, NULL), 0);
+    CHECK_EQ(circuit(&rig), BREAKER_HALF_OPEN);
+    use(rig.a, buffer);
+    CHECK_EQ(circuit(&rig), BREAKER_CLOSED);
+    double_close(rig.compute);
+}
+
 static const struct acre_test tests[] = {
     {"stale_ids_are_told_from_live_ones", stale_ids_are_told_from_live_ones, 0},
     {"bad_requests_are_refused", bad_requests_are_refused, 0},
@@ -563,6 +578,8 @@ static const struct acre_test tests[] = {
      0},
     {"closing_leaves_a_kernel_that_never_ends", closing_leaves_a_kernel_that_never_ends, 60},
     {"lost_buffers_do_not_open_the_circuit", lost_buffers_do_not_open_the_circuit, 0},
+    {"calls_that_ask_nothing_of_the_device_do_not_try_it",
+     calls_that_ask_nothing_of_the_device_do_not_try_it, 0},
 };
 
 ACRE_TEST_MAIN(tests)
