@@ -30,6 +30,18 @@ struct transfer {
 
 /* --- direct ----------------------------------------------------------------------------------- */
 
+/* Whether there is such a way at all. */
+static int check_direct(const struct acre_context *context, const struct place_of *place,
+                        struct acre_error *err) {
+    if (context->table->transfer == NULL) {
+        return acre_fail(err, ACRE_EUNSUPPORTED, "%s has no way from files to the device",
+                         context_device(context)->backend);
+    }
+    return place->kind == ACRE_MEMORY_DEVICE
+               ? 0
+               : acre_fail(err, ACRE_EUNSUPPORTED, "the buffer is host memory");
+}
+
 static int go_direct(const struct transfer *transfer, char *how, struct acre_error *err) {
     struct acre_context *context = transfer->stream->context;
     int r = acre_stream_sync(transfer->stream, ACRE_FOREVER, err);
@@ -40,13 +52,7 @@ static int go_direct(const struct transfer *transfer, char *how, struct acre_err
     struct place_of place;
     r = buffer_resolve(context, transfer->buffer, transfer->offset, transfer->bytes, "buffer",
                        &place, err);
-    if (r == 0 && context->table->transfer == NULL) {
-        r = acre_fail(err, ACRE_EUNSUPPORTED, "%s has no way from files to the device",
-                      context_device(context)->backend);
-    }
-    if (r == 0 && place.kind != ACRE_MEMORY_DEVICE) {
-        r = acre_fail(err, ACRE_EUNSUPPORTED, "the buffer is host memory");
-    }
+    r = r == 0 ? check_direct(context, &place, err) : r;
     r = r == 0 ? context->table->transfer(context->place, transfer->file, transfer->file_offset,
                                           place.region, place.offset + transfer->offset,
                                           transfer->bytes, transfer->is_write, how, err)
@@ -198,6 +204,7 @@ static int go_staged(const struct transfer *transfer, int fd, struct acre_error 
 
 /* --- both ------------------------------------------------------------------------------------- */
 
+/* All that can be known before a file is made for nothing. */
 static int check(const struct transfer *transfer, enum acre_storage_path path,
                  struct acre_error *err) {
     uint64_t end;
@@ -205,7 +212,10 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
         return acre_fail(err, ACRE_EINVALID, "path: %d; accepted: 0 to %d", (int)path,
                          ACRE_STORAGE_STAGED);
     }
-    if (transfer->bytes == 0) { /* before a file is made for nothing */
+    if (transfer->stream->recording != NULL) {
+        return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph; end that first");
+    }
+    if (transfer->bytes == 0) {
         return acre_fail(err, ACRE_EINVALID, "bytes: 0; accepted: 1 or more");
     }
     if (__builtin_add_overflow(transfer->file_offset, transfer->bytes, &end) ||
@@ -221,6 +231,7 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
     if (r == 0) {
         r = buffer_resolve(context, transfer->buffer, transfer->offset, transfer->bytes, "buffer",
                            &place, err);
+        r = r == 0 && path == ACRE_STORAGE_DIRECT ? check_direct(context, &place, err) : r;
         context_pass(context);
     }
     return r;

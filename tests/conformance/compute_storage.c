@@ -199,9 +199,35 @@ static void storage_makes_no_file_for_nothing(void) {
     kit_close(&kit);
 }
 
+static void storage_makes_no_file_when_refused(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_buffer host = kit_buffer(&kit, ACRE_MEMORY_PINNED, 64);
+    struct acre_buffer device = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 64);
+    struct acre_graph *graph = NULL;
+    OK(acre_fill(kit.stream, device, 0, 64, 0, 8, ERR));
+    FAILS(acre_storage_write(kit.stream, path_of("refused"), 0, host, 0, 64, ACRE_STORAGE_DIRECT,
+                             NULL, ERR),
+          ACRE_EUNSUPPORTED, "");
+    CHECK(access(path_of("refused"), F_OK) != 0);
+    OK(acre_graph_begin(kit.stream, ERR));
+    for (int path = ACRE_STORAGE_AUTO; path <= ACRE_STORAGE_STAGED; path++) {
+        acre_test_context("path %d", path);
+        FAILS(acre_storage_write(kit.stream, path_of("refused"), 0, device, 0, 64,
+                                 (enum acre_storage_path)path, NULL, ERR),
+              ACRE_ECONFLICT, "records a graph");
+        CHECK(access(path_of("refused"), F_OK) != 0);
+    }
+    OK(acre_graph_end(kit.stream, &graph, ERR));
+    acre_graph_destroy(graph);
+    kit_free(&kit, host);
+    kit_free(&kit, device);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(storage_reads_by_every_path),        TEST(storage_writes_what_it_reads),
     TEST(storage_of_host_memory_and_nothing), TEST(storage_that_cannot_be_is_refused),
-    TEST(storage_makes_no_file_for_nothing),
+    TEST(storage_makes_no_file_for_nothing),  TEST(storage_makes_no_file_when_refused),
 };
 SUITE(compute_storage_suite, tests);
