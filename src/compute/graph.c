@@ -28,15 +28,20 @@ struct executable {
     struct acre_native_node *nodes; /* `after` is its own; a launch's arguments are one block */
 };
 
+/* What a recipe reads and writes. */
+struct uses {
+    struct acre_buffer *buffers;
+    uint32_t count;
+};
+
 struct acre_graph {
     struct acre_context *context;
     struct acre_graph *next;
     pthread_mutex_t lock; /* the rest */
     struct recipe recipe;
     struct executable *executable;
-    atomic_uint epoch;        /* its */
-    struct acre_buffer *uses; /* what it reads and writes */
-    uint32_t use_count;
+    atomic_uint epoch; /* its */
+    struct uses uses;
 };
 
 static int no_memory(struct acre_error *err) {
@@ -343,48 +348,45 @@ static int check_ready(const struct acre_graph *graph, struct acre_error *err) {
 
 /* --- graphs ----------------------------------------------------------------------------------- */
 
-static void use(struct acre_graph *graph, struct acre_buffer buffer) {
-    for (uint32_t i = 0; i < graph->use_count; i++) {
-        if (graph->uses[i].id == buffer.id) {
+static void use(struct uses *uses, struct acre_buffer buffer) {
+    for (uint32_t i = 0; i < uses->count; i++) {
+        if (uses->buffers[i].id == buffer.id) {
             return;
         }
     }
-    graph->uses[graph->use_count++] = buffer;
+    uses->buffers[uses->count++] = buffer;
 }
 
-/* The list of buffers, anew. */
-static int list_uses(struct acre_graph *graph, struct acre_error *err) {
+static int list_uses(const struct recipe *recipe, struct uses *ret_uses, struct acre_error *err) {
     size_t max = 0;
-    for (uint32_t i = 0; i < graph->recipe.count; i++) {
-        const struct graph_node *node = &graph->recipe.nodes[i];
+    for (uint32_t i = 0; i < recipe->count; i++) {
+        const struct graph_node *node = &recipe->nodes[i];
         max += node->kind == ACRE_NODE_LAUNCH ? node->call.count : 2;
     }
-    struct acre_buffer *uses = calloc(max + 1, sizeof(*uses));
-    if (uses == NULL) {
+    struct uses uses = {.buffers = calloc(max + 1, sizeof(*uses.buffers))};
+    if (uses.buffers == NULL) {
         return no_memory(err);
     }
-    free(graph->uses);
-    graph->uses = uses;
-    graph->use_count = 0;
-    for (uint32_t i = 0; i < graph->recipe.count; i++) {
-        const struct graph_node *node = &graph->recipe.nodes[i];
+    for (uint32_t i = 0; i < recipe->count; i++) {
+        const struct graph_node *node = &recipe->nodes[i];
         switch (node->kind) {
         case ACRE_NODE_LAUNCH:
             for (uint32_t j = 0; j < node->call.count; j++) {
                 if (node->call.args[j].kind == ACRE_ARG_BUFFER) {
-                    use(graph, node->call.args[j].buffer);
+                    use(&uses, node->call.args[j].buffer);
                 }
             }
             break;
         case ACRE_NODE_COPY:
-            use(graph, node->copy.to);
-            use(graph, node->copy.from);
+            use(&uses, node->copy.to);
+            use(&uses, node->copy.from);
             break;
         case ACRE_NODE_FILL:
-            use(graph, node->fill.to);
+            use(&uses, node->fill.to);
             break;
         }
     }
+    *ret_uses = uses;
     return 0;
 }
 
@@ -403,7 +405,7 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
     context->graphs = graph;
     pthread_mutex_unlock(&context->lock);
     uint32_t stack_bytes;
-    int r = list_uses(graph, err);
+    int r = list_uses(&graph->recipe, &graph->uses, err);
     r = r == 0 ? graph_ready(graph, &stack_bytes, err) : r;
     if (r < 0) {
         acre_graph_destroy(graph);
@@ -416,16 +418,16 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
 /* Each of its buffers is still there. */
 static int check_uses(const struct acre_graph *graph, struct acre_error *err) {
     int r = 0;
-    for (uint32_t i = 0; i < graph->use_count && r == 0; i++) {
+    for (uint32_t i = 0; i < graph->uses.count && r == 0; i++) {
         struct place_of place;
-        r = buffer_resolve(graph->context, graph->uses[i], 0, 0, "graph", &place, err);
+        r = buffer_resolve(graph->context, graph->uses.buffers[i], 0, 0, "graph", &place, err);
     }
     return r;
 }
 
 static void note_uses(const struct acre_graph *graph, const struct acre_stream *stream) {
-    for (uint32_t i = 0; i < graph->use_count; i++) {
-        buffer_used(graph->context, graph->uses[i], stream);
+    for (uint32_t i = 0; i < graph->uses.count; i++) {
+        buffer_used(graph->context, graph->uses.buffers[i], stream);
     }
 }
 
@@ -542,19 +544,21 @@ static int update(struct acre_graph *graph, struct graph_node *node, struct grap
         return r;
     }
     struct executable *executable = graph->executable;
-    if (executable->handle != 0) {
-        r = context->table->graph_update(context->place, executable->handle, index, &launch, err);
-    }
     struct graph_call old = node->call;
-    if (r == 0) {
-        call_set(&node->call, call);
-        r = list_uses(graph, err);
+    struct uses uses = {0};
+    call_set(&node->call, call);
+    r = list_uses(&graph->recipe, &uses, err); /* before: nothing may fail after the back end's */
+    if (r == 0 && executable->handle != 0) {
+        r = context->table->graph_update(context->place, executable->handle, index, &launch, err);
     }
     if (r < 0) {
         call_set(&node->call, &old);
+        free(uses.buffers);
         free((void *)launch.args);
         return r;
     }
+    free(graph->uses.buffers);
+    graph->uses = uses;
     *call = old;
     free((void *)executable->nodes[index].launch.args);
     executable->nodes[index].launch = launch;
@@ -660,7 +664,7 @@ void acre_graph_destroy(struct acre_graph *graph) {
     }
     recipe_finish(&graph->recipe);
     pthread_mutex_destroy(&graph->lock);
-    free(graph->uses);
+    free(graph->uses.buffers);
     free(graph);
 }
 
