@@ -74,9 +74,11 @@ struct acre_context_options {
     const char *tenant;                    /* in reports and errors; NULL: "default" */
     uint64_t memory_limit_bytes;           /* of device memory; 0: what the device has */
     enum acre_context_isolation isolation; /* AUTO: PROCESS, but NONE for the CPU */
-    uint32_t kernel_limit_ms; /* a kernel that runs longer is ended, or with NONE, where it cannot
-                               * be, the context lost; 0: no limit */
-    bool debug;               /* canaries around buffers, freed memory poisoned; slow */
+    /* When work waits and nothing of the context has ended for so long, the kernel that runs is
+     * ended, or with NONE, where it cannot be, the context lost; 0: no limit. While other streams
+     * of the context go on, one that does not end is not noticed: give it a context of its own. */
+    uint32_t kernel_limit_ms;
+    bool debug; /* canaries around buffers, freed memory poisoned; slow */
 };
 
 struct acre_context_report {

@@ -2,9 +2,10 @@
  * that does not end, a device that may work again.
  *
  * A kernel is hung when work is pending and no stream of the context has moved for longer than the
- * limit: then each kernel that could be running has been. Streams of resident kernels do not count
- * (ring.c watches those). What hangs is ended with its runner, whose death is then a loss like any
- * other. */
+ * limit: then each kernel that could be running has been. A stream's own word says less: its kernel
+ * may not have begun, behind those of streams that go on and share workers and queues with it.
+ * Streams of resident kernels do not count (ring.c watches those). What hangs is ended with its
+ * runner, whose death is then a loss like any other. */
 #include "compute/keeper.h"
 
 #include "compute/context.h"
