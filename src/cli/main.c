@@ -4,6 +4,8 @@
  * Exit codes are those of the error table (error.h). */
 #include "cli/cli.h"
 
+#include "core/file.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -184,6 +186,7 @@ const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
 }
 
 int main(int argc, char **argv) {
+    acre_file_keep_standard();
     signal(SIGPIPE, SIG_IGN); /* writes answer EPIPE instead */
     static const struct {
         const char *option;

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -161,6 +162,15 @@ int acre_file_write(const char *path, const void *bytes, size_t length, struct a
     r = r == 0 ? acre_draft_commit(&draft, err) : r;
     acre_draft_drop(&draft);
     return r;
+}
+
+void acre_file_keep_standard(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        /* The lowest number that is free; programs that are started from here have it too. */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) {
+            abort(); /* and nowhere to say why */
+        }
+    }
 }
 
 bool acre_file_is_same(int a, int b) {

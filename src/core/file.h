@@ -29,6 +29,11 @@ int acre_draft_write(struct acre_draft *draft, const void *bytes, size_t length,
 int acre_draft_commit(struct acre_draft *draft, struct acre_error *err);
 void acre_draft_drop(struct acre_draft *draft);
 
+/* Let standard streams that are closed be /dev/null, for the first file a program opens would get
+ * their number, and what is printed. Reading ends at once; writing fails, as it would have. First
+ * of all in main. */
+void acre_file_keep_standard(void);
+
 /* Whether two descriptors are one open file; false where the kernel does not tell. */
 bool acre_file_is_same(int a, int b);
 

@@ -2,6 +2,7 @@
 import json
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -266,6 +267,23 @@ class Run(ComputeCase):
         self.assert_ended(self.compute(*words, "-o", f"b=@{self.path('b.npy')}"))
         self.assertEqual(sorted(os.listdir(self.folder)), sorted([*before, "a.npy", "b.npy"]))
         self.assertEqual(read_npy(self.path("b.npy"))[2], [1])
+
+    def test_closed_streams_are_nobody_elses(self):
+        source = self.put("warned.acl", "#warning it is told\n"
+                                        "kernel void f(global int *x) { x[0] = 1; }\n")
+        out = self.path("x.npy")
+        words = [program.ACRE, "compute", "run", source, "-a", "x=int32[1]", "-o", f"x=@{out}"]
+        for device in self.devices():
+            for closed, status in ((">&-", 11), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 11)):
+                with self.subTest(device=device, closed=closed):
+                    result = subprocess.run(
+                        ["sh", "-c", f'exec "$0" "$@" {closed}', *words, "-d", device],
+                        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                        timeout=program.TIMEOUT_S, env=program.environment(**self.environment))
+                    self.assertEqual(result.returncode, status, result.stderr)
+                    self.assertEqual("standard output: Bad file descriptor" in result.stderr,
+                                     closed == ">&-")
+                    self.assertEqual(read_npy(out)[2], [1])
 
     def test_times_are_told_and_the_second_build_is_from_the_cache(self):
         for device in self.devices():
