@@ -34,6 +34,10 @@ ACRE_API const char *acre_kernel_name(const struct acre_kernel *kernel);
 /* False: past the last. */
 ACRE_API bool acre_kernel_parameter(const struct acre_kernel *kernel, uint32_t index,
                                     struct acre_parameter *ret_parameter);
+/* The only group it may be launched with, where its source names one (reqd_work_group_size of
+ * OpenCL); zeros: any that the device takes. It is loaded for that: ACRE_E* if it cannot be. */
+ACRE_API int acre_kernel_group(struct acre_kernel *kernel, uint32_t ret_group[3],
+                               struct acre_error *err);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,7 @@ struct call {
     struct acre_bindings bindings;
     struct acre_build_report build;
     struct acre_grid grid;
+    bool has_only_group; /* its source requires it */
     char why_grid[2 * SHOWN_MAX];
     char note[3 * SHOWN_MAX]; /* "": none */
     bool is_timed;
@@ -125,12 +126,20 @@ static void choose_divisors(const uint64_t axes[3], uint64_t group[3]) {
     }
 }
 
-static int choose_group(const struct call *call, const uint64_t axes[3], uint32_t dimensions,
+static int choose_group(struct call *call, const uint64_t axes[3], uint32_t dimensions,
                         uint64_t group[3], struct acre_error *err) {
     static const uint64_t chosen[3][3] = {{256, 1, 1}, {16, 16, 1}, {8, 8, 4}};
-    uint32_t count = 0;
+    uint32_t count = 0, only[3] = {0};
     if (call->options->group != NULL) {
         return parse_axes("group", call->options->group, 65536, group, &count, err);
+    }
+    int r = acre_kernel_group(call->kernel, only, err);
+    call->has_only_group = only[0] > 0;
+    if (r < 0 || call->has_only_group) {
+        for (uint32_t i = 0; i < 3 && r == 0; i++) {
+            group[i] = only[i];
+        }
+        return r;
     }
     memcpy(group, chosen[dimensions - 1], sizeof(chosen[0]));
     uint64_t most = acre_place_device(&call->place)->group_max;
@@ -160,7 +169,8 @@ static void note_grid(struct call *call, const uint64_t axes[3], const uint64_t 
                  "%" PRIu64 " items run for %" PRIu64 ", in whole groups: the kernel has to pass "
                  "over those behind the last, as in 'if (i < n)'",
                  run, wanted);
-    } else if (call->options->group == NULL && together < GROUP_SLOW && wanted > GROUP_SLOW &&
+    } else if (call->options->group == NULL && !call->has_only_group && together < GROUP_SLOW &&
+               wanted > GROUP_SLOW &&
                !acre_place_is_cpu(&call->place)) { /* which makes one loop of them */
         snprintf(call->note, sizeof(call->note),
                  "groups of %" PRIu64 ", the most that divide the items, are slow; with --group "
@@ -673,8 +683,8 @@ const struct acre_command acre_command_compute_run = {
         "end, unless --out has a file for them. Times are the device's own.\n"
         "\n"
         "Groups are chosen so that they divide the items, and no more run than there are. With a\n"
-        "--group that does not, whole groups run, which a note says: the kernel has to pass over\n"
-        "the items behind the last.\n"
+        "--group that does not, or one that the kernel's source requires, whole groups run, which\n"
+        "a note says: the kernel has to pass over the items behind the last.\n"
         "\n"
         "Examples:\n"
         "  acre compute run examples/saxpy.acl --device cpu --arg n=256 --arg a=2 \\\n"

@@ -11,6 +11,7 @@
 #include "compute/ring.h"
 #include "compute/stream.h"
 
+#include <acre/parameter.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,33 @@ struct acre_grid acre_grid_for(uint64_t items) {
                               .group = {256, 1, 1}};
 }
 
+int acre_kernel_group(struct acre_kernel *kernel, uint32_t ret_group[3], struct acre_error *err) {
+    int r = kernel_ready(kernel, err);
+    if (r < 0) {
+        return r;
+    }
+    struct acre_context *context = kernel_context(kernel);
+    context_read(context); /* a context that starts again reads the facts again */
+    memcpy(ret_group, kernel->facts.group, sizeof(kernel->facts.group));
+    pthread_rwlock_unlock(&context->gate);
+    return 0;
+}
+
 static const char axes[] = "xyz";
+
+/* A compiler may count on the group that the source names. */
+static int check_required(const struct acre_kernel *kernel, const struct acre_grid *grid,
+                          struct acre_error *err) {
+    const uint32_t *only = kernel->facts.group;
+    const uint32_t *group = grid->group;
+    return only[0] == 0 || memcmp(group, only, sizeof(grid->group)) == 0
+               ? 0
+               : acre_fail(err, ACRE_EINVALID,
+                           "kernel '%s': a group of %u x %u x %u; accepted: %u x %u x %u, which "
+                           "its source requires",
+                           kernel->signature.name, group[0], group[1], group[2], only[0], only[1],
+                           only[2]);
+}
 
 static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
                       struct acre_error *err) {
@@ -48,6 +75,10 @@ static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
         if (__builtin_mul_overflow(items, grid->group[i], &items)) {
             items = UINT64_MAX;
         }
+    }
+    int r = check_required(kernel, grid, err);
+    if (r < 0) {
+        return r;
     }
     uint32_t max =
         kernel->facts.group_max != 0 ? kernel->facts.group_max : context_device(context)->group_max;

@@ -68,6 +68,7 @@ struct acre_kernel_facts {
     uint32_t local_bytes; /* static */
     uint32_t registers;   /* 0: unknown */
     uint32_t stack_bytes; /* of a work item; 0: none, or of no importance */
+    uint32_t group[3];    /* the only one it may be launched with; 0: any */
     uint32_t parameters;  /* as the compiler has them; 0: unknown */
     /* How long each is, where it is a value; 0: unknown. */
     uint16_t value_bytes[ACRE_ARGS_MAX];

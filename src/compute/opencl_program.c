@@ -212,19 +212,26 @@ static int make_object(struct opencl_place *place, const struct kernel *kernel,
 static int read_facts(struct opencl_place *place, opencl_kernel_object object,
                       struct acre_kernel_facts *ret_facts, struct acre_error *err) {
     size_t group_max = 0;
+    size_t group[3] = {0};
     uint64_t local_bytes = 0;
-    int32_t code = place->api->kernel_info(object, place->device, OPENCL_KERNEL_WORK_GROUP_SIZE,
-                                           sizeof(group_max), &group_max, NULL);
-    if (code == OPENCL_SUCCESS) {
-        code = place->api->kernel_info(object, place->device, OPENCL_KERNEL_LOCAL_MEM_SIZE,
-                                       sizeof(local_bytes), &local_bytes, NULL);
-    }
-    if (code != OPENCL_SUCCESS) {
-        return opencl_fail(err, code, "clGetKernelWorkGroupInfo");
+    const struct {
+        uint32_t name;
+        size_t size;
+        void *value;
+    } wanted[] = {{OPENCL_KERNEL_WORK_GROUP_SIZE, sizeof(group_max), &group_max},
+                  {OPENCL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof(group), group},
+                  {OPENCL_KERNEL_LOCAL_MEM_SIZE, sizeof(local_bytes), &local_bytes}};
+    for (size_t i = 0; i < ACRE_COUNT(wanted); i++) {
+        int32_t code = place->api->kernel_info(object, place->device, wanted[i].name,
+                                               wanted[i].size, wanted[i].value, NULL);
+        if (code != OPENCL_SUCCESS) {
+            return opencl_fail(err, code, "clGetKernelWorkGroupInfo");
+        }
     }
     *ret_facts = (struct acre_kernel_facts){
         .group_max = (uint32_t)ACRE_MIN(group_max, (size_t)UINT32_MAX),
-        .local_bytes = (uint32_t)ACRE_MIN(local_bytes, (uint64_t)UINT32_MAX)};
+        .local_bytes = (uint32_t)ACRE_MIN(local_bytes, (uint64_t)UINT32_MAX),
+        .group = {(uint32_t)group[0], (uint32_t)group[1], (uint32_t)group[2]}};
     return 0;
 }
 

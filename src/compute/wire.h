@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#define WIRE_MAGIC UINT64_C(0x0002524e52455243) /* its upper half changes with this file */
+#define WIRE_MAGIC UINT64_C(0x0003524e52455243) /* its upper half changes with this file */
 
 enum {
     WIRE_ALIGN = 16,

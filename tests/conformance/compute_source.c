@@ -252,6 +252,41 @@ static void sources_with_structs_tell_their_size(void) {
     kit_close(&kit);
 }
 
+static void sources_that_require_a_group_get_no_other(void) {
+    static const char text[] = "__kernel __attribute__((reqd_work_group_size(8, 2, 1)))\n"
+                               "void fixed(__global uint *out) { out[0] = get_local_size(1); }\n"
+                               "__kernel void open(__global uint *out) { out[0] = 5; }\n";
+    static const struct acre_grid good = {.groups = {2}, .group = {8, 2}};
+    static const uint32_t others[][3] = {{16, 1, 1}, {2, 8, 1}, {8, 2, 2}, {1 << 20, 1, 1}};
+    struct kit kit;
+    kit_open(&kit);
+    if (!kit_is("opencl")) {
+        acre_test_skip("only OpenCL has it");
+    }
+    struct acre_buffer out = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 4);
+    struct acre_program *program = build_text(&kit, text, NULL, ACRE_LANGUAGE_AUTO);
+    struct acre_kernel *fixed = NULL, *open = NULL;
+    uint32_t group[3] = {1, 1, 1}, got = 0;
+    OK(acre_kernel_find(program, "fixed", &fixed, ERR));
+    OK(acre_kernel_find(program, "open", &open, ERR));
+    OK(acre_kernel_group(open, group, ERR));
+    CHECK(group[0] == 0 && group[1] == 0 && group[2] == 0);
+    OK(acre_kernel_group(fixed, group, ERR));
+    CHECK(group[0] == 8 && group[1] == 2 && group[2] == 1);
+    for (size_t i = 0; i < ACRE_COUNT(others); i++) {
+        struct acre_grid grid = {.groups = {1},
+                                 .group = {others[i][0], others[i][1], others[i][2]}};
+        FAILS(acre_launch(kit.stream, fixed, grid, ARGS(ACRE_BUFFER(out)), ERR), ACRE_EINVALID,
+              "'fixed'", "accepted: 8 x 2 x 1, which its source requires");
+    }
+    OK(acre_launch(kit.stream, fixed, good, ARGS(ACRE_BUFFER(out)), ERR));
+    kit_get(&kit, &got, out, sizeof(got));
+    CHECK_EQ(got, 2);
+    acre_program_destroy(program);
+    kit_free(&kit, out);
+    kit_close(&kit);
+}
+
 static void sources_without_kernels_are_refused(void) {
     static const char *const texts[] = {"", "   \n\n", "// kernel void f(int x) {}\n",
                                         "static uint f(uint x) {\n    return x;\n}\n"};
@@ -286,9 +321,10 @@ static void sources_kernels_missing_are_listed(void) {
 }
 
 static const struct acre_test tests[] = {
-    TEST(sources_of_the_suite_all_compile),        TEST(sources_plain_of_its_own_language),
-    TEST(sources_of_another_language_are_refused), TEST(sources_take_options),
-    TEST(sources_that_do_not_compile_say_where),   TEST(sources_without_kernels_are_refused),
-    TEST(sources_kernels_missing_are_listed),      TEST(sources_with_structs_tell_their_size),
+    TEST(sources_of_the_suite_all_compile),          TEST(sources_plain_of_its_own_language),
+    TEST(sources_of_another_language_are_refused),   TEST(sources_take_options),
+    TEST(sources_that_do_not_compile_say_where),     TEST(sources_without_kernels_are_refused),
+    TEST(sources_kernels_missing_are_listed),        TEST(sources_with_structs_tell_their_size),
+    TEST(sources_that_require_a_group_get_no_other),
 };
 SUITE(compute_source_suite, tests);

@@ -186,6 +186,21 @@ class Run(ComputeCase):
         self.assertIn("1 group of 1: 1 item, as many as",
                       self.compute("run", one, "-d", "cpu", "-a", "a=int32[1]").stdout)
 
+    def test_a_group_that_the_source_requires_is_chosen(self):
+        if "opencl:0" not in self.devices():
+            self.skipTest("no OpenCL here")
+        source = self.put("fixed.cl", "__kernel __attribute__((reqd_work_group_size(16, 1, 1)))\n"
+                                      "void f(__global int *x) { x[get_global_id(0)] = 1; }\n")
+        words = ["run", source, "-d", "opencl", "-a", "x=int32[64]"]
+        answer = self.answer(*words)
+        self.assertEqual((answer["groups"], answer["group"]), ([4, 1, 1], [16, 1, 1]))
+        self.assertEqual(answer["outputs"][0]["min"], 1)
+        self.assert_ended(self.compute(*words, "--group", "64"), 2, "kernel 'f': a group of 64 x 1 "
+                          "x 1; accepted: 16 x 1 x 1, which its source requires")
+        self.assert_ended(self.compute(*words, "--group", "16"))
+        result = self.compute(*words, "--items", "60")
+        self.assertIn("64 items run for 60, in whole groups", result.stderr)
+
     def test_whole_numbers_are_shown_to_the_last_digit(self):
         source = self.put("copy.acl", "kernel void f(global const ulong *u, global const long *i,\n"
                                       "              global ulong *a, global long *b) {\n"
