@@ -228,8 +228,8 @@ static int judge_numbers(const char *what, const struct acre_parameter *paramete
     struct numbers numbers = read_type(parameter->type);
     uint32_t bytes = acre_npy_type_bytes(npy->type);
     bool is_real = acre_npy_type_kind(npy->type) == 'f';
-    if (numbers.kind == 0) {
-        return 0; /* a struct's */
+    if (numbers.kind == 0 || parameter->bytes == 0) {
+        return 0; /* a struct's, perhaps with a number's name */
     }
     /* A vector of 3 is 4 long in OpenCL. */
     uint32_t lanes = numbers.lanes == 3 && parameter->bytes % 3 != 0 ? 4 : numbers.lanes;

@@ -392,6 +392,15 @@ class Run(ComputeCase):
         words[words.index("t=16")] = "t=1073741824"
         self.assert_ended(self.compute(*words), 2, "1073741824 bytes of local memory; accepted: at")
 
+    def test_structs_may_be_called_like_numbers(self):
+        source = self.put("named.acl", "typedef struct { int a, b; } int_t;\n"
+                                       "kernel void f(global const int_t *in, global int *out) {\n"
+                                       "    out[global_id(0)] = in[global_id(0)].b;\n}\n")
+        given = self.put("in.npy", npy("<i4", [1, 2, 3, 4]))
+        answer = self.answer("run", source, "-d", "cpu", "-a", f"in=@{given}", "-a", "out=int32[2]",
+                             "--items", "2")
+        self.assertEqual(answer["outputs"][0]["first"], [2, 4])
+
     def test_numbers_that_are_none_are_counted(self):
         source = self.put("nan.acl", "kernel void f(global float *x) {\n"
                                      "    x[global_id(0)] = sqrt(-1.0f * (float)local_id(0));\n}\n")
