@@ -16,12 +16,13 @@
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 16384, PATH_SHOWN = 200 };
+enum { PIECE_BYTES = 16384, PATH_SHOWN = 200, NAME_KEPT = 100 };
 
 static int refuse_kind(const char *shown, mode_t mode, struct acre_error *err) {
     if (S_ISDIR(mode)) {
@@ -97,18 +98,34 @@ static int write_all(int fd, const char *bytes, size_t length) {
     return fsync(fd);
 }
 
+/* "out.npy.<16 digits>.tmp" beside it; of a name that is long only the beginning, up to a whole
+ * character: the longest that a file may have is the file's own. */
+static bool name_temporary(const char *path, char temporary[PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    size_t name = ACRE_MIN(strlen(path + folder), (size_t)NAME_KEPT);
+    while (name > 0 && (path[folder + name] & 0xc0) == 0x80) {
+        name--;
+    }
+    uint64_t unique = 0;
+    return folder < PATH_MAX && getrandom(&unique, sizeof(unique), 0) == sizeof(unique) &&
+           snprintf(temporary, PATH_MAX, "%.*s.%016" PRIx64 ".tmp", (int)(folder + name), path,
+                    unique) < PATH_MAX;
+}
+
 int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     struct stat info = {.st_mode = S_IFREG | 0666}; /* what the umask leaves of it */
     /* A rename would put the file in the place of a link, /dev/stdout for one. */
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        return refuse_kind(shown, info.st_mode, err);
+    if (lstat(path, &info) == 0) {
+        if (!S_ISREG(info.st_mode)) {
+            return refuse_kind(shown, info.st_mode, err);
+        }
+    } else if (errno != ENOENT) { /* a name that cannot be, for one */
+        return acre_fail_errno(err, errno, "%s", shown);
     }
-    uint64_t unique = 0;
-    if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
-        snprintf(draft->temporary, sizeof(draft->temporary), "%s.%016" PRIx64 ".tmp", path,
-                 unique) >= (int)sizeof(draft->temporary)) {
+    if (!name_temporary(path, draft->temporary)) {
         return acre_fail_errno(err, ENAMETOOLONG, "%s", shown);
     }
     int fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);

@@ -211,6 +211,26 @@ static void writing_what_cannot_be_written_is_refused(void) {
     leave_directory();
 }
 
+static void names_may_be_as_long_as_any(void) {
+    enter_directory();
+    static const char *const letters[] = {"n", "\xc3\xa4", "\xe2\x82\xac"};
+    for (size_t i = 0; i < ACRE_COUNT(letters); i++) {
+        char name[NAME_MAX + 8] = "";
+        size_t length = strlen(letters[i]);
+        for (size_t at = 0; at + length <= NAME_MAX; at += length) {
+            memcpy(name + at, letters[i], length + 1);
+        }
+        acre_test_context("%s", name);
+        CHECK_EQ(acre_file_write(name, "x", 1, NULL), 0);
+        check_content(name, "x");
+        memset(name + strlen(name), 'n', 6); /* the rest of it is 0 */
+        struct acre_draft draft = {0};
+        CHECK_EQ(acre_draft_begin(&draft, name, NULL), ACRE_EIO);
+    }
+    CHECK_EQ(count_files(), ACRE_COUNT(letters));
+    leave_directory();
+}
+
 static void drafts_appear_when_they_are_committed(void) {
     struct acre_draft one = {0}, other = {0}, none = {0};
     enter_directory();
@@ -254,6 +274,7 @@ static const struct acre_test tests[] = {
      writing_replaces_the_file_and_leaves_nothing_else, 0},
     {"modes_are_the_umasks_or_the_old_files", modes_are_the_umasks_or_the_old_files, 0},
     {"writing_what_cannot_be_written_is_refused", writing_what_cannot_be_written_is_refused, 0},
+    {"names_may_be_as_long_as_any", names_may_be_as_long_as_any, 0},
     {"drafts_appear_when_they_are_committed", drafts_appear_when_they_are_committed, 0},
     {"a_full_disk_keeps_the_old_file", a_full_disk_keeps_the_old_file, 0},
 };
