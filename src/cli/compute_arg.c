@@ -493,15 +493,16 @@ static int draft_out(const struct acre_binding *binding, struct acre_draft *draf
 int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err) {
     struct acre_draft *drafts = acre_calloc(ACRE_BINDINGS_MAX, sizeof(*drafts));
     int r = 0;
-    for (uint32_t step = 0; step < 2; step++) { /* all are written before the first appears */
+    for (uint32_t step = 0; step < 3; step++) { /* all are written before the first appears */
         for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
             const struct acre_binding *binding = &bindings->all[i];
             char name[SHOWN_MAX];
             if (binding->out == NULL) {
                 continue;
             }
-            r = step == 0 ? draft_out(binding, &drafts[i], err)
-                          : acre_draft_commit(&drafts[i], err);
+            r = step == 0   ? draft_out(binding, &drafts[i], err)
+                : step == 1 ? acre_draft_name(&drafts[i], err)
+                            : acre_draft_commit(&drafts[i], err);
             r = r < 0 ? acre_fail_in(err, r, "--out %s",
                                      acre_binding_name(bindings, i, name, sizeof(name)))
                       : 0;

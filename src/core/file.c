@@ -4,8 +4,10 @@
  * 4096 whatever they hold. It reads until the end or until one byte too many. Opening does
  * not block, so a FIFO is refused instead of waited for.
  *
- * Writing goes to a new file beside the target, is synced and renamed over it: a reader sees
- * the old bytes or the new ones, also after a crash. */
+ * Writing goes to a new file on the same file system, is synced and renamed over the target: a
+ * reader sees the old bytes or the new ones, also after a crash. The new file has no name until it
+ * is whole (O_TMPFILE): a program that is interrupted leaves nothing behind. Where the file system
+ * has no such files it is beside the target from the beginning. */
 #include "core/file.h"
 
 #include "core/str.h"
@@ -22,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 16384, PATH_SHOWN = 200, NAME_KEPT = 100 };
+enum { PIECE_BYTES = 16384, PATH_SHOWN = 200, NAME_KEPT = 100, PROC_MAX = 32 };
 
 static int refuse_kind(const char *shown, mode_t mode, struct acre_error *err) {
     if (S_ISDIR(mode)) {
@@ -113,6 +115,28 @@ static bool name_temporary(const char *path, char temporary[PATH_MAX]) {
                     unique) < PATH_MAX;
 }
 
+/* By which a file without a name is given one. */
+static char *proc_path(int fd, char text[PROC_MAX]) {
+    snprintf(text, PROC_MAX, "/proc/self/fd/%d", fd);
+    return text;
+}
+
+/* In the folder of `path`; -1: not here, or not at all, which making one with a name will tell. */
+static int open_nameless(const char *path, mode_t mode) {
+    char folder[PATH_MAX] = ".", proc[PROC_MAX];
+    const char *slash = strrchr(path, '/');
+    struct acre_str before = {path, slash != NULL ? (size_t)(slash - path) + 1 : 0};
+    if (slash != NULL && !acre_str_copy(folder, sizeof(folder), before)) {
+        return -1;
+    }
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    if (fd >= 0 && access(proc_path(fd, proc), F_OK) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
@@ -128,7 +152,12 @@ int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_err
     if (!name_temporary(path, draft->temporary)) {
         return acre_fail_errno(err, ENAMETOOLONG, "%s", shown);
     }
-    int fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);
+    mode_t mode = info.st_mode & 0777;
+    int fd = open_nameless(path, mode);
+    draft->is_named = fd < 0;
+    if (fd < 0) {
+        fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    }
     if (fd < 0) {
         return acre_fail_errno(err, errno, "%s", shown);
     }
@@ -143,17 +172,39 @@ static int fail_draft(const struct acre_draft *draft, int errnum, struct acre_er
                            acre_str_show(acre_str_from(draft->path), shown, sizeof(shown)));
 }
 
+/* Some file systems tell only now that it was not written. */
+static int close_draft(struct acre_draft *draft, struct acre_error *err) {
+    int fd = draft->fd;
+    draft->fd = -1;
+    return close(fd) == 0 ? 0 : fail_draft(draft, errno, err);
+}
+
 int acre_draft_write(struct acre_draft *draft, const void *bytes, size_t length,
                      struct acre_error *err) {
-    int errnum = write_all(draft->fd, bytes, length) != 0 ? errno : 0;
-    if (close(draft->fd) != 0 && errnum == 0) {
-        errnum = errno;
+    if (write_all(draft->fd, bytes, length) != 0) {
+        return fail_draft(draft, errno, err);
     }
-    draft->fd = -1;
-    return errnum == 0 ? 0 : fail_draft(draft, errnum, err);
+    return draft->is_named ? close_draft(draft, err) : 0;
+}
+
+int acre_draft_name(struct acre_draft *draft, struct acre_error *err) {
+    char proc[PROC_MAX];
+    if (draft->is_named) {
+        return 0;
+    }
+    if (linkat(AT_FDCWD, proc_path(draft->fd, proc), AT_FDCWD, draft->temporary,
+               AT_SYMLINK_FOLLOW) != 0) {
+        return fail_draft(draft, errno, err);
+    }
+    draft->is_named = true;
+    return close_draft(draft, err);
 }
 
 int acre_draft_commit(struct acre_draft *draft, struct acre_error *err) {
+    int r = acre_draft_name(draft, err);
+    if (r < 0) {
+        return r;
+    }
     if (rename(draft->temporary, draft->path) != 0) {
         return fail_draft(draft, errno, err);
     }
@@ -168,7 +219,9 @@ void acre_draft_drop(struct acre_draft *draft) {
     if (draft->fd >= 0) {
         close(draft->fd);
     }
-    unlink(draft->temporary);
+    if (draft->is_named) {
+        unlink(draft->temporary);
+    }
     draft->path = NULL;
 }
 

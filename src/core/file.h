@@ -16,16 +16,20 @@ int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
 int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err);
 
 /* The same in steps, for several files that are all to appear or none of them. Begin makes the
- * temporary file, or says why that cannot be; commit puts it in its place. Dropped, it is gone,
- * unless it was committed; one that was never begun (zeros) may be dropped too. */
+ * temporary file, or says why that cannot be; it has no name where the file system allows that, so
+ * that nothing of it stays when the program ends early. Name gives it one beside its place, which a
+ * full disk may refuse; commit does so where it was not, and puts it in its place. Dropped, it is
+ * gone, unless it was committed; one that was never begun (zeros) may be dropped too. */
 struct acre_draft {
     const char *path; /* the caller's; NULL: nothing to drop */
-    int fd;           /* -1: written, closed */
+    int fd;           /* -1: closed */
+    bool is_named;    /* `temporary` is there */
     char temporary[PATH_MAX];
 };
 int acre_draft_begin(struct acre_draft *draft, const char *path, struct acre_error *err);
 int acre_draft_write(struct acre_draft *draft, const void *bytes, size_t length,
                      struct acre_error *err);
+int acre_draft_name(struct acre_draft *draft, struct acre_error *err);
 int acre_draft_commit(struct acre_draft *draft, struct acre_error *err);
 void acre_draft_drop(struct acre_draft *draft);
 

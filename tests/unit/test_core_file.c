@@ -248,6 +248,33 @@ static void drafts_appear_when_they_are_committed(void) {
     leave_directory();
 }
 
+/* What a program that is killed while it writes leaves behind. */
+static void drafts_have_no_name_until_they_are_whole(void) {
+    struct acre_draft draft = {0}, beside = {0};
+    enter_directory();
+    int fd = open(".", O_TMPFILE | O_WRONLY, 0600);
+    if (fd < 0) {
+        leave_directory();
+        acre_test_skip("this file system has no files without a name");
+    }
+    close(fd);
+    REQUIRE_EQ(mkdir("in", 0755), 0);
+    CHECK_EQ(acre_draft_begin(&draft, "f", NULL), 0);
+    CHECK_EQ(acre_draft_begin(&beside, "in/f", NULL), 0);
+    CHECK_EQ(acre_draft_write(&draft, "1", 1, NULL), 0);
+    CHECK_EQ(acre_draft_write(&beside, "2", 1, NULL), 0);
+    CHECK_EQ(count_files(), 1);
+    CHECK_EQ(rmdir("in"), 0); /* nothing is there */
+    CHECK_EQ(acre_draft_name(&beside, NULL), ACRE_ENOTFOUND);
+    CHECK_EQ(acre_draft_name(&draft, NULL), 0);
+    CHECK_EQ(count_files(), 1);
+    CHECK(access("f", F_OK) != 0);
+    acre_draft_drop(&draft);
+    acre_draft_drop(&beside);
+    CHECK_EQ(count_files(), 0);
+    leave_directory();
+}
+
 static void a_full_disk_keeps_the_old_file(void) {
     enter_directory();
     CHECK_EQ(acre_file_write("f", "old", 3, NULL), 0);
@@ -276,6 +303,7 @@ static const struct acre_test tests[] = {
     {"writing_what_cannot_be_written_is_refused", writing_what_cannot_be_written_is_refused, 0},
     {"names_may_be_as_long_as_any", names_may_be_as_long_as_any, 0},
     {"drafts_appear_when_they_are_committed", drafts_appear_when_they_are_committed, 0},
+    {"drafts_have_no_name_until_they_are_whole", drafts_have_no_name_until_they_are_whole, 0},
     {"a_full_disk_keeps_the_old_file", a_full_disk_keeps_the_old_file, 0},
 };
 
