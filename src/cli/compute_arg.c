@@ -305,7 +305,8 @@ static int judge_value(const struct acre_bindings *bindings, uint32_t index,
                          is_buffer ? ARRAYS_ACCEPTED : "NUMBER");
     }
     int r = 0;
-    if (binding->value[0] == '@' && binding->parameter.kind != ACRE_PARAMETER_LOCAL) {
+    if (binding->value[0] == '@' && binding->value[1] != '\0' &&
+        binding->parameter.kind != ACRE_PARAMETER_LOCAL) {
         r = acre_npy_open(binding->value + 1, &binding->npy, &binding->fd, err);
         r = r < 0 ? acre_fail_in(err, r, "%s", what) : 0;
         binding->is_array = r == 0;
