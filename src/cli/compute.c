@@ -5,6 +5,7 @@
 #include "cli/compute.h"
 
 #include "cli/cli.h"
+#include "core/pocl.h"
 #include "core/str.h"
 #include "core/units.h"
 
@@ -164,6 +165,7 @@ int acre_place_open(const char *device, const char *prefer,
     bool is_cpu = strcmp(wanted.backend, "cpu") == 0;
     snprintf(names, sizeof(names), "%s%s", wanted.backend, is_cpu ? "" : ",cpu");
     struct acre_compute_options options = {.backends = wanted.backend[0] != '\0' ? names : NULL};
+    acre_pocl_settle();
     int r = acre_compute_open(&options, &place.compute, err);
     r = r == 0 ? find_device(place.compute, &wanted, &place.device, err) : r;
     r = r == 0 ? acre_context_open(place.compute, place.device, context, &place.context, err) : r;
@@ -328,6 +330,7 @@ static int run_devices(int argument_count, char **arguments, void *target) {
     const struct devices_options *options = target;
     struct acre_error err = {0};
     struct acre_compute *compute = NULL;
+    acre_pocl_settle();
     if (acre_compute_open(NULL, &compute, &err) < 0) {
         return acre_cli_fail(&err);
     }

@@ -24,12 +24,15 @@
  *   absent   Graphs, rings, native kernels, file transfer, sharing of regions. */
 #include "compute/opencl_place.h"
 #include "core/dl.h"
+#include "core/pocl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { NOTES_MAX = 512 };
 
 struct opencl {
     struct opencl_api api;
@@ -103,10 +106,23 @@ static void close_runtime(void *self) {
     free(self);
 }
 
+/* PoCL says nothing when that is why it has no device. */
+static void note_trouble(struct acre_buf *notes) {
+    char path[PATH_MAX];
+    int trouble = acre_pocl_directory(path) ? acre_pocl_trouble(path) : 0;
+    if (trouble != 0) {
+        char shown[NOTES_MAX / 2];
+        struct acre_error why = {0};
+        acre_str_show(acre_str_from(path), shown, sizeof(shown));
+        acre_fail_errno(&why, trouble, "PoCL needs a directory it can write: %s", shown);
+        acre_buf_puts(notes, why.text);
+    }
+}
+
 /* Devices that answer and compile, of what the platforms list. */
 static int list(struct opencl *cl, struct acre_error *err) {
     struct acre_buf notes;
-    acre_buf_init(&notes, 256);
+    acre_buf_init(&notes, NOTES_MAX);
     uint32_t listed = 0;
     int r = acre_opencl_list(&cl->api.query,
                              OPENCL_DEVICE_TYPE_GPU | OPENCL_DEVICE_TYPE_ACCELERATOR |
@@ -120,6 +136,7 @@ static int list(struct opencl *cl, struct acre_error *err) {
         }
     }
     if (r == 0 && cl->count == 0) {
+        note_trouble(&notes);
         r = acre_fail(err, ACRE_EUNAVAILABLE,
                       "OpenCL lists %u devices, none that is available and compiles%s%s", listed,
                       notes.length > 0 ? "; " : "", notes.length > 0 ? notes.data : "");

@@ -10,31 +10,15 @@
  * threads too, and it ends with its process. Where there is no such file (a full or read-only disk)
  * we go on without: PoCL then has the same trouble, and tells it better. */
 #include "compute/opencl_place.h"
+#include "core/pocl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-/* As PoCL finds it. False: there is no such path. */
-static bool find_directory(char path[PATH_MAX]) {
-    static const struct {
-        const char *variable, *below;
-    } rows[] = {{"POCL_CACHE_DIR", ""},
-                {"XDG_CACHE_HOME", "/pocl/kcache"},
-                {"HOME", "/.cache/pocl/kcache"}};
-    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        const char *base = getenv(rows[i].variable);
-        if (base != NULL && base[0] != '\0') {
-            return snprintf(path, PATH_MAX, "%s%s", base, rows[i].below) < PATH_MAX;
-        }
-    }
-    return snprintf(path, PATH_MAX, "/tmp/pocl/kcache") < PATH_MAX;
-}
 
 int opencl_cache_open(const struct acre_opencl_query *query, opencl_platform platform) {
     char text[ACRE_OPENCL_TEXT_MAX];
@@ -43,7 +27,7 @@ int opencl_cache_open(const struct acre_opencl_query *query, opencl_platform pla
         acre_opencl_platform_text(query, platform, OPENCL_PLATFORM_VERSION, text, sizeof(text) - 1);
     char name[ACRE_OPENCL_TEXT_MAX + 1];
     snprintf(name, sizeof(name), "%.*s", (int)version.length, version.data);
-    if (strcasestr(name, "pocl") == NULL || !find_directory(path)) {
+    if (strcasestr(name, "pocl") == NULL || !acre_pocl_directory(path)) {
         return -1;
     }
     return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

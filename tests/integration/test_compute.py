@@ -300,6 +300,21 @@ class Run(ComputeCase):
                                      closed == ">&-")
                     self.assertEqual(read_npy(out)[2], [1])
 
+    def test_no_room_for_a_cache_costs_only_the_keeping(self):
+        if "opencl:0" not in self.devices():
+            self.skipTest("no OpenCL here")
+        words = self.saxpy("opencl", "--arg", "y=float32[256]")
+        self.environment["XDG_CACHE_HOME"] = os.path.join(self.put("file", ""), "cache")
+        self.environment["TMPDIR"] = self.folder
+        answer = self.answer(*words)
+        self.assertEqual(answer["device"], "opencl:0")
+        self.assertIn("file/cache", answer["cache"])
+        kept = self.path(f"acre-pocl-{os.geteuid()}")
+        self.assertEqual(os.stat(kept).st_mode & 0o777, 0o700)
+        os.chmod(kept, 0o755)  # what is in it is executed
+        self.assert_ended(self.compute(*words), 4, "PoCL needs a directory it can write: "
+                          f"{self.path('file/cache/pocl/kcache')}: Not a directory")
+
     def test_times_are_told_and_the_second_build_is_from_the_cache(self):
         for device in self.devices():
             with self.subTest(device=device):
