@@ -61,8 +61,11 @@ struct acre_backend {
     /* Queued: wait until the word at that place is at least `value`. NULL: cannot. */
     int (*wait)(void *place, uint64_t stream, uint64_t word_region, uint64_t word_offset,
                 uint64_t value, struct acre_error *err);
-    /* Queued: add 1 to the eventfd. */
+    /* Queued: add 1 to the eventfd, before a signal behind it is seen. The caller closes it only
+     * when that has been seen and `forget` was called. */
     int (*notify)(void *place, uint64_t stream, int event_fd, struct acre_error *err);
+    /* The eventfd is about to be closed. Any thread. NULL: nothing is kept of it. */
+    void (*forget)(void *place, int event_fd);
 
     /* The first queued call of the stream that was accepted and then refused, since this was last
      * asked; nothing that was queued behind it was done. To be asked when a signal has come; any

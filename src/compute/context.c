@@ -195,6 +195,13 @@ static int take_number(struct acre_context *context, struct acre_error *err) {
     return r;
 }
 
+static void forget_eventfd(void *with, int fd) {
+    const struct acre_context *context = with;
+    if (context->table->forget != NULL) {
+        context->table->forget(context->place, fd);
+    }
+}
+
 void context_init(struct acre_context *context) {
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
@@ -204,10 +211,12 @@ void context_init(struct acre_context *context) {
     pthread_mutex_init(&context->rings_lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     breaker_init(&context->breaker);
+    notice_files_init(&context->notice_files, forget_eventfd, context);
     atomic_store(&context->epoch, 1);
 }
 
 void context_finish(struct acre_context *context) {
+    notice_files_finish(&context->notice_files);
     breaker_finish(&context->breaker);
     pthread_mutex_destroy(&context->rings_lock);
     pthread_mutex_destroy(&context->lock);

@@ -96,6 +96,7 @@ struct acre_context {
     _Atomic uint64_t regions_gone;  /* so many: handles that may come back for others */
     _Atomic uint64_t captures;      /* begun so far: a mark says of which it is (recording.c) */
     struct breaker breaker;
+    struct notice_files notice_files; /* has a lock of its own */
 
     pthread_mutex_t rings_lock;   /* recursive; taken before the gate and the lock */
     struct acre_ring *rings;      /* list */

@@ -1,4 +1,9 @@
-/* notice.c - one copy of each eventfd, however many notices are under way for it. */
+/* notice.c - one copy of each eventfd, however many notices of however many streams are under way.
+ *
+ * The copy is a context's, so that back ends may know a file by its number: it is theirs until they
+ * are told to forget it. One that nothing is under way for stays, since most are used again, unless
+ * the program has closed its own: a hand goes round and looks at two for each that comes, so that
+ * there are never more than the program has open and those under way. */
 #include "compute/notice.h"
 
 #include "core/file.h"
@@ -10,11 +15,119 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOM_MIN = 8 };
+enum { ROOM_MIN = 8, LOOKS = 2 };
 
+/* --- files: all with their lock held -------------------------------------------------------- */
+
+static bool is_of(const struct notice_file *file, int event_fd) {
+    return file->fd >= 0 && file->of == event_fd && acre_file_is_same(file->fd, event_fd);
+}
+
+/* Unless something is under way for it, or the program still has it. */
+static void close_if_gone(struct notice_files *files, uint32_t index) {
+    struct notice_file *file = &files->list[index];
+    if (file->fd < 0 || file->pending > 0 || is_of(file, file->of)) {
+        return;
+    }
+    if (files->forget != NULL) {
+        files->forget(files->with, file->fd);
+    }
+    close(file->fd);
+    file->fd = -1;
+}
+
+/* A free place; with none, a new one. */
+static int take_place(struct notice_files *files, uint32_t *ret_file, struct acre_error *err) {
+    for (uint32_t i = 0; i < LOOKS && files->count > 0; i++) {
+        close_if_gone(files, files->hand++ % files->count);
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->list[i].fd < 0) {
+            *ret_file = i;
+            return 0;
+        }
+    }
+    if (files->count == files->room) {
+        uint32_t room = ACRE_MAX(2 * files->room, (uint32_t)ROOM_MIN);
+        struct notice_file *list = realloc(files->list, room * sizeof(*list));
+        if (list == NULL) {
+            return acre_fail(err, ACRE_ENOMEM, "event_fd: %u of them", files->count);
+        }
+        files->list = list;
+        files->room = room;
+    }
+    files->list[files->count] = (struct notice_file){.of = -1, .fd = -1};
+    *ret_file = files->count++;
+    return 0;
+}
+
+static int refuse(int event_fd, const char *what, struct acre_error *err) {
+    return acre_fail(err, ACRE_EINVALID, "event_fd: %d is %s; accepted: an eventfd", event_fd,
+                     what);
+}
+
+/* Its copy is an eventfd, as far as the system tells. */
+static int check(int event_fd, int fd, struct acre_error *err) {
+    char path[32], what[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(path, what, sizeof(what) - 1);
+    what[length > 0 ? length : 0] = '\0';
+    return length <= 0 || strcmp(what, "anon_inode:[eventfd]") == 0 ? 0
+                                                                    : refuse(event_fd, what, err);
+}
+
+static int copy_file(struct notice_files *files, int event_fd, uint32_t *ret_file,
+                     struct acre_error *err) {
+    int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        return errno == EBADF ? refuse(event_fd, "no open file", err)
+                              : acre_fail_errno(err, errno, "event_fd: %d", event_fd);
+    }
+    uint32_t file = 0;
+    int r = check(event_fd, fd, err);
+    r = r == 0 ? take_place(files, &file, err) : r;
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    files->list[file] = (struct notice_file){.of = event_fd, .fd = fd};
+    *ret_file = file;
+    return 0;
+}
+
+static int find_or_copy(struct notice_files *files, int event_fd, uint32_t *ret_file,
+                        struct acre_error *err) {
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (is_of(&files->list[i], event_fd)) {
+            *ret_file = i;
+            return 0;
+        }
+    }
+    return copy_file(files, event_fd, ret_file, err);
+}
+
+void notice_files_init(struct notice_files *files, void (*forget)(void *with, int fd), void *with) {
+    *files = (struct notice_files){.forget = forget, .with = with};
+    pthread_mutex_init(&files->lock, NULL);
+}
+
+void notice_files_finish(struct notice_files *files) {
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->list[i].fd >= 0) {
+            close(files->list[i].fd);
+        }
+    }
+    free(files->list);
+    pthread_mutex_destroy(&files->lock);
+    *files = (struct notice_files){0};
+}
+
+/* --- notices -------------------------------------------------------------------------------- */
+
+/* Files' lock held. */
 static void drop_done(struct notices *notices, uint64_t done) {
     while (notices->first < notices->count && notices->list[notices->first].sequence <= done) {
-        notices->files[notices->list[notices->first++].file].pending--;
+        notices->files->list[notices->list[notices->first++].file].pending--;
     }
     if (notices->first == notices->count) {
         notices->first = notices->count = 0;
@@ -42,103 +155,54 @@ static int make_room(struct notices *notices, struct acre_error *err) {
     return 0;
 }
 
-/* A place for another file: one that nothing is under way for, or a new one. */
-static int take_file(struct notices *notices, uint32_t *ret_file, struct acre_error *err) {
-    for (uint32_t i = 0; i < notices->file_count; i++) {
-        if (notices->files[i].pending == 0) {
-            close(notices->files[i].fd);
-            notices->files[i] = (struct notice_file){.of = -1, .fd = -1};
-            *ret_file = i;
-            return 0;
-        }
-    }
-    if (notices->file_count == notices->file_room) {
-        uint32_t room = ACRE_MAX(2 * notices->file_room, (uint32_t)ROOM_MIN);
-        struct notice_file *files = realloc(notices->files, room * sizeof(*files));
-        if (files == NULL) {
-            return acre_fail(err, ACRE_ENOMEM, "event_fd: %u of them", notices->file_count);
-        }
-        notices->files = files;
-        notices->file_room = room;
-    }
-    *ret_file = notices->file_count++;
-    notices->files[*ret_file] = (struct notice_file){.of = -1, .fd = -1};
-    return 0;
-}
-
-static int refuse(int event_fd, const char *what, struct acre_error *err) {
-    return acre_fail(err, ACRE_EINVALID, "event_fd: %d is %s; accepted: an eventfd", event_fd,
-                     what);
-}
-
-/* Its copy is an eventfd, as far as the system tells. */
-static int check(int event_fd, int fd, struct acre_error *err) {
-    char path[32], what[64];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(path, what, sizeof(what) - 1);
-    what[length > 0 ? length : 0] = '\0';
-    return length <= 0 || strcmp(what, "anon_inode:[eventfd]") == 0 ? 0
-                                                                    : refuse(event_fd, what, err);
-}
-
 int notices_prepare(struct notices *notices, int event_fd, uint64_t done, uint32_t *ret_file,
-                    struct acre_error *err) {
+                    int *ret_fd, struct acre_error *err) {
+    struct notice_files *files = notices->files;
+    pthread_mutex_lock(&files->lock);
     drop_done(notices, done);
     int r = make_room(notices, err);
-    if (r < 0) {
-        return r;
+    r = r == 0 ? find_or_copy(files, event_fd, ret_file, err) : r;
+    if (r == 0) {
+        files->list[*ret_file].pending++; /* from here on, so that no other thread closes it */
+        *ret_fd = files->list[*ret_file].fd;
     }
-    for (uint32_t i = 0; i < notices->file_count; i++) {
-        if (notices->files[i].of == event_fd && acre_file_is_same(notices->files[i].fd, event_fd)) {
-            *ret_file = i;
-            return 0;
-        }
-    }
-    int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) {
-        return errno == EBADF ? refuse(event_fd, "no open file", err)
-                              : acre_fail_errno(err, errno, "event_fd: %d", event_fd);
-    }
-    r = check(event_fd, fd, err);
-    if (r < 0) {
-        close(fd);
-        return r;
-    }
-    r = take_file(notices, ret_file, err);
-    if (r < 0) {
-        close(fd);
-        return r;
-    }
-    notices->files[*ret_file] = (struct notice_file){.of = event_fd, .fd = fd};
-    return 0;
+    pthread_mutex_unlock(&files->lock);
+    return r;
 }
 
 void notices_add(struct notices *notices, uint64_t sequence, uint32_t file) {
     notices->list[notices->count++] = (struct notice){.sequence = sequence, .file = file};
-    notices->files[file].pending++;
 }
 
-int notices_fd(const struct notices *notices, uint32_t file) {
-    return notices->files[file].fd;
+void notices_cancel(struct notices *notices, uint32_t file) {
+    pthread_mutex_lock(&notices->files->lock);
+    notices->files->list[file].pending--;
+    pthread_mutex_unlock(&notices->files->lock);
 }
 
 void notices_fire(struct notices *notices, uint64_t done, bool may_come) {
+    struct notice_files *files = notices->files;
+    pthread_mutex_lock(&files->lock);
     drop_done(notices, done);
-    for (uint32_t i = 0; i < notices->file_count; i++) {
-        struct notice_file *file = &notices->files[i];
-        uint64_t lost = file->pending;
-        ssize_t written = lost > 0 ? write(file->fd, &lost, sizeof(lost)) : 0;
+    while (notices->first < notices->count) {
+        struct notice_file *file = &files->list[notices->list[notices->first++].file];
+        uint64_t one = 1;
+        ssize_t written = write(file->fd, &one, sizeof(one));
         (void)written; /* full: then it wakes already */
-        file->pending = may_come ? file->pending : 0;
+        file->pending -= may_come ? 0 : 1;
     }
     notices->first = notices->count = 0;
+    pthread_mutex_unlock(&files->lock);
 }
 
 void notices_finish(struct notices *notices) {
-    for (uint32_t i = 0; i < notices->file_count; i++) {
-        close(notices->files[i].fd);
+    struct notice_files *files = notices->files;
+    pthread_mutex_lock(&files->lock);
+    drop_done(notices, UINT64_MAX);
+    for (uint32_t i = 0; i < files->count; i++) {
+        close_if_gone(files, i);
     }
-    free(notices->files);
+    pthread_mutex_unlock(&files->lock);
     free(notices->list);
-    *notices = (struct notices){0};
+    *notices = (struct notices){.files = files};
 }

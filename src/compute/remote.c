@@ -190,39 +190,39 @@ static int remote_graph_launch(void *place, uint64_t stream, uint64_t graph,
     return queue_numbers(place, WIRE_GRAPH_LAUNCH, stream, &graph, 1, err);
 }
 
-/* Known eventfds are looked up, and new ones sent, under the ring's lock: no message that names
- * one can come between its sending and its being forgotten. */
+/* Eventfds are sent, and forgotten, under the ring's lock: no message that names one comes before
+ * its sending or after its being forgotten. */
 static int remote_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err) {
     struct remote *remote = place;
     struct wire_message *message;
-    uint32_t bytes = wire_bytes(WIRE_NOTIFY) + wire_bytes(WIRE_FORGET);
-    int r = remote_stream_error(place, stream, err);
-    r = r < 0 ? r : reserve(remote, bytes, &message, err);
+    int r = begin(remote, WIRE_NOTIFY, stream, &message, err);
     if (r < 0) {
         return r;
     }
-    uint64_t old = 0;
-    uint64_t number = remote_known_eventfd(remote, event_fd);
-    if (number == 0) {
-        r = remote_send_eventfd(remote, event_fd, &number, &old, err);
-    }
+    r = remote_send_eventfd(remote, event_fd, &message->number[0], err);
     if (r < 0) {
         pthread_mutex_unlock(&remote->ring_lock);
         return r;
     }
-    message->bytes = wire_bytes(WIRE_NOTIFY);
-    message->op = WIRE_NOTIFY;
-    message->stream = remote_stream(stream);
-    message->number[0] = number;
-    if (old != 0) {
-        message = (void *)((uint8_t *)message + message->bytes);
-        message->bytes = wire_bytes(WIRE_FORGET);
-        message->op = WIRE_FORGET;
-        message->stream = 0;
-        message->number[0] = old;
-    }
-    publish(remote, old != 0 ? bytes : wire_bytes(WIRE_NOTIFY));
+    publish(remote, wire_bytes(WIRE_NOTIFY));
     return 0;
+}
+
+static void remote_forget(void *place, int event_fd) {
+    struct remote *remote = place;
+    struct wire_message *message;
+    if (reserve(remote, wire_bytes(WIRE_FORGET), &message, NULL) < 0) {
+        return; /* the next runner knows none */
+    }
+    uint64_t number = remote_take_eventfd(remote, event_fd);
+    if (number == 0) {
+        pthread_mutex_unlock(&remote->ring_lock);
+        return;
+    }
+    message->op = WIRE_FORGET;
+    message->stream = 0;
+    message->number[0] = number;
+    publish(remote, wire_bytes(WIRE_FORGET));
 }
 
 const struct acre_backend acre_backend_remote = {
@@ -242,6 +242,7 @@ const struct acre_backend acre_backend_remote = {
     .signal = remote_signal,
     .wait = remote_wait,
     .notify = remote_notify,
+    .forget = remote_forget,
     .stream_error = remote_stream_error,
     .compile = remote_compile,
     .load = remote_load,

@@ -16,18 +16,10 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-enum { REMOTE_EVENTFDS = 32 }; /* known to the runner at a time; others are sent again */
-
 struct remote_map {
     struct remote_map *next;
     uint8_t *host;
     uint64_t bytes, offset;
-};
-
-struct remote_eventfd {
-    uint64_t number; /* in messages; 0: none */
-    int of;          /* as the caller named it: only that one is compared */
-    int fd;          /* our own copy: what the caller closes and opens again is told from it */
 };
 
 struct remote {
@@ -45,9 +37,9 @@ struct remote {
 
     pthread_mutex_t ring_lock;
     uint64_t head, tail; /* the tail as last seen */
-    struct remote_eventfd eventfds[REMOTE_EVENTFDS];
-    uint32_t eventfd_next;
-    uint64_t eventfd_number;
+    uint64_t *eventfds;  /* by descriptor: its number in messages; 0: the runner has it not */
+    uint32_t eventfd_room;
+    uint64_t eventfd_number; /* the last; none is used twice, since notes overtake messages */
 
     pthread_mutex_t slot_lock;
     pthread_cond_t slot_freed;
@@ -68,11 +60,11 @@ int remote_find(struct remote *remote, const void *host, uint64_t bytes, uint64_
                 struct acre_error *err);
 /* Sleep until `fd` (an eventfd, then cleared) is written or the runner ends. */
 void remote_sleep(const struct remote *remote, int fd);
-/* Ring lock held: eventfds that the runner knows by a number. 0: it does not. */
-uint64_t remote_known_eventfd(const struct remote *remote, int fd);
-/* Send it; `ret_old` is one that it must forget after this message; 0: none. */
-int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uint64_t *ret_old,
+/* Ring lock held: the number that the runner knows an eventfd by; sent if it does not. */
+int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number,
                         struct acre_error *err);
+/* Ring lock held: the number it was known by, and is no more; 0: none. */
+uint64_t remote_take_eventfd(struct remote *remote, int fd);
 /* `ended` is set: all who wait for an answer have come back. */
 void remote_drain(struct remote *remote);
 void remote_forget_eventfds(struct remote *remote); /* all */

@@ -4,15 +4,17 @@
  * back to the kernel when it is unmapped. 2^62 bytes of offsets are not used up. */
 #include "compute/remote_inner.h"
 
-#include "core/file.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LARGE_BYTES = 2 << 20 }; /* a large page: such maps start on one, in file and memory */
+enum {
+    LARGE_BYTES = 2 << 20, /* a large page: such maps start on one, in file and memory */
+    EVENTFDS_MIN = 64,
+};
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -87,46 +89,56 @@ int remote_find(struct remote *remote, const void *host, uint64_t bytes, uint64_
 /* --- eventfds ------------------------------------------------------------------------------- */
 
 void remote_forget_eventfds(struct remote *remote) {
-    for (uint32_t i = 0; i < REMOTE_EVENTFDS; i++) {
-        if (remote->eventfds[i].number != 0) {
-            close(remote->eventfds[i].fd);
-        }
-        remote->eventfds[i].number = 0;
-    }
+    free(remote->eventfds);
+    remote->eventfds = NULL;
+    remote->eventfd_room = 0;
 }
 
-/* A number that was closed and opened again is another file. */
-uint64_t remote_known_eventfd(const struct remote *remote, int fd) {
-    for (uint32_t i = 0; i < REMOTE_EVENTFDS; i++) {
-        const struct remote_eventfd *known = &remote->eventfds[i];
-        if (known->number != 0 && known->of == fd && acre_file_is_same(known->fd, fd)) {
-            return known->number;
-        }
+uint64_t remote_take_eventfd(struct remote *remote, int fd) {
+    if ((uint32_t)fd >= remote->eventfd_room) {
+        return 0;
     }
+    uint64_t number = remote->eventfds[fd];
+    remote->eventfds[fd] = 0;
+    return number;
+}
+
+static int make_room(struct remote *remote, int fd, struct acre_error *err) {
+    uint32_t room = ACRE_MAX(2 * remote->eventfd_room, (uint32_t)EVENTFDS_MIN);
+    if (fd < 0) {
+        return acre_fail(err, ACRE_EINVALID, "eventfd %d", fd);
+    }
+    if ((uint32_t)fd < remote->eventfd_room) {
+        return 0;
+    }
+    room = ACRE_MAX(room, (uint32_t)fd + 1);
+    uint64_t *eventfds = realloc(remote->eventfds, room * sizeof(*eventfds));
+    if (eventfds == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "eventfd %d", fd);
+    }
+    memset(eventfds + remote->eventfd_room, 0, (room - remote->eventfd_room) * sizeof(*eventfds));
+    remote->eventfds = eventfds;
+    remote->eventfd_room = room;
     return 0;
 }
 
-int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number, uint64_t *ret_old,
+int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number,
                         struct acre_error *err) {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) {
-        return acre_fail_errno(err, errno, "eventfd %d", fd);
-    }
-    struct wire_note note = {
-        .magic = WIRE_MAGIC, .kind = WIRE_NOTE_EVENTFD, .number = remote->eventfd_number + 1};
-    int r = wire_send(remote->socket, &note, &copy, 1);
+    int r = make_room(remote, fd, err);
     if (r < 0) {
-        close(copy);
-        return r == -EPIPE || r == -ECONNRESET
-                   ? acre_fail(err, ACRE_EUNAVAILABLE, "the runner is gone")
-                   : acre_fail_errno(err, -r, "eventfd %d", fd);
+        return r;
     }
-    struct remote_eventfd *slot = &remote->eventfds[remote->eventfd_next++ % REMOTE_EVENTFDS];
-    *ret_old = slot->number;
-    if (slot->number != 0) {
-        close(slot->fd);
+    if (remote->eventfds[fd] == 0) {
+        struct wire_note note = {
+            .magic = WIRE_MAGIC, .kind = WIRE_NOTE_EVENTFD, .number = remote->eventfd_number + 1};
+        r = wire_send(remote->socket, &note, &fd, 1);
+        if (r < 0) {
+            return r == -EPIPE || r == -ECONNRESET
+                       ? acre_fail(err, ACRE_EUNAVAILABLE, "the runner is gone")
+                       : acre_fail_errno(err, -r, "eventfd %d", fd);
+        }
+        remote->eventfds[fd] = ++remote->eventfd_number;
     }
-    *slot = (struct remote_eventfd){.number = ++remote->eventfd_number, .of = fd, .fd = copy};
-    *ret_number = slot->number;
+    *ret_number = remote->eventfds[fd];
     return 0;
 }

@@ -55,15 +55,6 @@ void runner_look(struct runner *runner) {
 
 /* --- notes ---------------------------------------------------------------------------------- */
 
-/* Lock held. Forgotten descriptors stay open for a while: work that uses them may be pending. */
-static void keep_old(struct runner *runner, int fd) {
-    int *place = &runner->old_eventfds[runner->old_count++ % runner->old_max];
-    if (runner->old_count > runner->old_max) {
-        close(*place);
-    }
-    *place = fd;
-}
-
 /* Lock held: so that a descriptor is either in the socket or known. False: the caller is gone, or
  * says that we should end. */
 static bool take_note(struct runner *runner, bool *ret_bye) {
@@ -101,7 +92,7 @@ void runner_forget(struct runner *runner, uint64_t number) {
     uint32_t fd = acre_map_get(&runner->eventfds, number);
     if (fd != ACRE_MAP_NONE) {
         acre_map_remove(&runner->eventfds, number);
-        keep_old(runner, (int)fd);
+        close((int)fd);
     }
     pthread_mutex_unlock(&runner->lock);
 }
@@ -269,11 +260,9 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
     if (runner == NULL) {
         return 1;
     }
-    runner->old_max = RUNNER_EVENTFDS_OLD;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
-        runner->old_max = (uint32_t)ACRE_MAX(ACRE_MIN(runner->old_max, files.rlim_max / 2), 1U);
     }
     runner->socket = WIRE_SOCKET_FD;
     runner->spin_max_ns = spin_limit_ns();

@@ -14,9 +14,7 @@
 #include <pthread.h>
 
 enum {
-    RUNNER_EXIT_TOLD = 3, /* exit code: `end` says why */
-    /* Forgotten ones, kept open for notices under way: 16 streams of a driver take 1024 each. */
-    RUNNER_EVENTFDS_OLD = 1 << 14,
+    RUNNER_EXIT_TOLD = 3,         /* exit code: `end` says why */
     RUNNER_CHECK_MS = 50,         /* how often the place is looked at while work is pending */
     RUNNER_CHECK_SILENT_MS = 1000 /* the same, when nobody has asked for a signal */
 };
@@ -63,8 +61,6 @@ struct runner {
     uint32_t stream_end; /* above all that ever were */
     struct runner_region *regions;
     struct acre_map eventfds; /* number to descriptor */
-    int old_eventfds[RUNNER_EVENTFDS_OLD];
-    uint32_t old_count, old_max; /* less where few files may be open */
 };
 
 /* What the executable is: the caller is on WIRE_SOCKET_FD. Returns the exit code. */
@@ -76,6 +72,7 @@ _Noreturn void runner_end(struct runner *runner, int code, const char *text);
 void runner_look(struct runner *runner);
 /* The descriptor for a number; -1: there is none. */
 int runner_eventfd(struct runner *runner, uint64_t number);
+/* Close it: its notices have fired, or its caller says what is not so. */
 void runner_forget(struct runner *runner, uint64_t number);
 
 void *runner_queue_main(void *runner);

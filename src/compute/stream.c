@@ -360,13 +360,18 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
     }
     struct acre_context *context = stream->context;
     uint32_t file;
-    r = notices_prepare(&stream->notices, event_fd, atomic_load(word_of(stream)), &file, err);
-    r = r == 0 ? context->table->notify(context->place, stream->handle,
-                                        notices_fd(&stream->notices, file), err)
-               : r;
+    int fd;
+    r = notices_prepare(&stream->notices, event_fd, atomic_load(word_of(stream)), &file, &fd, err);
+    if (r < 0) {
+        stream_leave(stream, r);
+        return r;
+    }
+    r = context->table->notify(context->place, stream->handle, fd, err);
     if (r == 0) {
         notices_add(&stream->notices, stream_issue(stream), file);
         r = stream_signal(stream, err); /* so that it is seen to have fired */
+    } else {
+        notices_cancel(&stream->notices, file);
     }
     stream_leave(stream, r);
     return r;
@@ -414,6 +419,7 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
     stream->context = context;
+    stream->notices.files = &context->notice_files;
     atomic_store(&stream->is_resident, is_resident);
     pthread_mutex_lock(&context->lock);
     int r = take_word(context, &stream->word_index, err);
@@ -503,8 +509,8 @@ void stream_release(struct acre_stream *stream) {
     *link = stream->next;
     context->words_taken[stream->word_index / 64] &= ~(UINT64_C(1) << stream->word_index % 64);
     pthread_mutex_unlock(&context->lock);
+    notices_finish(&stream->notices); /* a runner is told what to forget: within the gate */
     pthread_rwlock_unlock(&context->gate);
-    notices_finish(&stream->notices);
     free(stream);
 }
 

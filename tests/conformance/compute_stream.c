@@ -376,6 +376,49 @@ static void notices_reach_what_was_open_when_given(void) {
     kit_close(&kit);
 }
 
+/* Many streams that take turns, each with notices for all of many eventfds, take none from who
+ * waits behind a kernel. */
+static void notices_of_others_take_none_away(void) {
+    enum { STREAMS = 40, NOTICES = 17000 };
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_stream *streams[STREAMS];
+    int own = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fds[STREAMS];
+    uint64_t count = 0;
+    REQUIRE(own >= 0);
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = another_stream(&kit);
+        fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        REQUIRE(fds[i] >= 0);
+    }
+    (void)kit_kernel(&kit, "gate");
+    struct kit_gate gate;
+    kit_gate_close(&kit, kit.stream, &gate);
+    OK(acre_stream_notify(kit.stream, own, ERR));
+    for (int i = 0; i < NOTICES; i++) {
+        OK(acre_stream_notify(streams[i % STREAMS], fds[i / STREAMS % STREAMS], ERR));
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        OK(acre_stream_sync(streams[i], 20000, ERR));
+    }
+    CHECK_EQ(read(own, &count, sizeof(count)), -1);
+    kit_gate_open(&gate);
+    OK(acre_stream_sync(kit.stream, 20000, ERR));
+    CHECK_EQ(read(own, &count, sizeof(count)), 8);
+    CHECK_U64(count, 1);
+    uint64_t all = 0;
+    for (int i = 0; i < STREAMS; i++) {
+        all += read(fds[i], &count, sizeof(count)) == 8 ? count : 0;
+        acre_stream_destroy(streams[i]);
+        close(fds[i]);
+    }
+    CHECK_U64(all, NOTICES);
+    kit_gate_finish(&gate);
+    close(own);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(streams_work_in_order),
     TEST(streams_do_not_wait_for_each_other),
@@ -388,5 +431,6 @@ static const struct acre_test tests[] = {
     TEST(times_are_measured),
     TEST(notices_are_for_eventfds_only),
     TEST(notices_reach_what_was_open_when_given),
+    TEST(notices_of_others_take_none_away),
 };
 SUITE(compute_stream_suite, tests);

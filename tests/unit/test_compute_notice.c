@@ -20,19 +20,33 @@ static uint64_t fired(int fd) {
     return read(fd, &count, sizeof(count)) == 8 ? count : 0;
 }
 
+static struct notices begin(struct notice_files *files) {
+    notice_files_init(files, NULL, NULL);
+    return (struct notices){.files = files};
+}
+
+static void end(struct notices *notices) {
+    struct notice_files *files = notices->files;
+    notices_finish(notices);
+    notice_files_finish(files);
+}
+
 static uint32_t add(struct notices *notices, int fd, uint64_t done, uint64_t sequence) {
     struct acre_error err = {0};
     uint32_t file = UINT32_MAX;
-    int r = notices_prepare(notices, fd, done, &file, &err);
+    int copy = -1;
+    int r = notices_prepare(notices, fd, done, &file, &copy, &err);
     acre_test_context("%s", err.text);
     REQUIRE_EQ(r, 0);
     acre_test_context("%s", "");
+    CHECK_EQ(copy, notices->files->list[file].fd);
     notices_add(notices, sequence, file);
     return file;
 }
 
 static void lost_ones_fire_once_each(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     int fds[20];
     uint64_t sequence = 0;
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
@@ -57,14 +71,15 @@ static void lost_ones_fire_once_each(void) {
         close(fds[i]);
     }
     notices_finish(&notices);
-    notices_finish(&notices); /* is empty, and may be used again */
+    end(&notices); /* is empty, and may be used again */
 }
 
 /* Numbers of both sides: nothing fires that has fired, nothing is forgotten that has not. */
 static void counts_are_exact_at_every_moment(void) {
     enum { COUNT = 40 };
     for (uint64_t done = 0; done <= COUNT; done++) {
-        struct notices notices = {0};
+        struct notice_files files;
+        struct notices notices = begin(&files);
         int fds[3] = {make(), make(), make()};
         uint64_t expected[3] = {0};
         for (uint64_t i = 1; i <= COUNT; i++) { /* `done` is seen late */
@@ -77,12 +92,13 @@ static void counts_are_exact_at_every_moment(void) {
             CHECK_U64(fired(fds[i]), expected[i]);
             close(fds[i]);
         }
-        notices_finish(&notices);
+        end(&notices);
     }
 }
 
 static void what_has_fired_takes_no_room(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     uint32_t before = acre_test_open_files();
     int keeps = make();
     add(&notices, keeps, 0, 1);
@@ -92,18 +108,19 @@ static void what_has_fired_takes_no_room(void) {
         close(fd);
     }
     CHECK(notices.room <= 64);
-    CHECK(notices.file_room <= 64);
+    CHECK(files.room <= 64);
     CHECK(acre_test_open_files() <= before + 64);
     notices_fire(&notices, 20000, false);
     CHECK_U64(fired(keeps), 0);
-    notices_finish(&notices);
+    end(&notices);
     close(keeps);
     CHECK_EQ(acre_test_open_files(), before);
 }
 
 /* Where the oldest never ends: all behind it are kept. */
 static void what_is_under_way_is_kept(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     enum { COUNT = 10000 };
     int fds[2] = {make(), make()};
     if (!acre_file_is_same(fds[0], fds[0])) {
@@ -112,43 +129,45 @@ static void what_is_under_way_is_kept(void) {
     for (uint64_t i = 1; i <= COUNT; i++) {
         CHECK_EQ(add(&notices, fds[i % 10 == 0], 0, i), i >= 10 && i % 10 == 0);
     }
-    CHECK_EQ(notices.file_count, 2);
+    CHECK_EQ(files.count, 2);
     notices_fire(&notices, 0, false);
     CHECK_U64(fired(fds[0]), COUNT - COUNT / 10);
     CHECK_U64(fired(fds[1]), COUNT / 10);
-    notices_finish(&notices);
+    end(&notices);
     close(fds[0]);
     close(fds[1]);
 }
 
 /* A number that another file has now is another file; the first one's notices are still its. */
 static void a_number_used_again_is_another_file(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     int first = make();
     int copy = fcntl(first, F_DUPFD_CLOEXEC, 0);
     REQUIRE(copy >= 0);
     uint32_t a = add(&notices, first, 0, 1);
-    CHECK(notices_fd(&notices, a) != first);
+    CHECK(files.list[a].fd != first);
     int second = make();
     REQUIRE_EQ(dup3(second, first, O_CLOEXEC), first);
     uint32_t b = add(&notices, first, 0, 2);
     CHECK(a != b);
-    CHECK(notices_fd(&notices, a) != notices_fd(&notices, b));
+    CHECK(files.list[a].fd != files.list[b].fd);
     close(first); /* nothing has the number; the copies stay */
     notices_fire(&notices, 0, false);
     CHECK_U64(fired(copy), 1);
     CHECK_U64(fired(second), 1);
-    notices_finish(&notices);
+    end(&notices);
     close(copy);
     close(second);
 }
 
 /* In this process a notice that was given up may fire after all: its file stays the same. */
 static void files_of_what_may_come_stay(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     int fd = make();
     uint32_t file = add(&notices, fd, 0, 1);
-    int copy = notices_fd(&notices, file);
+    int copy = files.list[file].fd;
     notices_fire(&notices, 0, true);
     CHECK_U64(fired(fd), 1);
     for (uint64_t i = 2; i < 100; i++) {
@@ -156,32 +175,88 @@ static void files_of_what_may_come_stay(void) {
         CHECK(add(&notices, other, i - 1, i) != file);
         close(other);
     }
-    CHECK_EQ(notices_fd(&notices, file), copy);
+    CHECK_EQ(files.list[file].fd, copy);
     CHECK(fcntl(copy, F_GETFD) >= 0);
-    notices_finish(&notices);
+    end(&notices);
+    close(fd);
+}
+
+static uint32_t forgotten;
+
+static void count_forgotten(void *with, int fd) {
+    CHECK(with == &forgotten);
+    CHECK(fcntl(fd, F_GETFD) >= 0); /* not closed yet */
+    forgotten++;
+}
+
+/* All streams of a context have one copy of a file; it goes when the program's own has gone and
+ * nothing is under way. */
+static void streams_share_the_copy_of_a_file(void) {
+    enum { STREAMS = 40 };
+    struct notice_files files;
+    struct notices notices[STREAMS];
+    uint32_t before = acre_test_open_files();
+    forgotten = 0;
+    notice_files_init(&files, count_forgotten, &forgotten);
+    int fd = make();
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        notices[i] = (struct notices){.files = &files};
+        add(&notices[i], fd, 0, 1);
+    }
+    CHECK_EQ(files.count, 1);
+    CHECK_EQ(acre_test_open_files(), before + 2);
+    for (uint32_t i = 1; i < STREAMS; i++) {
+        notices_finish(&notices[i]);
+    }
+    close(fd);
+    CHECK_EQ(forgotten, 0);
+    CHECK_EQ(acre_test_open_files(), before + 1); /* the first stream's is under way */
+    notices_finish(&notices[0]);
+    CHECK_EQ(forgotten, 1);
+    CHECK_EQ(acre_test_open_files(), before);
+    notice_files_finish(&files);
+}
+
+/* What the back end refused is not under way. */
+static void what_is_cancelled_does_not_fire(void) {
+    struct notice_files files;
+    struct notices notices = begin(&files);
+    struct acre_error err = {0};
+    uint32_t file = 0;
+    int copy = -1;
+    int fd = make();
+    REQUIRE_EQ(notices_prepare(&notices, fd, 0, &file, &copy, &err), 0);
+    notices_cancel(&notices, file);
+    CHECK_EQ(files.list[file].pending, 0);
+    notices_fire(&notices, 0, false);
+    CHECK_U64(fired(fd), 0);
+    end(&notices);
     close(fd);
 }
 
 static void other_files_are_refused_by_number(void) {
-    struct notices notices = {0};
+    struct notice_files files;
+    struct notices notices = begin(&files);
     struct acre_error err = {0};
     uint32_t file = 77;
+    int copy = 78;
     uint32_t before = acre_test_open_files();
     int ends[2];
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
-    CHECK_EQ(notices_prepare(&notices, -1, 0, &file, &err), ACRE_EINVALID);
+    CHECK_EQ(notices_prepare(&notices, -1, 0, &file, &copy, &err), ACRE_EINVALID);
     CHECK_STR(err.text, "event_fd: -1 is no open file; accepted: an eventfd");
-    CHECK_EQ(notices_prepare(&notices, null, 0, &file, &err), ACRE_EINVALID);
+    CHECK_EQ(notices_prepare(&notices, null, 0, &file, &copy, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, " is /dev/null; accepted: an eventfd");
-    CHECK_EQ(notices_prepare(&notices, ends[1], 0, &file, &err), ACRE_EINVALID);
+    CHECK_EQ(notices_prepare(&notices, ends[1], 0, &file, &copy, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, " is pipe:[");
     CHECK_EQ(file, 77);
-    CHECK_EQ(notices.file_count, 0);
+    CHECK_EQ(copy, 78);
+    CHECK_EQ(files.count, 0);
     close(null);
     close(ends[0]);
     close(ends[1]);
-    notices_finish(&notices);
+    end(&notices);
     CHECK_EQ(acre_test_open_files(), before);
 }
 
@@ -192,6 +267,8 @@ static const struct acre_test tests[] = {
     {"what_is_under_way_is_kept", what_is_under_way_is_kept, 0},
     {"a_number_used_again_is_another_file", a_number_used_again_is_another_file, 0},
     {"files_of_what_may_come_stay", files_of_what_may_come_stay, 0},
+    {"streams_share_the_copy_of_a_file", streams_share_the_copy_of_a_file, 0},
+    {"what_is_cancelled_does_not_fire", what_is_cancelled_does_not_fire, 0},
     {"other_files_are_refused_by_number", other_files_are_refused_by_number, 0},
 };
 ACRE_TEST_MAIN(tests)
