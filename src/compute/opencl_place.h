@@ -77,8 +77,10 @@ struct opencl_stream {
     uint32_t measured_count, measured_room;
     /* Of completions, under place->lock. */
     _Atomic uint64_t *word;
-    uint64_t reached; /* last value stored to the word */
-    uint32_t refs;    /* the place's, and one for each completion due */
+    uint64_t reached;     /* last value stored to the word */
+    uint64_t completions; /* so far */
+    struct opencl_link notices;
+    uint32_t refs; /* the place's, and one for each completion due */
 };
 
 /* opencl.c */

@@ -3,7 +3,9 @@
  * A signal is a marker in the queue whose completion the driver calls back: that stores the
  * stream's word and wakes the sleepers. Drivers promise no order among callbacks, so a value is
  * stored only when it is above what was stored before, and what is remembered for that is ours: a
- * late completion of an early signal does not touch the word, which may be gone by then.
+ * late completion of an early signal does not touch the word, which may be gone by then. For the
+ * same reason a signal first fires the notices before it, if their own completions have not come:
+ * who sees the word may close their eventfds.
  *
  * A wait for another stream's word is a barrier on the event of the first signal under way that
  * brings the word far enough: the device then orders the two by itself. If nobody has given such a
@@ -17,14 +19,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A signal or notification under way (place->due), or a wait for one to come (place->wanted). */
+/* A signal (place->due) or notification (stream->notices) under way, or a wait for a signal to come
+ * (place->wanted). */
 struct completion {
     struct opencl_link link;
     struct opencl_place *place;
     struct opencl_stream *stream; /* NULL: a wait */
     _Atomic uint64_t *word;       /* NULL: only notifies */
     uint64_t value;
-    int event_fd; /* -1: none */
+    uint64_t order; /* among those of its stream */
+    int event_fd;   /* -1: none, or added to */
     opencl_event event;
     uint32_t refs; /* of whoever uses `event`; under place->lock */
 };
@@ -69,6 +73,7 @@ int opencl_stream_create(void *in, uint64_t word_region, uint64_t word_offset, u
         return opencl_fail(err, code, "clCreateCommandQueue");
     }
     stream->word = word_at(word_region, word_offset);
+    stream->notices = (struct opencl_link){.next = &stream->notices, .previous = &stream->notices};
     stream->refs = 1;
     pthread_mutex_lock(&place->lock);
     stream->number = place->streams_made++;
@@ -124,12 +129,34 @@ static void end_waits(struct opencl_place *place, struct opencl_link *ended) {
     }
 }
 
+/* Lock held: so that no word behind it is stored before. */
+static void fire(struct completion *notification) {
+    uint64_t one = 1;
+    ssize_t written = write(notification->event_fd, &one, sizeof(one));
+    (void)written; /* at its maximum: nothing can be added */
+    notification->event_fd = -1;
+}
+
+/* Lock held. Those before `order`, off their list. */
+static void fire_notices(struct opencl_stream *stream, uint64_t order) {
+    while (stream->notices.next != &stream->notices) {
+        struct completion *first = (struct completion *)stream->notices.next;
+        if (first->order >= order) {
+            return;
+        }
+        opencl_link_remove(&first->link);
+        first->link = (struct opencl_link){.next = &first->link, .previous = &first->link};
+        fire(first);
+    }
+}
+
 /* Lock held. Whether the word was stored: its sleepers are to be woken. */
 static bool store_word(struct completion *completion, struct opencl_link *ended) {
     struct opencl_stream *stream = completion->stream;
     if (completion->word == NULL || completion->value <= stream->reached) {
         return false;
     }
+    fire_notices(stream, completion->order);
     stream->reached = completion->value;
     /* Pairs with the load of whoever waits (stream_wait). */
     atomic_store_explicit(completion->word, completion->value, memory_order_release);
@@ -155,6 +182,9 @@ static void complete(opencl_event event, int32_t status, void *user) {
     struct opencl_link ended = {.next = &ended, .previous = &ended};
     pthread_mutex_lock(&place->lock);
     opencl_link_remove(&completion->link);
+    if (completion->event_fd >= 0) { /* after a failure too: who polls has to look */
+        fire(completion);
+    }
     bool is_stored = status >= 0 && store_word(completion, &ended);
     if (status < 0) {
         remember(place, status);
@@ -163,11 +193,6 @@ static void complete(opencl_event event, int32_t status, void *user) {
     pthread_mutex_unlock(&place->lock);
     if (is_stored) {
         syscall(SYS_futex, completion->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    }
-    if (completion->event_fd >= 0) { /* after a failure too: who polls has to look */
-        uint64_t one = 1;
-        ssize_t written = write(completion->event_fd, &one, sizeof(one));
-        (void)written; /* closed, or at its maximum: nothing can be added */
     }
     end_waits(place, &ended);
     completion_unref(place, completion);
@@ -196,7 +221,8 @@ static int add_completion(struct opencl_place *place, struct opencl_stream *stre
     completion->stream = stream;
     completion->refs = 1;
     pthread_mutex_lock(&place->lock);
-    opencl_link_add(&place->due, &completion->link);
+    opencl_link_add(completion->event_fd < 0 ? &place->due : &stream->notices, &completion->link);
+    completion->order = stream->completions++;
     place->completions_due++;
     stream->refs++;
     pthread_mutex_unlock(&place->lock);

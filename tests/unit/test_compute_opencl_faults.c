@@ -452,6 +452,7 @@ static void late_completions_do_not_touch_the_word(void) {
     struct opencl_api api = *place->api;
     api.on_event = hold;
     place->api = &api;
+    held_count = 0;
     for (uint64_t value = 1; value <= ACRE_COUNT(held); value++) {
         REQUIRE(cl->signal(rig.place, rig.streams[0], value, NULL) == 0);
     }
@@ -465,6 +466,38 @@ static void late_completions_do_not_touch_the_word(void) {
     held[1].function(held[1].event, OPENCL_COMPLETE, held[1].user);
     cl->place_close(rig.place);
     cl->close(rig.self);
+}
+
+/* Who has seen the word may close the eventfd of a notice before it, and open another file as it.
+ */
+static void notices_come_before_the_signal_behind_them(void) {
+    struct rig rig = rig_open("svm", 1);
+    struct opencl_place *place = rig.place;
+    const struct opencl_api *driver = place->api;
+    struct opencl_api api = *driver;
+    api.on_event = hold;
+    place->api = &api;
+    held_count = 0;
+    uint64_t count = 0;
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int late = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    REQUIRE(cl->notify(rig.place, rig.streams[0], fd, NULL) == 0);
+    REQUIRE(cl->signal(rig.place, rig.streams[0], 1, NULL) == 0);
+    REQUIRE(cl->notify(rig.place, rig.streams[0], late, NULL) == 0);
+    held[1].function(held[1].event, OPENCL_COMPLETE, held[1].user);
+    CHECK_U64(atomic_load(&rig.words[0]), 1);
+    CHECK_EQ(read(fd, &count, sizeof(count)), 8);
+    CHECK_U64(count, 1);
+    CHECK_EQ(read(late, &count, sizeof(count)), -1); /* it is behind */
+    held[0].function(held[0].event, OPENCL_COMPLETE, held[0].user);
+    CHECK_EQ(read(fd, &count, sizeof(count)), -1); /* once */
+    held[2].function(held[2].event, OPENCL_COMPLETE, held[2].user);
+    CHECK_EQ(read(late, &count, sizeof(count)), 8);
+    CHECK_U64(count, 1);
+    close(fd);
+    close(late);
+    place->api = driver;
+    rig_close(&rig);
 }
 
 static void closing_ends_what_is_under_way(void) {
@@ -498,6 +531,7 @@ static const struct acre_test tests[] = {
     {"refusals_of_the_driver_are_named", refusals_of_the_driver_are_named, 0},
     {"failed_work_is_told_by_check", failed_work_is_told_by_check, 0},
     {"late_completions_do_not_touch_the_word", late_completions_do_not_touch_the_word, 0},
+    {"notices_come_before_the_signal_behind_them", notices_come_before_the_signal_behind_them, 0},
     {"closing_ends_what_is_under_way", closing_ends_what_is_under_way, 0},
 };
 
