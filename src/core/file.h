@@ -38,7 +38,8 @@ void acre_draft_drop(struct acre_draft *draft);
  * of all in main. */
 void acre_file_keep_standard(void);
 
-/* Whether two descriptors are one open file; false where the kernel does not tell. */
+/* Whether two descriptors are one open file. Where the kernel does not tell: whether they are one
+ * eventfd, or one file by its number; what cannot be told apart is the same. */
 bool acre_file_is_same(int a, int b);
 
 #endif
