@@ -125,7 +125,10 @@ ACRE_API int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct
 ACRE_API int acre_stream_after(struct acre_stream *stream, struct acre_event event,
                                struct acre_error *err);
 /* When everything given so far is done or lost, 1 is added to the eventfd: for poll loops. Which of
- * the two, acre_event_wait and acre_stream_sync tell. */
+ * the two, acre_event_wait and acre_stream_sync tell. Where the context is lost around that moment
+ * it may be added twice. The descriptor may be closed at once, since a copy is kept: at least until
+ * then, at most until the context is closed. So take it out of an epoll set first, which tells of
+ * a file for as long as anyone has it open. */
 ACRE_API int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err);
 
 #ifdef __cplusplus

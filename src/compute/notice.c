@@ -124,10 +124,14 @@ void notice_files_finish(struct notice_files *files) {
 
 /* --- notices -------------------------------------------------------------------------------- */
 
-/* Files' lock held. */
-static void drop_done(struct notices *notices, uint64_t done) {
+/* Files' lock held. `next_fd` is looked at by the caller anyhow. */
+static void drop_done(struct notices *notices, uint64_t done, int next_fd) {
     while (notices->first < notices->count && notices->list[notices->first].sequence <= done) {
-        notices->files->list[notices->list[notices->first++].file].pending--;
+        uint32_t index = notices->list[notices->first++].file;
+        struct notice_file *file = &notices->files->list[index];
+        if (--file->pending == 0 && file->of != next_fd) {
+            close_if_gone(notices->files, index);
+        }
     }
     if (notices->first == notices->count) {
         notices->first = notices->count = 0;
@@ -159,7 +163,7 @@ int notices_prepare(struct notices *notices, int event_fd, uint64_t done, uint32
                     int *ret_fd, struct acre_error *err) {
     struct notice_files *files = notices->files;
     pthread_mutex_lock(&files->lock);
-    drop_done(notices, done);
+    drop_done(notices, done, event_fd);
     int r = make_room(notices, err);
     r = r == 0 ? find_or_copy(files, event_fd, ret_file, err) : r;
     if (r == 0) {
@@ -183,7 +187,7 @@ void notices_cancel(struct notices *notices, uint32_t file) {
 void notices_fire(struct notices *notices, uint64_t done, bool may_come) {
     struct notice_files *files = notices->files;
     pthread_mutex_lock(&files->lock);
-    drop_done(notices, done);
+    drop_done(notices, done, -1);
     while (notices->first < notices->count) {
         struct notice_file *file = &files->list[notices->list[notices->first++].file];
         uint64_t one = 1;
@@ -198,7 +202,7 @@ void notices_fire(struct notices *notices, uint64_t done, bool may_come) {
 void notices_finish(struct notices *notices) {
     struct notice_files *files = notices->files;
     pthread_mutex_lock(&files->lock);
-    drop_done(notices, UINT64_MAX);
+    drop_done(notices, UINT64_MAX, -1);
     for (uint32_t i = 0; i < files->count; i++) {
         close_if_gone(files, i);
     }

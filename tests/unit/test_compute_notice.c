@@ -221,6 +221,25 @@ static void streams_share_the_copy_of_a_file(void) {
     notice_files_finish(&files);
 }
 
+/* Also while the stream goes on with others. */
+static void copies_go_when_they_have_fired(void) {
+    struct notice_files files;
+    struct notices notices = begin(&files);
+    uint32_t before = acre_test_open_files();
+    int gone = make();
+    int stays = make();
+    add(&notices, gone, 0, 1);
+    add(&notices, stays, 0, 2);
+    close(gone);
+    add(&notices, stays, 0, 3);
+    CHECK_EQ(acre_test_open_files(), before + 3);
+    add(&notices, stays, 1, 4);
+    CHECK_EQ(acre_test_open_files(), before + 2);
+    end(&notices);
+    close(stays);
+    CHECK_EQ(acre_test_open_files(), before);
+}
+
 /* What the back end refused is not under way. */
 static void what_is_cancelled_does_not_fire(void) {
     struct notice_files files;
@@ -323,6 +342,7 @@ static const struct acre_test tests[] = {
     {"a_number_used_again_is_another_file", a_number_used_again_is_another_file, 0},
     {"files_of_what_may_come_stay", files_of_what_may_come_stay, 0},
     {"streams_share_the_copy_of_a_file", streams_share_the_copy_of_a_file, 0},
+    {"copies_go_when_they_have_fired", copies_go_when_they_have_fired, 0},
     {"what_is_cancelled_does_not_fire", what_is_cancelled_does_not_fire, 0},
     {"files_are_told_apart_without_kcmp", files_are_told_apart_without_kcmp, 0},
     {"other_files_are_refused_by_number", other_files_are_refused_by_number, 0},
