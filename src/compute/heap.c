@@ -3,7 +3,8 @@
  * Blocks are taken without the lock: room in the limit is reserved first, so that several threads
  * may take one at a time and none goes over. When the driver has none of the size the pool would
  * like, one of the size it must have will do. When it has not even that: wait for what was freed
- * and is still used, give back what is free, and try once more.
+ * and is still used, give back what is free, and try once more. What came may be another thread's
+ * by then: that is repeated for as long as more will come, and what is held leaves room.
  *
  * Other streams may have freed memory only when a signal has told so. A signal for each free would
  * cost more than the free, so a stream signals when enough was freed since its last signal. */
@@ -20,6 +21,8 @@
 
 enum {
     WAIT_MS = 10000, /* for memory that was freed and is still used */
+    MOMENT_MS = 1,
+    QUIET_MAX = 16, /* tries where room is seen and not found */
     FREED_WEIGHT_MAX = 1 << 20,
     FREED_WEIGHT_EACH = FREED_WEIGHT_MAX / 64,
 };
@@ -157,6 +160,50 @@ void heap_settle(struct heap *heap, uint32_t timeout_ms) {
     }
 }
 
+/* Something that was freed will come, unless its stream stays (a ring's). context->lock held. */
+static bool is_coming(const struct heap *heap) {
+    struct pool_point point;
+    for (uint32_t i = 0; pool_pending(heap->pool, UINT32_MAX, i, &point); i++) {
+        const struct acre_stream *stream = heap->context->streams;
+        while (stream != NULL && stream->word_index != point.stream) {
+            stream = stream->next;
+        }
+        if (stream != NULL && !stream->is_resident) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether it may go better the next time. A driver that has none is asked again only when there is
+ * more to give back to it. */
+static bool may_come(struct heap *heap, uint64_t bytes, int code, uint32_t *quiet) {
+    struct pool_report report;
+    pthread_mutex_lock(&heap->context->lock);
+    pool_report(heap->pool, &report);
+    uint64_t in_blocks = report.used_bytes + report.free_bytes + report.pending_bytes;
+    bool is_taken = report.reserved_bytes > in_blocks; /* a block, and not yet cut */
+    bool fits = pool_would_fit(heap->pool, bytes);
+    bool comes = fits && is_coming(heap);
+    pthread_mutex_unlock(&heap->context->lock);
+    if (comes || code != ACRE_ENOFIT) {
+        return comes;
+    }
+    /* It came in the meantime, or is among more that are too small than a pool looks at. */
+    return is_taken || (fits && report.pending_bytes == 0 && ++*quiet <= QUIET_MAX);
+}
+
+/* Until the first of what was freed comes, or for a moment: others take or give back a block then,
+ * and nobody tells when that is done. Not entered. */
+static void wait_a_moment(struct heap *heap, const struct acre_stream *stream) {
+    struct acre_context *context = heap->context;
+    struct pool_point point = {.stream = stream->word_index, .sequence = UINT64_MAX};
+    pthread_mutex_lock(&context->lock);
+    pool_pending(heap->pool, UINT32_MAX, 0, &point);
+    pthread_mutex_unlock(&context->lock);
+    word_wait(context, point.stream, point.sequence, MOMENT_MS, NULL);
+}
+
 static const char *show_bytes(uint64_t bytes, char *text, size_t size) {
     if (bytes < 1 << 20) {
         snprintf(text, size, "%" PRIu64 " bytes", bytes);
@@ -207,19 +254,40 @@ static int refuse(struct heap *heap, int code, uint64_t bytes, const uint32_t *b
                      driver[0] != '\0' ? "; " : "", driver);
 }
 
+/* Leave, wait for what was freed, and enter with rings paused; 0: entered. */
+static int wait_for_more(struct heap *heap, struct acre_stream *stream, uint64_t waited_ns,
+                         struct acre_error *err) {
+    stream_signal(stream, NULL); /* what it freed itself */
+    stream_leave(stream, 0);
+    if (waited_ns > 0) {
+        wait_a_moment(heap, stream);
+    }
+    heap_settle(heap, WAIT_MS - (uint32_t)(waited_ns / 1000000));
+    rings_pause(heap->context);
+    int r = stream_enter(stream, err);
+    if (r < 0) {
+        rings_resume(heap->context);
+    }
+    return r;
+}
+
 int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
                const uint32_t *buffers, struct chunk **ret_chunk, struct acre_error *err) {
     struct acre_error driver = {0};
+    uint64_t begun_ns = 0;
+    uint32_t quiet = 0;
     int r = heap_take(heap, stream->word_index, bytes, false, ret_chunk, &driver);
-    if (r == ACRE_ENOMEM || r == ACRE_ENOFIT) {
-        stream_signal(stream, NULL); /* what it freed itself */
-        stream_leave(stream, 0);
-        heap_settle(heap, WAIT_MS);
-        rings_pause(heap->context);
-        r = stream_enter(stream, err);
-        if (r < 0) {
-            rings_resume(heap->context);
-            return r;
+    while (r == ACRE_ENOMEM || r == ACRE_ENOFIT) {
+        uint64_t now = acre_monotonic_ns();
+        uint64_t waited_ns = begun_ns != 0 ? now - begun_ns : 0;
+        if (begun_ns != 0 &&
+            (waited_ns >= WAIT_MS * UINT64_C(1000000) || !may_come(heap, bytes, r, &quiet))) {
+            break;
+        }
+        begun_ns = begun_ns != 0 ? begun_ns : now;
+        int e = wait_for_more(heap, stream, waited_ns, err);
+        if (e < 0) {
+            return e;
         }
         heap_trim(heap, 0);
         r = heap_take(heap, stream->word_index, bytes, true, ret_chunk, &driver);

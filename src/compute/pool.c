@@ -564,6 +564,33 @@ bool pool_pending(struct pool *pool, uint32_t stream, uint32_t number,
     return false;
 }
 
+/* The largest run of chunks in a block that nobody has. */
+static uint64_t largest_run(const struct block *block) {
+    uint64_t run = 0;
+    uint64_t largest = 0;
+    for (const struct chunk *chunk = block->first; chunk != NULL; chunk = chunk->upper) {
+        run = chunk->state == CHUNK_USED ? 0 : run + chunk->bytes;
+        largest = ACRE_MAX(largest, run);
+    }
+    return largest;
+}
+
+bool pool_would_fit(const struct pool *pool, uint64_t bytes) {
+    bytes = round_up(bytes);
+    if (bytes == 0) { /* rounded above all numbers */
+        return false;
+    }
+    uint64_t room = pool->options.limit_bytes - pool->report.reserved_bytes;
+    for (const struct block *block = pool->blocks; block != NULL; block = block->after) {
+        uint64_t run = largest_run(block);
+        if (run >= bytes) {
+            return true;
+        }
+        room += run == block->region.bytes ? run : 0; /* it can be given back for another */
+    }
+    return room >= bytes;
+}
+
 uint64_t pool_used(const struct pool *pool) {
     return pool->report.used_bytes;
 }

@@ -85,6 +85,10 @@ bool pool_renew(struct pool *pool, uint32_t number, struct pool_region **ret_reg
 bool pool_pending(struct pool *pool, uint32_t stream, uint32_t number,
                   struct pool_point *ret_point);
 
+/* Whether it would fit, within the limit, were all past that freed chunks wait for. It looks at
+ * each chunk. */
+bool pool_would_fit(const struct pool *pool, uint64_t bytes);
+
 bool pool_is_past(const struct pool *pool, struct pool_point point);
 uint64_t pool_used(const struct pool *pool);
 void pool_report(struct pool *pool, struct pool_report *ret_report);

@@ -368,6 +368,46 @@ static void pool_has_back_what_idle_streams_used(void) {
     kit_close(&kit);
 }
 
+enum { SHARERS = 2, SHARER_ROUNDS = 4000 };
+
+/* Never more than one buffer at a time, of half of what there is; by two streams in turn, so
+ * that what one freed is the other's only when it is over. */
+static void *share_memory(void *user) {
+    struct kit *kit = user;
+    struct acre_stream *streams[2] = {NULL, NULL};
+    struct acre_error err = {0};
+    int r = acre_stream_create(kit->context, &streams[0], &err);
+    r = r == 0 ? acre_stream_create(kit->context, &streams[1], &err) : r;
+    for (uint32_t i = 0; i < SHARER_ROUNDS && r == 0; i++) {
+        struct acre_stream *stream = streams[i % 2];
+        struct acre_buffer buffer;
+        r = acre_buffer_alloc(stream, ACRE_MEMORY_DEVICE, KIT_MIB, &buffer, &err);
+        for (uint32_t k = 0; k < 4 && r == 0; k++) {
+            r = acre_fill(stream, buffer, 0, KIT_MIB, 1, 4, &err);
+        }
+        r = r == 0 ? acre_buffer_free(stream, buffer, &err) : r;
+    }
+    acre_test_context("%s", err.text);
+    CHECK_EQ(r, 0);
+    acre_stream_destroy(streams[0]);
+    acre_stream_destroy(streams[1]);
+    return NULL;
+}
+
+/* There is always room for everyone: who waits is not refused because another was faster. */
+static void pool_refuses_nobody_while_there_is_room(void) { /* GPU-2 */
+    struct kit kit;
+    kit_open_with(&kit, (struct acre_context_options){.memory_limit_bytes = SHARERS * KIT_MIB});
+    pthread_t threads[SHARERS];
+    for (size_t i = 0; i < SHARERS; i++) {
+        REQUIRE_EQ(pthread_create(&threads[i], NULL, share_memory, &kit), 0);
+    }
+    for (size_t i = 0; i < SHARERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
     TEST(pool_reuses_what_was_freed),
     TEST(pool_counts_right),
@@ -379,6 +419,7 @@ static const struct acre_test tests[] = {
     TEST(pool_never_gives_memory_twice),
     TEST(pool_waits_for_other_streams),
     TEST(pool_keeps_room_under_small_limits),
+    TEST(pool_refuses_nobody_while_there_is_room),
     TEST(pool_has_back_what_idle_streams_used),
 };
 SUITE(compute_pool_suite, tests);

@@ -110,6 +110,42 @@ static void blocks_grow_and_large_requests_have_their_own(void) {
     pool_destroy(rig.pool);
 }
 
+/* What would fit when all that was freed has come, and what never would. */
+static void room_to_come_is_told(void) {
+    struct rig rig;
+    open_rig(&rig, 8 * MIB, false);
+    CHECK(pool_would_fit(rig.pool, 8 * MIB));
+    CHECK(!pool_would_fit(rig.pool, 8 * MIB + 1));
+    CHECK(!pool_would_fit(rig.pool, UINT64_MAX));
+    struct chunk *chunks[8];
+    for (uint32_t i = 0; i < ACRE_COUNT(chunks); i++) { /* four to a block */
+        struct pool_region region = {.handle = i + 1, .bytes = 4 * MIB};
+        uint64_t block_bytes;
+        if (i % 4 == 0) {
+            REQUIRE_EQ(pool_reserve(rig.pool, 4 * MIB, true, &block_bytes), 0);
+            REQUIRE_EQ(block_bytes, 4 * MIB);
+            REQUIRE_EQ(pool_add(rig.pool, &region, MIB, &chunks[i]), 0);
+        } else {
+            REQUIRE_EQ(pool_alloc(rig.pool, 0, MIB, &chunks[i]), 0);
+        }
+    }
+    CHECK(!pool_would_fit(rig.pool, 1));
+    rig.issued[0] = rig.issued[1] = 1;
+    drop(&rig, 0, chunks[1]);
+    drop(&rig, 1, chunks[2]); /* both are pending, side by side */
+    drop(&rig, 0, chunks[5]);
+    CHECK(pool_would_fit(rig.pool, 2 * MIB));
+    CHECK(!pool_would_fit(rig.pool, 2 * MIB + 1));
+    for (size_t i = 4; i < ACRE_COUNT(chunks); i++) {
+        if (i != 5) {
+            drop(&rig, 1, chunks[i]); /* a block as a whole: there may be another instead */
+        }
+    }
+    CHECK(pool_would_fit(rig.pool, 4 * MIB));
+    CHECK(!pool_would_fit(rig.pool, 4 * MIB + 1));
+    pool_destroy(rig.pool);
+}
+
 static void limit_is_hard(void) { /* GPU-2 */
     struct rig rig;
     open_rig(&rig, 10 * MIB, false);
@@ -437,6 +473,7 @@ static const struct acre_test tests[] = {
     {"freed_memory_is_one_piece_again", freed_memory_is_one_piece_again, 0},
     {"blocks_grow_and_large_requests_have_their_own", blocks_grow_and_large_requests_have_their_own,
      0},
+    {"room_to_come_is_told", room_to_come_is_told, 0},
     {"limit_is_hard", limit_is_hard, 0},
     {"own_stream_reuses_at_once_others_when_it_has_come",
      own_stream_reuses_at_once_others_when_it_has_come, 0},
