@@ -97,6 +97,7 @@ static int cpu_open(void **ret_self, struct acre_error *err) {
         return r;
     }
     cpu->cores = acre_cpu_count();
+    cpu_guards_init(&cpu->guards);
     read_model(cpu);
     cpu_find_compiler(cpu);
     *ret_self = cpu;
@@ -139,7 +140,7 @@ static int place_open(void *self, uint32_t device, void **ret_place, struct acre
     if (place == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "cpu: place");
     }
-    int r = cpu_pool_init(&place->pool, cpu->cores, err);
+    int r = cpu_pool_init(&place->pool, cpu->cores, &cpu->guards, err);
     if (r < 0) {
         free(place);
         return r;

@@ -27,6 +27,7 @@ struct cpu_place {
 
 struct cpu {
     uint32_t cores;
+    struct cpu_guards guards;
     uint64_t memory_bytes;
     char model[96];
     uint64_t features;         /* hash of what the cores can do */

@@ -10,10 +10,17 @@
  * Stacks are mapped at once and touched when used. Their tops are staggered, because equal
  * distances of a power of two would put all of them into the same few lines of the cache.
  *
+ * A guard splits a map in three, and a process has 65530 maps as a rule, after which its malloc
+ * fails too. So guards take a quarter of them at most, in the whole process: each who comes has
+ * half of what is left, shared out among its threads, for the stacks that are used most.
+ *
  * Nothing here is instrumented by sanitizers: they keep a picture of the one stack they know. The
  * kernels in between never are. */
 #include "compute/cpu_fiber.h"
 
+#include "core/file.h"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,7 +34,11 @@
 enum {
     STAGGER_BYTES = 320, /* five lines: odd, so that all sets are met */
     STAGGER_STEPS = 12,
-    FRAME_WORDS = 9, /* six registers, where to go, and two above that align the stack */
+    MAPS_DEFAULT = 65530, /* of a process, where the system does not tell */
+    MAPS_PART = 4,        /* the share of guards: one of so many */
+    MAPS_PER_GUARD = 2,
+    MAPS_TEXT_BYTES = 8 << 20, /* of a hundred thousand maps */
+    FRAME_WORDS = 9,           /* six registers, where to go, and two above that align the stack */
 };
 
 struct fiber {
@@ -37,7 +48,8 @@ struct fiber {
 
 struct cpu_fibers {
     char *stacks;
-    uint32_t items_max;
+    struct cpu_guards *guards;
+    uint32_t items_max, guard_count;
     uint32_t current, before; /* of the ring: the one that runs, and whose next it is */
     void *caller;             /* stack pointer of who called run */
     void (*item)(const void *context, uint32_t index);
@@ -132,12 +144,74 @@ void cpu_fibers_call_init(struct cpu_fibers_call *call, struct cpu_fibers *fiber
     *call = (struct cpu_fibers_call){.fibers = fibers, .run = run, .barrier = barrier};
 }
 
-struct cpu_fibers *cpu_fibers_create(uint32_t items_max) {
+/* --- guards --------------------------------------------------------------------------------- */
+
+/* 0: it is not told. */
+static uint64_t read_map_limit(void) {
+    struct acre_buf buf;
+    acre_buf_init(&buf, 64);
+    int r = acre_file_read("/proc/sys/vm/max_map_count", 64, &buf, NULL);
+    uint64_t maps = r == 0 ? strtoull(buf.data, NULL, 10) : 0;
+    acre_buf_finish(&buf);
+    return ACRE_MIN(maps, (uint64_t)INT32_MAX);
+}
+
+/* Maps there are; UINT64_MAX: too many to count. 0: it is not told. */
+static uint64_t count_maps(void) {
+    struct acre_buf buf;
+    acre_buf_init(&buf, MAPS_TEXT_BYTES);
+    int r = acre_file_read("/proc/self/maps", MAPS_TEXT_BYTES, &buf, NULL);
+    uint64_t maps = r == ACRE_ELIMIT ? UINT64_MAX : 0;
+    for (size_t i = 0; i < buf.length && r == 0; i++) {
+        maps += buf.data[i] == '\n';
+    }
+    acre_buf_finish(&buf);
+    return maps;
+}
+
+void cpu_guards_init(struct cpu_guards *guards) {
+    uint64_t limit = read_map_limit();
+    uint64_t mark = (limit > 0 ? limit : MAPS_DEFAULT) / MAPS_PART;
+    atomic_init(&guards->left, (uint32_t)((mark - ACRE_MIN(mark, count_maps())) / MAPS_PER_GUARD));
+}
+
+uint32_t cpu_guards_share(const struct cpu_guards *guards, uint32_t threads) {
+    return atomic_load(&guards->left) / 2 / threads;
+}
+
+static uint32_t take_guards(struct cpu_guards *guards, uint32_t count) {
+    uint32_t left = atomic_load(&guards->left);
+    uint32_t taken;
+    do {
+        taken = ACRE_MIN(count, left);
+    } while (!atomic_compare_exchange_weak(&guards->left, &left, left - taken));
+    return taken;
+}
+
+static void give_guards(struct cpu_guards *guards, uint32_t count) {
+    atomic_fetch_add(&guards->left, count);
+}
+
+static uint32_t set_guards(char *stacks, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (mprotect(stacks + (size_t)i * CPU_FIBER_STACK_BYTES, CPU_FIBER_GUARD_BYTES, PROT_NONE) <
+            0) { /* others have too many maps: without */
+            return i;
+        }
+    }
+    return count;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guards,
+                                     uint32_t guard_max) {
     struct cpu_fibers *fibers = calloc(1, sizeof(*fibers) + items_max * sizeof(struct fiber));
     if (fibers == NULL) {
         return NULL;
     }
     fibers->items_max = items_max;
+    fibers->guards = guards;
     void *stacks = mmap(NULL, (size_t)items_max * CPU_FIBER_STACK_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED) {
@@ -145,10 +219,9 @@ struct cpu_fibers *cpu_fibers_create(uint32_t items_max) {
         return NULL;
     }
     fibers->stacks = stacks;
-    for (uint32_t i = 0; i < items_max; i++) { /* where the system has too many maps: without */
-        mprotect(fibers->stacks + (size_t)i * CPU_FIBER_STACK_BYTES, CPU_FIBER_GUARD_BYTES,
-                 PROT_NONE);
-    }
+    uint32_t taken = take_guards(guards, ACRE_MIN(guard_max, items_max));
+    fibers->guard_count = set_guards(fibers->stacks, taken);
+    give_guards(guards, taken - fibers->guard_count);
     return fibers;
 }
 
@@ -157,5 +230,6 @@ void cpu_fibers_destroy(struct cpu_fibers *fibers) {
         return;
     }
     munmap(fibers->stacks, (size_t)fibers->items_max * CPU_FIBER_STACK_BYTES);
+    give_guards(fibers->guards, fibers->guard_count);
     free(fibers);
 }

@@ -3,7 +3,9 @@
  * Each item has a stack of its own; a barrier goes on with the next item, so that all have come to
  * it when the first goes on behind it. An item that has ended is not waited for. One thread uses
  * one struct cpu_fibers. cpu_build.c has the compiler refuse kernels with frames of half a stack;
- * calls that outgrow it all the same meet the guard below it, and end as other faults do. */
+ * calls that outgrow it all the same meet the guard below it, and end as other faults do. The
+ * system counts the maps of a process, and guards are many: on a large machine only the lowest
+ * stacks have one, and one that has none works like the others. */
 #ifndef ACRE_COMPUTE_CPU_FIBER_H
 #define ACRE_COMPUTE_CPU_FIBER_H
 
@@ -13,8 +15,18 @@ enum { CPU_FIBER_STACK_BYTES = 65536, CPU_FIBER_GUARD_BYTES = 4096 /* of these *
 
 struct cpu_fibers;
 
-struct cpu_fibers *cpu_fibers_create(uint32_t items_max); /* NULL: out of memory */
-void cpu_fibers_destroy(struct cpu_fibers *fibers);       /* NULL is fine */
+/* What is left for guards: of all pools of a runtime. Any thread. */
+struct cpu_guards {
+    _Atomic uint32_t left;
+};
+void cpu_guards_init(struct cpu_guards *guards);
+/* How many each of so many threads may have, so that as many are left for others. */
+uint32_t cpu_guards_share(const struct cpu_guards *guards, uint32_t threads);
+
+/* With guards below the first `guard_max` stacks at most. NULL: out of memory. */
+struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guards,
+                                     uint32_t guard_max);
+void cpu_fibers_destroy(struct cpu_fibers *fibers); /* NULL is fine */
 
 /* What compiled kernels get (its layout is repeated in dialect_cpu.c). */
 struct cpu_fibers_call {

@@ -344,8 +344,9 @@ void cpu_pool_settle(struct cpu_pool *pool, struct cpu_stream *stream) {
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct acre_error *err) {
-    *pool = (struct cpu_pool){0};
+int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_guards *guards,
+                  struct acre_error *err) {
+    *pool = (struct cpu_pool){.guards = guards};
     pool->ready_tail = &pool->ready;
     /* Two at least: one kernel may wait for what another writes. */
     pool->worker_max = ACRE_MIN(ACRE_MAX(cores, 2U), (uint32_t)CPU_WORKERS_MAX);
@@ -387,10 +388,11 @@ int cpu_pool_equip(struct cpu_pool *pool, bool fibers, bool local, struct acre_e
     }
     int r = 0;
     pthread_mutex_lock(&pool->lock);
+    uint32_t guard_max = cpu_guards_share(pool->guards, pool->worker_max);
     for (uint32_t i = 0; i < pool->worker_max && r == 0; i++) {
         struct cpu_worker *worker = &pool->workers[i];
         if (fibers && worker->fibers == NULL) {
-            worker->fibers = cpu_fibers_create(CPU_GROUP_MAX);
+            worker->fibers = cpu_fibers_create(CPU_GROUP_MAX, pool->guards, guard_max);
             r = worker->fibers == NULL ? ACRE_ENOMEM : 0;
         }
         if (local && worker->local == NULL) {

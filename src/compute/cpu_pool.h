@@ -120,10 +120,12 @@ struct cpu_pool {
     bool is_ending;
     uint32_t worker_count, worker_max;
     struct cpu_worker *workers;
+    struct cpu_guards *guards; /* shared with other pools */
 };
 
 /* cpu_pool.c. Start threads if there are none yet. */
-int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct acre_error *err);
+int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_guards *guards,
+                  struct acre_error *err);
 void cpu_pool_end(struct cpu_pool *pool);    /* threads end after the task they are at */
 void cpu_pool_finish(struct cpu_pool *pool); /* after that */
 int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err);

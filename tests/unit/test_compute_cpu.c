@@ -1,4 +1,5 @@
 /* The CPU back end through its table: order, threads, waiting, times (GPU-1, GPU-3). */
+#include "compute/cpu_pool.h"
 #include "core/rand.h"
 #include "support/cpu_rig.h"
 #include "support/test.h"
@@ -486,6 +487,56 @@ static void many_threads_mix_work(void) {
     cpu_rig_finish(&rig);
 }
 
+/* --- stacks --------------------------------------------------------------------------------- */
+
+static uint32_t count_maps(void) {
+    FILE *file = fopen("/proc/self/maps", "re");
+    REQUIRE(file != NULL);
+    uint32_t lines = 0;
+    for (int c = fgetc(file); c != EOF; c = fgetc(file)) {
+        lines += c == '\n';
+    }
+    fclose(file);
+    return lines;
+}
+
+/* The maps of a process are few: on a large machine guards leave most to others, and all that come
+ * have some. */
+static void guards_leave_maps_to_others(void) {
+    enum { POOLS = 6, CORES = 64, MAPS = 65530, OTHERS = 200 };
+    struct cpu_pool pools[POOLS];
+    struct cpu_guards guards;
+    struct acre_error err = {0};
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    uint32_t limit = MAPS;
+    if (file != NULL) {
+        CHECK_EQ(fscanf(file, "%u", &limit), 1);
+        fclose(file);
+    }
+    if (limit < MAPS) {
+        acre_test_skip("a process has %u maps", limit);
+    }
+    uint32_t before = count_maps();
+    cpu_guards_init(&guards);
+    for (int round = 0; round < 2; round++) { /* what is given back is had again */
+        uint32_t last = before;
+        for (size_t i = 0; i < POOLS; i++) {
+            acre_test_context("round %d, pool %zu", round, i);
+            cpu_rig_require(cpu_pool_init(&pools[i], CORES, &guards, &err), &err);
+            cpu_rig_require(cpu_pool_equip(&pools[i], true, false, &err), &err);
+            uint32_t now = count_maps();
+            CHECK(now >= last + 2 * CORES);
+            last = now;
+        }
+        CHECK(last <= before + limit / 4 + OTHERS);
+        for (size_t i = 0; i < POOLS; i++) {
+            cpu_pool_end(&pools[i]);
+            cpu_pool_finish(&pools[i]);
+        }
+        CHECK(count_maps() <= before + OTHERS);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"it_describes_the_machine", it_describes_the_machine, 0},
     {"more_memory_than_there_is_is_refused", more_memory_than_there_is_is_refused, 0},
@@ -500,5 +551,6 @@ static const struct acre_test tests[] = {
     {"bad_grids_are_refused", bad_grids_are_refused, 0},
     {"local_arguments_are_memory_of_the_group", local_arguments_are_memory_of_the_group, 0},
     {"many_threads_mix_work", many_threads_mix_work, 0},
+    {"guards_leave_maps_to_others", guards_leave_maps_to_others, 0},
 };
 ACRE_TEST_MAIN(tests)
