@@ -301,8 +301,8 @@ static void lose(struct acre_context *context, int code, const char *why) {
     snprintf(context->failure, sizeof(context->failure), "%s", why);
     context->loss = code;
     pthread_mutex_unlock(&context->lock);
-    breaker_tell(&context->breaker, acre_monotonic_ns() / 1000000, false);
-    if (atomic_load(&context->failed) == 0) {
+    if (atomic_load(&context->failed) == 0) { /* else it was lost before, and is tried again */
+        breaker_tell(&context->breaker, acre_monotonic_ns() / 1000000, false);
         streams_lose(context);
     }
     struct acre_error err = {0};

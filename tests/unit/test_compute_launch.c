@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "compute/buffer.h"
+#include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/program.h"
 
@@ -270,6 +271,18 @@ static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
     close_rig(&rig);
 }
 
+/* A runner that cannot be started again is tried again and again: it was lost once. */
+static void a_loss_that_stays_is_one_failure(void) { /* GPU-6 */
+    struct rig rig;
+    open_rig(&rig);
+    for (int i = 0; i < 20; i++) {
+        context_lose(rig.context, ACRE_EUNAVAILABLE, "it is gone");
+        CHECK_EQ(atomic_load(&rig.context->failed), ACRE_EUNAVAILABLE);
+    }
+    CHECK_EQ(breaker_state(&rig.context->breaker), BREAKER_CLOSED);
+    close_rig(&rig);
+}
+
 /* Who waits may have rings paused, and who has the gate may wait for those: so the loss waits. */
 static void a_look_does_not_wait_for_the_gate(void) { /* GPU-6 */
     struct rig rig;
@@ -369,6 +382,7 @@ static const struct acre_test tests[] = {
     {"local_memory_is_refused_with_what_there_is", local_memory_is_refused_with_what_there_is, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
     {"a_look_finds_a_place_that_failed", a_look_finds_a_place_that_failed, 0},
+    {"a_loss_that_stays_is_one_failure", a_loss_that_stays_is_one_failure, 0},
     {"a_look_does_not_wait_for_the_gate", a_look_does_not_wait_for_the_gate, 20},
     {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",
      a_graph_has_its_own_arguments_when_none_can_be_taken_over, 0},
