@@ -199,9 +199,11 @@ static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const s
     }
     *to = (struct acre_native_arg){
         .kind = ACRE_NATIVE_VALUE, .bytes = arg->bytes, .region = launch->native.extra_bytes};
-    memcpy(launch->extra + launch->native.extra_bytes,
-           arg->kind == ACRE_ARG_BYTES ? arg->pointer : (const void *)&arg->u64, arg->bytes);
-    launch->native.extra_bytes += (arg->bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN;
+    uint32_t room = (arg->bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN;
+    uint8_t *value = launch->extra + launch->native.extra_bytes;
+    memcpy(value, arg->kind == ACRE_ARG_BYTES ? arg->pointer : (const void *)&arg->u64, arg->bytes);
+    memset(value + arg->bytes, 0, room - arg->bytes); /* launches are compared (graph.c) */
+    launch->native.extra_bytes += room;
     return 0;
 }
 
