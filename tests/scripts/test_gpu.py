@@ -90,6 +90,13 @@ class Steps(unittest.TestCase):
         told = (self.root / "out" / "soak.stall.txt").read_text(encoding="utf-8")
         self.assertIn("tests/conformance/compute --backend cuda", told)
 
+    def test_the_tool_gets_its_options(self):
+        self.write("bin/compute-sanitizer", SANITIZER + 'echo "$*"\n')
+        code, text = self.run_steps("--tool-options", "--force-synchronization-limit 8", "rings")
+        self.assertEqual(code, 0, text)
+        said = (self.root / "out" / "rings.txt").read_text(encoding="utf-8")
+        self.assertIn("all --force-synchronization-limit 8 /", said)
+
     def test_unknown_steps_are_refused(self):
         code, text = self.run_steps("nonsense")
         self.assertEqual(code, 2)
