@@ -85,6 +85,16 @@ int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
     return r;
 }
 
+const char *acre_file_peek(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
 static int write_all(int fd, const char *bytes, size_t length) {
     while (length > 0) {
         ssize_t put = write(fd, bytes, length);
@@ -248,13 +258,7 @@ static bool read_eventfd_id(int fd, uint64_t *ret_id) {
     static const char key[] = "\neventfd-id:";
     char path[48], text[512];
     snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
-    if (file >= 0) {
-        close(file);
-    }
-    text[length > 0 ? length : 0] = '\0';
-    const char *at = strstr(text, key);
+    const char *at = strstr(acre_file_peek(path, text, sizeof(text)), key);
     return at != NULL && sscanf(at + sizeof(key) - 1, "%" SCNu64, ret_id) == 1;
 }
 

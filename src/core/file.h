@@ -11,6 +11,9 @@
 /* Append the file's bytes to `buf` (sysfs and proc files included, whose size reads as 0). */
 int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
                    struct acre_error *err);
+/* The beginning of a file in one reading (those of /proc and of cgroups are whole), ended with 0:
+ * `text`; "" when it cannot be read. */
+const char *acre_file_peek(const char *path, char *text, size_t size);
 /* Write through a temporary file in the same directory and rename: all or nothing. Links are
  * refused too. */
 int acre_file_write(const char *path, const void *bytes, size_t length, struct acre_error *err);

@@ -56,14 +56,7 @@ static int put(const char *directory, const char *file, const char *text) {
 static const char *get(const char *directory, const char *file, char *text, size_t size) {
     char path[ACRE_CGROUP_PATH_MAX + 64];
     snprintf(path, sizeof(path), "%s/%s", directory, file);
-    text[0] = '\0';
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, text, size - 1);
-        text[got > 0 ? got : 0] = '\0';
-        close(fd);
-    }
-    return text;
+    return acre_file_peek(path, text, size);
 }
 
 /* The number after `key` at the start of a line ("" : at the very start); UINT64_MAX: none. */

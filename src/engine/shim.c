@@ -15,6 +15,7 @@
 #include "engine/shim.h"
 
 #include "core/clock.h"
+#include "core/file.h"
 #include "engine/output.h"
 #include "engine/sandbox.h"
 #include "engine/tree.h"
@@ -119,12 +120,7 @@ static uint32_t list_pids(struct supervisor *self, int64_t *pids) {
 static bool expects(int64_t pid, int number) {
     char path[64], text[4096];
     snprintf(path, sizeof(path), "/proc/%" PRId64 "/status", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[got > 0 ? got : 0] = '\0';
+    acre_file_peek(path, text, sizeof(text));
     uint64_t bit = UINT64_C(1) << (number - 1), set = 0;
     const char *const keys[] = {"SigBlk:", "SigIgn:", "SigCgt:"};
     for (size_t i = 0; i < ACRE_COUNT(keys); i++) {

@@ -5,6 +5,8 @@
  * mostly have higher ones than their parents, so two rounds are usual. */
 #include "engine/tree.h"
 
+#include "core/file.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,13 +31,7 @@ struct snapshot {
 static int64_t read_parent(const char *pid) {
     char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[got > 0 ? got : 0] = '\0';
-    const char *after = strrchr(text, ')');
+    const char *after = strrchr(acre_file_peek(path, text, sizeof(text)), ')');
     /* A zombie runs and forks no more; its children have another parent already. */
     return after != NULL && strlen(after) > 4 && after[2] != 'Z' ? strtoll(after + 4, NULL, 10) : 0;
 }

@@ -1,6 +1,7 @@
 /* The life of a runner: how it dies, that it is explained, that nothing else dies with it or stays
  * behind, and what it costs (GPU-6). */
 #include "core/clock.h"
+#include "core/file.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
 
@@ -441,14 +442,10 @@ static void host_memory_is_given_back(void) {
 
 static uint64_t cpu_ticks(pid_t pid) {
     char path[64];
-    char text[1024] = "";
+    char text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL);
-    REQUIRE(fgets(text, sizeof(text), file) != NULL);
-    fclose(file);
     unsigned long long user = 0, system = 0;
-    const char *rest = strrchr(text, ')');
+    const char *rest = strrchr(acre_file_peek(path, text, sizeof(text)), ')');
     REQUIRE(rest != NULL);
     REQUIRE_EQ(
         sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system), 2);

@@ -83,6 +83,19 @@ static void proc_files_are_read_though_their_size_is_zero(void) {
     acre_buf_finish(&buf);
 }
 
+static void a_peek_is_a_beginning_or_nothing(void) {
+    enter_directory();
+    put_file("f", "beginning", 9);
+    char text[16];
+    CHECK_STR(acre_file_peek("f", text, sizeof(text)), "beginning");
+    CHECK_STR(acre_file_peek("f", text, 4), "beg");
+    CHECK_STR(acre_file_peek("f", text, 1), "");
+    CHECK_STR(acre_file_peek("/proc/self/comm", text, 4), "tes");
+    CHECK_STR(acre_file_peek("nothing", text, sizeof(text)), "");
+    CHECK_STR(acre_file_peek(".", text, sizeof(text)), "");
+    leave_directory();
+}
+
 static void what_is_not_a_file_is_refused_by_name(void) {
     enter_directory();
     REQUIRE_EQ(mkdir("directory", 0755), 0);
@@ -294,6 +307,7 @@ static const struct acre_test tests[] = {
     {"files_are_appended_byte_for_byte", files_are_appended_byte_for_byte, 0},
     {"proc_files_are_read_though_their_size_is_zero", proc_files_are_read_though_their_size_is_zero,
      0},
+    {"a_peek_is_a_beginning_or_nothing", a_peek_is_a_beginning_or_nothing, 0},
     {"what_is_not_a_file_is_refused_by_name", what_is_not_a_file_is_refused_by_name, 0},
     {"files_over_the_limit_are_refused_and_change_nothing",
      files_over_the_limit_are_refused_and_change_nothing, 0},
