@@ -28,7 +28,8 @@ ACRE_API int acre_storage_read(struct acre_stream *stream, const char *file, uin
                                struct acre_buffer to, uint64_t to_offset, uint64_t bytes,
                                enum acre_storage_path path, struct acre_storage_report *ret_report,
                                struct acre_error *err);
-/* The file is made where there is none; what it has before and behind those bytes stays. */
+/* The file is made where there is none, and removed again when that fails; what it has before and
+ * behind those bytes stays. */
 ACRE_API int acre_storage_write(struct acre_stream *stream, const char *file, uint64_t file_offset,
                                 struct acre_buffer from, uint64_t from_offset, uint64_t bytes,
                                 enum acre_storage_path path, struct acre_storage_report *ret_report,

@@ -359,6 +359,13 @@ int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_guards *guar
     return 0;
 }
 
+static void unequip(struct cpu_pool *pool, uint32_t first_worker) {
+    for (uint32_t i = first_worker; i < pool->worker_max; i++) {
+        cpu_fibers_destroy(pool->workers[i].fibers);
+        free(pool->workers[i].local);
+    }
+}
+
 /* Threads are of no use to a place that runs small work only, so they come with the first task
  * that is not. */
 int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err) {
@@ -374,6 +381,7 @@ int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err) {
         pool->worker_count += e == 0;
     }
     if (e != 0 && pool->worker_count > 0) {
+        unequip(pool, pool->worker_count);
         pool->worker_max = pool->worker_count; /* fewer, then */
         e = 0;
     }
@@ -419,10 +427,7 @@ void cpu_pool_end(struct cpu_pool *pool) {
 }
 
 void cpu_pool_finish(struct cpu_pool *pool) {
-    for (uint32_t i = 0; i < pool->worker_max; i++) {
-        cpu_fibers_destroy(pool->workers[i].fibers);
-        free(pool->workers[i].local);
-    }
+    unequip(pool, 0);
     free(pool->workers);
     pthread_cond_destroy(&pool->settled);
     pthread_mutex_destroy(&pool->lock);

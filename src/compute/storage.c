@@ -168,10 +168,13 @@ static int check_length(int fd, const struct transfer *transfer, struct acre_err
     return 0;
 }
 
-static int file_open(const struct transfer *transfer, int *ret_fd, struct acre_error *err) {
-    int flags = transfer->is_write ? O_WRONLY | O_CREAT : O_RDONLY;
+static int file_open(const struct transfer *transfer, int *ret_fd, bool *ret_is_new,
+                     struct acre_error *err) {
     /* A pipe without another end would be waited for. */
-    int fd = open(transfer->file, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+    int flags = (transfer->is_write ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
+    int fd = transfer->is_write ? open(transfer->file, flags | O_EXCL, 0644) : -1;
+    bool is_new = fd >= 0;
+    fd = is_new ? fd : open(transfer->file, flags, 0644);
     if (fd < 0) {
         return acre_fail_errno(err, errno, "%s", transfer->file);
     }
@@ -181,6 +184,7 @@ static int file_open(const struct transfer *transfer, int *ret_fd, struct acre_e
         return r;
     }
     *ret_fd = fd;
+    *ret_is_new = is_new;
     return 0;
 }
 
@@ -241,8 +245,9 @@ static int run(const struct transfer *transfer, enum acre_storage_path path,
                struct acre_storage_report *ret_report, struct acre_error *err) {
     struct acre_storage_report report = {.bytes = transfer->bytes};
     int fd = -1;
+    bool is_new = false;
     int r = check(transfer, path, err);
-    r = r == 0 ? file_open(transfer, &fd, err) : r;
+    r = r == 0 ? file_open(transfer, &fd, &is_new, err) : r;
     if (r < 0) {
         return r;
     }
@@ -262,6 +267,9 @@ static int run(const struct transfer *transfer, enum acre_storage_path path,
     }
     if (close(fd) < 0 && transfer->is_write && r == 0) {
         r = acre_fail_errno(err, errno, "%s", transfer->file);
+    }
+    if (r < 0 && is_new) {
+        unlink(transfer->file);
     }
     report.seconds = (double)(acre_monotonic_ns() - begun_ns) / 1e9;
     if (r == 0 && ret_report != NULL) {

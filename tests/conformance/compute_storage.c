@@ -2,8 +2,10 @@
 #include "conformance/compute_suite.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -225,9 +227,39 @@ static void storage_makes_no_file_when_refused(void) {
     kit_close(&kit);
 }
 
+static void storage_leaves_no_file_when_writing_fails(void) {
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_buffer device = kit_buffer(&kit, ACRE_MEMORY_DEVICE, 64);
+    struct rlimit before;
+    REQUIRE_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit limit = {.rlim_cur = (rlim_t)1 << 40, .rlim_max = before.rlim_max};
+    OK(acre_fill(kit.stream, device, 0, 64, 0, 8, ERR));
+    write_file(path_of("kept"), "kept", 4);
+    signal(SIGXFSZ, SIG_IGN);
+    REQUIRE_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    static const char *const names[] = {"failed", "kept"};
+    for (size_t i = 0; i < ACRE_COUNT(names); i++) {
+        FAILS(acre_storage_write(kit.stream, path_of(names[i]), (uint64_t)limit.rlim_cur, device, 0,
+                                 64, ACRE_STORAGE_STAGED, NULL, ERR),
+              ACRE_EIO, names[i]);
+    }
+    REQUIRE_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    CHECK(access(path_of("failed"), F_OK) != 0);
+    char text[5] = "";
+    read_file(path_of("kept"), text, 4);
+    CHECK_STR(text, "kept");
+    kit_free(&kit, device);
+    kit_close(&kit);
+}
+
 static const struct acre_test tests[] = {
-    TEST(storage_reads_by_every_path),        TEST(storage_writes_what_it_reads),
-    TEST(storage_of_host_memory_and_nothing), TEST(storage_that_cannot_be_is_refused),
-    TEST(storage_makes_no_file_for_nothing),  TEST(storage_makes_no_file_when_refused),
+    TEST(storage_reads_by_every_path),
+    TEST(storage_writes_what_it_reads),
+    TEST(storage_of_host_memory_and_nothing),
+    TEST(storage_that_cannot_be_is_refused),
+    TEST(storage_makes_no_file_for_nothing),
+    TEST(storage_makes_no_file_when_refused),
+    TEST(storage_leaves_no_file_when_writing_fails),
 };
 SUITE(compute_storage_suite, tests);
