@@ -58,7 +58,7 @@ int gpu_load(void *self, const void *binary, size_t length, uint64_t *ret_module
         free(module);
         return refuse_image(place, code, call, log, err);
     }
-    gpu_image_kernels(binary, length, &module->names);
+    gpu_image_kernels(binary, length, &module->listed);
     gpu_link_in(place, &place->modules, &module->link);
     *ret_module = (uint64_t)(uintptr_t)module;
     return 0;
@@ -76,11 +76,13 @@ void gpu_unload(void *self, uint64_t handle) {
         module->kernels = kernel->next;
         free(kernel);
     }
-    acre_buf_finish(&module->names);
+    acre_buf_finish(&module->listed);
     free(module);
 }
 
-static int read_facts(const struct gpu *gpu, gpu_handle function, struct acre_kernel_facts *facts) {
+/* Parameters are asked for until the driver knows no more, where the image does not tell. */
+static int read_facts(const struct gpu *gpu, gpu_handle function, uint32_t parameters,
+                      struct acre_kernel_facts *facts) {
     const struct {
         int attribute;
         uint32_t *to;
@@ -97,12 +99,13 @@ static int read_facts(const struct gpu *gpu, gpu_handle function, struct acre_ke
         *wanted[i].to = (uint32_t)value;
     }
     size_t bytes = 0;
-    for (uint32_t i = 0; gpu->vendor->parameter != NULL && i < ACRE_ARGS_MAX &&
-                         gpu->vendor->parameter(gpu, function, i, &bytes) == 0;
-         i++) {
-        facts->value_bytes[i] = (uint16_t)ACRE_MIN(bytes, (size_t)UINT16_MAX);
-        facts->parameters++;
+    uint32_t count = 0;
+    while (gpu->vendor->parameter != NULL &&
+           count < ACRE_MIN(parameters, (uint32_t)ACRE_ARGS_MAX) &&
+           gpu->vendor->parameter(gpu, function, count, &bytes) == 0) {
+        facts->value_bytes[count++] = (uint16_t)ACRE_MIN(bytes, (size_t)UINT16_MAX);
     }
+    facts->parameters = parameters == GPU_IMAGE_UNKNOWN ? count : parameters;
     return 0;
 }
 
@@ -118,14 +121,13 @@ int gpu_kernel_find(void *self, uint64_t handle, const char *name, uint64_t *ret
     gpu_handle function = 0;
     struct acre_kernel_facts facts = {0};
     const char *call = gpu->names->module_function;
-    int code = gpu->driver.module_function(&function, module->module, name);
-    const char *mangled = code != 0 ? gpu_image_find(&module->names, name) : NULL;
-    if (mangled != NULL) {
-        code = gpu->driver.module_function(&function, module->module, mangled);
-    }
+    const char *listed = gpu_image_find(&module->listed, name);
+    int code =
+        gpu->driver.module_function(&function, module->module, listed != NULL ? listed : name);
     if (code == 0) {
         call = gpu->names->function_fact;
-        code = read_facts(gpu, function, &facts);
+        uint32_t parameters = listed != NULL ? gpu_image_parameters(listed) : GPU_IMAGE_UNKNOWN;
+        code = read_facts(gpu, function, parameters, &facts);
     }
     if (code != 0) {
         r = gpu_fail(gpu, place, code, call, err);

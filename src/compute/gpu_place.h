@@ -60,7 +60,7 @@ struct gpu_stream {
 struct gpu_module {
     struct gpu_link link;
     gpu_handle module;
-    struct acre_buf names;      /* of its kernels, as the compiler has them (gpu_image.h) */
+    struct acre_buf listed;     /* its kernels, as the compiler has them (gpu_image.h) */
     struct gpu_kernel *kernels; /* list, under the place's lock */
 };
 

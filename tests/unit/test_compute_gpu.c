@@ -81,9 +81,10 @@ static void the_largest_fill_has_room_for_its_steps(void) { /* GPU-2 */
 
 struct image {
     Elf64_Ehdr header;
-    Elf64_Shdr sections[3]; /* none, symbols, texts */
+    Elf64_Shdr sections[4]; /* none, symbols, texts, notes */
     Elf64_Sym symbols[4];
     char texts[64];
+    uint8_t notes[32];
 };
 
 static struct image make_image(uint16_t machine) {
@@ -91,7 +92,7 @@ static struct image make_image(uint16_t machine) {
                                      .e_machine = machine,
                                      .e_shoff = offsetof(struct image, sections),
                                      .e_shentsize = sizeof(Elf64_Shdr),
-                                     .e_shnum = 3}};
+                                     .e_shnum = 4}};
     image.sections[1] = (Elf64_Shdr){.sh_type = machine == 190 ? SHT_SYMTAB : SHT_DYNSYM,
                                      .sh_offset = offsetof(struct image, symbols),
                                      .sh_size = sizeof(image.symbols),
@@ -99,33 +100,47 @@ static struct image make_image(uint16_t machine) {
     image.sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
                                      .sh_offset = offsetof(struct image, texts),
                                      .sh_size = sizeof(image.texts)};
+    image.sections[3] = (Elf64_Shdr){.sh_type = machine == 190 ? SHT_LOPROC : SHT_PROGBITS,
+                                     .sh_offset = offsetof(struct image, notes),
+                                     .sh_size = sizeof(image.notes),
+                                     .sh_info = 7}; /* of the section with the code of add */
+    static const uint8_t notes[sizeof(image.notes)] = {3, 0x19, 12, 0,    4, 0x17, 5, 0, 4, 0x17, 0,
+                                                       0, 9,    1,  0x17, 0, 0,    4, 9, 9, 0};
+    memcpy(image.notes, notes, sizeof(notes));
     static const char texts[] = "\0_Z3addPfi\0plain\0_Z3subi.kd\0helper";
     memcpy(image.texts, texts, sizeof(texts));
-    image.symbols[0] = (Elf64_Sym){.st_name = 1, .st_info = STT_FUNC, .st_other = 0x10};
-    image.symbols[1] = (Elf64_Sym){.st_name = 11, .st_info = STT_FUNC, .st_other = 0x10};
+    image.symbols[0] =
+        (Elf64_Sym){.st_name = 1, .st_info = STT_FUNC, .st_other = 0x10, .st_shndx = 7};
+    image.symbols[1] =
+        (Elf64_Sym){.st_name = 11, .st_info = STT_FUNC, .st_other = 0x10, .st_shndx = 8};
     image.symbols[2] = (Elf64_Sym){.st_name = 17, .st_info = STT_OBJECT};
     image.symbols[3] = (Elf64_Sym){.st_name = 28, .st_info = STT_FUNC};
     return image;
 }
 
 static void expect_names(const void *image, size_t length, const char *expected) {
-    struct acre_buf names;
+    struct acre_buf kernels, names;
     REQUIRE_EQ(gpu_image_check(image, length, NULL), 0);
-    gpu_image_kernels(image, length, &names);
-    for (size_t i = 0; i < names.length; i++) {
-        names.data[i] = names.data[i] == '\0' ? ',' : names.data[i];
+    gpu_image_kernels(image, length, &kernels);
+    acre_buf_init(&names, 1 << 10);
+    const char *kernel = gpu_image_next(&kernels, NULL);
+    for (; kernel != NULL; kernel = gpu_image_next(&kernels, kernel)) {
+        acre_buf_printf(&names, "%s %u,", kernel, gpu_image_parameters(kernel));
     }
     CHECK_STR(names.data, expected);
+    acre_buf_finish(&kernels);
     acre_buf_finish(&names);
 }
 
 static void kernels_are_listed_from_every_kind_of_image(void) { /* GPU-1 */
     struct image cuda = make_image(190);
     struct image amd = make_image(224);
-    expect_names(&cuda, sizeof(cuda), "_Z3addPfi,plain,");
-    expect_names(&amd, sizeof(amd), "_Z3subi,");
-    static const char ptx[] = ".version 8.0\n.visible .entry _Z1fv(\n)\n.entry  g()\n{ }\n";
-    expect_names(ptx, sizeof(ptx), "_Z1fv,g,");
+    expect_names(&cuda, sizeof(cuda), "_Z3addPfi 2,plain 255,");
+    expect_names(&amd, sizeof(amd), "_Z3subi 255,");
+    static const char ptx[] = ".version 8.0\n.visible .entry _Z1fv(\n)\n.entry  g (\n"
+                              "\t.param .u64 .ptr .align 1 g_param_0,\n\t.param .u32 g_param_1\n)"
+                              "\n{ .param .b32 own; }\n.entry h\n{ }\n.entry";
+    expect_names(ptx, sizeof(ptx), "_Z1fv 0,g 2,h 0,");
     struct {
         char magic[24];
         uint64_t count, offset, bytes, name_bytes;
@@ -134,7 +149,7 @@ static void kernels_are_listed_from_every_kind_of_image(void) { /* GPU-1 */
     } bundle = {.count = 1, .bytes = sizeof(amd), .name_bytes = 8, .image = amd};
     memcpy(bundle.magic, "__CLANG_OFFLOAD_BUNDLE__", sizeof(bundle.magic));
     bundle.offset = (uint64_t)((char *)&bundle.image - (char *)&bundle);
-    expect_names(&bundle, sizeof(bundle), "_Z3subi,");
+    expect_names(&bundle, sizeof(bundle), "_Z3subi 255,");
     bundle.bytes++;
     CHECK_EQ(gpu_image_check(&bundle, sizeof(bundle), NULL), ACRE_ECORRUPT);
     bundle.bytes--;
@@ -176,10 +191,10 @@ static void damaged_images_are_read_safely(void) { /* GPU-1 */
                 (uint8_t)acre_rand_next(&rand);
         }
         if (gpu_image_check(image, sizeof(*image), NULL) == 0) {
-            struct acre_buf names;
-            gpu_image_kernels(image, sizeof(*image), &names);
-            gpu_image_find(&names, "add");
-            acre_buf_finish(&names);
+            struct acre_buf kernels;
+            gpu_image_kernels(image, sizeof(*image), &kernels);
+            gpu_image_find(&kernels, "add");
+            acre_buf_finish(&kernels);
         } else {
             refused++;
         }
@@ -189,19 +204,21 @@ static void damaged_images_are_read_safely(void) { /* GPU-1 */
 }
 
 static void a_name_is_found_whole_or_not_at_all(void) { /* GPU-1 */
-    struct acre_buf names;
+    struct acre_buf kernels;
     struct image image = make_image(190);
-    gpu_image_kernels(&image, sizeof(image), &names);
-    CHECK_STR(gpu_image_find(&names, "add"), "_Z3addPfi");
-    static const char *const absent[] = {"ad", "addP", "dd", "", "plain", "_Z3addPfi"};
+    gpu_image_kernels(&image, sizeof(image), &kernels);
+    CHECK_STR(gpu_image_find(&kernels, "add"), "_Z3addPfi");
+    CHECK_STR(gpu_image_find(&kernels, "plain"), "plain");
+    CHECK_STR(gpu_image_find(&kernels, "_Z3addPfi"), "_Z3addPfi");
+    static const char *const absent[] = {"ad", "addP", "dd", "", "plai", "lain"};
     for (size_t i = 0; i < ACRE_COUNT(absent); i++) {
-        CHECK(gpu_image_find(&names, absent[i]) == NULL);
+        CHECK(gpu_image_find(&kernels, absent[i]) == NULL);
     }
     char long_name[300];
     memset(long_name, 'a', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
-    CHECK(gpu_image_find(&names, long_name) == NULL);
-    acre_buf_finish(&names);
+    CHECK(gpu_image_find(&kernels, long_name) == NULL);
+    acre_buf_finish(&kernels);
 }
 
 /* --- codes ---------------------------------------------------------------------------------- */

@@ -88,10 +88,11 @@ static void finish(struct result *result) {
 
 /* Whether `name` is a kernel of the code, and the only one. */
 static bool has_kernel(const struct acre_buf *binary, const char *name) {
-    struct acre_buf names;
-    gpu_image_kernels(binary->data, binary->length, &names);
-    bool has = names.length == strlen(name) + 1 && strcmp(names.data, name) == 0;
-    acre_buf_finish(&names);
+    struct acre_buf kernels;
+    gpu_image_kernels(binary->data, binary->length, &kernels);
+    const char *first = gpu_image_next(&kernels, NULL);
+    bool has = first != NULL && strcmp(first, name) == 0 && gpu_image_next(&kernels, first) == NULL;
+    acre_buf_finish(&kernels);
     return has;
 }
 

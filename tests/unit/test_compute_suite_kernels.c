@@ -55,28 +55,31 @@ static void close_compiler(struct compiler *compiler) {
     }
 }
 
-static bool has_name(const struct acre_buf *names, struct acre_str name) {
-    for (size_t at = 0; at < names->length; at += strlen(names->data + at) + 1) {
-        if (acre_str_equal(acre_str_from(names->data + at), name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The names, separated by blanks, are kernels of the code: a prelude may make of a kernel a
- * function that is compiled and dropped. Returns how many. */
-static uint32_t check_names(const struct acre_buf *binary, const char *list) {
-    struct acre_buf names;
-    gpu_image_kernels(binary->data, binary->length, &names);
+/* The kernels of the list, separated by blanks, are in the code, each with the parameters that were
+ * read (where the code tells): a prelude may make of a kernel a function that is compiled and
+ * dropped. Returns how many. */
+static uint32_t check_kernels(const struct compiler *compiler, const struct acre_buf *binary,
+                              const char *list, const struct signature *all, uint32_t all_count) {
+    struct acre_buf kernels;
+    gpu_image_kernels(binary->data, binary->length, &kernels);
     uint32_t count = 0;
     for (const char *at = list; *at != '\0'; count++) {
+        char name[64];
         size_t length = strcspn(at, " ");
-        acre_test_context("kernel '%.*s'", (int)length, at);
-        CHECK(has_name(&names, (struct acre_str){at, length}));
+        snprintf(name, sizeof(name), "%.*s", (int)length, at);
+        acre_test_context("kernel '%s'", name);
+        const char *kernel = gpu_image_find(&kernels, name);
+        REQUIRE(kernel != NULL);
+        CHECK_STR(kernel, name); /* no name of C++ */
+        for (uint32_t i = 0; i < all_count; i++) {
+            if (strcmp(all[i].name, name) == 0) {
+                CHECK_U64(gpu_image_parameters(kernel),
+                          compiler->hip != NULL ? GPU_IMAGE_UNKNOWN : all[i].count);
+            }
+        }
         at += length + (at[length] == ' ');
     }
-    acre_buf_finish(&names);
+    acre_buf_finish(&kernels);
     return count;
 }
 
@@ -104,7 +107,7 @@ static uint32_t compile(struct compiler *compiler, const char *name, const char 
     }
     REQUIRE_EQ(r, 0);
     CHECK_STR(log.data, ""); /* no warnings in anybody's face either */
-    uint32_t seen = check_names(&binary, kernels);
+    uint32_t seen = check_kernels(compiler, &binary, kernels, all, count);
     signatures_free(all, count);
     acre_buf_finish(&out);
     acre_buf_finish(&binary);
