@@ -58,6 +58,27 @@ static void check_no_hang(struct acre_ring *ring) {
     CHECK(report.is_running);
 }
 
+/* A ring whose handler waits until the word of its state is as large as a message says. */
+struct waiting {
+    struct kit kit;
+    struct acre_buffer state;
+    uint32_t *word;
+    struct acre_ring *ring;
+};
+
+static void waiting_open(struct waiting *waiting, struct acre_ring_options options) {
+    kit_open(&waiting->kit);
+    waiting->state = options.state = make_state(&waiting->kit, &waiting->word);
+    waiting->ring = start_ring(&waiting->kit, handler_waits, options);
+}
+
+static void waiting_close(struct waiting *waiting) {
+    check_no_hang(waiting->ring);
+    acre_ring_destroy(waiting->ring);
+    kit_free(&waiting->kit, waiting->state);
+    kit_close(&waiting->kit);
+}
+
 enum { FAST = 64, SLOW = 10, EACH_MS = 140, HANG_MS = 1000 };
 
 static void run_fast(struct acre_ring *ring) {
@@ -99,24 +120,17 @@ static int run_slow(struct acre_ring *ring, uint32_t *word) {
 static void rings_take_slow_messages_after_fast_ones(void) { /* GPU-4 */
     enum { TRIES = 3 };
     for (uint32_t try = 1;; try++) {
-        struct kit kit;
-        uint32_t *word = NULL;
-        kit_open(&kit);
-        struct acre_buffer state = make_state(&kit, &word);
-        struct acre_ring_options options = {.slots = FAST, .hang_ms = HANG_MS, .state = state};
-        struct acre_ring *ring = start_ring(&kit, handler_waits, options);
-        run_fast(ring);
-        int r = run_slow(ring, word);
+        struct waiting waiting;
+        waiting_open(&waiting, (struct acre_ring_options){.slots = FAST, .hang_ms = HANG_MS});
+        run_fast(waiting.ring);
+        int r = run_slow(waiting.ring, waiting.word);
         if (r == 0 || try == TRIES) {
             OK(r);
-            check_no_hang(ring);
-            acre_ring_destroy(ring);
-            kit_free(&kit, state);
-            kit_close(&kit);
+            waiting_close(&waiting);
             return;
         }
-        acre_context_close(kit.context);
-        acre_compute_close(kit.compute);
+        acre_context_close(waiting.kit.context);
+        acre_compute_close(waiting.kit.compute);
     }
 }
 
@@ -159,82 +173,66 @@ static void rings_wait_behind_other_kernels(void) {
 
 /* Calls that were given up leave their slots when they are answered, however long a hang may be. */
 static void rings_have_slots_of_given_up_calls_again(void) {
-    struct kit kit;
-    uint32_t *word = NULL;
-    kit_open(&kit);
-    struct acre_buffer state = make_state(&kit, &word);
-    struct acre_ring *ring =
-        start_ring(&kit, handler_waits,
-                   (struct acre_ring_options){.slots = 2, .hang_ms = 120000, .state = state});
+    struct waiting waiting;
+    waiting_open(&waiting, (struct acre_ring_options){.slots = 2, .hang_ms = 120000});
     uint32_t answer = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        FAILS(acre_ring_call(ring, (uint32_t[]){1, i}, &answer, 1, ERR), ACRE_ETIMEOUT, "handle");
+        FAILS(acre_ring_call(waiting.ring, (uint32_t[]){1, i}, &answer, 1, ERR), ACRE_ETIMEOUT,
+              "handle");
     }
-    FAILS(acre_ring_call(ring, (uint32_t[]){0, 9}, &answer, 1, ERR), ACRE_ETIMEOUT, "2 slots");
-    __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
+    FAILS(acre_ring_call(waiting.ring, (uint32_t[]){0, 9}, &answer, 1, ERR), ACRE_ETIMEOUT,
+          "2 slots");
+    __atomic_store_n(waiting.word, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < 4; i++) {
         acre_test_context("call %u", i);
-        OK(acre_ring_call(ring, (uint32_t[]){0, i}, &answer, 8000, ERR));
+        OK(acre_ring_call(waiting.ring, (uint32_t[]){0, i}, &answer, 8000, ERR));
         CHECK_EQ(answer, i);
     }
     acre_test_context("%s", "");
-    check_no_hang(ring);
-    acre_ring_destroy(ring);
-    kit_free(&kit, state);
-    kit_close(&kit);
+    waiting_close(&waiting);
 }
 
 /* They are free at once when all is answered, before who watches looks again. */
 static void rings_wait_for_no_given_up_call(void) {
-    struct kit kit;
-    uint32_t *word = NULL;
-    kit_open(&kit);
-    struct acre_buffer state = make_state(&kit, &word);
-    struct acre_ring *ring =
-        start_ring(&kit, handler_waits,
-                   (struct acre_ring_options){.slots = 2, .hang_ms = 120000, .state = state});
+    struct waiting waiting;
+    waiting_open(&waiting, (struct acre_ring_options){.slots = 2, .hang_ms = 120000});
     for (uint32_t i = 1; i <= 20; i++) {
         struct acre_ring_report report = {0};
         uint64_t ticket = 0;
         uint32_t answer = 0;
         acre_test_context("turn %u", i);
-        FAILS(acre_ring_call(ring, (uint32_t[]){i, 0}, &answer, 1, ERR), ACRE_ETIMEOUT, "handle");
-        __atomic_store_n(word, i, __ATOMIC_SEQ_CST);
-        OK(acre_ring_call(ring, (uint32_t[]){0, i}, &answer, 20000, ERR));
+        FAILS(acre_ring_call(waiting.ring, (uint32_t[]){i, 0}, &answer, 1, ERR), ACRE_ETIMEOUT,
+              "handle");
+        __atomic_store_n(waiting.word, i, __ATOMIC_SEQ_CST);
+        OK(acre_ring_call(waiting.ring, (uint32_t[]){0, i}, &answer, 20000, ERR));
         CHECK_EQ(answer, i);
-        for (acre_ring_report(ring, &report); report.answered < report.posted;) {
-            acre_ring_report(ring, &report);
+        for (acre_ring_report(waiting.ring, &report); report.answered < report.posted;) {
+            acre_ring_report(waiting.ring, &report);
         }
-        OK(acre_ring_post(ring, (uint32_t[]){0, i}, 0, &ticket, ERR));
-        OK(acre_ring_collect(ring, ticket, &answer, 20000, ERR));
+        OK(acre_ring_post(waiting.ring, (uint32_t[]){0, i}, 0, &ticket, ERR));
+        OK(acre_ring_collect(waiting.ring, ticket, &answer, 20000, ERR));
         CHECK_EQ(answer, i);
     }
     acre_test_context("%s", "");
-    check_no_hang(ring);
-    acre_ring_destroy(ring);
-    kit_free(&kit, state);
-    kit_close(&kit);
+    waiting_close(&waiting);
 }
 
 /* Nothing is given to the device, and nothing hangs: what waits is told, and the stop is over. */
 static void rings_without_their_state_stop(void) {
-    struct kit kit;
-    uint32_t *word = NULL;
-    kit_open(&kit);
-    struct acre_buffer state = make_state(&kit, &word);
-    struct acre_ring *ring = start_ring(
-        &kit, handler_waits, (struct acre_ring_options){.hang_ms = 4000, .state = state});
+    struct waiting waiting;
+    waiting_open(&waiting, (struct acre_ring_options){.hang_ms = 4000});
     uint32_t answer = 0;
     uint64_t ticket = 0;
-    OK(acre_ring_call(ring, (uint32_t[]){0, 3}, &answer, 20000, ERR));
-    kit_free(&kit, state);
-    OK(acre_memory_trim(kit.context, 0, ERR)); /* a resident kernel has to come back */
-    if (acre_ring_post(ring, (uint32_t[]){0, 4}, 20000, &ticket, ERR) == 0) {
-        (void)acre_ring_stop(ring, ERR); /* it may have failed before */
-        FAILS(acre_ring_collect(ring, ticket, &answer, 20000, ERR), ACRE_EUNAVAILABLE, "freed");
+    OK(acre_ring_call(waiting.ring, (uint32_t[]){0, 3}, &answer, 20000, ERR));
+    kit_free(&waiting.kit, waiting.state);
+    OK(acre_memory_trim(waiting.kit.context, 0, ERR)); /* a resident kernel has to come back */
+    if (acre_ring_post(waiting.ring, (uint32_t[]){0, 4}, 20000, &ticket, ERR) == 0) {
+        (void)acre_ring_stop(waiting.ring, ERR); /* it may have failed before */
+        FAILS(acre_ring_collect(waiting.ring, ticket, &answer, 20000, ERR), ACRE_EUNAVAILABLE,
+              "freed");
     }
-    acre_ring_destroy(ring);
-    kit_close(&kit);
+    acre_ring_destroy(waiting.ring);
+    kit_close(&waiting.kit);
 }
 
 /* --- the process is stopped ----------------------------------------------------------------- */
@@ -268,26 +266,19 @@ static void check_not_taken_for_hung(int result, double begun) {
 }
 
 static void rings_stopped_with_the_process_do_not_hang(void) {
-    struct kit kit;
-    uint32_t *word = NULL;
-    kit_open(&kit);
-    struct acre_buffer state = make_state(&kit, &word);
-    struct acre_ring *ring = start_ring(
-        &kit, handler_waits, (struct acre_ring_options){.state = state, .hang_ms = LIMIT_MS});
+    struct waiting waiting;
+    waiting_open(&waiting, (struct acre_ring_options){.hang_ms = LIMIT_MS});
     uint32_t answer = 0;
     uint64_t ticket = 0;
-    OK(acre_ring_call(ring, (uint32_t[]){0, 5}, &answer, 20000, ERR));
+    OK(acre_ring_call(waiting.ring, (uint32_t[]){0, 5}, &answer, 20000, ERR));
     CHECK_EQ(answer, 5);
     double begun = kit_seconds();
-    OK(acre_ring_post(ring, (uint32_t[]){1, 6}, 20000, &ticket, ERR));
+    OK(acre_ring_post(waiting.ring, (uint32_t[]){1, 6}, 20000, &ticket, ERR));
     be_stopped();
-    __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
-    check_not_taken_for_hung(acre_ring_collect(ring, ticket, &answer, 20000, ERR), begun);
+    __atomic_store_n(waiting.word, 1, __ATOMIC_SEQ_CST);
+    check_not_taken_for_hung(acre_ring_collect(waiting.ring, ticket, &answer, 20000, ERR), begun);
     CHECK_EQ(answer, 6);
-    check_no_hang(ring);
-    acre_ring_destroy(ring);
-    kit_free(&kit, state);
-    kit_close(&kit);
+    waiting_close(&waiting);
 }
 
 static void kernels_stopped_with_the_process_do_not_hang(void) {
