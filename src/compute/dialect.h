@@ -22,8 +22,7 @@ int dialect_write(const char *backend, const struct acre_source *source,
                   struct acre_buf *out, struct acre_error *err);
 /* How the size of a value is in a program of OpenCL: kernels without a body, named by parameter,
  * part and kernel, whose group, as it is required, has three digits of it, lowest first, each
- * and 1.
- */
+ * and 1. */
 #define DIALECT_SIZE_NAME "acre_size_%u_%u_%s"
 enum { DIALECT_SIZE_PARTS = 2, DIALECT_SIZE_BASE = 6, DIALECT_SIZES = 6 * 6 * 6 * 6 * 6 * 6 };
 /* The prelude alone. */

@@ -21,8 +21,7 @@ struct place {
 bool dialect_place(const struct signature *all, uint32_t count, size_t from,
                    struct place *ret_place);
 
-/* --- dialect_mark.c: for languages that are C ---------------------------------------------------
- */
+/* --- dialect_mark.c: for languages that are C ------------------------------------------------- */
 
 /* The type of a kernel's value as it is where the kernel stands: parameter, kernel. */
 #define DIALECT_TYPE_NAME "acre_type_%u_%s"

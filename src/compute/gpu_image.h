@@ -11,8 +11,7 @@
 int gpu_image_check(const void *image, size_t length, struct acre_error *err);
 /* The kernels in a checked image. Initialises `kernels`. */
 void gpu_image_kernels(const void *image, size_t length, struct acre_buf *kernels);
-/* Their names as drivers know them, one after the other: `before` NULL is the first, NULL the end.
- */
+/* Their names as drivers know them, one after the other: NULL before the first, NULL at the end. */
 const char *gpu_image_next(const struct acre_buf *kernels, const char *before);
 /* The one of that name, or which C++ made of it (the first, if it is overloaded); NULL: none. */
 const char *gpu_image_find(const struct acre_buf *kernels, const char *name);
