@@ -118,6 +118,14 @@ static int context_peer(struct gpu *gpu, gpu_handle peer) {
     return code == CUDA_PEER_ALREADY_ENABLED ? 0 : code;
 }
 
+/* Any question will do: the driver answers with what failed before, in whichever stream. All but
+ * whether a stream is done: compute-sanitizer takes that for a wait, and waits for all kernels,
+ * also those that stay. */
+static int check(struct gpu_place *place) {
+    gpu_handle context;
+    return cuda_of(place->gpu)->own.stream_context(place->side, &context);
+}
+
 static int copy(const struct gpu *gpu, uintptr_t to, uintptr_t from, size_t bytes,
                 gpu_handle stream) {
     return cuda_of(gpu)->own.copy(to, from, bytes, stream);
@@ -198,6 +206,7 @@ static const struct gpu_vendor vendor = {
     .context_close = context_close,
     .context_enter = context_enter,
     .context_peer = context_peer,
+    .check = check,
     .copy = copy,
     .wait64 = wait64,
     .parameter = parameter,

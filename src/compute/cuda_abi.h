@@ -62,6 +62,7 @@ struct cuda_set_node { /* CUDA_MEMSET_NODE_PARAMS_v1 */
     X(true,  context_get,    "cuCtxGetCurrent",                 (gpu_handle *))                   \
     X(true,  context_set,    "cuCtxSetCurrent",                 (gpu_handle))                     \
     X(true,  peer_enable,    "cuCtxEnablePeerAccess",           (gpu_handle, unsigned flags))     \
+    X(true,  stream_context, "cuStreamGetCtx",                  (gpu_handle, gpu_handle *))       \
     X(true,  device_uuid,    "cuDeviceGetUuid_v2",              (struct cuda_uuid *, int device)) \
     X(true,  code_name,      "cuGetErrorName",                  (int code, const char **))        \
     X(true,  copy,           "cuMemcpyAsync",                                                     \

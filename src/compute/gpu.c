@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOT_READY = 600, STREAM_NON_BLOCKING = 1 }; /* the same in CUDA and HIP */
+enum { STREAM_NON_BLOCKING = 1 }; /* the same in CUDA and HIP */
 
 static const struct gpu_names cuda_names = {
 #define X(required, field, cuda, hip, arguments) .field = (cuda),
@@ -314,28 +314,6 @@ void gpu_place_close(void *self) {
     free(place);
 }
 
-static bool works_so_far(int code) {
-    return code == 0 || code == NOT_READY;
-}
-
-/* Each stream of the driver once, however many of the front share it. */
-static int query_streams(struct gpu_place *place) {
-    const struct gpu *gpu = place->gpu;
-    int code = gpu->driver.stream_query(place->side);
-    pthread_mutex_lock(&place->lock);
-    for (uint32_t i = 0; i < place->lane_count && works_so_far(code); i++) {
-        gpu_handle lane = place->lanes[i].stream;
-        code = lane != 0 ? gpu->driver.stream_query(lane) : code;
-    }
-    struct gpu_link *link = place->streams.next;
-    for (; link != &place->streams && works_so_far(code); link = link->next) {
-        const struct gpu_stream *stream = (struct gpu_stream *)link;
-        code = stream->lane == GPU_LANES ? gpu->driver.stream_query(stream->stream) : code;
-    }
-    pthread_mutex_unlock(&place->lock);
-    return code;
-}
-
 int gpu_check(void *self, struct acre_error *err) {
     struct gpu_place *place = self;
     int code = atomic_load(&place->lasting);
@@ -344,9 +322,9 @@ int gpu_check(void *self, struct acre_error *err) {
         if (r < 0) {
             return r;
         }
-        code = query_streams(place);
+        code = place->gpu->vendor->check(place);
     }
-    return works_so_far(code) ? 0 : gpu_fail(place->gpu, place, code, NULL, err);
+    return code == 0 ? 0 : gpu_fail(place->gpu, place, code, NULL, err);
 }
 
 int gpu_memory(void *self, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {

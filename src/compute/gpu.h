@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 struct gpu;
+struct gpu_place;
 
 /* What a code of the driver means for people, and for us. */
 struct gpu_fault {
@@ -48,6 +49,8 @@ struct gpu_vendor {
     void (*context_close)(struct gpu *gpu, int device, gpu_handle context);
     int (*context_enter)(const struct gpu *gpu, gpu_handle context); /* of the calling thread */
     int (*context_peer)(struct gpu *gpu, gpu_handle peer); /* the current one may reach `peer` */
+    /* What has failed in the current context, if anything has; waits for nothing. code. */
+    int (*check)(struct gpu_place *place);
 
     int (*copy)(const struct gpu *gpu, uintptr_t to, uintptr_t from, size_t bytes,
                 gpu_handle stream);

@@ -90,11 +90,9 @@ int gpu_stream_own(void *self, uint64_t handle, struct acre_error *err) {
         leave_queue(place);
         return gpu_fail(gpu, place, code, gpu->names->stream_create, err);
     }
-    pthread_mutex_lock(&place->lock); /* check() looks at `stream` under it */
-    place->lanes[stream->lane].users--;
+    leave_lane(place, stream);
     stream->lane = GPU_LANES;
     stream->stream = own;
-    pthread_mutex_unlock(&place->lock);
     return 0;
 }
 
@@ -126,7 +124,7 @@ int gpu_stream_create(void *self, uint64_t word_region, uint64_t word_offset, ui
 void gpu_stream_destroy(void *self, uint64_t handle) {
     struct gpu_place *place = self;
     struct gpu_stream *stream = gpu_stream_of(handle);
-    gpu_link_out(place, &stream->link); /* first: check() must not ask a stream that is gone */
+    gpu_link_out(place, &stream->link);
     if (gpu_enter(place, NULL) == 0) {
         gpu_profile_free(place, stream);
         if (stream->lane == GPU_LANES) {

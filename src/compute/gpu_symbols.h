@@ -46,7 +46,6 @@ struct gpu_ticket { /* CUipcMemHandle, hipIpcMemHandle_t: passed by value */
     X(true,  stream_create,    "cuStreamCreate",               "hipStreamCreateWithFlags",        \
       (gpu_handle *, unsigned flags))                                                             \
     X(true,  stream_destroy,   "cuStreamDestroy_v2",           "hipStreamDestroy", (gpu_handle))  \
-    X(true,  stream_query,     "cuStreamQuery",                "hipStreamQuery", (gpu_handle))    \
     X(true,  stream_wait,      "cuStreamSynchronize",          "hipStreamSynchronize",            \
       (gpu_handle))                                                                               \
     X(true,  set8,             "cuMemsetD8Async",              "hipMemsetD8Async",                \

@@ -122,6 +122,23 @@ static int context_peer(struct gpu *gpu, gpu_handle peer) {
     return code == HIP_PEER_ALREADY ? 0 : code;
 }
 
+static bool works_so_far(int code) {
+    return code == 0 || code == HIP_NOT_READY;
+}
+
+/* Each stream of the driver once, however many of the front share it. */
+static int check(struct gpu_place *place) {
+    const struct hip *hip = hip_of(place->gpu);
+    int code = hip->stream_query(place->side);
+    pthread_mutex_lock(&place->lock);
+    for (uint32_t i = 0; i < place->lane_count && works_so_far(code); i++) {
+        gpu_handle lane = place->lanes[i].stream;
+        code = lane != 0 ? hip->stream_query(lane) : code;
+    }
+    pthread_mutex_unlock(&place->lock);
+    return works_so_far(code) ? 0 : code;
+}
+
 /* --- work ----------------------------------------------------------------------------------- */
 
 static int copy(const struct gpu *gpu, uintptr_t to, uintptr_t from, size_t bytes,
@@ -193,6 +210,7 @@ static const struct gpu_vendor vendor = {
     .context_close = context_close,
     .context_enter = context_enter,
     .context_peer = context_peer,
+    .check = check,
     .copy = copy,
     .wait64 = wait64,
     .host_function = host_function,

@@ -30,6 +30,7 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
       (struct hip_uuid *, int))                                                                    \
     X(true,  properties_5,      "hipGetDeviceProperties",     int,          (void *, int))         \
     X(false, properties_6,      "hipGetDevicePropertiesR0600", int,         (void *, int))         \
+    X(true,  stream_query,      "hipStreamQuery",             int,          (gpu_handle stream))   \
     X(true,  copy,              "hipMemcpyAsync",             int,                                 \
       (uintptr_t, uintptr_t, size_t, int kind, gpu_handle stream))                                 \
     X(true,  wait64,            "hipStreamWaitValue64",       int,                                 \
@@ -59,6 +60,7 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
     X(HIP_COPY_ANY,              "hipMemcpyDefault",                          4)                   \
     X(HIP_WAIT_AT_LEAST,         "hipStreamWaitValueGte",                     0)                   \
     X(HIP_NO_MEMORY,             "hipErrorOutOfMemory",                       2)                   \
+    X(HIP_NOT_READY,             "hipErrorNotReady",                          600)                 \
     X(HIP_PEER_ALREADY,          "hipErrorPeerAccessAlreadyEnabled",          704)                 \
     X(HIPRTC_NO_MEMORY,          "HIPRTC_ERROR_OUT_OF_MEMORY",                1)                   \
     X(HIPRTC_BAD_OPTION,         "HIPRTC_ERROR_INVALID_OPTION",               5)                   \
