@@ -10,11 +10,13 @@
  * there only when asked for: they have a hazard on purpose, for such a tool to report. */
 #include "conformance/compute_suite.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3, CALL_MS = 60000, LONG_MS = 20000 };
+enum { TELL_S = 10 };
 
 struct worker {
     struct kit *kit;
@@ -34,6 +36,7 @@ struct worker {
 };
 
 static struct compute_soak_options asked;
+static _Atomic uint64_t reached; /* operations of all workers */
 
 static uint32_t below(struct worker *self, uint32_t bound) {
     return (uint32_t)acre_rand_below(&self->rand, bound);
@@ -287,6 +290,7 @@ static void *work(void *user) {
         size_t which = pick(self);
         operations[which].run(self, &self->held[below(self, HELD)]);
         self->done[which]++;
+        atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed);
     }
     for (size_t i = 0; i < held; i++) {
         drop(self, &self->held[i]);
@@ -336,6 +340,19 @@ static const char *path_of(struct acre_ring *ring) {
     return report.path == ACRE_RING_RESIDENT ? "resident" : "worker";
 }
 
+/* Until the thread ends; how far all are is told meanwhile. */
+static void join(pthread_t thread, double begun) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += TELL_S;
+    while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT) {
+        printf("%" PRIu64 " of %" PRIu64 " operations after %.0f s\n", atomic_load(&reached),
+               asked.operations, kit_seconds() - begun);
+        fflush(stdout);
+        until.tv_sec += TELL_S;
+    }
+}
+
 static void soak(void) {
     struct kit kit;
     kit_open(&kit);
@@ -357,7 +374,7 @@ static void soak(void) {
         REQUIRE_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < threads; i++) {
-        pthread_join(workers[i].thread, NULL);
+        join(workers[i].thread, begun);
     }
     double seconds = kit_seconds() - begun;
     acre_ring_destroy(model.ring);

@@ -142,6 +142,7 @@ static void relay_output(int fd) {
             snprintf(skip_reason, sizeof(skip_reason), "%s", line + 5);
         } else {
             printf("# %s\n", line);
+            fflush(stdout); /* a run that takes long is looked at */
         }
     }
     if (from != NULL) {
