@@ -118,9 +118,9 @@ static int context_peer(struct gpu *gpu, gpu_handle peer) {
     return code == CUDA_PEER_ALREADY_ENABLED ? 0 : code;
 }
 
-/* Any question will do: the driver answers with what failed before, in whichever stream. All but
- * whether a stream is done: compute-sanitizer takes that for a wait, and waits for all kernels,
- * also those that stay. */
+/* The driver answers any question with what failed before, in whichever stream. This one, and not
+ * whether a stream is done: under compute-sanitizer that one did not return while a resident kernel
+ * ran (docs/benchmarks/compute.md). */
 static int check(struct gpu_place *place) {
     gpu_handle context;
     return cuda_of(place->gpu)->own.stream_context(place->side, &context);

@@ -6,8 +6,7 @@
  * each entry looks (some 10 ns) and sets it only when it is another.
  *
  * A fault of a kernel shows as a code of any later call, and then of all of them. The first is kept
- * with the place; check() asks each stream (a query, which waits for nothing) when none was seen.
- */
+ * with the place; check() makes a call that waits for nothing when none was seen. */
 #include "compute/gpu_entries.h"
 #include "compute/gpu_place.h"
 
