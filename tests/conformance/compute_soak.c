@@ -5,9 +5,9 @@
  * the buffer and the value alike. Programs, one ring and the context are shared by all. What each
  * thread does depends on the seed only; how threads interleave does not.
  *
- * One operation can be left out, or be all there is: under compute-sanitizer's racecheck kernels
- * seem to run one at a time, so that what is launched beside a resident one waits for ever. Two are
- * there only when asked for: they have a hazard on purpose, for such a tool to report. */
+ * One operation can be left out, or be all there is: compute-sanitizer's racecheck keeps what it
+ * knows of launches for as long as a ring's kernel is there (scripts/gpu). Two are there only when
+ * asked for: they have a hazard on purpose, for such a tool to report. */
 #include "conformance/compute_suite.h"
 
 #include <errno.h>
