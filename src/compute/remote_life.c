@@ -33,6 +33,7 @@ enum {
     READY_LIMIT_MS = 120000, /* drivers of many devices take their time */
     END_LIMIT_MS = 10000,    /* end_limit_ms: drivers clean up */
     BYE_LIMIT_MS = 500,
+    CLEAN_LIMIT_MS = 600000, /* after its bye: a tool in it, as compute-sanitizer, has much to do */
 };
 
 /* --- the program ---------------------------------------------------------------------------- */
@@ -284,6 +285,27 @@ static void set_table(struct acre_backend *table, uint64_t can) {
     }
 }
 
+/* The runner's next note; -ETIMEDOUT: none came. */
+static int hear(struct remote *remote, int timeout_ms, struct wire_note *ret_note) {
+    /* Its pidfd too: a child of the program may have a copy of its end of the socket. */
+    struct pollfd ready[] = {{.fd = remote->socket, .events = POLLIN},
+                             {.fd = remote->pidfd, .events = POLLIN}};
+    int fds[WIRE_FDS];
+    uint32_t count = 0;
+    int polled;
+    do {
+        polled = poll(ready, ACRE_COUNT(ready), timeout_ms);
+    } while (polled < 0 && errno == EINTR);
+    if (polled == 0) {
+        return -ETIMEDOUT;
+    }
+    int r = wire_receive(remote->socket, ret_note, MSG_DONTWAIT, fds, &count);
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        close(fds[i]);
+    }
+    return r;
+}
+
 static int greet(struct remote *remote, struct acre_error *err) {
     struct wire_note note = {.magic = WIRE_MAGIC,
                              .kind = WIRE_NOTE_HELLO,
@@ -293,23 +315,10 @@ static int greet(struct remote *remote, struct acre_error *err) {
     int fds[WIRE_FDS] = {remote->shared_fd, remote->host_fd, remote->room_fd};
     memcpy(fds + 3, remote->answer_fds, sizeof(remote->answer_fds));
     int r = wire_send(remote->socket, &note, fds, WIRE_FDS);
-    /* Its pidfd too: a child of the program may have a copy of its end of the socket. */
-    struct pollfd fds_ready[] = {{.fd = remote->socket, .events = POLLIN},
-                                 {.fd = remote->pidfd, .events = POLLIN}};
-    int polled = 1;
-    if (r == 0) {
-        do {
-            polled = poll(fds_ready, ACRE_COUNT(fds_ready), READY_LIMIT_MS);
-        } while (polled < 0 && errno == EINTR);
-    }
-    if (polled == 0) {
+    r = r == 0 ? hear(remote, READY_LIMIT_MS, &note) : r;
+    if (r == -ETIMEDOUT) {
         return acre_fail(err, ACRE_ETIMEOUT, "the runner is not ready after %d s",
                          READY_LIMIT_MS / 1000);
-    }
-    uint32_t count = 0;
-    r = r == 0 ? wire_receive(remote->socket, &note, MSG_DONTWAIT, fds, &count) : r;
-    for (uint32_t i = 0; i < count && r == 0; i++) {
-        close(fds[i]);
     }
     if (r < 0 || note.kind != WIRE_NOTE_READY) {
         pthread_mutex_lock(&remote->lock);
@@ -460,12 +469,21 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
     return 0;
 }
 
+/* Lock held. One that answers ends by itself, however long it takes: killed, it would keep to
+ * itself what a tool in it has found. */
+static void say_bye(struct remote *remote) {
+    struct wire_note note = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
+    if (wire_send(remote->socket, &note, NULL, 0) == 0 &&
+        hear(remote, BYE_LIMIT_MS, &note) == 0 && note.kind == WIRE_NOTE_BYE) {
+        collect(remote, CLEAN_LIMIT_MS);
+    }
+}
+
 void remote_close(void *place) {
     struct remote *remote = place;
-    struct wire_note bye = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
     pthread_mutex_lock(&remote->lock);
-    if (!collect(remote, 0) && wire_send(remote->socket, &bye, NULL, 0) == 0) {
-        collect(remote, BYE_LIMIT_MS);
+    if (!collect(remote, 0)) {
+        say_bye(remote);
     }
     end(remote, "closed");
     pthread_mutex_unlock(&remote->lock);

@@ -217,6 +217,11 @@ static void finish(struct runner *runner) {
         wire_futex_wake(&runner->shared->slots[i].state);
         pthread_join(runner->slots[i], NULL);
     }
+    if (runner_is_idle(runner)) {
+        struct wire_note bye = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
+        wire_send(runner->socket, &bye, NULL, 0);
+        alarm(0);
+    }
     if (runner->place != NULL) {
         runner->table->place_close(runner->place);
     }

@@ -76,6 +76,8 @@ int runner_eventfd(struct runner *runner, uint64_t number);
 void runner_forget(struct runner *runner, uint64_t number);
 
 void *runner_queue_main(void *runner);
+/* Nothing of its streams is under way. The queue may have ended. */
+bool runner_is_idle(struct runner *runner);
 /* One message of the ring at `tail`, with `head` above it: how many bytes it took. */
 uint32_t runner_take(struct runner *runner, uint64_t tail, uint64_t head);
 /* Wait until the queue has come to `position`. */

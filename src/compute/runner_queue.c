@@ -155,6 +155,10 @@ static uint64_t look_again_ns(struct runner *runner) {
     return ns;
 }
 
+bool runner_is_idle(struct runner *runner) {
+    return look_again_ns(runner) == 0;
+}
+
 /* Somebody waits for a signal, most likely, and has more work when it comes. */
 static bool is_under_way(struct runner *runner) {
     return look_again_ns(runner) == RUNNER_CHECK_MS * UINT64_C(1000000);

@@ -53,7 +53,8 @@ enum wire_note_kind {
                           memory, "there is room", "answered" of each slot */
     WIRE_NOTE_READY,   /* runner: error, and a bit for each function its table has */
     WIRE_NOTE_EVENTFD, /* caller: number, with a descriptor */
-    WIRE_NOTE_BYE,     /* caller: end in good order */
+    WIRE_NOTE_BYE,     /* caller: end in good order; runner: nothing is under way, it only has to
+                          clean up */
 };
 
 struct wire_note {

@@ -4,7 +4,8 @@
  * Work is done where it is given, so nothing is pending but what never ends. Kernels: "add" (a
  * buffer of 32-bit numbers, a number to add), "crash", "abort", "hang", "fault" (nothing works any
  * more, found by check alone), "refuse" (the launch fails), "open" (lets "slow" sources compile).
- * A source is compiled to itself; "bad" is not. */
+ * A source is compiled to itself; "bad" is not. Where DOUBLE_CLEANED names a file, a place takes
+ * long to close, as with a tool in the process, and is closed when the file is there. */
 #include "compute/runner.h"
 
 #include <errno.h>
@@ -102,11 +103,17 @@ static int double_place_open(void *self, uint32_t device, void **ret_place,
 }
 
 static void double_place_close(void *place) {
+    enum { CLEANS_US = 2500000 }; /* longer than a runner with work under way is waited for */
     struct place *self = place;
+    const char *cleaned = getenv("DOUBLE_CLEANED");
     while (self->made.next != &self->made) {
         unmake(self, self->made.next + 1);
     }
     free(place);
+    if (cleaned != NULL) {
+        usleep(CLEANS_US);
+        close(open(cleaned, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
 }
 
 static int double_check(void *place, struct acre_error *err) {
