@@ -78,7 +78,7 @@ struct acre_context_options {
      * ended, or with NONE, where it cannot be, the context lost; 0: no limit. While other streams
      * of the context go on, one that does not end is not noticed: give it a context of its own. */
     uint32_t kernel_limit_ms;
-    bool debug; /* canaries around buffers, freed memory poisoned; slow */
+    bool debug; /* canaries around buffers, small blocks, freed memory poisoned; slow */
 };
 
 struct acre_context_report {

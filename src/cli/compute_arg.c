@@ -481,6 +481,26 @@ int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place
     return r;
 }
 
+int acre_bindings_check(struct acre_bindings *bindings, struct acre_place *place,
+                        struct acre_error *err) {
+    struct acre_context_report report;
+    int r = 0;
+    for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
+        char name[SHOWN_MAX];
+        if (bindings->all[i].device.id != 0) {
+            r = acre_buffer_free(place->stream, bindings->all[i].device, err);
+            r = r < 0 ? acre_fail_in(err, r, "kernel '%s' wrote outside of '%s'", bindings->kernel,
+                                     acre_binding_name(bindings, i, name, sizeof(name)))
+                      : 0;
+        }
+    }
+    r = r == 0 ? acre_memory_trim(place->context, 0, err) : r;
+    acre_context_report(place->context, &report);
+    return r < 0 || report.rebuilt == 0 ? r
+                                        : acre_fail(err, ACRE_EUNAVAILABLE, "after kernel '%s': %s",
+                                                    bindings->kernel, report.failure);
+}
+
 static int draft_out(const struct acre_binding *binding, struct acre_draft *draft,
                      struct acre_error *err) {
     char header[ACRE_NPY_WRITTEN_MAX];

@@ -50,6 +50,9 @@ int acre_bindings_load(struct acre_bindings *bindings, struct acre_place *place,
 /* Copies of what the kernel may have written, given to the stream: in `data` when it is synced. */
 int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place,
                         struct acre_error *err);
+/* The arrays on the device are freed; ACRE_ECORRUPT: something was written before or behind one. */
+int acre_bindings_check(struct acre_bindings *bindings, struct acre_place *place,
+                        struct acre_error *err);
 /* Files of --out: all of them, or none. */
 int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err);
 

@@ -270,6 +270,7 @@ static int work(struct call *call, struct acre_progress *progress, struct acre_e
     r = r == 0 ? launch_all(call, progress, err) : r;
     r = r == 0 ? acre_bindings_fetch(&call->bindings, &call->place, err) : r;
     r = r == 0 ? take_times(call, err) : r;
+    r = r == 0 ? acre_bindings_check(&call->bindings, &call->place, err) : r;
     return r == 0 ? acre_bindings_write(&call->bindings, err) : r;
 }
 
@@ -552,7 +553,8 @@ static int prepare(struct call *call, const char *path, struct acre_buf *text,
     struct acre_program *program = NULL;
     const struct acre_context_options context = {.isolation = ACRE_CONTEXT_ISOLATION_PROCESS,
                                                  .kernel_limit_ms =
-                                                     (uint32_t)call->options->limit_ms};
+                                                     (uint32_t)call->options->limit_ms,
+                                                 .debug = true};
     int r = acre_source_read(path, text, &source, err);
     source.options = call->options->compiler;
     r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &context,
@@ -680,7 +682,8 @@ const struct acre_command acre_command_compute_run = {
         "from 1. Arrays are .npy files (as numpy.save writes them: C order, little endian), or\n"
         "zeros; vectors and structs are files of as many bytes; for memory that is local (.cl)\n"
         "say how many bytes. Arrays that the kernel may write (not const) are summed up at the\n"
-        "end, unless --out has a file for them. Times are the device's own.\n"
+        "end, unless --out has a file for them. Times are the device's own. A kernel that writes\n"
+        "just before or behind an array is told, and no file is written.\n"
         "\n"
         "Groups are chosen so that they divide the items, and no more run than there are. With a\n"
         "--group that does not, or one that the kernel's source requires, whole groups run, which\n"

@@ -619,6 +619,10 @@ static const struct {
     [HEAP_STAGING] = {ACRE_MEMORY_PINNED, 4 * MIB, 8 * MIB},
 };
 
+/* With `debug` blocks are small: who goes far over the edge of a buffer most likely leaves its
+ * block too, which the device, or compute-sanitizer, notices. */
+static const uint64_t DEBUG_BLOCK_BYTES = 64 << 10;
+
 int buffers_create(struct acre_context *context, struct acre_error *err) {
     struct buffers *buffers = calloc(1, sizeof(*buffers));
     if (buffers == NULL) {
@@ -631,8 +635,10 @@ int buffers_create(struct acre_context *context, struct acre_error *err) {
     buffers->crowd = calloc(WORDS_MAX, sizeof(*buffers->crowd));
     int r = buffers->crowd != NULL ? 0 : acre_fail(err, ACRE_ENOMEM, "table of buffers");
     for (size_t i = 0; i < HEAPS && r == 0; i++) {
+        bool is_small = i == HEAP_DEVICE && context->debug;
         r = heap_init(&buffers->heaps[i], context, heap_plans[i].kind,
-                      heap_plans[i].block_min_bytes, heap_plans[i].block_max_bytes, err);
+                      is_small ? DEBUG_BLOCK_BYTES : heap_plans[i].block_min_bytes,
+                      is_small ? DEBUG_BLOCK_BYTES : heap_plans[i].block_max_bytes, err);
     }
     context->pool = buffers->heaps[HEAP_DEVICE].pool;
     return r == 0 ? staging_create(context, err) : r;

@@ -473,8 +473,8 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
  * itself what a tool in it has found. */
 static void say_bye(struct remote *remote) {
     struct wire_note note = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
-    if (wire_send(remote->socket, &note, NULL, 0) == 0 &&
-        hear(remote, BYE_LIMIT_MS, &note) == 0 && note.kind == WIRE_NOTE_BYE) {
+    if (wire_send(remote->socket, &note, NULL, 0) == 0 && hear(remote, BYE_LIMIT_MS, &note) == 0 &&
+        note.kind == WIRE_NOTE_BYE) {
         collect(remote, CLEAN_LIMIT_MS);
     }
 }

@@ -556,6 +556,25 @@ class Run(ComputeCase):
                 self.assert_ended(result, 9, "what it held on the device is lost")
                 self.assertEqual(result.stdout, "")
 
+    def test_a_kernel_that_writes_beside_an_array_is_told(self):
+        source = self.put("beside.acl", "kernel void beside(global uint *p, global uint *q, "
+                                        "long at) {\n    p[0] = q[at] = 7u;\n}\n")
+        for device in self.devices():
+            for at, where in ((1000, "after its end"), (-1, "before its start"), (999, None)):
+                with self.subTest(device=device, at=at):
+                    result = self.compute("run", source, "-d", device, "-a", "p=uint32[8]", "-a",
+                                          "q=uint32[1000]", "-a", f"at={at}", "--items", "1",
+                                          "-o", f"p=@{self.path('p.npy')}")
+                    if where is not None:
+                        self.assert_ended(result, 14, "kernel 'beside' wrote outside of 'q': a "
+                                          "buffer of 4000 bytes: 4 of the ")
+                        self.assertIn(where, result.stderr)
+                        self.assertEqual(result.stdout, "")
+                    else:
+                        self.assert_ended(result)
+                    self.assertEqual(os.path.exists(self.path("p.npy")), where is None)
+            os.unlink(self.path("p.npy"))
+
     def test_a_kernel_without_parameters_takes_none(self):
         source = self.put("f.acl", "kernel void f() { }\n")
         words = ["run", source, "-d", "cpu", "--items", "1"]

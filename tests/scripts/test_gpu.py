@@ -59,8 +59,8 @@ class Steps(unittest.TestCase):
         code, text = self.run_steps()
         self.assertEqual(code, 0, text)
         rows = [line.split()[0] for line in text.splitlines()]
-        self.assertEqual(rows, ["suite", "soak", "bench", "memcheck", "rings", "controls",
-                                "racecheck", "gpu:"])
+        self.assertEqual(rows, ["suite", "soak", "bench", "memcheck", "rings", "beside",
+                                "controls", "racecheck", "gpu:"])
         self.assertIn("2 ok, 0 not ok, 1 skipped", text)
         self.assertIn("operations 20, seconds 1.5, errors 0", text)
         self.assertIn("ok 1 - soak", (self.root / "out" / "soak.txt").read_text(encoding="utf-8"))
@@ -92,10 +92,13 @@ class Steps(unittest.TestCase):
 
     def test_the_tool_gets_its_options(self):
         self.write("bin/compute-sanitizer", SANITIZER + 'echo "$*"\n')
-        code, text = self.run_steps("--tool-options", "--force-synchronization-limit 8", "rings")
+        code, text = self.run_steps("--tool-options", "--print-limit 8", "beside", "racecheck")
         self.assertEqual(code, 0, text)
-        said = (self.root / "out" / "rings.txt").read_text(encoding="utf-8")
-        self.assertIn("all --force-synchronization-limit 8 /", said)
+        for step, options, count in (("beside", "", "1"), ("racecheck",
+                                     " --force-synchronization-limit 100", "20 --without ring")):
+            said = (self.root / "out" / f"{step}.txt").read_text(encoding="utf-8")
+            self.assertIn(f"racecheck{options} --target-processes all --print-limit 8 /", said)
+            self.assertTrue(said.endswith(f"--threads 8 --soak {count}\n"), said)
 
     def test_unknown_steps_are_refused(self):
         code, text = self.run_steps("nonsense")

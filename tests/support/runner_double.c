@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static int double_place_open(void *self, uint32_t device, void **ret_place,
 }
 
 static void double_place_close(void *place) {
-    enum { CLEANS_US = 2500000 }; /* longer than a runner with work under way is waited for */
+    enum { CLEANS_MS = 2500 }; /* longer than a runner with work under way is waited for */
     struct place *self = place;
     const char *cleaned = getenv("DOUBLE_CLEANED");
     while (self->made.next != &self->made) {
@@ -111,7 +112,7 @@ static void double_place_close(void *place) {
     }
     free(place);
     if (cleaned != NULL) {
-        usleep(CLEANS_US);
+        poll(NULL, 0, CLEANS_MS);
         close(open(cleaned, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     }
 }
