@@ -3,7 +3,8 @@
  * The first thread does nothing but watch: the socket, and a pidfd of the parent (its socket may
  * have been inherited by children of its own, and PR_SET_PDEATHSIG is about the thread that made
  * us). Whatever takes time, opening the device first of all, is done by others, so that a runner
- * never outlives its parent by more than its own death takes. */
+ * never outlives its parent by more than its own death takes. It dies in good order where nothing
+ * is under way, for tools in the process, as compute-sanitizer, tell what they found at its end. */
 #include "compute/runner.h"
 
 #include "compute/remote.h"
@@ -21,10 +22,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum {
-    BYE_LIMIT_S = 2, /* to end in good order; callers are less patient */
+    BYE_LIMIT_MS = 2000, /* until nothing is under way; callers are less patient */
+    GONE_LIMIT_MS = 200, /* the same without a caller */
+    CLEAN_LIMIT_S = 600, /* from there to the end */
     SPIN_NS = 1000000,
     SPIN_BUSY_NS = 20000000,
     SPIN_FEW_NS = 50000, /* where spinning takes a processor from those that work */
@@ -203,8 +207,13 @@ static int greet(struct runner *runner, const struct acre_backend *const *tables
 
 /* --- ending --------------------------------------------------------------------------------- */
 
-static void finish(struct runner *runner) {
-    alarm(BYE_LIMIT_S); /* a kernel that never ends: then so */
+static void die_after(int ms) {
+    struct itimerval timer = {.it_value = {ms / 1000, ms % 1000 * 1000}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void finish(struct runner *runner, bool is_alone) {
+    die_after(is_alone ? GONE_LIMIT_MS : BYE_LIMIT_MS); /* in a kernel that never ends, perhaps */
     atomic_store(&runner->stops, true);
     atomic_store(&runner->shared->queue_sleeps, 0); /* or it sees `stops` before it sleeps */
     wire_futex_wake(&runner->shared->queue_sleeps);
@@ -220,7 +229,9 @@ static void finish(struct runner *runner) {
     if (runner_is_idle(runner)) {
         struct wire_note bye = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
         wire_send(runner->socket, &bye, NULL, 0);
-        alarm(0);
+        die_after(CLEAN_LIMIT_S * 1000);
+    } else if (is_alone) {
+        _exit(0);
     }
     if (runner->place != NULL) {
         runner->table->place_close(runner->place);
@@ -236,8 +247,8 @@ static void finish(struct runner *runner) {
     acre_map_finish(&runner->eventfds);
 }
 
-/* Until the caller says good-bye; when it is gone, so are we. */
-static void watch(struct runner *runner, int parent) {
+/* Until the caller says good-bye; false: it is gone. */
+static bool watch(struct runner *runner, int parent) {
     struct pollfd fds[] = {{.fd = runner->socket, .events = POLLIN},
                            {.fd = parent, .events = POLLIN}};
     for (bool bye = false; !bye;) {
@@ -245,15 +256,16 @@ static void watch(struct runner *runner, int parent) {
             continue;
         }
         if (fds[1].revents != 0) {
-            _exit(0);
+            return false;
         }
         pthread_mutex_lock(&runner->lock);
         bool goes_on = take_note(runner, &bye);
         pthread_mutex_unlock(&runner->lock);
         if (!goes_on && !bye) {
-            _exit(0);
+            return false;
         }
     }
+    return true;
 }
 
 int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
@@ -281,8 +293,7 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
         r = -pthread_create(&runner->queue, NULL, work, runner);
     }
     if (r == 0) {
-        watch(runner, parent);
-        finish(runner);
+        finish(runner, !watch(runner, parent));
     }
     free(runner);
     return r == 0 ? 0 : 1;

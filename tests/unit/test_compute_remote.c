@@ -3,7 +3,6 @@
 #include "core/clock.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
-#include "support/tree.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -572,31 +571,6 @@ static void a_runner_writes_to_no_file_of_ours(void) {
     close(ends[0]);
 }
 
-/* Whether a runner that is closed gets to the end, which takes it long, after a kernel. */
-static bool gets_to_the_end(const char *kernel) {
-    struct acre_error err = {0};
-    struct tree tree = tree_create(NULL);
-    char path[100];
-    snprintf(path, sizeof(path), "%s", tree_path(&tree, "cleaned"));
-    setenv("DOUBLE_CLEANED", path, 1);
-    struct rig rig = rig_open("double", 0);
-    REQUIRE_EQ(rig_launch(&rig, kernel, &err), 0);
-    REQUIRE_EQ(rig.table->signal(rig.place, rig.stream, ++rig.issued, &err), 0);
-    rig_close(&rig);
-    unsetenv("DOUBLE_CLEANED");
-    bool is_there = access(path, F_OK) == 0;
-    tree_erase(&tree);
-    return is_there;
-}
-
-static void a_runner_may_take_long_to_clean_up(void) {
-    CHECK(gets_to_the_end("open"));
-}
-
-static void a_runner_whose_kernel_does_not_end_is_not_waited_for(void) {
-    CHECK(!gets_to_the_end("hang"));
-}
-
 static const struct acre_test tests[] = {
     {"queued_calls_do_what_they_say_in_order", queued_calls_do_what_they_say_in_order, 0},
     {"a_full_ring_is_waited_for", a_full_ring_is_waited_for, 0},
@@ -614,8 +588,5 @@ static const struct acre_test tests[] = {
     {"a_runner_that_cannot_start_says_why", a_runner_that_cannot_start_says_why, 0},
     {"questions_are_answered_across_restarts", questions_are_answered_across_restarts, 0},
     {"a_runner_writes_to_no_file_of_ours", a_runner_writes_to_no_file_of_ours, 0},
-    {"a_runner_may_take_long_to_clean_up", a_runner_may_take_long_to_clean_up, 0},
-    {"a_runner_whose_kernel_does_not_end_is_not_waited_for",
-     a_runner_whose_kernel_does_not_end_is_not_waited_for, 0},
 };
 ACRE_TEST_MAIN(tests)

@@ -4,6 +4,7 @@
 #include "core/file.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
+#include "support/tree.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -330,11 +331,21 @@ static void kernels_of_cuda_end_their_runner_only(void) { /* GPU-6 */
 
 /* --- parents and leaks ---------------------------------------------------------------------- */
 
+/* Runners take long to clean up from now on; the file is there when one has done so. */
+static struct tree clean_slowly(char path[100]) {
+    struct tree tree = tree_create(NULL);
+    snprintf(path, 100, "%s", tree_path(&tree, "cleaned"));
+    setenv("DOUBLE_CLEANED", path, 1);
+    return tree;
+}
+
 /* A child opens a place, makes it hang or not, and is killed: so is the runner, even when a child
- * of that child still has its socket. */
+ * of that child still has its socket. It cleans up, unless it hangs. */
 static void a_runner_never_outlives_its_parent(void) {
     for (int hangs = 0; hangs < 2; hangs++) {
         int pipes[2];
+        char cleaned[100];
+        struct tree tree = clean_slowly(cleaned);
         REQUIRE_EQ(pipe(pipes), 0);
         pid_t parent = fork();
         REQUIRE(parent >= 0);
@@ -362,13 +373,31 @@ static void a_runner_never_outlives_its_parent(void) {
         REQUIRE(pidfd >= 0);
         kill(parent, SIGKILL);
         struct pollfd fd = {.fd = pidfd, .events = POLLIN};
-        CHECK_EQ(poll(&fd, 1, 5000), 1);
+        CHECK_EQ(poll(&fd, 1, 20000), 1);
+        CHECK_EQ(access(cleaned, F_OK), hangs ? -1 : 0);
         kill(pids[1], SIGKILL);
         waitpid(parent, NULL, 0);
         close(pidfd);
         close(pipes[0]);
         close(pipes[1]);
+        tree_erase(&tree);
     }
+    unsetenv("DOUBLE_CLEANED");
+}
+
+static void a_closed_runner_cleans_up_unless_it_hangs(void) {
+    for (int hangs = 0; hangs < 2; hangs++) {
+        char cleaned[100];
+        struct acre_error err = {0};
+        struct tree tree = clean_slowly(cleaned);
+        struct rig rig = rig_open("double", 1);
+        REQUIRE_EQ(rig_launch(&rig, hangs ? "hang" : "open", &err), 0);
+        REQUIRE_EQ(rig.table->signal(rig.place, rig.stream, ++rig.issued, &err), 0);
+        rig_close(&rig);
+        CHECK_EQ(access(cleaned, F_OK), hangs ? -1 : 0);
+        tree_erase(&tree);
+    }
+    unsetenv("DOUBLE_CLEANED");
 }
 
 static uint64_t resident_pages(void) {
@@ -564,6 +593,7 @@ static const struct acre_test tests[] = {
     {"kernels_of_opencl_end_their_runner_only", kernels_of_opencl_end_their_runner_only, 0},
     {"kernels_of_cuda_end_their_runner_only", kernels_of_cuda_end_their_runner_only, 0},
     {"a_runner_never_outlives_its_parent", a_runner_never_outlives_its_parent, 0},
+    {"a_closed_runner_cleans_up_unless_it_hangs", a_closed_runner_cleans_up_unless_it_hangs, 0},
     {"a_thousand_restarts_leak_nothing", a_thousand_restarts_leak_nothing, 100},
     {"host_memory_is_given_back", host_memory_is_given_back, 0},
     {"an_idle_runner_uses_no_processor", an_idle_runner_uses_no_processor, 0},
