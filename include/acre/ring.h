@@ -39,6 +39,9 @@ struct acre_ring_options {
     uint32_t hang_ms;         /* a message that takes longer is hung: its context is lost, as by
                                * a kernel that never ends; 0: 1000. On OpenCL and HIP waiting
                                * behind other kernels of the context counts too */
+    uint32_t idle_ms;         /* without messages for so long its kernel leaves the device, where
+                               * it is in the way of who shares it, and is back for the next, a
+                               * launch later; 0: it stays */
     struct acre_buffer state; /* what the handler gets as `state`; id 0: 16 bytes of zeros */
 };
 
@@ -48,8 +51,10 @@ struct acre_ring_report {
     enum acre_ring_path path;
     char reason[160]; /* why not resident; "" */
     bool is_running;
+    bool is_resident;                 /* its kernel is on the device now */
     uint64_t posted, answered, beats; /* beats: of the kernel's health tick */
     uint32_t restarts, reloads, hangs;
+    uint32_t naps; /* how often its kernel left because nobody called */
 };
 
 /* Compile, probe, start. The first three of a context are resident where the device can do that.

@@ -20,6 +20,7 @@ enum {
     SOURCE_MAX = SOURCE_MAX_BYTES + (64 << 10),
     WORD = sizeof(uint32_t),
     IDLE_MAX = 256, /* far more than all variants are tried */
+    LEAVE_MS = 1000,
 };
 
 static const char handler_name[] = "acre_auto_handle";
@@ -232,8 +233,10 @@ int auto_ring_prepare(struct acre_auto *automatic, const struct auto_call *call,
     struct acre_source source = automatic->source;
     source.text = text.data;
     source.language = ACRE_LANGUAGE_PORTABLE;
-    struct acre_ring_options options = {
-        .handler = handler_name, .in_words = ring->in_words, .out_words = ring->out_words};
+    struct acre_ring_options options = {.handler = handler_name,
+                                        .in_words = ring->in_words,
+                                        .out_words = ring->out_words,
+                                        .idle_ms = LEAVE_MS};
     struct acre_ring *made = NULL;
     r = acre_ring_create(automatic->device.context, &source, &options, &made, err);
     acre_buf_finish(&text);

@@ -32,7 +32,7 @@ extern char **environ;
 enum {
     READY_LIMIT_MS = 120000, /* drivers of many devices take their time */
     END_LIMIT_MS = 10000,    /* end_limit_ms: drivers clean up */
-    BYE_LIMIT_MS = 500,
+    BYE_LIMIT_MS = 2000,
     CLEAN_LIMIT_MS = 600000, /* after its bye: a tool in it, as compute-sanitizer, has much to do */
 };
 

@@ -42,6 +42,7 @@ static int check_options(struct acre_ring *ring, const struct acre_ring_options 
     ring->slots = options->slots != 0 ? options->slots : SLOTS;
     ring->warps = options->warps != 0 ? options->warps : 1;
     ring->hang_ms = options->hang_ms != 0 ? options->hang_ms : HANG_MS;
+    ring->idle_ms = options->idle_ms;
     int r = check_number("in_words", ring->in_words, 1, RING_WORDS_MAX, err);
     r = r == 0 ? check_number("out_words", ring->out_words, 1, RING_WORDS_MAX, err) : r;
     r = r == 0 ? check_number("slots", ring->slots, SLOTS_MIN, SLOTS_MAX, err) : r;
@@ -294,6 +295,8 @@ void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_repor
     report.is_running = atomic_load(&ring->state_now) == RING_RUNNING;
     report.restarts = ring->restarts;
     report.reloads = ring->reloads;
+    report.naps = ring->naps;
+    report.is_resident = ring->is_serving;
     pthread_mutex_unlock(&ring->context->rings_lock);
     report.posted = ring_tail(ring) - ring->slots;
     uint64_t head = atomic_load(&ring->head);

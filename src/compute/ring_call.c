@@ -318,6 +318,8 @@ static int post(struct acre_ring *ring, const uint32_t *in, struct patience *pat
         if (atomic_load(&ring->worker_sleeps)) {
             ring_wake(&ring->alarm);
         }
+    } else if (atomic_load(&ring->is_dozing)) { /* pairs with doze: the tail was moved before */
+        ring_wake(&ring->alarm);
     }
     *ret_ticket = number;
     return 0;

@@ -30,7 +30,7 @@ struct acre_ring {
     struct acre_ring *next;
     char handler[128];
     uint32_t in_words, out_words, in_vectors, out_vectors;
-    uint32_t slots, warps, hang_ms;
+    uint32_t slots, warps, hang_ms, idle_ms;
     struct acre_buffer memory; /* mapped: control, messages, answers */
     struct acre_buffer state;
     bool owns_state;
@@ -50,7 +50,7 @@ struct acre_ring {
     bool is_proven, is_seen; /* the probe was made; what kernels write is seen while they run */
     uint64_t end;            /* number of its end in the stream */
     atomic_uint epoch;       /* of the context, when it was started; written under the lock */
-    uint32_t restarts, reloads;
+    uint32_t restarts, reloads, naps;
     char failure[256]; /* why it failed, or rested last */
 
     pthread_mutex_t moved_lock; /* answers that made room for later messages (ring_call.c) */
@@ -62,6 +62,7 @@ struct acre_ring {
     _Alignas(64) _Atomic uint64_t tail; /* number of the next message; see ring_tail */
     _Atomic uint32_t under_way;         /* posted and not collected: at most `slots` */
     _Atomic enum ring_state state_now;
+    _Atomic bool is_dozing;      /* nobody called, so its kernel left; under the rings_lock */
     _Atomic bool is_returning;   /* from its rest: the watcher tries the device */
     _Atomic uint64_t lost_below; /* what has no answer below it gets none */
     _Atomic uint64_t head;       /* all before it are answered or lost */
@@ -73,7 +74,7 @@ struct acre_ring {
     _Atomic bool watcher_ends, worker_ends, worker_sleeps;
     _Atomic uint32_t alarm;       /* futex: wakes watcher and worker */
     _Atomic uint64_t batches;     /* of the worker, begun and ended: odd while it is at one */
-    _Atomic uint32_t batch_beats; /* how many beats there were before it */
+    _Atomic uint32_t begun_beats; /* beats there were before it, or before the resident kernel */
     _Atomic bool is_refused;      /* its last batch could not be given, and why (rings_lock) */
     char refusal[256];
 };
@@ -82,8 +83,7 @@ static inline uint64_t ring_tail(const struct acre_ring *ring) {
     return atomic_load(&ring->tail) & ~RING_CLOSED;
 }
 
-/* Where messages and answers begin in `memory`: parts of buffers begin at multiples of up to this
- * many bytes on some devices (OpenCL). */
+/* Messages and answers begin at multiples of it in `memory`: parts of buffers do on OpenCL. */
 enum { RING_PART_BYTES = 1024 };
 
 static inline uint64_t ring_in_at(void) {

@@ -3,8 +3,8 @@
  * Resident: one launch of acre_ring that stays until its stop word is set. Worker: a thread that
  * launches acre_ring_batch for the messages that wait, and publishes their answers when it is done.
  * The watcher looks some times within `hang_ms`: it moves the head over what is answered, ends the
- * runner of a handler that takes too long, and starts the ring again after a loss of its context or
- * a rest of its device (breaker.h).
+ * runner of a handler that takes too long, starts the ring again after a loss of its context or a
+ * rest of its device (breaker.h), and lets the resident kernel leave while nobody calls.
  *
  * A device is believed to keep a kernel resident only after it has shown that kernel and host see
  * each other's words while the kernel runs: some rounds of ping and pong. */
@@ -198,6 +198,7 @@ void ring_begin_at(struct acre_ring *ring, uint64_t next) {
 
 static int launch_resident(struct acre_ring *ring, struct acre_error *err) {
     atomic_store(&ring->control[RING_STOP], 0);
+    atomic_store(&ring->begun_beats, ring_beats(ring));
     struct acre_arg args[] = {ACRE_BUFFER(ring->memory),
                               ACRE_BUFFER_AT(ring->memory, ring_in_at()),
                               ACRE_BUFFER_AT(ring->memory, ring_out_at(ring)),
@@ -214,6 +215,7 @@ static int launch_resident(struct acre_ring *ring, struct acre_error *err) {
     r = acre_event_record(ring->stream, &ignored, err);
     ring->end = ring->stream->signaled;
     ring->is_serving = r == 0;
+    atomic_store(&ring->is_dozing, false);
     if (r < 0) { /* nobody would see its end: it leaves at once */
         atomic_store(&ring->control[RING_STOP], 1);
     }
@@ -319,11 +321,15 @@ static bool serve_again(struct acre_ring *ring) {
     return false;
 }
 
+static bool is_wanted(const struct acre_ring *ring) {
+    return (ring->is_stopping || atomic_load(&ring->state_now) == RING_RUNNING) &&
+           ring->epoch == atomic_load(&ring->context->epoch);
+}
+
 void rings_resume(struct acre_context *context) {
     if (--context->ring_pauses == 0) {
         for (struct acre_ring *ring = context->rings; ring != NULL; ring = ring->next) {
-            bool is_wanted = ring->is_stopping || atomic_load(&ring->state_now) == RING_RUNNING;
-            if (is_wanted && !ring->is_starting && ring->epoch == atomic_load(&context->epoch)) {
+            if (is_wanted(ring) && !ring->is_starting && !atomic_load(&ring->is_dozing)) {
                 serve_again(ring);
             }
         }
@@ -354,7 +360,7 @@ static void publish(struct acre_ring *ring, uint64_t first, uint32_t count) {
 }
 
 static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) {
-    atomic_store(&ring->batch_beats, ring_beats(ring));
+    atomic_store(&ring->begun_beats, ring_beats(ring));
     atomic_fetch_add(&ring->batches, 1); /* from here on a kernel that is exchanged stays */
     pthread_mutex_lock(&ring->context->rings_lock);
     struct acre_kernel *kernel = ring->kernel;
@@ -514,22 +520,77 @@ static void end_wait(struct acre_ring *ring, uint64_t number) {
  * may be behind other work of the context, which has limits of its own. */
 static bool is_counted(const struct acre_ring *ring, uint64_t number) {
     /* What is refused again and again is at a batch most of the time, and gives none. */
-    bool is_given = ring->path == ACRE_RING_WORKER && ring->is_seen &&
-                    atomic_load(&ring->batches) % 2 != 0 && !atomic_load(&ring->is_refused);
+    bool is_given =
+        ring->path == ACRE_RING_RESIDENT ||
+        (ring->is_seen && atomic_load(&ring->batches) % 2 != 0 && !atomic_load(&ring->is_refused));
     return ring_is_posted(ring, number) &&
-           !(is_given && ring_beats(ring) == atomic_load(&ring->batch_beats));
+           !(is_given && ring_beats(ring) == atomic_load(&ring->begun_beats));
+}
+
+/* --- idleness --------------------------------------------------------------------------------- */
+
+struct quiet { /* what the watcher knows of it */
+    uint64_t tail, since_ns;
+};
+
+static void doze(struct acre_ring *ring) {
+    pthread_mutex_lock(&ring->context->rings_lock);
+    if (ring->is_serving && atomic_load(&ring->state_now) == RING_RUNNING) {
+        /* Then the tail: who posts moves it, then looks, so one of the two sees the other. */
+        atomic_store(&ring->is_dozing, true);
+        if (atomic_load(&ring->head) == ring_tail(ring)) {
+            ring_halt(ring);
+            ring->naps++;
+        } else {
+            atomic_store(&ring->is_dozing, false);
+        }
+    }
+    pthread_mutex_unlock(&ring->context->rings_lock);
+}
+
+static void rouse(struct acre_ring *ring) {
+    pthread_mutex_lock(&ring->context->rings_lock);
+    if (atomic_load(&ring->is_dozing) && is_wanted(ring)) {
+        serve_again(ring);
+    }
+    pthread_mutex_unlock(&ring->context->rings_lock);
+}
+
+/* A kernel that only polls is in the way of who shares the device, and makes it look busy. */
+static void mind_idleness(struct acre_ring *ring, struct quiet *quiet, uint64_t now_ns) {
+    uint64_t tail = ring_tail(ring);
+    bool is_quiet = atomic_load(&ring->head) == tail;
+    if (tail != quiet->tail || !is_quiet) {
+        *quiet = (struct quiet){tail, now_ns};
+    }
+    if (atomic_load(&ring->is_dozing)) {
+        if (!is_quiet) {
+            rouse(ring);
+        }
+    } else if (ring->idle_ms != 0 && ring->path == ACRE_RING_RESIDENT &&
+               now_ns - quiet->since_ns > (uint64_t)ring->idle_ms * 1000000) {
+        doze(ring);
+    }
+}
+
+/* --- the watcher's thread --------------------------------------------------------------------- */
+
+static uint64_t step_ns_of(const struct acre_ring *ring) {
+    uint32_t ms = ACRE_MIN(ring->hang_ms / 8, (uint32_t)LOOK_MS);
+    ms = ring->idle_ms != 0 ? ACRE_MIN(ring->idle_ms, ms) : ms;
+    return (uint64_t)ACRE_MAX(ms, 1U) * 1000000;
 }
 
 static void *watch(void *argument) {
     struct acre_ring *ring = argument;
     struct acre_context *context = ring->context;
-    uint64_t step_ns =
-        (uint64_t)ACRE_MAX(ACRE_MIN(ring->hang_ms / 8, (uint32_t)LOOK_MS), 1U) * 1000000;
+    uint64_t step_ns = step_ns_of(ring);
     uint64_t hang_ns = (uint64_t)ring->hang_ms * 1000000;
     uint64_t waits = 0;     /* the message that was found waiting; 0: none */
     uint32_t beats = 0;     /* then */
     uint64_t waited_ns = 0; /* since, as far as this thread could look */
     uint64_t looked_ns = acre_monotonic_ns();
+    struct quiet quiet = {.since_ns = looked_ns};
     while (!atomic_load(&ring->watcher_ends)) {
         uint32_t seen = atomic_load(&ring->alarm);
         enum ring_state state = atomic_load(&ring->state_now);
@@ -558,6 +619,7 @@ static void *watch(void *argument) {
             }
         }
         looked_ns = now;
+        mind_idleness(ring, &quiet, now);
         ring_sleep(&ring->alarm, seen, step_ns);
     }
     return NULL;

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-    BYE_LIMIT_MS = 2000, /* until nothing is under way; callers are less patient */
+    BYE_LIMIT_MS = 3000, /* until nothing is under way; callers are less patient */
     GONE_LIMIT_MS = 200, /* the same without a caller */
     CLEAN_LIMIT_S = 600, /* from there to the end */
     SPIN_NS = 1000000,

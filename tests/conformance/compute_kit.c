@@ -321,13 +321,18 @@ void kit_pass(int ms) {
 }
 
 void kit_gate_close(struct kit *kit, struct acre_stream *stream, struct kit_gate *gate) {
+    kit_gate_close_by(kit, stream, kit_grid(1, 1), gate);
+}
+
+void kit_gate_close_by(struct kit *kit, struct acre_stream *stream, struct acre_grid grid,
+                       struct kit_gate *gate) {
     *gate = (struct kit_gate){.kit = kit};
     gate->buffer = kit_buffer(kit, ACRE_MEMORY_MAPPED, 64);
     gate->word = acre_buffer_host(kit->context, gate->buffer);
     REQUIRE(gate->word != NULL);
     gate->word[0] = 0;
     uint64_t spins = kit_is("cpu") || kit_is("opencl") ? GATE_SPINS_CPU : GATE_SPINS_GPU;
-    RUN_ON(stream, kit, "gate", kit_grid(1, 1), ACRE_BUFFER(gate->buffer), ACRE_U64(spins));
+    RUN_ON(stream, kit, "gate", grid, ACRE_BUFFER(gate->buffer), ACRE_U64(spins));
 }
 
 void kit_gate_open(struct kit_gate *gate) {

@@ -123,6 +123,9 @@ struct kit_gate {
     bool has_opener;
 };
 void kit_gate_close(struct kit *kit, struct acre_stream *stream, struct kit_gate *gate);
+/* The same by a kernel of more than one item. */
+void kit_gate_close_by(struct kit *kit, struct acre_stream *stream, struct acre_grid grid,
+                       struct kit_gate *gate);
 void kit_gate_open(struct kit_gate *gate);
 /* From a thread, so that a call that should not have waited is found and not waited for. */
 void kit_gate_open_in(struct kit_gate *gate, int delay_ms);

@@ -3,6 +3,7 @@
 #include "conformance/compute_suite.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +172,131 @@ static void rings_wait_behind_other_kernels(void) {
     kit_close(&kit);
 }
 
+/* --- rings nobody calls ----------------------------------------------------------------------- */
+
+enum { IDLE_MS = 20 };
+
+static void call_once(struct acre_ring *ring, uint32_t value) {
+    uint32_t answer = 0;
+    OK(acre_ring_call(ring, (uint32_t[]){0, value}, &answer, 20000, ERR));
+    CHECK_EQ(answer, value);
+}
+
+/* Until its kernel has left the device; a ring of a worker has none. How often it left. */
+static uint32_t await_nap(struct acre_ring *ring) {
+    struct acre_ring_report report;
+    double begun = kit_seconds();
+    acre_ring_report(ring, &report);
+    while (report.is_resident && kit_seconds() - begun < 20) {
+        kit_pass(1);
+        acre_ring_report(ring, &report);
+    }
+    CHECK(!report.is_resident);
+    CHECK(report.is_running);
+    return report.naps;
+}
+
+static void rings_leave_when_nobody_calls(void) {
+    enum { ROUNDS = 10 };
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, handler_waits, (struct acre_ring_options){.idle_ms = IDLE_MS});
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        await_nap(ring);
+        call_once(ring, i);
+    }
+    await_nap(ring); /* stopped, started and given another handler in its sleep */
+    OK(acre_ring_stop(ring, ERR));
+    OK(acre_ring_start(ring, ERR));
+    call_once(ring, ROUNDS);
+    uint32_t naps = await_nap(ring);
+    struct acre_source source = {.text = handler_waits, .name = "again.acl"};
+    OK(acre_ring_reload(ring, &source, ERR));
+    CHECK_EQ(await_nap(ring), naps);
+    call_once(ring, ROUNDS + 1);
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK(report.path == ACRE_RING_RESIDENT ? naps > ROUNDS : naps == 0);
+    CHECK_EQ(report.restarts, 1);
+    CHECK_EQ(report.hangs, 0);
+    CHECK_EQ(report.answered, ROUNDS + 2);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+struct caller {
+    pthread_t thread;
+    struct acre_ring *ring;
+    uint32_t number;
+};
+
+static void *call_now_and_then(void *user) {
+    const struct caller *self = user;
+    struct acre_rand rand;
+    acre_rand_seed(&rand, kit_choice.seed + self->number);
+    for (uint32_t i = 0; i < 200; i++) {
+        call_once(self->ring, self->number * 1000 + i);
+        kit_pass((int)acre_rand_below(&rand, 4));
+    }
+    return NULL;
+}
+
+/* Who calls when the kernel is just about to leave is answered all the same. */
+static void rings_leave_and_lose_nobody(void) {
+    struct caller callers[4];
+    struct kit kit;
+    kit_open(&kit);
+    struct acre_ring *ring =
+        start_ring(&kit, handler_waits, (struct acre_ring_options){.idle_ms = 1});
+    for (uint32_t i = 0; i < ACRE_COUNT(callers); i++) {
+        callers[i] = (struct caller){.ring = ring, .number = i};
+        REQUIRE_EQ(pthread_create(&callers[i].thread, NULL, call_now_and_then, &callers[i]), 0);
+    }
+    for (uint32_t i = 0; i < ACRE_COUNT(callers); i++) {
+        pthread_join(callers[i].thread, NULL);
+    }
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    CHECK_EQ(report.answered, ACRE_COUNT(callers) * 200);
+    check_no_hang(ring);
+    printf("%u naps\n", report.naps);
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+}
+
+/* A kernel that has to wait for room on the device does not hang. */
+static void rings_wait_for_room_on_the_device(void) {
+    enum { SHORT_MS = 250 };
+    struct kit kit;
+    struct kit_gate gate;
+    kit_open(&kit);
+    struct acre_ring *ring = start_ring(
+        &kit, handler_waits, (struct acre_ring_options){.hang_ms = SHORT_MS, .idle_ms = IDLE_MS});
+    struct acre_ring_report report;
+    acre_ring_report(ring, &report);
+    if (report.path == ACRE_RING_RESIDENT) {
+        await_nap(ring);
+        struct acre_grid all = {.groups = {kit.facts->units * 2}, .group = {kit.facts->group_max}};
+        kit_gate_close_by(&kit, kit.stream, all, &gate);
+        uint64_t ticket = 0;
+        uint32_t answer = 0;
+        OK(acre_ring_post(ring, (uint32_t[]){0, 77}, 20000, &ticket, ERR));
+        kit_pass(4 * SHORT_MS);
+        kit_gate_open(&gate);
+        OK(acre_ring_collect(ring, ticket, &answer, 20000, ERR));
+        CHECK_EQ(answer, 77);
+        check_no_hang(ring);
+        OK(acre_stream_sync(kit.stream, 20000, ERR));
+        kit_gate_finish(&gate);
+    }
+    acre_ring_destroy(ring);
+    kit_close(&kit);
+    if (report.path != ACRE_RING_RESIDENT) {
+        acre_test_skip("no kernel stays here: %s", report.reason);
+    }
+}
+
 /* Calls that were given up leave their slots when they are answered, however long a hang may be. */
 static void rings_have_slots_of_given_up_calls_again(void) {
     struct waiting waiting;
@@ -334,6 +460,9 @@ static const struct acre_test tests[] = {
     TEST(rings_that_hang_in_a_worker_are_told),
     TEST(rings_take_slow_messages_after_fast_ones),
     TEST(rings_wait_behind_other_kernels),
+    TEST(rings_leave_when_nobody_calls),
+    TEST(rings_leave_and_lose_nobody),
+    TEST(rings_wait_for_room_on_the_device),
     TEST(rings_have_slots_of_given_up_calls_again),
     TEST(rings_wait_for_no_given_up_call),
     TEST(rings_without_their_state_stop),

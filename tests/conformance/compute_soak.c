@@ -15,7 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HELD = 8, WORDS_MAX = 1 << 15, RING_WORDS = 8, KINDS = 3, CALL_MS = 60000, LONG_MS = 20000 };
+enum {
+    HELD = 8,
+    WORDS_MAX = 1 << 15,
+    RING_WORDS = 8,
+    KINDS = 3,
+    CALL_MS = 60000,
+    LONG_MS = 20000,
+    IDLE_MS = 5
+};
 enum { TELL_S = 10 };
 
 struct worker {
@@ -326,7 +334,7 @@ static struct acre_ring *make_ring(struct acre_context *context) {
                                                                             : compute_handler_twice,
                                  .name = "handler.acl"};
     struct acre_ring_options options = {
-        .in_words = RING_WORDS, .out_words = RING_WORDS, .hang_ms = CALL_MS};
+        .in_words = RING_WORDS, .out_words = RING_WORDS, .hang_ms = CALL_MS, .idle_ms = IDLE_MS};
     OK(acre_ring_create(context, &source, &options, &ring, ERR));
     return ring;
 }

@@ -104,7 +104,7 @@ static int double_place_open(void *self, uint32_t device, void **ret_place,
 }
 
 static void double_place_close(void *place) {
-    enum { CLEANS_MS = 2500 }; /* longer than a runner with work under way is waited for */
+    enum { CLEANS_MS = 3500 }; /* longer than a runner with work under way is waited for */
     struct place *self = place;
     const char *cleaned = getenv("DOUBLE_CLEANED");
     while (self->made.next != &self->made) {
