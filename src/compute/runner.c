@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 enum {
-    BYE_LIMIT_MS = 3000, /* until nothing is under way; callers are less patient */
-    GONE_LIMIT_MS = 200, /* the same without a caller */
-    CLEAN_LIMIT_S = 600, /* from there to the end */
+    BYE_LIMIT_MS = 3000,  /* until nothing is under way; callers are less patient */
+    GONE_LIMIT_MS = 1000, /* the same without a caller */
+    CLEAN_LIMIT_S = 600,  /* from there to the end */
     SPIN_NS = 1000000,
     SPIN_BUSY_NS = 20000000,
     SPIN_FEW_NS = 50000, /* where spinning takes a processor from those that work */

@@ -4,8 +4,9 @@
  * Work is done where it is given, so nothing is pending but what never ends. Kernels: "add" (a
  * buffer of 32-bit numbers, a number to add), "crash", "abort", "hang", "fault" (nothing works any
  * more, found by check alone), "refuse" (the launch fails), "open" (lets "slow" sources compile).
- * A source is compiled to itself; "bad" is not. Where DOUBLE_CLEANED names a file, a place takes
- * long to close, as with a tool in the process, and is closed when the file is there. */
+ * A source is compiled to itself; "bad" is not. Where DOUBLE_FILES names a directory, "hang" makes
+ * a file "hangs" there, and a place takes long to close, as with a tool in the process, and makes a
+ * file "cleaned" in the end. */
 #include "compute/runner.h"
 
 #include <errno.h>
@@ -103,17 +104,25 @@ static int double_place_open(void *self, uint32_t device, void **ret_place,
     return 0;
 }
 
+static void leave_file(const char *name) {
+    const char *directory = getenv("DOUBLE_FILES");
+    char path[PATH_MAX];
+    if (directory != NULL) {
+        snprintf(path, sizeof(path), "%s/%s", directory, name);
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
+}
+
 static void double_place_close(void *place) {
     enum { CLEANS_MS = 3500 }; /* longer than a runner with work under way is waited for */
     struct place *self = place;
-    const char *cleaned = getenv("DOUBLE_CLEANED");
     while (self->made.next != &self->made) {
         unmake(self, self->made.next + 1);
     }
     free(place);
-    if (cleaned != NULL) {
+    if (getenv("DOUBLE_FILES") != NULL) {
         poll(NULL, 0, CLEANS_MS);
-        close(open(cleaned, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        leave_file("cleaned");
     }
 }
 
@@ -222,6 +231,7 @@ static int double_launch(void *place, uint64_t stream, const struct acre_native_
     case ABORT:
         abort();
     case HANG:
+        leave_file("hangs");
         for (;;) {
             pause();
         }
