@@ -489,9 +489,10 @@ int acre_bindings_check(struct acre_bindings *bindings, struct acre_place *place
         char name[SHOWN_MAX];
         if (bindings->all[i].device.id != 0) {
             r = acre_buffer_free(place->stream, bindings->all[i].device, err);
-            r = r < 0 ? acre_fail_in(err, r, "kernel '%s' wrote outside of '%s'", bindings->kernel,
-                                     acre_binding_name(bindings, i, name, sizeof(name)))
-                      : 0;
+            r = r == ACRE_ECORRUPT
+                    ? acre_fail_in(err, r, "kernel '%s' wrote outside of '%s'", bindings->kernel,
+                                   acre_binding_name(bindings, i, name, sizeof(name)))
+                    : r;
         }
     }
     r = r == 0 ? acre_memory_trim(place->context, 0, err) : r;
