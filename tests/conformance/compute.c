@@ -1,7 +1,7 @@
 /* compute.c - the conformance suite of the compute runtime: one back end, one isolation, TAP.
  *
  *   compute --backend cpu [--isolation process] [--seed N] [NAME...]
- *   compute --backend cuda --soak 1000000 --threads 8 [--only ring | --without ring,graph]
+ *   compute --backend cuda --soak 1000000 --threads 8 [--only ring]
  *
  * Cases are compared with plain C in the test itself, to the tolerances stated there, on random
  * data from a seed that is printed. A back end that is absent skips all, with its reason. NAMEs
@@ -21,7 +21,7 @@
 enum { CASES_MAX = 512, THREADS_MAX = 64 };
 
 struct arguments {
-    const char *backend, *isolation, *runner, *scratch, *only, *without;
+    const char *backend, *isolation, *runner, *scratch, *only;
     uint64_t device, seed, soak, threads;
     bool list;
 };
@@ -41,9 +41,7 @@ static const struct acre_opt rows[] = {
     {"soak", 0, ACRE_OPT_COUNT, AT(soak), "N", "N mixed operations instead of the cases",
      .max = UINT64_MAX},
     {"threads", 't', ACRE_OPT_COUNT, AT(threads), "N", "that soak", .min = 1, .max = THREADS_MAX},
-    {"only", 0, ACRE_OPT_STRING, AT(only), "A,B",
-     .help = "operations of the soak; a race is on purpose"},
-    {"without", 0, ACRE_OPT_STRING, AT(without), "A,B", .help = "left out of the soak"},
+    {"only", 0, ACRE_OPT_STRING, AT(only), "NAME", .help = "operation of the soak; a race is on purpose"},
     {"list", 'l', ACRE_OPT_FLAG, AT(list), NULL, .help = "print the names"},
 };
 /* clang-format on */
@@ -164,7 +162,7 @@ static int run(const struct arguments *arguments, int count, char **names, char 
     } else if (arguments->soak > 0) {
         printf("# seed %" PRIu64 "\n", kit_choice.seed);
         struct compute_soak_options options = {arguments->soak, (uint32_t)arguments->threads,
-                                               arguments->only, arguments->without};
+                                               arguments->only};
         result = compute_soak(&options, program);
     } else {
         printf("# backend %s, isolation %s, seed %" PRIu64 "\n", kit_choice.backend,

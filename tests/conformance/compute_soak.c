@@ -5,9 +5,8 @@
  * the buffer and the value alike. Programs, one ring and the context are shared by all. What each
  * thread does depends on the seed only; how threads interleave does not.
  *
- * One operation can be left out, or be all there is: compute-sanitizer's racecheck keeps what it
- * knows of launches for as long as a ring's kernel is there (scripts/gpu). Two are there only when
- * asked for: they have a hazard on purpose, for such a tool to report. */
+ * One operation can be all there is. Two are there only then: each has a hazard on purpose, of as
+ * many bytes every time, for compute-sanitizer's racecheck to report (scripts/gpu). */
 #include "conformance/compute_suite.h"
 
 #include <errno.h>
@@ -139,13 +138,14 @@ static void add_up(struct worker *self, struct holding *holding) {
 /* What comes of it is not looked at. */
 static void race(struct worker *self, struct holding *holding) {
     enum { GROUP = 256 };
-    uint32_t groups = holding->count / GROUP;
-    if (groups > 0 && holding->kind != ACRE_MEMORY_PINNED) {
-        struct acre_grid grid = {.groups = {groups}, .group = {GROUP}};
-        OK(acre_launch(self->stream, self->race, grid,
-                       ARGS(ACRE_BUFFER(holding->buffer), ACRE_BUFFER(holding->buffer)), ERR));
-        refill(self, holding);
-    }
+    struct acre_grid grid = {.groups = {1}, .group = {GROUP}};
+    struct acre_buffer buffer;
+    (void)holding;
+    OK(acre_buffer_alloc(self->stream, ACRE_MEMORY_DEVICE, GROUP * 4UL, &buffer, ERR));
+    OK(acre_fill(self->stream, buffer, 0, GROUP * 4UL, 0, 4, ERR));
+    OK(acre_launch(self->stream, self->race, grid, ARGS(ACRE_BUFFER(buffer), ACRE_BUFFER(buffer)),
+                   ERR));
+    OK(acre_buffer_free(self->stream, buffer, ERR));
 }
 
 static void replay(struct worker *self, struct holding *holding) {
@@ -239,26 +239,15 @@ static const struct {
 
 static uint32_t weights[ACRE_COUNT(operations)];
 
-/* Whether it is one of a list with commas; NULL: an empty one. */
-static bool is_listed(const char *list, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void weigh(void) {
+/* Of all, or of the one that is asked for. False: there is none of that name. */
+static bool weigh(void) {
+    bool is_known = asked.only == NULL;
     for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
-        const char *name = operations[i].name;
-        weights[i] = asked.only == NULL            ? operations[i].of_1000
-                     : is_listed(asked.only, name) ? ACRE_MAX(operations[i].of_1000, 1U)
-                                                   : 0;
-        weights[i] = is_listed(asked.without, name) ? 0 : weights[i];
+        bool is_it = asked.only != NULL && strcmp(asked.only, operations[i].name) == 0;
+        weights[i] = asked.only == NULL ? operations[i].of_1000 : is_it;
+        is_known |= is_it;
     }
+    return is_known;
 }
 
 static bool is_ring(size_t which) {
@@ -330,8 +319,8 @@ static void print_json(const struct worker *workers, uint32_t threads, uint64_t 
 
 static struct acre_ring *make_ring(struct acre_context *context) {
     struct acre_ring *ring = NULL;
-    struct acre_source source = {.text = is_listed(asked.only, "ring-race") ? compute_handler_race
-                                                                            : compute_handler_twice,
+    bool is_racing = asked.only != NULL && strcmp(asked.only, "ring-race") == 0;
+    struct acre_source source = {.text = is_racing ? compute_handler_race : compute_handler_twice,
                                  .name = "handler.acl"};
     struct acre_ring_options options = {
         .in_words = RING_WORDS, .out_words = RING_WORDS, .hang_ms = CALL_MS, .idle_ms = IDLE_MS};
@@ -401,36 +390,18 @@ static void soak(void) {
     kit_close(&kit);
 }
 
-/* All names in the list are operations. */
-static bool is_known(const char *option, const char *list) {
-    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
-        at += *at == ',';
-        int length = (int)strcspn(at, ",");
-        bool is_one = false;
-        for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
-            const char *name = operations[i].name;
-            is_one |= strlen(name) == (size_t)length && strncmp(at, name, (size_t)length) == 0;
-        }
-        if (!is_one) {
-            fprintf(stderr, "--%s: '%.*s' is no operation; accepted:", option, length, at);
-            for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
-                fprintf(stderr, " %s", operations[i].name);
-            }
-            fprintf(stderr, "\n");
-            return false;
-        }
-    }
-    return true;
-}
-
 int compute_soak(const struct compute_soak_options *options, char *program) {
     enum { DAY_S = 24 * 3600 };
     static const struct acre_test tests[] = {{"soak", soak, DAY_S}};
     char *argv[] = {program, NULL};
     asked = *options;
-    if (!is_known("only", asked.only) || !is_known("without", asked.without)) {
+    if (!weigh()) {
+        fprintf(stderr, "--only: '%s' is no operation; accepted:", asked.only);
+        for (size_t i = 0; i < ACRE_COUNT(operations); i++) {
+            fprintf(stderr, " %s", operations[i].name);
+        }
+        fprintf(stderr, "\n");
         return 2;
     }
-    weigh();
     return acre_test_main(tests, 1, 1, argv);
 }

@@ -22,8 +22,7 @@ extern const struct suite compute_devices_suite, compute_copy_suite, compute_lau
 struct compute_soak_options {
     uint64_t operations;
     uint32_t threads;
-    const char *only;    /* operations, with commas; NULL: all but those that race */
-    const char *without; /* likewise; NULL: none */
+    const char *only; /* one operation; NULL: all but those that race */
 };
 
 /* Mixed operations from some threads; the exit code. */

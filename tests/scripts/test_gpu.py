@@ -20,7 +20,9 @@ echo '{"figures": [{"name": "launch", "holds": true}, {"name": "copy"}]}'
 SANITIZER = """#!/bin/sh
 echo '# {"operations": 19}'
 case "$*" in
-*--only*race) echo '========= RACECHECK SUMMARY: 2 hazards displayed (2 errors)' ;;
+*"--only race") echo '========= and Read access at one [24000 hazards]'
+               echo '========= and Read access at one [1000000 hazards]' ;;
+*"--only ring-race") echo '========= and Read access at one [1600000 hazards]' ;;
 *racecheck*) echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors)' ;;
 *) echo '========= ERROR SUMMARY: 0 errors' ;;
 esac
@@ -59,8 +61,8 @@ class Steps(unittest.TestCase):
         code, text = self.run_steps()
         self.assertEqual(code, 0, text)
         rows = [line.split()[0] for line in text.splitlines()]
-        self.assertEqual(rows, ["suite", "soak", "bench", "memcheck", "rings", "beside",
-                                "controls", "racecheck", "gpu:"])
+        self.assertEqual(rows, ["suite", "soak", "bench", "memcheck", "controls",
+                                "racecheck", "gpu:"])
         self.assertIn("2 ok, 0 not ok, 1 skipped", text)
         self.assertIn("operations 20, seconds 1.5, errors 0", text)
         self.assertIn("ok 1 - soak", (self.root / "out" / "soak.txt").read_text(encoding="utf-8"))
@@ -68,11 +70,12 @@ class Steps(unittest.TestCase):
     def test_what_fails_is_named(self):
         self.write("build/bench/compute",
                    "#!/bin/sh\necho '{\"figures\": [{\"name\": \"ring\", \"holds\": false}]}'\n")
-        self.write("bin/compute-sanitizer", SANITIZER.replace("SUMMARY: 2 h", "SUMMARY: 0 h")
+        self.write("bin/compute-sanitizer", SANITIZER.replace("[24000", "[23999")
                    .replace("SUMMARY: 0 errors", "SUMMARY: 3 errors"))
         code, text = self.run_steps("bench", "memcheck", "controls", "racecheck")
         self.assertEqual(code, 1, text)
         self.assertIn("limits that do not hold: ring", text)
+        self.assertIn("race: 1023999 of 1024000 hazards told; ring-race: 1600000 of 1600000", text)
         self.assertIn("gpu: failed: bench, memcheck, controls\n", text)
 
     def test_a_soak_that_breaks_off_fails(self):
@@ -92,13 +95,12 @@ class Steps(unittest.TestCase):
 
     def test_the_tool_gets_its_options(self):
         self.write("bin/compute-sanitizer", SANITIZER + 'echo "$*"\n')
-        code, text = self.run_steps("--tool-options", "--print-limit 8", "beside", "racecheck")
+        code, text = self.run_steps("--tool-options", "--print-limit 8", "memcheck", "racecheck")
         self.assertEqual(code, 0, text)
-        for step, options, count in (("beside", "", "1"), ("racecheck",
-                                     " --force-synchronization-limit 100", "20 --without ring")):
+        for step, options in (("memcheck", ""), ("racecheck", " --force-synchronization-limit 100")):
             said = (self.root / "out" / f"{step}.txt").read_text(encoding="utf-8")
-            self.assertIn(f"racecheck{options} --target-processes all --print-limit 8 /", said)
-            self.assertTrue(said.endswith(f"--threads 8 --soak {count}\n"), said)
+            self.assertIn(f"{step}{options} --target-processes all --print-limit 8 /", said)
+            self.assertTrue(said.endswith("--threads 8 --soak 20\n"), said)
 
     def test_unknown_steps_are_refused(self):
         code, text = self.run_steps("nonsense")
