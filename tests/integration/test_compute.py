@@ -1,6 +1,8 @@
 """`acre compute` from outside: kernels on the CPU, and on OpenCL where it is here (PoCL)."""
 import json
 import os
+import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -574,6 +576,14 @@ class Run(ComputeCase):
                         self.assert_ended(result)
                     self.assertEqual(os.path.exists(self.path("p.npy")), where is None)
             os.unlink(self.path("p.npy"))
+
+    def test_docs_kernels_shows_what_is_told(self):
+        with open(os.path.join(program.SOURCE, "docs/kernels.md"), encoding="utf-8") as file:
+            page = file.read()
+        source = re.search(r"```c portable\n(kernel void past.*?)```", page, re.S)[1]
+        words, told = re.search(r"\$ acre compute run past\.acl (.*)\n(.*\n)```", page).groups()
+        result = self.compute("run", self.put("past.acl", source), *shlex.split(words))
+        self.assert_ended(result, 14, told)
 
     def test_a_kernel_without_parameters_takes_none(self):
         source = self.put("f.acl", "kernel void f() { }\n")
