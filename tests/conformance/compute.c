@@ -41,7 +41,8 @@ static const struct acre_opt rows[] = {
     {"soak", 0, ACRE_OPT_COUNT, AT(soak), "N", "N mixed operations instead of the cases",
      .max = UINT64_MAX},
     {"threads", 't', ACRE_OPT_COUNT, AT(threads), "N", "that soak", .min = 1, .max = THREADS_MAX},
-    {"only", 0, ACRE_OPT_STRING, AT(only), "NAME", .help = "operation of the soak; a race is on purpose"},
+    {"only", 0, ACRE_OPT_STRING, AT(only), "NAME",
+     .help = "operation of the soak; a race is on purpose"},
     {"list", 'l', ACRE_OPT_FLAG, AT(list), NULL, .help = "print the names"},
 };
 /* clang-format on */

@@ -97,7 +97,8 @@ class Steps(unittest.TestCase):
         self.write("bin/compute-sanitizer", SANITIZER + 'echo "$*"\n')
         code, text = self.run_steps("--tool-options", "--print-limit 8", "memcheck", "racecheck")
         self.assertEqual(code, 0, text)
-        for step, options in (("memcheck", ""), ("racecheck", " --force-synchronization-limit 100")):
+        for step, options in (("memcheck", ""),
+                              ("racecheck", " --force-synchronization-limit 100")):
             said = (self.root / "out" / f"{step}.txt").read_text(encoding="utf-8")
             self.assertIn(f"{step}{options} --target-processes all --print-limit 8 /", said)
             self.assertTrue(said.endswith("--threads 8 --soak 20\n"), said)
