@@ -469,8 +469,8 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
     return 0;
 }
 
-/* Lock held. One that answers ends by itself, however long it takes: killed, it would keep to
- * itself what a tool in it has found. */
+/* Lock held. One that answers is given its time to end by itself: killed, it would keep to itself
+ * what a tool in it has found. */
 static void say_bye(struct remote *remote) {
     struct wire_note note = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_BYE};
     if (wire_send(remote->socket, &note, NULL, 0) == 0 && hear(remote, BYE_LIMIT_MS, &note) == 0 &&
