@@ -1,8 +1,13 @@
 """The counting of results checked: no failure of a test program may be lost."""
+import contextlib
+import io
+import json
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tap import load
@@ -48,3 +53,65 @@ class Counting(unittest.TestCase):
                 report = runner.judge(record, protocol)
                 self.assertEqual((report.passed, report.failed, report.skipped),
                                  (passed, failed, skipped))
+
+
+class Choosing(unittest.TestCase):
+    """--only and --except, in a build directory with three tests."""
+
+    def run_main(self, *words):
+        """(exit status, names that meson was asked to run or None, what was printed)"""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(runner, "run_meson", return_value=(0, "")) as meson, \
+                mock.patch.object(sys, "argv", ["test", *words, folder]), \
+                contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(out):
+            info = pathlib.Path(folder, "meson-info")
+            info.mkdir()
+            tests = [{"name": name, "protocol": "tap"} for name in ("abuse_a", "abuse_b", "core_a")]
+            (info / "intro-tests.json").write_text(json.dumps(tests), encoding="utf-8")
+            try:
+                status = runner.main()
+            except SystemExit as error:
+                status = error.code
+            names = meson.call_args.args[1] if meson.called else None
+        return status, names, out.getvalue()
+
+    def test_what_matches_runs(self):
+        for words, names in (((), []),  # all
+                             (("--only", "abuse_*"), ["abuse_a", "abuse_b"]),
+                             (("--only", "abuse_a"), ["abuse_a"]),
+                             (("--only", "abuse_b", "--only", "core_*"), ["abuse_b", "core_a"]),
+                             (("--only", "*_a", "--except", "abuse_*"), ["core_a"]),
+                             (("--except", "abuse_*"), ["core_a"])):
+            with self.subTest(words=words):
+                self.assertEqual(self.run_main(*words)[1], names)
+
+    def test_no_match_is_an_error_and_does_not_run_all(self):
+        for words in (("--only", "abuse"), ("--only", "abuse_*", "--except", "*")):
+            with self.subTest(words=words):
+                status, names, said = self.run_main(*words)
+                self.assertEqual((status, names), (2, None))
+                self.assertIn(f"no test is named like {words[1]}", said)
+
+
+class Reasons(unittest.TestCase):
+    # stdout, stderr -> what is shown of it
+    CASES = [
+        ("1..2\nok 1 - a\n# 1 != 2\nnot ok 2 - b\n", "", ["# 1 != 2", "not ok 2 - b"]),
+        ("# first\nnot ok 1 - a\n# second\nnot ok 2 - b\n", "", ["# first", "not ok 1 - a"]),
+        ("ok 1 - a\n# 1\n# 2\n# 3\nnot ok 2 - b\nok 3 - c\n", "",
+         ["# 1", "# 2", "# 3", "not ok 2 - b"]),
+        ("ok 1 - a\nnot ok 2 - b\n", "", ["not ok 2 - b"]),
+        ("ok 1 - a\n", "assertion failed\nAborted\n", ["assertion failed", "Aborted"]),
+        ("", "", []),
+    ]
+
+    def test_the_lines_before_the_first_failure_are_shown(self):
+        for out, err, shown in self.CASES:
+            with self.subTest(out=out, err=err):
+                self.assertEqual(runner.reasons({"stdout": out, "stderr": err}), shown)
+
+    def test_they_are_few(self):
+        lines = [f"# {i}" for i in range(100)] + ["not ok 1 - a"]
+        shown = runner.reasons({"stdout": "\n".join(lines)})
+        self.assertEqual(shown, lines[-runner.REASON_LINES - 1:])
