@@ -54,9 +54,18 @@ static int run_token_create(int argument_count, char **arguments, void *target) 
                         acre_show_token);
 }
 
+/* "token 2 is revoked, and with it those it made: 3, 4" */
 static void show_revoked(const struct acre_show *view, const json_t *answer) {
-    (void)answer;
-    acre_buf_puts(view->out, "revoked\n");
+    const json_t *id;
+    size_t i;
+    char text[32];
+    acre_buf_printf(view->out, "token %s is revoked",
+                    acre_answer_count(answer, "token.id", text, sizeof(text)));
+    json_array_foreach(acre_answer_at(answer, "descendants"), i, id) {
+        acre_buf_printf(view->out, "%s%" JSON_INTEGER_FORMAT,
+                        i == 0 ? ", and with it those it made: " : ", ", json_integer_value(id));
+    }
+    acre_buf_putc(view->out, '\n');
 }
 
 static int run_token_revoke(int argument_count, char **arguments, void *target) {
@@ -193,7 +202,8 @@ const struct acre_command acre_command_token_create = {
     .summary = "let somebody in over HTTP",
     .usage = "acre token create [options]",
     .details = "The token is printed once; the daemon keeps only its hash. Needs an administrator\n"
-               "for anybody but yourself.\n"
+               "for anybody but yourself. When you show a token yourself, the new one is good no\n"
+               "longer than that, and is revoked with it.\n"
                "\n"
                "Example:\n"
                "  acre token create --user ada --project vision --expires 90d",
@@ -209,7 +219,9 @@ const struct acre_command acre_command_token_revoke = {
     .name = "token revoke",
     .summary = "make tokens useless, at once",
     .usage = "acre token revoke [options] ID...",
-    .details = "Example:\n"
+    .details = "Tokens that were made with them are revoked too, and named.\n"
+               "\n"
+               "Example:\n"
                "  acre token revoke 2",
     SHARED,
     .min_arguments = 1,

@@ -4,6 +4,7 @@
 #ifndef ACRE_CLI_CLI_H
 #define ACRE_CLI_CLI_H
 
+#include "cli/term.h"
 #include "core/error.h"
 #include "core/opt.h"
 
@@ -60,8 +61,11 @@ const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
 /* Print "acre: <text>" to standard error; returns the exit code of err. */
 int acre_cli_fail(const struct acre_error *err);
 
-/* Write all of `out` to standard output; returns 0 or the exit code of the failure, which was
- * told. A reader that went away (EPIPE) ends quietly: that is what `head` does. */
+/* Write all of `out` to standard output, on a terminal without what could command it (screen.h);
+ * returns 0 or the exit code of the failure, which was told. A reader that went away (EPIPE) ends
+ * quietly: that is what `head` does. */
 int acre_cli_write(const struct acre_buf *out);
+/* The same for a picture that is drawn over the one before (acre_term_redraw). */
+int acre_cli_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines);
 
 #endif

@@ -148,7 +148,9 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
 }
 
 /* What every exchange has in common. Nothing of the environment is used: a proxy has no business
- * between us and our daemon. */
+ * between us and our daemon. Redirects are not followed, so that a token reaches nobody but the
+ * server it is for, and certificates are checked; both are libcurl's defaults, but not ours to
+ * leave to it. */
 static void prepare(struct acre_client *client, struct transfer *transfer, const char *path) {
     const struct curl_functions *curl = &client->curl;
     char url[ACRE_SERVER_URL_MAX * 4];
@@ -160,6 +162,9 @@ static void prepare(struct acre_client *client, struct transfer *transfer, const
     curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_PROXY, "");
+    curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "acre/" ACRE_VERSION);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
@@ -227,13 +232,14 @@ static int fail_problem(const struct acre_client *client, long status,
     const char *title = json_string_value(json_object_get(root, "title"));
     int code = code_of(json_string_value(json_object_get(root, "code")), status);
     char fallback[128], shown[ACRE_ERROR_TEXT_MAX];
-    snprintf(fallback, sizeof(fallback), "%.60s answered with status %ld",
-             acre_server_name(&client->server), status);
+    snprintf(fallback, sizeof(fallback), "%.60s answered with status %ld%s",
+             acre_server_name(&client->server), status,
+             status >= 300 && status < 400 ? ", a redirect, which is not followed" : "");
     const char *text = detail != NULL ? detail : title != NULL ? title : fallback;
     acre_str_show_text(acre_str_from(text), shown, sizeof(shown));
     if (status == 401) {
         acre_fail(err, code,
-                  "%.200s; a token is wanted: --token-file, ACRE_TOKEN or ~/.config/acre/token "
+                  "%.200s; a token is wanted: --token-file, ACRE_TOKEN or ~/.config/acre/tokens "
                   "('acre token create' on the daemon's machine makes one)",
                   shown);
     } else {

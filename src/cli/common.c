@@ -25,12 +25,16 @@ const struct acre_opt acre_common_rows[ACRE_COMMON_ROWS] = {
      .kind = ACRE_OPT_STRING,
      .offset = AT(token_file),
      .value = "FILE",
-     .help = "who you are, over HTTP (ACRE_TOKEN; ~/.config/acre/token)"},
+     .help = "who you are, over HTTP (ACRE_TOKEN; this server's in ~/.config/acre/tokens)"},
     {.name = "cacert",
      .kind = ACRE_OPT_STRING,
      .offset = AT(authorities),
      .value = "FILE",
      .help = "certificates to trust for https (the system's)"},
+    {.name = "insecure",
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(insecure),
+     .help = "allow plain http to another machine, which can be read on the way (ACRE_INSECURE=1)"},
     {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print the daemon's JSON"},
     {.name = "quiet",
      .letter = 'q',
@@ -38,6 +42,11 @@ const struct acre_opt acre_common_rows[ACRE_COMMON_ROWS] = {
      .offset = AT(quiet),
      .help = "print ids only, or nothing"},
 };
+
+struct acre_server_options acre_common_server(const struct acre_common *common) {
+    return (struct acre_server_options){
+        .server = common->server, .token_file = common->token_file, .insecure = common->insecure};
+}
 
 void acre_session_fail(struct acre_session *session, const struct acre_error *err) {
     int code = acre_cli_fail(err);
@@ -48,7 +57,8 @@ bool acre_session_open(struct acre_session *session, const struct acre_common *c
     struct acre_error err = {0};
     struct acre_server server;
     *session = (struct acre_session){.common = common};
-    int r = acre_server_find(common->server, common->token_file, &server, &err);
+    struct acre_server_options options = acre_common_server(common);
+    int r = acre_server_find(&options, &server, &err);
     if (r == 0) {
         r = acre_client_create(&server, common->authorities, &session->client, &err);
     }

@@ -16,11 +16,12 @@ struct acre_common {
     const char *server;
     const char *token_file;
     const char *authorities;
+    bool insecure;
     bool json;
     bool quiet;
 };
 
-enum { ACRE_COMMON_ROWS = 5 };
+enum { ACRE_COMMON_ROWS = 6 };
 extern const struct acre_opt acre_common_rows[ACRE_COMMON_ROWS];
 
 /* Where and for when an answer is drawn. */
@@ -30,6 +31,9 @@ struct acre_show {
     struct acre_buf *out;
 };
 typedef void acre_show_function(const struct acre_show *view, const json_t *answer);
+
+/* Of the daemon that they name. */
+struct acre_server_options acre_common_server(const struct acre_common *common);
 
 struct acre_session {
     const struct acre_common *common;

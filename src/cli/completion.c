@@ -106,8 +106,9 @@ static void ask_daemon(void *context, const char *kind, struct acre_buf *out) {
     const json_t *item;
     size_t at;
     for (size_t i = 0; i < ACRE_COUNT(lists); i++) {
-        if (strcmp(lists[i].kind, kind) != 0 || acre_server_find(NULL, NULL, &server, NULL) < 0 ||
-            !server.found || acre_client_create(&server, NULL, &client, NULL) < 0) {
+        if (strcmp(lists[i].kind, kind) != 0 ||
+            acre_server_find(&(struct acre_server_options){0}, &server, NULL) < 0 ||
+            acre_client_create(&server, NULL, &client, NULL) < 0) {
             continue;
         }
         if (acre_client_call(client, "GET", lists[i].path, NULL, &answer, NULL) == 0) {

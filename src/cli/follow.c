@@ -48,7 +48,9 @@ struct follow {
     bool tailing;
     uint64_t tailed; /* attempts whose logs were followed */
     uint64_t read_ms, away_since_ms, ended_ms;
-    bool left; /* the user went away */
+    uint64_t refused_ms; /* when the daemon refused the events; 0: it did not */
+    bool said_refused;   /* that it refused a log */
+    bool left;           /* the user went away */
 };
 
 int acre_follow_signals(void) {
@@ -195,12 +197,14 @@ static void open_events(struct follow *follow) {
     char path[64];
     struct acre_error err = {0};
     snprintf(path, sizeof(path), "/events?job=%" PRIu64, follow->id);
+    follow->refused_ms = 0;
     acre_events_restart(&follow->events);
     acre_client_stream(follow->session->client, path, follow->events.last_id, on_bytes, follow,
                        &follow->stream, &err);
 }
 
-/* An ended event stream is opened again: at the next look, a moment later when nobody is there. */
+/* An ended event stream is opened again: at the next look, but a moment later when the daemon is
+ * away or refused it (too many followers). */
 static void mend_events(struct follow *follow) {
     struct acre_error err = {0};
     int result = 0;
@@ -208,7 +212,13 @@ static void mend_events(struct follow *follow) {
         acre_feed_close(follow->stream);
         follow->stream = NULL;
         follow->changed = follow->changed || result == 0;
+        follow->refused_ms = result < 0 ? now_ms(follow) : 0;
     }
+}
+
+static bool may_open_events(const struct follow *follow) {
+    return follow->stream == NULL && follow->away_since_ms == 0 &&
+           (follow->refused_ms == 0 || now_ms(follow) - follow->refused_ms >= LINE_MS);
 }
 
 /* A run that failed and comes again, in one line. */
@@ -219,6 +229,10 @@ static void tell_run(struct follow *follow, uint64_t attempt) {
                  attempt, follow->id, acre_show_exit(follow->job, ended, sizeof(ended)));
         say(follow, text);
     }
+}
+
+static bool has_refused_log(const struct follow *follow) {
+    return follow->tails[0].refused_ms != 0 || follow->tails[1].refused_ms != 0;
 }
 
 /* Follow the logs of the next run that has begun, when the last one's are at their end. */
@@ -235,7 +249,13 @@ static void tend_logs(struct follow *follow) {
     if (follow->tailing) {
         bool ended = true;
         for (size_t i = 0; i < ACRE_COUNT(names); i++) {
+            /* What has ended is only read, for which there is no limit. */
+            follow->tails[i].follow = acre_follow_is_live(follow->job);
             ended = acre_tail_ended(&follow->tails[i]) && ended;
+        }
+        if (has_refused_log(follow) && !follow->said_refused) {
+            say(follow, "too many logs are followed (max_followers of the policy): output is late");
+            follow->said_refused = true;
         }
         follow->tailing = !ended;
         follow->changed = follow->changed || ended;
@@ -253,6 +273,7 @@ static void tend_logs(struct follow *follow) {
                                               .name = names[i].name,
                                               .fd = names[i].fd,
                                               .follow = true,
+                                              .patient = true,
                                               .erase = &follow->line_shown};
         acre_tail_open(&follow->tails[i]);
     }
@@ -322,11 +343,13 @@ static void follow_on(struct follow *follow) {
     while (going && !is_done(follow)) {
         bool signaled = false;
         uint64_t now = now_ms(follow);
-        if (follow->stream == NULL && follow->away_since_ms == 0) {
+        if (may_open_events(follow)) {
             open_events(follow);
         }
         show_waiting(follow);
-        uint32_t pause = follow->line_shown || follow->away_since_ms != 0 ? LINE_MS : REFRESH_MS;
+        bool often = follow->line_shown || follow->away_since_ms != 0 || follow->refused_ms != 0 ||
+                     has_refused_log(follow);
+        uint32_t pause = often ? LINE_MS : REFRESH_MS;
         if (acre_client_wait(follow->session->client, follow->signals, pause, &signaled, &err) <
             0) {
             acre_session_fail(follow->session, &err);
@@ -358,7 +381,8 @@ int acre_follow(struct acre_session *session, uint64_t id, bool logs) {
         status = STATUS_CANCELED;
     } else if (follow->job != NULL && !acre_follow_is_live(follow->job)) {
         tell_end(follow);
-        status = acre_follow_status(follow->job);
+        int own = acre_follow_status(follow->job);
+        status = own != 0 ? own : session->result; /* its output may be incomplete */
     }
     for (size_t i = 0; i < ACRE_COUNT(follow->tails); i++) {
         acre_tail_close(&follow->tails[i]);

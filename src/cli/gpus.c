@@ -308,21 +308,16 @@ static void draw_ids(struct view *view, struct acre_buf *out) {
 static void draw(void *context) {
     struct view *view = context;
     struct acre_buf out;
-    struct acre_buf screen;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
-    acre_buf_init(&screen, OUTPUT_MAX_BYTES);
     view->term = acre_term_detect(STDOUT_FILENO); /* the window may have changed */
     bool quiet = view->options->common.quiet, json = view->options->common.json;
     bool in_place = view->options->watch && view->term.is_terminal && !json && !quiet;
     (json ? draw_json : quiet ? draw_ids : draw_table)(view, &out);
-    if (in_place) {
-        acre_term_redraw(&view->term, &out, &view->lines, &screen);
-    }
     if (view->result == 0) {
-        view->result = acre_cli_write(in_place ? &screen : &out);
+        view->result =
+            in_place ? acre_cli_redraw(&view->term, &out, &view->lines) : acre_cli_write(&out);
     }
     acre_buf_finish(&out);
-    acre_buf_finish(&screen);
     view->drawn++;
     bool last = view->options->count > 0 && view->drawn >= view->options->count;
     if (view->loop != NULL && (last || view->result != 0)) {

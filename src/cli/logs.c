@@ -14,6 +14,7 @@
 struct options {
     struct acre_common common;
     bool follow;
+    bool raw;
     const char *stream;
     uint64_t tail_bytes;
     uint64_t attempt;
@@ -63,6 +64,7 @@ static void show_logs(struct acre_session *session, const struct options *option
             .name = streams[i].name,
             .fd = strcmp(options->stream, "both") == 0 ? streams[i].fd : STDOUT_FILENO,
             .follow = options->follow,
+            .raw = options->raw,
             .offset = -(int64_t)options->tail_bytes,
         };
         if (!acre_tail_open(&tails[count])) {
@@ -129,6 +131,10 @@ static const struct acre_opt rows[] = {
      .help = "of the Nth run (the last)",
      .min = 1,
      .max = INT32_MAX},
+    {.name = "raw",
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(raw),
+     .help = "on a terminal too, every byte as it was written"},
 };
 
 static const struct options defaults = {.stream = "both"};
@@ -137,7 +143,11 @@ const struct acre_command acre_command_logs = {
     .name = "logs",
     .summary = "what a job wrote; live with --follow",
     .usage = "acre logs [options] JOB",
-    .details = "Examples:\n"
+    .details = "On a terminal, colours pass and other escape sequences are made visible\n"
+               "(\\x1b[2J): a terminal obeys whatever it is shown. Pipes and files get the bytes\n"
+               "as they are.\n"
+               "\n"
+               "Examples:\n"
                "  acre logs 1\n"
                "  acre logs --follow 1\n"
                "  acre logs --stream stderr --tail 2000 1",

@@ -4,6 +4,7 @@
  * Exit codes are those of the error table (error.h). */
 #include "cli/cli.h"
 
+#include "cli/screen.h"
 #include "core/file.h"
 
 #include <errno.h>
@@ -74,12 +75,29 @@ const struct acre_command *const *acre_cli_commands(size_t *ret_count) {
     return commands;
 }
 
+/* The text as it may be shown on a terminal. The caller finishes it. */
+static struct acre_buf screen(const struct acre_buf *text) {
+    struct acre_screen filter;
+    struct acre_buf shown;
+    acre_buf_init(&shown, 4 * text->max); /* "\x1b" for one byte */
+    acre_screen_init(&filter, "\n\t");
+    acre_screen_put(&filter, (struct acre_str){text->data, text->length}, &shown);
+    acre_screen_end(&filter, &shown);
+    return shown;
+}
+
 int acre_cli_fail(const struct acre_error *err) {
-    fprintf(stderr, "acre: %s\n", err->text);
+    struct acre_buf text;
+    acre_buf_init(&text, 2 * sizeof(err->text));
+    acre_buf_printf(&text, "acre: %s\n", err->text);
+    struct acre_buf shown = screen(&text);
+    fputs(isatty(STDERR_FILENO) ? shown.data : text.data, stderr);
+    acre_buf_finish(&shown);
+    acre_buf_finish(&text);
     return acre_error_exit(err->code);
 }
 
-int acre_cli_write(const struct acre_buf *out) {
+static int write_all(const struct acre_buf *out) {
     size_t done = 0;
     struct acre_error err = {0};
     if (acre_buf_failed(out)) {
@@ -101,6 +119,29 @@ int acre_cli_write(const struct acre_buf *out) {
         done += (size_t)wrote;
     }
     return 0;
+}
+
+int acre_cli_write(const struct acre_buf *out) {
+    if (!isatty(STDOUT_FILENO) || acre_buf_failed(out)) {
+        return write_all(out);
+    }
+    struct acre_buf shown = screen(out);
+    int r = write_all(&shown);
+    acre_buf_finish(&shown);
+    return r;
+}
+
+int acre_cli_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines) {
+    if (acre_buf_failed(picture)) {
+        return write_all(picture);
+    }
+    struct acre_buf drawn, shown = screen(picture);
+    acre_buf_init(&drawn, 2 * shown.max);
+    acre_term_redraw(term, &shown, lines, &drawn);
+    int r = write_all(&drawn);
+    acre_buf_finish(&drawn);
+    acre_buf_finish(&shown);
+    return r;
 }
 
 static void list_commands(struct acre_buf *out) {

@@ -162,6 +162,7 @@ static void put_program(struct acre_buf *out) {
     } surroundings[] = {
         {"ACRE_SERVER", "the daemon's socket or URL, like --server"},
         {"ACRE_TOKEN", "the token shown to it, over HTTP"},
+        {"ACRE_INSECURE", "1: allow plain http to another machine, like --insecure"},
         {"NO_COLOR", "when set, nothing is coloured"},
     };
     size_t count;
@@ -182,10 +183,10 @@ static void put_program(struct acre_buf *out) {
         acre_buf_printf(out, ".TP\n.B %s\n", surroundings[i].name);
         put_line(out, surroundings[i].text);
     }
-    acre_buf_puts(out,
-                  ".SH FILES\n.TP\n~/.config/acre/token\nthe token shown to daemons over HTTP\n"
-                  ".TP\n/run/acre/acre.sock, ~/.local/state/acre/acre.sock\n"
-                  "the daemon's socket, root's and a user's own\n");
+    acre_buf_puts(out, ".SH FILES\n.TP\n~/.config/acre/tokens\n"
+                       "a line for each server: its URL and its token; mode 600\n"
+                       ".TP\n/run/acre/acre.sock, ~/.local/state/acre/acre.sock\n"
+                       "the daemon's socket, root's and a user's own\n");
 }
 
 static int write_page(const char *directory, const struct acre_command *command,

@@ -163,7 +163,7 @@ static void count_live(struct watch *watch, const json_t *answer) {
 }
 
 static void draw(struct watch *watch) {
-    struct acre_buf picture, screen;
+    struct acre_buf picture;
     json_t *answer = acre_session_list(watch->session, watch->path, "jobs", watch->options->limit);
     watch->changed = false;
     if (answer == NULL) {
@@ -184,15 +184,12 @@ static void draw(struct watch *watch) {
     watch->begun = true;
     if (watch->in_place) {
         acre_buf_init(&picture, ACRE_OUTPUT_MAX_BYTES);
-        acre_buf_init(&screen, ACRE_OUTPUT_MAX_BYTES);
         struct acre_show view = {.term = acre_term_detect(STDOUT_FILENO),
                                  .now_ms = acre_clock_wall_ms(&watch->clock),
                                  .out = &picture};
         acre_show_jobs(&view, answer);
-        acre_term_redraw(&view.term, &picture, &watch->height, &screen);
-        watch->session->result = acre_cli_write(&screen);
+        watch->session->result = acre_cli_redraw(&view.term, &picture, &watch->height);
         acre_buf_finish(&picture);
-        acre_buf_finish(&screen);
         watch->drawn++;
     }
     json_decref(answer);

@@ -36,7 +36,8 @@ const struct acre_command acre_command_serve = {
     .usage = "acre serve [options]",
     .details =
         "Serves on a unix socket, where users are known by their accounts, and on TCP, where "
-        "they are known by tokens. The first start prints a token for the admin, once.\n\n"
+        "they are known by tokens. The first start leaves a token for the admin in the file "
+        "admin-token of the state directory.\n\n"
         "Every option is also a variable (ACRE_LOG_LEVEL) and a line of the file given with "
         "--config (log-level = debug); a flag wins over a variable, a variable over the "
         "file. SIGHUP reads them again: policy, names of admins and operators, project, "

@@ -16,13 +16,23 @@ struct acre_server {
     char socket[ACRE_SERVER_PATH_MAX]; /* "": TCP */
     char url[ACRE_SERVER_URL_MAX];     /* "http://host:port", without a slash at the end */
     char token[ACRE_SERVER_TOKEN_MAX]; /* "": none */
-    bool found;                        /* false: nothing was named and no socket is there */
 };
 
-/* `named` and `token_file` are the options (NULL: not given); then ACRE_SERVER and ACRE_TOKEN; then
- * the usual sockets, the first that exists; then http://127.0.0.1:10000. A socket knows who asks by
- * itself: the token in the user's configuration is only for TCP. */
-int acre_server_find(const char *named, const char *token_file, struct acre_server *ret_server,
+/* What the options say; NULL: not given. */
+struct acre_server_options {
+    const char *server, *token_file;
+    bool insecure;
+};
+
+/* The daemon: the option, then ACRE_SERVER, then the first of the usual sockets that belongs to
+ * root or to the user. Nothing else is guessed: ACRE_EUNAVAILABLE. Plain http to another machine is
+ * refused unless `insecure` or ACRE_INSECURE says that it is meant.
+ *
+ * The token: the option's file, then ACRE_TOKEN; then, over TCP only, the one kept for this server
+ * in ~/.config/acre/tokens, then the one in ~/.config/acre/token, which is for whatever server the
+ * user names. (A socket knows who asks by itself.) Files that others can read are refused with
+ * ACRE_EDENIED. */
+int acre_server_find(const struct acre_server_options *options, struct acre_server *ret_server,
                      struct acre_error *err);
 
 /* How people name it: the socket's path or the URL. */

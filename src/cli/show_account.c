@@ -117,6 +117,7 @@ void acre_show_tokens(const struct acre_show *view, const json_t *answer) {
         {.heading = "USER"},
         {.heading = "PROJECT", .rank = 4},
         {.heading = "ROLE"},
+        {.heading = "PARENT", .right = true, .rank = 6},
         {.heading = "CREATED", .rank = 3},
         {.heading = "EXPIRES"},
         {.heading = "STATE"},
@@ -135,6 +136,7 @@ void acre_show_tokens(const struct acre_show *view, const json_t *answer) {
         acre_show_cell(table, acre_answer_text(token, "user", "-"));
         acre_show_cell(table, acre_answer_text(token, "project", "-"));
         acre_show_cell(table, acre_answer_text(token, "role", "-"));
+        acre_show_cell(table, acre_answer_count(token, "parent", text, sizeof(text)));
         acre_show_cell(table, acre_answer_ago(token, "created", view->now_ms, text, sizeof(text)));
         acre_show_cell(table, acre_answer_ago(token, "expires", view->now_ms, text, sizeof(text)));
         acre_table_cell(table, revoked || expired ? ACRE_COLOUR_DIM : ACRE_COLOUR_GREEN,
@@ -150,8 +152,10 @@ void acre_show_token(const struct acre_show *view, const json_t *answer) {
     const char *secret = acre_answer_text(answer, "secret", acre_answer_text(answer, "token", "-"));
     acre_buf_printf(view->out, "%s\n", secret);
     if (view->term.is_terminal) {
-        acre_buf_puts(view->out,
-                      "This is shown once. Keep it in ~/.config/acre/token (mode 600).\n");
+        acre_buf_puts(
+            view->out,
+            "This is shown once. Keep it where you use it, in ~/.config/acre/tokens (mode\n"
+            "600), as a line 'https://HOST:PORT TOKEN'.\n");
     }
 }
 

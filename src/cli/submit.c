@@ -103,15 +103,15 @@ const struct acre_command acre_command_run = {
     .name = "run",
     .summary = "put a job into the queue, show its output, and exit with its status",
     .usage = "acre run [options] -- COMMAND [ARG...]  |  acre run [options] SCRIPT",
-    .details =
-        "Standard output and error arrive as they are written. Ctrl-C cancels the job; pressed\n"
-        "again, it leaves it. The exit status is the job's own; 128 + N when signal N ended it,\n"
-        "126 when it could not be started, 130 when it was canceled. Options and scripts are\n"
-        "those of 'acre submit'.\n"
-        "\n"
-        "Examples:\n"
-        "  acre run --gpus 1 -- env\n"
-        "  acre run --gpus 0.5 --time 10m -- sh -c 'echo $CUDA_VISIBLE_DEVICES'",
+    .details = "Standard output and error arrive as they are written (on a terminal, as\n"
+               "'acre logs' shows them). Ctrl-C cancels the job; pressed again, it leaves it. The\n"
+               "exit status is the job's own; 128 + N when signal N ended it, 126 when it could\n"
+               "not be started, 130 when it was canceled. Options and scripts are those of\n"
+               "'acre submit'.\n"
+               "\n"
+               "Examples:\n"
+               "  acre run --gpus 1 -- env\n"
+               "  acre run --gpus 0.5 --time 10m -- sh -c 'echo $CUDA_VISIBLE_DEVICES'",
     .options = acre_submit_rows,
     .option_count = ACRE_SUBMIT_ROWS - 1, /* all but --wait */
     .shared = acre_common_rows,

@@ -130,13 +130,14 @@ const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
          "where it runs (here; the home directory when the daemon is elsewhere)"),
     LIST("env", 'E', env, "NAME[=VALUE]", check_env,
          "set a variable, or pass yours on; repeatable (otherwise the job begins clean)"),
-    FLAG("export", export_all, "pass on all your variables"),
+    FLAG("export", export_all, "pass on all your variables but ACRE_TOKEN"),
     FLAG("no-network", no_network, "without any network"),
     TEXT("reservation", 'R', reservation, "ID", check_count, "run inside this reservation"),
     TEXT("warn", 0, warn, "TIME", acre_when_check_span,
          "signal it this long before its time is over"),
     TEXT("warn-signal", 0, warn_signal, "NAME", NULL, "which signal that is, like TERM (USR1)"),
-    TEXT("grace", 0, grace, "TIME", acre_when_check_span, "between SIGTERM and SIGKILL"),
+    TEXT("grace", 0, grace, "TIME", acre_when_check_span,
+         "between SIGTERM and SIGKILL; at most max_grace of the policy"),
     FLAG("smaller-on-oom", smaller_on_oom, "ask for half the share after running out of memory"),
     FLAG("no-preempt", no_preempt, "never make room for others (an interactive job)"),
     FLAG("wait", wait, "wait until it has ended, and exit with its status"),
@@ -248,7 +249,8 @@ static int add_environment(json_t *body, const struct acre_submit *options,
     json_t *object = json_object();
     json_object_set_new(body, "environment", object);
     for (char **at = environ; options->export_all && *at != NULL; at++) {
-        if (check_env("", *at, NULL) == 0) { /* bash exports functions under odd names */
+        bool is_token = strncmp(*at, "ACRE_TOKEN=", 11) == 0; /* would be kept with the job */
+        if (!is_token && check_env("", *at, NULL) == 0) {     /* bash exports functions oddly */
             set_variable(object, *at, NULL); /* nobody named it: what cannot go stays here */
         }
     }
@@ -267,7 +269,8 @@ static int add_directory(json_t *body, const struct acre_submit *options, struct
     if (named != NULL && named[0] == '/') {
         return acre_body_put_text(body, "directory", named, err);
     }
-    int r = acre_server_find(options->common.server, options->common.token_file, &server, err);
+    struct acre_server_options wanted = acre_common_server(&options->common);
+    int r = acre_server_find(&wanted, &server, err);
     if (r < 0 || (named == NULL && server.socket[0] == '\0')) {
         return r;
     }

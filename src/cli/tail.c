@@ -5,6 +5,7 @@
 #include "cli/tail.h"
 
 #include "cli/cli.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { AGAIN_MS = 1000 };
 
 static void erase_line(struct acre_tail *tail) {
     if (tail->erase != NULL && *tail->erase) {
@@ -31,11 +34,8 @@ static void stop_copying(struct acre_tail *tail, int number) {
     }
 }
 
-static void copy(void *context, struct acre_str bytes) {
-    struct acre_tail *tail = context;
+static void write_out(struct acre_tail *tail, struct acre_str bytes) {
     size_t done = 0;
-    tail->got += bytes.length;
-    tail->offset += tail->offset >= 0 ? (int64_t)bytes.length : 0;
     erase_line(tail);
     while (done < bytes.length && !tail->broken) {
         ssize_t wrote = write(tail->fd, bytes.data + done, bytes.length - done);
@@ -49,7 +49,22 @@ static void copy(void *context, struct acre_str bytes) {
     }
 }
 
-bool acre_tail_open(struct acre_tail *tail) {
+static void copy(void *context, struct acre_str bytes) {
+    struct acre_tail *tail = context;
+    tail->got += bytes.length;
+    tail->offset += tail->offset >= 0 ? (int64_t)bytes.length : 0;
+    if (!tail->is_screened) {
+        write_out(tail, bytes);
+        return;
+    }
+    struct acre_buf shown;
+    acre_buf_init(&shown, ACRE_OUTPUT_MAX_BYTES); /* a piece of libcurl's has some KiB */
+    acre_screen_put(&tail->screen, bytes, &shown);
+    write_out(tail, (struct acre_str){shown.data, shown.length});
+    acre_buf_finish(&shown);
+}
+
+static bool ask(struct acre_tail *tail) {
     char path[ACRE_PATH_MAX], attempt[32] = "";
     struct acre_error err = {0};
     if (tail->attempt > 0) {
@@ -66,29 +81,63 @@ bool acre_tail_open(struct acre_tail *tail) {
     return true;
 }
 
-void acre_tail_close(struct acre_tail *tail) {
+bool acre_tail_open(struct acre_tail *tail) {
+    tail->is_screened = !tail->raw && isatty(tail->fd);
+    acre_screen_init(&tail->screen, "\n\t\r\b"); /* lines, columns and bars of progress */
+    return ask(tail);
+}
+
+static void close_stream(struct acre_tail *tail) {
     acre_feed_close(tail->stream);
     tail->stream = NULL;
+}
+
+void acre_tail_close(struct acre_tail *tail) {
+    struct acre_buf rest;
+    acre_buf_init(&rest, ACRE_OUTPUT_MAX_BYTES);
+    acre_screen_end(&tail->screen, &rest);
+    if (rest.length > 0) {
+        write_out(tail, (struct acre_str){rest.data, rest.length});
+    }
+    acre_buf_finish(&rest);
+    close_stream(tail);
+}
+
+static uint64_t now_ms(void) {
+    struct acre_clock clock = acre_clock_real();
+    return acre_clock_monotonic_ns(&clock) / 1000000;
 }
 
 bool acre_tail_ended(struct acre_tail *tail) {
     struct acre_error err = {0};
     int result = 0;
+    if (tail->refused_ms != 0 && !tail->broken) {
+        if (now_ms() - tail->refused_ms < AGAIN_MS) {
+            return false;
+        }
+        tail->refused_ms = 0;
+        return !ask(tail);
+    }
     if (tail->stream == NULL || tail->broken) {
         return true;
     }
     if (!acre_feed_ended(tail->stream, &result, &err)) {
         return false;
     }
-    acre_tail_close(tail);
+    close_stream(tail);
     bool more = result == 0 && !tail->follow && tail->got > 0 && tail->offset >= 0;
     bool cut = result == ACRE_EIO && tail->got > 0 && tail->offset >= 0;
     if (more || cut) {
-        return !acre_tail_open(tail);
+        return !ask(tail);
+    }
+    if (result == ACRE_ELIMIT && tail->patient) {
+        tail->refused_ms = now_ms();
+        return false;
     }
     if (result < 0) {
         erase_line(tail);
         acre_session_fail(tail->session, &err);
     }
+    acre_tail_close(tail);
     return true;
 }

@@ -1,10 +1,12 @@
 /* tail.h - one log of a job, copied to a file descriptor: what is there, or as it comes.
  *
- * Programs only, one thread. A stream that breaks goes on where it was. */
+ * Programs only, one thread. A stream that breaks goes on where it was. On a terminal whatever
+ * could command it is made visible (screen.h), unless the bytes are wanted raw. */
 #ifndef ACRE_CLI_TAIL_H
 #define ACRE_CLI_TAIL_H
 
 #include "cli/common.h"
+#include "cli/screen.h"
 
 struct acre_tail {
     struct acre_session *session;
@@ -12,11 +14,16 @@ struct acre_tail {
     const char *name;      /* "stdout" or "stderr" */
     int fd;
     bool follow;
-    int64_t offset; /* of the next byte; negative: so many before the end */
-    uint64_t got;   /* bytes of the stream under way */
-    bool broken;    /* the reader has gone, or the disk is full: nothing more can be written */
-    bool *erase;    /* a line that waits to be erased before anything is written; NULL: none */
+    bool patient;        /* ask again when the daemon refuses: it has too many followers */
+    bool raw;            /* also on a terminal */
+    int64_t offset;      /* of the next byte; negative: so many before the end */
+    uint64_t got;        /* bytes of the stream under way */
+    bool broken;         /* the reader has gone, or the disk is full: nothing more can be written */
+    bool *erase;         /* a line that waits to be erased before anything is written; NULL: none */
+    uint64_t refused_ms; /* when it last did, monotonic; 0: it did not */
     struct acre_feed *stream;
+    bool is_screened; /* found out when it is opened */
+    struct acre_screen screen;
 };
 
 /* Ask for the log from tail->offset on. False: told in session->result. */

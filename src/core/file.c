@@ -57,8 +57,22 @@ static int read_all(int fd, const char *shown, size_t max_bytes, struct acre_buf
     }
 }
 
-int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
-                   struct acre_error *err) {
+static int check_private(const char *shown, const struct stat *info, struct acre_error *err) {
+    if (info->st_uid != geteuid()) {
+        return acre_fail(err, ACRE_EDENIED, "%s: belongs to uid %u; accepted: a file of your own",
+                         shown, info->st_uid);
+    }
+    if ((info->st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+        return acre_fail(err, ACRE_EDENIED,
+                         "%s: mode %04o lets others have the secret in it; accepted: 0600 or 0400 "
+                         "(chmod 600 %s)",
+                         shown, info->st_mode & 07777U, shown);
+    }
+    return 0;
+}
+
+static int read_file(const char *path, size_t max_bytes, bool is_private, struct acre_buf *buf,
+                     struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -71,6 +85,8 @@ int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
         r = acre_fail_errno(err, errno, "%s", shown);
     } else if (!S_ISREG(info.st_mode)) {
         r = refuse_kind(shown, info.st_mode, err);
+    } else if (is_private && check_private(shown, &info, err) < 0) {
+        r = ACRE_EDENIED;
     } else {
         size_t length = buf->length;
         bool failed = buf->failed;
@@ -83,6 +99,16 @@ int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
     }
     close(fd);
     return r;
+}
+
+int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
+                   struct acre_error *err) {
+    return read_file(path, max_bytes, false, buf, err);
+}
+
+int acre_file_read_private(const char *path, size_t max_bytes, struct acre_buf *buf,
+                           struct acre_error *err) {
+    return read_file(path, max_bytes, true, buf, err);
 }
 
 const char *acre_file_peek(const char *path, char *text, size_t size) {

@@ -11,6 +11,10 @@
 /* Append the file's bytes to `buf` (sysfs and proc files included, whose size reads as 0). */
 int acre_file_read(const char *path, size_t max_bytes, struct acre_buf *buf,
                    struct acre_error *err);
+/* The same for a file that holds a secret: ACRE_EDENIED when it belongs to another user, or when
+ * its mode lets others read or change it. */
+int acre_file_read_private(const char *path, size_t max_bytes, struct acre_buf *buf,
+                           struct acre_error *err);
 /* The beginning of a file in one reading (those of /proc and of cgroups are whole), ended with 0:
  * `text`; "" when it cannot be read. */
 const char *acre_file_peek(const char *path, char *text, size_t size);

@@ -4,18 +4,27 @@
 #include "support/test.h"
 #include "support/tree.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 static void clean(void) {
-    static const char *const names[] = {"ACRE_SERVER", "ACRE_TOKEN", "XDG_RUNTIME_DIR"};
+    static const char *const names[] = {"ACRE_SERVER", "ACRE_TOKEN", "ACRE_INSECURE",
+                                        "XDG_RUNTIME_DIR"};
     for (size_t i = 0; i < ACRE_COUNT(names); i++) {
         unsetenv(names[i]);
     }
     setenv("HOME", "/nonexistent", 1);
+}
+
+static int find(const char *named, const char *token_file, struct acre_server *ret_server,
+                struct acre_error *err) {
+    struct acre_server_options options = {.server = named, .token_file = token_file};
+    return acre_server_find(&options, ret_server, err);
 }
 
 static void every_way_to_name_a_server(void) {
@@ -25,10 +34,13 @@ static void every_way_to_name_a_server(void) {
         {"/run/x.sock", "/run/x.sock", "http://localhost"},
         {"./x.sock", "./x.sock", "http://localhost"},
         {"state/x.sock", "state/x.sock", "http://localhost"},
-        {"http://host:1/", "", "http://host:1"},
+        {"http://127.0.0.1:1/", "", "http://127.0.0.1:1"},
+        {"http://127.8.9.1", "", "http://127.8.9.1"},
         {"https://host", "", "https://host"},
-        {"host:10000", "", "http://host:10000"},
+        {"https://Host.Example:1/Acre/", "", "https://host.example:1/Acre"},
+        {"localhost:10000", "", "http://localhost:10000"},
         {"[::1]:10000", "", "http://[::1]:10000"},
+        {"https://[2001:db8::1]", "", "https://[2001:db8::1]"},
     };
     clean();
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
@@ -36,13 +48,13 @@ static void every_way_to_name_a_server(void) {
             struct acre_server server;
             struct acre_error err = {0};
             acre_test_context("%s", cases[i].named);
-            setenv("ACRE_SERVER", way == 1 ? cases[i].named : "http://other", 1);
-            REQUIRE_EQ(acre_server_find(way == 0 ? cases[i].named : NULL, NULL, &server, &err), 0);
+            setenv("ACRE_SERVER", way == 1 ? cases[i].named : "https://other", 1);
+            REQUIRE_EQ(find(way == 0 ? cases[i].named : NULL, NULL, &server, &err), 0);
             CHECK_STR(server.socket, cases[i].socket);
             CHECK_STR(server.url, cases[i].url);
             CHECK_STR(acre_server_name(&server),
                       cases[i].socket[0] != '\0' ? cases[i].socket : cases[i].url);
-            CHECK(server.found && server.token[0] == '\0');
+            CHECK_STR(server.token, "");
         }
     }
 }
@@ -56,6 +68,19 @@ static void what_is_no_server_is_refused(void) {
         {"ftp://host", "'ftp://host' is no server; accepted: the path of a socket"},
         {"http://a b", "is no server"},
         {"", "is no server"},
+        {"http://", "is no server"},
+        {"http:///x", "is no server"},
+        {"https://127.0.0.1@host", "is no server"},
+        {"https://host:1:2", "is no server"},
+        {"https://host:0", "is no server"},
+        {"https://host:65536", "is no server"},
+        {"https://host:", "is no server"},
+        {"https://host?x", "is no server"},
+        {"https://host#x", "is no server"},
+        {"https://host\\x", "is no server"},
+        {"https://[::1", "is no server"},
+        {"https://[]", "is no server"},
+        {"https://[::1]x", "is no server"},
         {"h\x1b", "'h\\x1b' is no server"},
         {long_path, "at most 107 bytes; this one has 299"},
     };
@@ -63,7 +88,7 @@ static void what_is_no_server_is_refused(void) {
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         struct acre_server server;
         struct acre_error err = {0};
-        CHECK_EQ(acre_server_find(cases[i].named, NULL, &server, &err), ACRE_EINVALID);
+        CHECK_EQ(find(cases[i].named, NULL, &server, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, cases[i].says);
     }
 }
@@ -81,9 +106,32 @@ static void put_file(const char *path, const char *text) {
     REQUIRE(file != NULL);
     fputs(text, file);
     fclose(file);
+    REQUIRE(chmod(path, 0600) == 0);
 }
 
-static void the_usual_sockets_come_before_the_port(void) {
+static void plain_http_stays_on_this_machine(void) {
+    static const char *const beyond[] = {
+        "http://host:1",      "host:1",       "http://127.0.0.1.x",      "http://128.0.0.1",
+        "http://localhost.x", "http://[::2]", "http://[::ffff:8.8.8.8]", "0.0.0.0:1"};
+    clean();
+    for (size_t i = 0; i < ACRE_COUNT(beyond); i++) {
+        struct acre_server server;
+        struct acre_error err = {0};
+        struct acre_server_options options = {.server = beyond[i]};
+        acre_test_context("%s", beyond[i]);
+        CHECK_EQ(acre_server_find(&options, &server, &err), ACRE_EINVALID);
+        CHECK_HAS(err.text, "--insecure (ACRE_INSECURE=1)");
+        setenv("ACRE_INSECURE", "0", 1);
+        CHECK_EQ(acre_server_find(&options, &server, &err), ACRE_EINVALID);
+        setenv("ACRE_INSECURE", "1", 1);
+        CHECK_EQ(acre_server_find(&options, &server, &err), 0);
+        unsetenv("ACRE_INSECURE");
+        options.insecure = true;
+        CHECK_EQ(acre_server_find(&options, &server, &err), 0);
+    }
+}
+
+static void the_usual_sockets_and_nothing_else(void) {
     if (access("/run/acre/acre.sock", F_OK) == 0) {
         acre_test_skip("a daemon of root's is running here");
     }
@@ -94,49 +142,126 @@ static void the_usual_sockets_come_before_the_port(void) {
     struct acre_error err = {0};
     clean();
     setenv("HOME", folder, 1);
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
-    CHECK_STR(acre_server_name(&server), "http://127.0.0.1:10000");
-    CHECK(!server.found);
-    static const char *const folders[] = {".local/state/acre", "acre", ".config/acre"};
+    setenv("ACRE_TOKEN", "acre_1_secret", 1);
+    CHECK_EQ(find(NULL, NULL, &server, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "'acre serve', or name one with --server");
+    unsetenv("ACRE_TOKEN");
+    static const char *const folders[] = {".local/state/acre", "acre"};
     for (size_t i = 0; i < ACRE_COUNT(folders); i++) {
         tree_make_directory(&tree, folders[i]);
     }
     snprintf(path, sizeof(path), "%s/.local/state/acre/acre.sock", folder);
     put_file(path, "a file is no socket");
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
-    CHECK_STR(server.socket, "");
+    CHECK_EQ(find(NULL, NULL, &server, &err), ACRE_EUNAVAILABLE);
     unlink(path);
     make_socket(path);
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
+    REQUIRE_EQ(find(NULL, NULL, &server, &err), 0);
     CHECK_STR(server.socket, path);
     setenv("XDG_RUNTIME_DIR", folder, 1);
     snprintf(path, sizeof(path), "%s/acre/acre.sock", folder);
     make_socket(path);
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
+    REQUIRE_EQ(find(NULL, NULL, &server, &err), 0);
     CHECK_STR(server.socket, path);
-    /* A token of the configuration is for TCP; one that is named is always shown. */
-    snprintf(path, sizeof(path), "%s/.config/acre/token", folder);
-    put_file(path, "acre_1_secret\n");
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
+    const struct passwd *other = getpwnam("nobody");
+    if (geteuid() == 0 && other != NULL && chown(path, other->pw_uid, other->pw_gid) == 0) {
+        REQUIRE_EQ(find(NULL, NULL, &server, &err), 0); /* the next one */
+        CHECK_HAS(server.socket, ".local");
+        unsetenv("HOME");
+        CHECK_EQ(find(NULL, NULL, &server, &err), ACRE_EUNAVAILABLE);
+        CHECK_HAS(err.text, "acre/acre.sock belongs to nobody");
+        REQUIRE_EQ(find(path, NULL, &server, &err), 0); /* named, it is asked */
+    }
+    tree_erase(&tree);
+}
+
+static void a_token_goes_to_its_server(void) {
+    struct tree tree = tree_create(NULL);
+    char list[200], bare[200];
+    struct acre_server server;
+    struct acre_error err = {0};
+    clean();
+    setenv("HOME", tree.root, 1);
+    tree_make_directory(&tree, ".config/acre");
+    snprintf(list, sizeof(list), "%s/.config/acre/tokens", tree.root);
+    snprintf(bare, sizeof(bare), "%s/.config/acre/token", tree.root);
+    put_file(list, "# mine\n\n  https://A.example:1/\tacre_1_a \nb.example acre_2_b\n"
+                   "https://b.example acre_3_c\n");
+    static const struct {
+        const char *named, *token;
+    } cases[] = {
+        {"https://a.example:1", "acre_1_a"},
+        {"https://A.EXAMPLE:1//", "acre_1_a"},
+        {"https://a.example:2", ""},
+        {"https://a.example", ""},
+        {"https://b.example", "acre_3_c"},
+        {"https://a.example.b:1", ""},
+        {"/run/x.sock", ""},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        acre_test_context("%s", cases[i].named);
+        REQUIRE_EQ(find(cases[i].named, NULL, &server, &err), 0);
+        CHECK_STR(server.token, cases[i].token);
+    }
+    put_file(bare, "acre_9_z\n"); /* for any server that is named, but no socket */
+    REQUIRE_EQ(find("https://a.example:2", NULL, &server, &err), 0);
+    CHECK_STR(server.token, "acre_9_z");
+    REQUIRE_EQ(find("https://b.example", NULL, &server, &err), 0);
+    CHECK_STR(server.token, "acre_3_c");
+    REQUIRE_EQ(find("/run/x.sock", NULL, &server, &err), 0);
     CHECK_STR(server.token, "");
-    REQUIRE_EQ(acre_server_find("http://h", NULL, &server, &err), 0);
-    CHECK_STR(server.token, "acre_1_secret");
-    REQUIRE_EQ(acre_server_find(NULL, path, &server, &err), 0);
-    CHECK_STR(server.token, "acre_1_secret");
-    setenv("ACRE_TOKEN", "acre_2_other", 1);
-    REQUIRE_EQ(acre_server_find(NULL, NULL, &server, &err), 0);
-    CHECK_STR(server.token, "acre_2_other");
-    put_file(path, "two\nlines\n");
-    CHECK_EQ(acre_server_find(NULL, path, &server, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "is no token");
-    CHECK_EQ(acre_server_find(NULL, "/nonexistent", &server, &err), ACRE_ENOTFOUND);
+    REQUIRE_EQ(find("/run/x.sock", bare, &server, &err), 0); /* one that is named is shown */
+    CHECK_STR(server.token, "acre_9_z");
+    setenv("ACRE_TOKEN", "acre_8_y", 1);
+    REQUIRE_EQ(find("https://b.example", NULL, &server, &err), 0);
+    CHECK_STR(server.token, "acre_8_y");
+    tree_erase(&tree);
+}
+
+static void a_bad_token_file_is_refused(void) {
+    static const struct {
+        const char *name, *text, *says;
+        mode_t mode;
+        int code;
+    } cases[] = {
+        {"token", "two\nlines\n", "token: is no token", 0600, ACRE_EINVALID},
+        {"token", "", "token: is no token", 0600, ACRE_EINVALID},
+        {"token", "acre_1_a\n", "mode 0640 lets others", 0640, ACRE_EDENIED},
+        {"token", "acre_1_a\n", "chmod 600", 0602, ACRE_EDENIED},
+        {"tokens", "#\nacre_1_a\n", "tokens:2: accepted: a server and its token", 0600,
+         ACRE_EINVALID},
+        {"tokens", "ftp://x y\n", "tokens:1: --server: 'ftp://x' is no server", 0600,
+         ACRE_EINVALID},
+        {"tokens", "https://h a b\n", "tokens:1: is no token", 0600, ACRE_EINVALID},
+        {"tokens", "https://h a\n", "mode 0644 lets others", 0644, ACRE_EDENIED},
+    };
+    struct tree tree = tree_create(NULL);
+    clean();
+    setenv("HOME", tree.root, 1);
+    tree_make_directory(&tree, ".config/acre");
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        char path[200];
+        struct acre_server server;
+        struct acre_error err = {0};
+        acre_test_context("%s: %s", cases[i].name, cases[i].text);
+        snprintf(path, sizeof(path), "%s/.config/acre/%s", tree.root, cases[i].name);
+        put_file(path, cases[i].text);
+        REQUIRE(chmod(path, cases[i].mode) == 0);
+        CHECK_EQ(find("https://h", NULL, &server, &err), cases[i].code);
+        CHECK_HAS(err.text, cases[i].says);
+        unlink(path);
+    }
+    struct acre_server server;
+    CHECK_EQ(find("https://h", "/nonexistent", &server, NULL), ACRE_ENOTFOUND);
     tree_erase(&tree);
 }
 
 static const struct acre_test tests[] = {
     {"every_way_to_name_a_server", every_way_to_name_a_server, 0},
     {"what_is_no_server_is_refused", what_is_no_server_is_refused, 0},
-    {"the_usual_sockets_come_before_the_port", the_usual_sockets_come_before_the_port, 0},
+    {"plain_http_stays_on_this_machine", plain_http_stays_on_this_machine, 0},
+    {"the_usual_sockets_and_nothing_else", the_usual_sockets_and_nothing_else, 0},
+    {"a_token_goes_to_its_server", a_token_goes_to_its_server, 0},
+    {"a_bad_token_file_is_refused", a_bad_token_file_is_refused, 0},
 };
 
 ACRE_TEST_MAIN(tests)

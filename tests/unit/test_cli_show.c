@@ -268,11 +268,11 @@ static const struct {
     {acre_show_tokens,
      "{\"tokens\":[{\"id\":1,\"user\":\"ada\",\"role\":\"user\",\"note\":\"n\","
      "\"created\":\"2026-11-15T02:00:00.000Z\",\"expires\":\"2026-11-15T02:20:00.000Z\"},"
-     "{\"id\":2,\"revoked\":\"2026-11-15T02:20:00.000Z\"},{\"id\":3}]}",
-     "ID  USER  PROJECT  ROLE  CREATED  EXPIRES  STATE    NOTE\n"
-     " 1  ada   -        user  30m ago  10m ago  expired  n\n"
-     " 2  -     -        -     -        -        revoked  -\n"
-     " 3  -     -        -     -        -        good     -\n"},
+     "{\"id\":2,\"revoked\":\"2026-11-15T02:20:00.000Z\"},{\"id\":3,\"parent\":2}]}",
+     "ID  USER  PROJECT  ROLE  PARENT  CREATED  EXPIRES  STATE    NOTE\n"
+     " 1  ada   -        user       -  30m ago  10m ago  expired  n\n"
+     " 2  -     -        -          -  -        -        revoked  -\n"
+     " 3  -     -        -          2  -        -        good     -\n"},
     {acre_show_token, "{\"token\":{\"id\":2},\"secret\":\"acre_2_x\"}", "acre_2_x\n"},
     {acre_show_audit,
      "{\"audit\":[{\"seq\":7,\"at\":\"2026-11-15T02:29:00.000Z\",\"actor\":\"user:ada\","
