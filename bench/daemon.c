@@ -26,23 +26,28 @@ enum { START_TRIES = 5000, TRY_MS = 1, ANSWER_MAX = 1 << 20, REQUEST_MAX = 1 << 
 
 /* --- the daemon ----------------------------------------------------------------------------- */
 
-static void read_log(struct bench_daemon *daemon) {
+static void read_all(const char *folder, const char *name, struct acre_buf *text) {
     char path[320];
-    struct acre_buf text;
     struct acre_error err = {0};
-    snprintf(path, sizeof(path), "%s/log", daemon->folder);
-    acre_buf_init(&text, ANSWER_MAX);
-    if (acre_file_read(path, ANSWER_MAX, &text, &err) < 0) {
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    acre_buf_init(text, ANSWER_MAX);
+    if (acre_file_read(path, ANSWER_MAX, text, &err) < 0) {
         bench_fail("%s", err.text);
     }
-    const char *token = strstr(text.data, "\nacre_");
-    const char *tcp = strstr(text.data, "tcp=127.0.0.1:");
-    if (token == NULL || tcp == NULL) {
-        bench_fail("the daemon said: %s", text.data);
+}
+
+/* Its port, as it says, and its first token, as it leaves it. */
+static void read_access(struct bench_daemon *daemon) {
+    struct acre_buf log, token;
+    read_all(daemon->folder, "log", &log);
+    read_all(daemon->state, "admin-token", &token);
+    const char *tcp = strstr(log.data, "tcp=127.0.0.1:");
+    if (tcp == NULL || sscanf(token.data, "%127s", daemon->token) != 1) {
+        bench_fail("the daemon said: %s", log.data);
     }
-    sscanf(token + 1, "%127s", daemon->token);
     daemon->port = (uint16_t)strtoul(tcp + strlen("tcp=127.0.0.1:"), NULL, 10);
-    acre_buf_finish(&text);
+    acre_buf_finish(&log);
+    acre_buf_finish(&token);
 }
 
 static int connect_unix(const struct bench_daemon *daemon) {
@@ -111,7 +116,7 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
     snprintf(daemon->state, sizeof(daemon->state), "%s/state", daemon->folder);
     launch(daemon, sim);
     bench_wait_ms(200); /* its first token is being committed */
-    read_log(daemon);
+    read_access(daemon);
 }
 
 static void end(const struct bench_daemon *daemon) {

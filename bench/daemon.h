@@ -10,7 +10,7 @@
 
 struct bench_daemon {
     char folder[256], socket[300], state[300];
-    char token[128]; /* of the admin, as it was shown */
+    char token[128]; /* of the admin, as the first start leaves it */
     uint16_t port;
     pid_t pid;
 };

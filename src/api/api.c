@@ -12,6 +12,11 @@
 enum {
     PAGE_DEFAULT = 100,
     ANSWER_BYTES = 1800, /* one job */
+    ACTION_BYTES = 32,   /* of a record about a refusal */
+    TARGET_BYTES = 96,
+    DETAIL_BYTES = 256,
+    BODIES_KIB = 8 << 10, /* of large bodies, at once and in a minute */
+    BODIES_KEYS = 4096,   /* users */
 };
 
 static int identify(void *context, struct acre_exchange *exchange,
@@ -21,36 +26,91 @@ static int identify(void *context, struct acre_exchange *exchange,
     return acre_auth_identify(api->auth, exchange, request, ret_user, err);
 }
 
-static bool is_change(const char *method) {
-    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
-}
-
-static void audit_refusal(struct acre_api *api, const struct acre_http_request *request,
-                          const char *user, const struct acre_error *err) {
-    char actor[ACRE_AUTH_NAME_MAX + 8];
-    char action[96];
-    char shown[96];
-    snprintf(actor, sizeof(actor), "user:%s", user != NULL ? user : "");
-    acre_str_show(acre_str_from(request->path), shown, sizeof(shown));
-    snprintf(action, sizeof(action), "%s request", request->method);
-    acre_desk_set_actor(api->desk, user != NULL ? actor : "nobody", request->peer->address);
-    acre_desk_audit(api->desk, action, shown, acre_error_name(err->code), err->text);
-}
-
-/* Requests turned away before their handler. Those over a limit are not recorded: a flood of them
- * must not become a flood of the disk. */
-static void refused(void *context, const struct acre_http_request *request,
-                    const struct acre_api_user *user, int status, const struct acre_error *err) {
-    struct acre_api *api = context;
-    if (status != 429 && (is_change(request->method) || status == 401)) {
-        audit_refusal(api, request, user != NULL ? user->name : NULL, err);
-    }
-}
-
 static uint64_t monotonic_ms(void *context) {
     struct acre_api *api = context;
     return acre_clock_monotonic_ns(api->clock) / 1000000;
 }
+
+static bool is_change(const char *method) {
+    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
+}
+
+/* --- refusals ------------------------------------------------------------------------------- */
+
+static void set_actor(struct acre_api *api, const char *user, const char *address) {
+    char actor[ACRE_AUTH_NAME_MAX + 8];
+    snprintf(actor, sizeof(actor), "user:%s", user != NULL ? user : "");
+    acre_desk_set_actor(api->desk, user != NULL ? actor : "nobody", address);
+}
+
+static void write_sum(void *context, const struct acre_refusals_sum *sum) {
+    struct acre_api *api = context;
+    char detail[DETAIL_BYTES];
+    char took[32];
+    uint64_t now_ms = monotonic_ms(api);
+    acre_format_duration((now_ms - api->refusals_ms) / 1000 * 1000, took, sizeof(took));
+    bool is_user = sum->user != NULL && sum->user[0] != '\0';
+    const char *by = is_user                   ? sum->user
+                     : sum->address[0] != '\0' ? sum->address
+                     : sum->user != NULL       ? "other users"
+                                               : "other addresses";
+    snprintf(detail, sizeof(detail),
+             "%llu more refused requests by %s in %s, not recorded one by one",
+             (unsigned long long)sum->more, by, took);
+    set_actor(api, is_user ? sum->user : NULL, sum->address);
+    acre_desk_audit(api->desk, "requests", "", "refused", detail);
+}
+
+void acre_api_sum_refusals(struct acre_api *api) {
+    acre_refusals_turn(api->refusals, write_sum, api);
+    acre_desk_set_actor(api->desk, NULL, NULL);
+}
+
+static void end_minute(void *context) {
+    struct acre_api *api = context;
+    api->refusals_timer = NULL; /* gone when this returns */
+    if (acre_desk_writable(api->desk, NULL) == 0) {
+        acre_api_sum_refusals(api);
+    } else { /* nothing can be recorded now: a longer minute */
+        api->refusals_timer =
+            acre_loop_timer(api->loop, ACRE_REFUSALS_MINUTE_MS, 0, end_minute, api);
+    }
+}
+
+/* Recorded while the caller has records left this minute, else counted. Paths and texts are cut, so
+ * that a record has at most some 600 bytes. */
+static void audit_refusal(struct acre_api *api, const struct acre_http_request *request,
+                          const char *user, const struct acre_error *err) {
+    char action[ACTION_BYTES];
+    char target[TARGET_BYTES];
+    char detail[DETAIL_BYTES];
+    if (api->refusals_timer == NULL) {
+        api->refusals_ms = monotonic_ms(api);
+        api->refusals_timer =
+            acre_loop_timer(api->loop, ACRE_REFUSALS_MINUTE_MS, 0, end_minute, api);
+    }
+    if (!acre_refusals_note(api->refusals, user, request->peer->address)) {
+        return;
+    }
+    acre_str_show(acre_str_from(request->path), target, sizeof(target));
+    snprintf(action, sizeof(action), "%s request", request->method);
+    snprintf(detail, sizeof(detail), "%s", err->text);
+    set_actor(api, user, request->peer->address);
+    acre_desk_audit(api->desk, action, target, acre_error_name(err->code), detail);
+}
+
+/* Requests refused before their handler. Those over a rate limit are not recorded, nor are paths
+ * that do not exist and were asked for by strangers: they say nothing about any user. */
+static void refused(void *context, const struct acre_http_request *request,
+                    const struct acre_api_user *user, int status, const struct acre_error *err) {
+    struct acre_api *api = context;
+    bool is_nothing = user == NULL && (status == 404 || status == 405);
+    if (status != 429 && !is_nothing && (is_change(request->method) || status == 401)) {
+        audit_refusal(api, request, user != NULL ? user->name : NULL, err);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- */
 
 static void make_router(struct acre_api *api) {
     acre_router_destroy(api->router);
@@ -60,7 +120,9 @@ static void make_router(struct acre_api *api) {
                                           .refused = refused,
                                           .context = api,
                                           .requests = api->requests,
+                                          .strangers = api->strangers,
                                           .guesses = api->guesses,
+                                          .bodies = api->bodies,
                                           .now_ms = monotonic_ms};
     api->router = acre_router_create(&options);
 }
@@ -75,7 +137,11 @@ struct acre_api *acre_api_create(const struct acre_api_options *options) {
     api->sse = options->sse;
     api->logs_directory = options->logs_directory;
     api->started_ms = acre_clock_wall_ms(options->clock);
-    acre_api_set_limits(api, &options->requests, &options->guesses);
+    api->logs_notify = -1;
+    api->refusals = acre_refusals_create();
+    api->bodies = acre_limit_create(&(struct acre_limit_options){
+        .keys = BODIES_KEYS, .burst = BODIES_KIB, .per_minute = BODIES_KIB});
+    acre_api_set_limits(api, &options->limits);
     return api;
 }
 
@@ -85,17 +151,34 @@ void acre_api_destroy(struct acre_api *api) {
     }
     acre_router_destroy(api->router);
     acre_limit_destroy(api->requests);
+    acre_limit_destroy(api->strangers);
     acre_limit_destroy(api->guesses);
+    acre_limit_destroy(api->records.limit);
+    acre_limit_destroy(api->members.limit);
+    acre_limit_destroy(api->bodies);
+    acre_timer_cancel(api->refusals_timer);
+    acre_refusals_destroy(api->refusals);
     free(api);
 }
 
-void acre_api_set_limits(struct acre_api *api, const struct acre_limit_options *requests,
-                         const struct acre_limit_options *guesses) {
+void acre_api_set_limits(struct acre_api *api, const struct acre_api_limits *limits) {
     acre_limit_destroy(api->requests);
+    acre_limit_destroy(api->strangers);
     acre_limit_destroy(api->guesses);
-    api->requests = acre_limit_create(requests);
-    api->guesses = acre_limit_create(guesses);
+    api->requests = acre_limit_create(&limits->requests);
+    api->strangers = acre_limit_create(&limits->strangers);
+    api->guesses = acre_limit_create(&limits->guesses);
     make_router(api);
+}
+
+uint32_t acre_api_peer_max(void *context) {
+    const struct acre_api *api = context;
+    return acre_desk_policy(api->desk)->limits.connections;
+}
+
+bool acre_api_knows_uid(void *context, uint32_t uid) {
+    const struct acre_api *api = context;
+    return acre_auth_knows_uid(api->auth, uid);
 }
 
 void acre_api_handle(void *context, struct acre_exchange *exchange,

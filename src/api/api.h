@@ -8,6 +8,7 @@
 #include "api/auth.h"
 #include "api/desk.h"
 #include "api/problem.h"
+#include "api/refusals.h"
 #include "api/route.h"
 #include "api/sse.h"
 
@@ -18,8 +19,15 @@ struct acre_ended {
     uint64_t counted_ms, again_ms;
 };
 
+struct acre_follow_count;
 struct acre_follower;
 struct acre_verify;
+
+/* What each user may have of something by time. */
+struct acre_allowance {
+    struct acre_limit *limit; /* NULL: nobody has asked */
+    uint32_t burst;           /* as the policy had it */
+};
 
 struct acre_api {
     struct acre_desk *desk;
@@ -28,13 +36,20 @@ struct acre_api {
     struct acre_http *http; /* NULL until it listens */
     struct acre_router *router;
     const struct acre_clock *clock;
-    struct acre_limit *requests, *guesses;
+    struct acre_limit *requests, *strangers, *guesses, *bodies;
+    struct acre_allowance records; /* KiB that users add to the store */
+    struct acre_allowance members; /* of their arrays */
+    struct acre_refusals *refusals;
+    struct acre_timer *refusals_timer; /* the end of their minute; NULL: there are none */
+    uint64_t refusals_ms;              /* its beginning */
     const char *store_url; /* for long walks of the audit trail, on a thread of their own */
     struct acre_loop *loop;
     uint64_t started_ms;
     bool stopping;
-    struct acre_follower *followers; /* of logs */
-    uint32_t follower_count;
+    struct acre_follow_count *follow_counts; /* by user */
+    struct acre_follower *followers;         /* of logs */
+    struct acre_watch *logs_watch;           /* of their changes; NULL: nobody follows */
+    int logs_notify;
     const char *logs_directory;
     struct acre_ended ended;
     struct acre_verify *verify; /* the walk of the audit trail under way; NULL: none */
@@ -44,6 +59,11 @@ struct acre_api {
 extern const struct acre_route acre_routes[];
 extern const size_t acre_route_count;
 
+/* How often; see acre_router_options. */
+struct acre_api_limits {
+    struct acre_limit_options requests, strangers, guesses;
+};
+
 struct acre_api_options {
     struct acre_loop *loop;
     const struct acre_clock *clock;
@@ -52,13 +72,18 @@ struct acre_api_options {
     struct acre_auth *auth;
     struct acre_sse *sse;
     const char *logs_directory; /* where runs' logs appear; NULL: nowhere */
-    struct acre_limit_options requests, guesses;
+    struct acre_api_limits limits;
 };
 struct acre_api *acre_api_create(const struct acre_api_options *options);
 void acre_api_destroy(struct acre_api *api); /* NULL is fine */
 /* New limits; who was limited starts afresh. */
-void acre_api_set_limits(struct acre_api *api, const struct acre_limit_options *requests,
-                         const struct acre_limit_options *guesses);
+void acre_api_set_limits(struct acre_api *api, const struct acre_api_limits *limits);
+/* Record how many refusals were not recorded one by one; also before the end. */
+void acre_api_sum_refusals(struct acre_api *api);
+/* Connections of one user or address: acre_http_options.peer_max. */
+uint32_t acre_api_peer_max(void *api);
+/* acre_http_options.knows_uid. */
+bool acre_api_knows_uid(void *api, uint32_t uid);
 /* An acre_http_handler. */
 void acre_api_handle(void *api, struct acre_exchange *exchange,
                      const struct acre_http_request *request);

@@ -1,5 +1,6 @@
 /* arrays.c - what is asked of all live members of an array at once: cancel, hold, release,
  * priority. Those it does not apply to (running ones, to hold) are left as they are. */
+#include "api/budget.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
 
@@ -113,7 +114,9 @@ static void change_array(struct acre_api *api, struct acre_call *call, int statu
         acre_api_fail(api, call, &err);
         return;
     }
-    if (!acre_api_may_change(api, call)) {
+    uint32_t count = acre_sched_members(acre_desk_sched(api->desk), array);
+    bool is_free = change->command == acre_sched_cancel;
+    if (!acre_api_may_change(api, call) || !(is_free || acre_budget_take(api, call, count))) {
         return;
     }
     struct acre_reply reply;

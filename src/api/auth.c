@@ -25,12 +25,16 @@ enum {
     HASH_BYTES = 32,
     PEERS_MAX = 64,
     PEER_FRESH_MS = 60000,
+    PEER_FAILED_MS = 1000, /* the database did not answer: that may pass */
     GROUPS_MAX = 256,
     DATABASE_MAX_BYTES = 64 << 10, /* of one entry with its group's members */
+    DEAD_KEPT = 20, /* expired and revoked tokens of a user: the last ones explain a refusal */
 };
 
 struct token {
     struct acre_token shown;
+    bool is_going;      /* revoked by the call under way */
+    uint64_t user_hash; /* to pass over the others' without looking at their names */
     uint8_t hash[HASH_BYTES];
 };
 
@@ -117,10 +121,11 @@ static struct token *add_token(struct acre_auth *auth, const struct acre_token *
                                const uint8_t hash[HASH_BYTES]) {
     auth->tokens = acre_grow(auth->tokens, auth->count, &auth->capacity, sizeof(*auth->tokens));
     struct token *to = &auth->tokens[auth->count++]; /* ids only grow: it stays sorted */
-    to->shown = *from;
+    *to = (struct token){.shown = *from};
     to->shown.user = acre_strdup(from->user);
     to->shown.project = acre_strdup(from->project);
     to->shown.note = acre_strdup(from->note);
+    to->user_hash = acre_hash_bytes(from->user, strlen(from->user));
     memcpy(to->hash, hash, HASH_BYTES);
     auth->next_id = from->id + 1;
     return to;
@@ -134,7 +139,8 @@ static bool visit_token(void *context, const struct acre_store_token *row) {
                                .note = row->note,
                                .created_ms = row->created_ms,
                                .expires_ms = row->expires_ms,
-                               .revoked_ms = row->revoked_ms};
+                               .revoked_ms = row->revoked_ms,
+                               .parent = row->parent};
     if (acre_role_parse(row->role, &token.role) && row->id >= auth->next_id) {
         add_token(auth, &token, row->hash);
     }
@@ -158,7 +164,8 @@ static void fill_row(const struct token *token, struct acre_store_token *row) {
                                      .note = token->shown.note,
                                      .created_ms = token->shown.created_ms,
                                      .expires_ms = token->shown.expires_ms,
-                                     .revoked_ms = token->shown.revoked_ms};
+                                     .revoked_ms = token->shown.revoked_ms,
+                                     .parent = token->shown.parent};
     memcpy(row->hash, token->hash, sizeof(row->hash));
 }
 
@@ -205,19 +212,79 @@ int acre_auth_make(struct acre_auth *auth, const struct acre_token *token,
     return 0;
 }
 
-int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms,
-                     struct acre_store_token *ret_row, struct acre_error *err) {
-    struct token *token = find_token(auth, id);
-    if (token == NULL) {
+static bool is_good(const struct acre_token *token, uint64_t now_ms) {
+    return token->revoked_ms == 0 && (token->expires_ms == 0 || token->expires_ms > now_ms);
+}
+
+static void revoke_one(struct token *token, uint64_t now_ms, acre_auth_visit *visit,
+                       void *context) {
+    struct acre_store_token row;
+    token->shown.revoked_ms = now_ms;
+    token->is_going = true;
+    fill_row(token, &row);
+    visit(context, &row);
+}
+
+/* A child has a higher id than its parent, so one walk finds all generations. One that is no longer
+ * good has no good descendants: they were revoked with it, or expired no later. */
+int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms, acre_auth_visit *visit,
+                     void *context, struct acre_error *err) {
+    struct token *first = find_token(auth, id);
+    struct token *end = auth->tokens + auth->count;
+    if (first == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "there is no token %llu", (unsigned long long)id);
     }
-    if (token->shown.revoked_ms != 0) {
+    if (first->shown.revoked_ms != 0) {
         return acre_fail(err, ACRE_ECONFLICT, "token %llu is revoked already",
                          (unsigned long long)id);
     }
-    token->shown.revoked_ms = now_ms;
-    fill_row(token, ret_row);
+    revoke_one(first, now_ms, visit, context);
+    for (struct token *token = first + 1; token < end; token++) {
+        const struct token *parent =
+            token->shown.parent >= id ? find_token(auth, token->shown.parent) : NULL;
+        if (parent != NULL && parent->is_going && is_good(&token->shown, now_ms)) {
+            revoke_one(token, now_ms, visit, context);
+        }
+    }
+    for (struct token *token = first; token < end; token++) {
+        token->is_going = false;
+    }
     return 0;
+}
+
+static bool is_of(const struct token *token, const char *user, uint64_t hash) {
+    return token->user_hash == hash && strcmp(token->shown.user, user) == 0;
+}
+
+uint32_t acre_auth_count_good(const struct acre_auth *auth, const char *user) {
+    uint64_t hash = acre_hash_bytes(user, strlen(user));
+    uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < auth->count; i++) {
+        count += is_of(&auth->tokens[i], user, hash) && is_good(&auth->tokens[i].shown, now_ms);
+    }
+    return count;
+}
+
+bool acre_auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id) {
+    uint64_t hash = acre_hash_bytes(user, strlen(user));
+    uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
+    uint32_t dead = 0, oldest = 0;
+    for (uint32_t i = auth->count; i-- > 0;) {
+        if (is_of(&auth->tokens[i], user, hash) && !is_good(&auth->tokens[i].shown, now_ms)) {
+            oldest = i;
+            dead++;
+        }
+    }
+    if (dead <= DEAD_KEPT) {
+        return false;
+    }
+    *ret_id = auth->tokens[oldest].shown.id;
+    token_finish(&auth->tokens[oldest]);
+    auth->count--;
+    memmove(&auth->tokens[oldest], &auth->tokens[oldest + 1],
+            (auth->count - oldest) * sizeof(*auth->tokens));
+    return true;
 }
 
 bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token) {
@@ -256,9 +323,7 @@ static const struct token *check_token(const struct acre_auth *auth, const char 
     if (token == NULL || CRYPTO_memcmp(hash, token->hash, HASH_BYTES) != 0) {
         return NULL;
     }
-    uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
-    bool expired = token->shown.expires_ms != 0 && token->shown.expires_ms <= now_ms;
-    return expired || token->shown.revoked_ms != 0 ? NULL : token;
+    return is_good(&token->shown, acre_clock_wall_ms(auth->options.clock)) ? token : NULL;
 }
 
 static const char *given_token(struct acre_exchange *exchange) {
@@ -283,7 +348,7 @@ static bool is_listed(const char *names, const char *name) {
     return false;
 }
 
-/* The name of a uid; "uid-1000" for one that has none. */
+/* The name of a uid; "": it has no account. */
 static const char *peer_name(struct acre_auth *auth, uint32_t uid) {
     uint64_t now_ms = acre_clock_monotonic_ns(&auth->monotonic) / 1000000;
     struct peer *oldest = &auth->peers[0];
@@ -297,27 +362,49 @@ static const char *peer_name(struct acre_auth *auth, uint32_t uid) {
     char *buffer = acre_calloc(1, DATABASE_MAX_BYTES);
     struct passwd entry;
     struct passwd *found = NULL;
-    getpwuid_r(uid, &entry, buffer, DATABASE_MAX_BYTES, &found);
+    int error = getpwuid_r(uid, &entry, buffer, DATABASE_MAX_BYTES, &found);
     if (found == NULL ||
         !acre_str_copy(oldest->name, sizeof(oldest->name), acre_str_from(found->pw_name))) {
-        snprintf(oldest->name, sizeof(oldest->name), "uid-%u", uid);
+        oldest->name[0] = '\0';
     }
     free(buffer);
     oldest->uid = uid;
-    oldest->until_ms = now_ms + PEER_FRESH_MS;
+    oldest->until_ms = now_ms + (error == 0 ? PEER_FRESH_MS : PEER_FAILED_MS);
     return oldest->name;
 }
 
-static void identify_peer(struct acre_auth *auth, const struct acre_http_request *request,
-                          struct acre_api_user *to) {
+static bool is_trusted(uint32_t uid) {
+    return uid == 0 || uid == (uint32_t)geteuid();
+}
+
+bool acre_auth_knows_uid(struct acre_auth *auth, uint32_t uid) {
+    return is_trusted(uid) || (uid >= auth->options.min_uid && peer_name(auth, uid)[0] != '\0');
+}
+
+static int identify_peer(struct acre_auth *auth, const struct acre_http_request *request,
+                         struct acre_api_user *to, struct acre_error *err) {
     uint32_t uid = request->peer->uid;
+    if (uid < auth->options.min_uid && !is_trusted(uid)) {
+        return acre_fail(err, ACRE_EDENIED,
+                         "uid %u is below --min-uid %u: accounts of the system are not served", uid,
+                         auth->options.min_uid);
+    }
     const char *name = peer_name(auth, uid);
+    char number[24];
+    if (name[0] == '\0' && !is_trusted(uid)) {
+        return acre_fail(err, ACRE_EDENIED, "uid %u has no account on this machine", uid);
+    }
+    if (name[0] == '\0') {
+        snprintf(number, sizeof(number), "uid-%u", uid);
+        name = number;
+    }
     to->name = acre_arena_strndup(request->arena, name, strlen(name));
     to->project = acre_arena_strndup(request->arena, auth->project, strlen(auth->project));
-    to->role = uid == 0 || uid == (uint32_t)geteuid() || is_listed(auth->admins, name)
-                   ? ACRE_ROLE_ADMIN
-               : is_listed(auth->operators, name) ? ACRE_ROLE_OPERATOR
-                                                  : ACRE_ROLE_USER;
+    to->token = 0;
+    to->role = is_trusted(uid) || is_listed(auth->admins, name) ? ACRE_ROLE_ADMIN
+               : is_listed(auth->operators, name)               ? ACRE_ROLE_OPERATOR
+                                                                : ACRE_ROLE_USER;
+    return 0;
 }
 
 int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
@@ -325,8 +412,7 @@ int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
                        struct acre_error *err) {
     const char *text = given_token(exchange);
     if (text == NULL && request->peer->is_unix) {
-        identify_peer(auth, request, ret_user);
-        return 0;
+        return identify_peer(auth, request, ret_user, err);
     }
     if (text == NULL) {
         return acre_fail(err, ACRE_EDENIED,
@@ -342,6 +428,7 @@ int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
     ret_user->name = acre_arena_strndup(arena, token->shown.user, strlen(token->shown.user));
     ret_user->project = acre_arena_strndup(arena, project, strlen(project));
     ret_user->role = token->shown.role;
+    ret_user->token = token->shown.id;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api/problem.h"
 #include "ledger/reservation.h"
+#include "sched/burden.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     acre_specs_destroy(desk->specs);
     acre_arena_destroy(desk->arena);
     acre_buf_finish(&desk->spec_text);
+    json_decref(desk->parsed);
     acre_buf_finish(&desk->detail);
     free(desk->policy);
     free(desk->node_reasons);
@@ -200,7 +202,6 @@ static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, ui
     for (uint64_t id = end; id-- > first;) {
         acre_sched_cancel(desk->sched, id, acre_desk_now(desk), NULL);
         acre_sched_drop(desk->sched, id);
-        acre_specs_remove(desk->specs, id);
     }
     desk->events.count = events;
     desk->actions.count = actions; /* the ids are used up: the scheduler takes none twice */
@@ -217,10 +218,14 @@ static void keep_submission(struct acre_desk *desk, uint64_t first, uint32_t cou
 }
 
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, bool external, uint64_t *ret_first_id,
+                     struct acre_str text, bool external, bool limited, uint64_t *ret_first_id,
                      struct acre_error *err) {
-    ACRE_ASSERT(count > 0);
+    ACRE_ASSERT(count > 0 && text.length <= UINT32_MAX);
     int r = acre_desk_writable(desk, err);
+    spec->bytes = (uint32_t)text.length;
+    if (r == 0 && limited) {
+        r = acre_sched_within_limits(desk->sched, spec, count, err);
+    }
     uint64_t first = desk->next_job;
     uint64_t now_ms = acre_desk_now(desk);
     uint32_t events = desk->events.count;
@@ -232,10 +237,7 @@ int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_
         spec->array = is_array ? first : 0;
         spec->array_index = first_index + i;
         r = acre_sched_submit(desk->sched, spec, now_ms, err);
-        if (r == 0) {
-            acre_specs_put(desk->specs, spec->id, text);
-            desk->next_job++;
-        }
+        desk->next_job += r == 0;
     }
     if (r < 0) {
         undo_submit(desk, first, desk->next_job, events, actions);
@@ -244,6 +246,7 @@ int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_
     if (external) {
         desk_add_external(desk, first);
     }
+    acre_specs_put(desk->specs, first, text);
     keep_submission(desk, first, count, text);
     desk_changed(desk);
     *ret_first_id = first;
@@ -260,6 +263,7 @@ void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *poli
     ACRE_ASSERT(r == 0); /* it was read from no more than that */
     *desk->policy = *policy;
     acre_sched_set_policy(desk->sched, policy, acre_desk_now(desk));
+    desk_limit_engine(desk);
     acre_batch_put_setting(acre_desk_batch(desk), "policy",
                            (struct acre_str){text.data, text.length});
     acre_buf_finish(&text);
@@ -320,16 +324,54 @@ static bool keep_spec(void *context, const struct acre_store_job *row) {
     return false;
 }
 
-int acre_desk_spec(struct acre_desk *desk, uint64_t job, struct acre_str *ret_text,
-                   struct acre_error *err) {
-    if (acre_specs_find(desk->specs, job, ret_text)) {
+/* The job that has the spec: the first of an array. */
+static uint64_t spec_owner(const struct acre_desk *desk, uint64_t job) {
+    struct acre_job found;
+    bool shared = acre_sched_find(desk->sched, job, &found) && found.spec.array != 0;
+    return shared ? found.spec.array : job;
+}
+
+static int find_spec(struct acre_desk *desk, uint64_t owner, struct acre_str *ret_text,
+                     struct acre_error *err) {
+    if (acre_specs_find(desk->specs, owner, ret_text)) {
         return 0;
     }
-    int r = acre_store_job(desk->store, job, keep_spec, desk, err);
+    int r = acre_store_job(desk->store, owner, keep_spec, desk, err);
     if (r == 0) {
         *ret_text = (struct acre_str){desk->spec_text.data, desk->spec_text.length};
     }
     return r;
+}
+
+int acre_desk_spec(struct acre_desk *desk, uint64_t job, struct acre_str *ret_text,
+                   struct acre_error *err) {
+    return find_spec(desk, spec_owner(desk, job), ret_text, err);
+}
+
+int acre_desk_parsed_spec(struct acre_desk *desk, uint64_t job, json_t **ret_spec,
+                          struct acre_error *err) {
+    uint64_t owner = spec_owner(desk, job);
+    struct acre_str text = {0};
+    if (desk->parsed == NULL || desk->parsed_id != owner) {
+        json_t *parsed = NULL;
+        int r = find_spec(desk, owner, &text, err);
+        if (r == 0) {
+            r = acre_json_parse("spec", text, ACRE_RECORD_SPEC_MAX, &parsed, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+        json_decref(desk->parsed);
+        desk->parsed = parsed;
+        desk->parsed_id = owner;
+        desk->parsed_bytes = text.length;
+    }
+    *ret_spec = desk->parsed;
+    return 0;
+}
+
+size_t acre_desk_parsed_bytes(const struct acre_desk *desk) {
+    return desk->parsed != NULL ? desk->parsed_bytes : 0;
 }
 
 void acre_desk_answer(struct acre_desk *desk, struct acre_exchange *exchange, int status,

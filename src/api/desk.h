@@ -89,13 +89,15 @@ int acre_desk_writable(const struct acre_desk *desk, struct acre_error *err);
 int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err);
 
 /* Submit `count` jobs that differ by array_index alone (first, first + 1 ...): all or none. The
- * spec's id and array are given here. `text` is their spec (record.h); `external`: as in it. */
+ * spec's id, array and bytes are given here. `text` is their spec (record.h), kept once for all of
+ * them; `external`: as in it. `limited`: its user is held to the limits of the policy. */
 int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, bool external, uint64_t *ret_first_id,
+                     struct acre_str text, bool external, bool limited, uint64_t *ret_first_id,
                      struct acre_error *err);
-/* Is this a live job that runs elsewhere? Which one has that name? */
+/* Is this a live job that runs elsewhere? Which one of this user's has that name? */
 bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job);
-bool acre_desk_find_external(const struct acre_desk *desk, const char *name, uint64_t *ret_job);
+bool acre_desk_find_external(const struct acre_desk *desk, const char *user, const char *name,
+                             uint64_t *ret_job);
 /* It has ended. */
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code);
 void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy);
@@ -120,6 +122,10 @@ void acre_desk_audit(struct acre_desk *desk, const char *action, const char *tar
  * until the next call. */
 int acre_desk_spec(struct acre_desk *desk, uint64_t job, struct acre_str *ret_text,
                    struct acre_error *err);
+/* The same, parsed; members of an array one after the other cost one parse. Borrowed, likewise. */
+int acre_desk_parsed_spec(struct acre_desk *desk, uint64_t job, json_t **ret_spec,
+                          struct acre_error *err);
+size_t acre_desk_parsed_bytes(const struct acre_desk *desk);                 /* of the last one */
 const char *acre_desk_exit_text(const struct acre_desk *desk, uint64_t job); /* "" for none */
 
 /* Answer when everything seen so far is durable. Takes the body. */

@@ -67,32 +67,25 @@ static int requeue(struct load *load, struct acre_job *job) {
     return r;
 }
 
-static int restore_job(struct load *load, const struct acre_store_job *row) {
+static int put_back(struct load *load, const struct acre_store_job *row,
+                    struct acre_recorded_job *recorded) {
     struct acre_desk *desk = load->desk;
-    struct acre_recorded_job recorded;
-    int r = acre_record_read_job(row, acre_ledger_names(desk->ledger), load->arena, &recorded,
-                                 load->err);
-    if (r < 0) {
-        return r;
-    }
-    struct acre_job *job = &recorded.job;
+    struct acre_job *job = &recorded->job;
     uint64_t newest_ms = ACRE_MAX(job->submitted_ms, ACRE_MAX(job->scheduled_ms, job->started_ms));
     desk->now_ms = ACRE_MAX(desk->now_ms, newest_ms); /* time does not go back over a restart */
-    bool external = recorded.launch.external;
-    json_decref(recorded.spec);
-    if (external) {
+    if (recorded->launch.external) {
         desk_add_external(desk, row->id);
     }
-    desk_set_text(desk, row->id, recorded.exit_text);
+    desk_set_text(desk, row->id, recorded->exit_text);
     if (!acre_job_state_holds(job->state)) {
         return acre_sched_restore(desk->sched, job, NULL, 0, acre_desk_now(desk), load->err);
     }
     struct acre_part *parts =
-        acre_arena_alloc(load->arena, (recorded.part_count + 1U) * sizeof(*parts));
+        acre_arena_alloc(load->arena, (recorded->part_count + 1U) * sizeof(*parts));
     struct acre_error why = {0};
-    r = acre_record_find_parts(desk->ledger, &recorded, parts, &why);
+    int r = acre_record_find_parts(desk->ledger, recorded, parts, &why);
     if (r == 0) {
-        r = acre_sched_restore(desk->sched, job, parts, recorded.part_count, acre_desk_now(desk),
+        r = acre_sched_restore(desk->sched, job, parts, recorded->part_count, acre_desk_now(desk),
                                &why);
     }
     if (r == 0) {
@@ -105,6 +98,29 @@ static int restore_job(struct load *load, const struct acre_store_job *row) {
     } else {
         acre_fail(load->err, r, "%s", why.text);
     }
+    return r;
+}
+
+static int restore_job(struct load *load, const struct acre_store_job *row) {
+    struct acre_desk *desk = load->desk;
+    struct acre_names *names = acre_ledger_names(desk->ledger);
+    struct acre_recorded_job recorded;
+    json_t *shared = NULL;
+    int r = 0;
+    if (row->spec_id != 0) {
+        r = acre_desk_parsed_spec(desk, row->spec_id, &shared, load->err);
+        r = r < 0 ? acre_fail_in(load->err, r, "job %llu", (unsigned long long)row->id) : 0;
+    }
+    if (r == 0) {
+        r = acre_record_read_job(row, shared, names, load->arena, &recorded, load->err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    recorded.job.spec.bytes = (uint32_t)(shared != NULL ? desk->parsed_bytes : row->spec.length);
+    r = put_back(load, row, &recorded);
+    acre_names_give(names, recorded.job.spec.name);
+    json_decref(recorded.spec);
     return r;
 }
 
@@ -299,6 +315,7 @@ int desk_load(struct acre_desk *desk, struct acre_error *err) {
 /* Ask for each run that is believed to be live, and again for those whose start may not have been
  * asked for. Signals are repeated by the scheduler itself, with its first pass. */
 void desk_adopt(struct acre_desk *desk) {
+    desk_limit_engine(desk);
     for (uint32_t i = 0; i < desk->holding_count; i++) {
         struct acre_job job;
         if (!acre_sched_find(desk->sched, desk->holding[i], &job)) {

@@ -42,13 +42,16 @@ bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job) {
     return at < desk->external_count && desk->external[at] == job;
 }
 
-bool acre_desk_find_external(const struct acre_desk *desk, const char *name, uint64_t *ret_job) {
+bool acre_desk_find_external(const struct acre_desk *desk, const char *user, const char *name,
+                             uint64_t *ret_job) {
     const struct acre_names *names = acre_ledger_names(desk->ledger);
+    uint32_t user_id = acre_names_find(names, acre_str_from(user));
+    uint32_t name_id = acre_names_find(names, acre_str_from(name));
     for (uint32_t i = 0; i < desk->external_count; i++) {
         struct acre_job job;
         if (acre_sched_find(desk->sched, desk->external[i], &job) &&
-            acre_job_state_is_live(job.state) &&
-            strcmp(acre_names_text(names, job.spec.name), name) == 0) {
+            acre_job_state_is_live(job.state) && job.spec.user == user_id &&
+            job.spec.name == name_id) {
             *ret_job = job.spec.id;
             return true;
         }
@@ -101,9 +104,18 @@ void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text) {
     snprintf(desk->texts[at].text, sizeof(desk->texts[at].text), "%s", text);
 }
 
+/* The spec of an array goes with its last job. */
+static void forget_spec(struct acre_desk *desk, uint64_t job, uint64_t array) {
+    if (array == 0 || acre_sched_members(desk->sched, array) == 0) {
+        acre_specs_remove(desk->specs, array != 0 ? array : job);
+    }
+}
+
 void desk_forget_job(struct acre_desk *desk, uint64_t job) {
+    struct acre_job found;
+    uint64_t array = acre_sched_find(desk->sched, job, &found) ? found.spec.array : 0;
     acre_sched_drop(desk->sched, job);
-    acre_specs_remove(desk->specs, job);
+    forget_spec(desk, job, array);
     desk_set_text(desk, job, "");
     uint32_t at = place_of(desk->external, desk->external_count, job);
     if (at < desk->external_count && desk->external[at] == job) {
@@ -212,6 +224,7 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
                                 .peak_ram_mib = result->peak_ram_mib,
                                 .peak_gpu_mib = ACRE_UNKNOWN,
                                 .cpu_ms = result->cpu_ms,
+                                .log_bytes = result->log_bytes,
                                 .gpu_use_milli = UINT32_MAX};
     tell_exit(desk, run, &end, look_closer(desk, run, &end, result->text));
 }
@@ -349,20 +362,18 @@ static uint64_t limit_of(struct acre_desk *desk, const struct acre_job *job) {
 
 static int start_run(struct acre_desk *desk, const struct acre_job *job, struct acre_run run,
                      struct acre_arena *arena, struct acre_error *err) {
-    struct acre_str text = {0};
     struct acre_launch launch;
     struct acre_allocation allocation;
-    json_t *json = NULL;
-    int r = acre_desk_spec(desk, job->spec.id, &text, err);
+    json_t *parsed = NULL;
+    int r = acre_desk_parsed_spec(desk, job->spec.id, &parsed, err);
     if (r == 0) {
-        r = acre_record_read_launch(text, &json, &launch, err);
+        r = acre_record_read_launch(parsed, &launch, err);
     }
     if (r < 0) {
         return r;
     }
     if (!acre_ledger_find(desk->ledger, job->allocation, &allocation)) {
-        r = acre_fail(err, ACRE_ECONFLICT, "its devices are no longer held");
-        goto out;
+        return acre_fail(err, ACRE_ECONFLICT, "its devices are no longer held");
     }
     const struct acre_request *request = &job->spec.request;
     struct acre_run_spec spec = {
@@ -375,19 +386,27 @@ static int start_run(struct acre_desk *desk, const struct acre_job *job, struct 
         .ram_mib = request->ram_mib * request->replicas,
         .limit_ms = limit_of(desk, job),
         .warn_ms = launch.warn_ms,
-        .grace_ms = launch.grace_ms != 0 ? launch.grace_ms : GRACE_MS,
+        /* It may have been accepted under another policy. */
+        .grace_ms = ACRE_MIN(launch.grace_ms != 0 ? launch.grace_ms : (uint64_t)GRACE_MS,
+                             desk->policy->limits.grace_ms),
         .warn_signal = launch.warn_signal != 0 ? launch.warn_signal : SIGUSR1,
         .no_network = launch.no_network,
+        .private_processes = desk->policy->private_processes,
         .stdin_text = launch.script,
     };
     add_places(desk, job, &allocation, arena, &spec);
     if (desk->sink.begin != NULL) {
         desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
     }
-    r = desk->engine->start(desk->engine_self, &spec, err);
-out:
-    json_decref(json);
-    return r;
+    return desk->engine->start(desk->engine_self, &spec, err);
+}
+
+void desk_limit_engine(const struct acre_desk *desk) {
+    struct acre_engine_limits limits = {.memory_milli = desk->policy->limits.memory_milli,
+                                        .logs_mib = desk->policy->limits.logs_mib};
+    if (desk->engine != NULL && desk->engine->limit != NULL) {
+        desk->engine->limit(desk->engine_self, &limits);
+    }
 }
 
 void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job) {

@@ -79,15 +79,13 @@ struct acre_desk {
     char **node_reasons;                     /* by node; NULL: not drained */
     const struct acre_engine_driver *engine; /* NULL before start */
     void *engine_self;
-    uint64_t epoch; /* counts cores */
-    uint64_t next_job;
+    uint64_t epoch, next_job; /* the epoch counts cores */
     bool paused;
 
     uint64_t now_ms, skew_ms; /* the clock went back by so much */
-    struct acre_timer *timer;
+    struct acre_timer *timer, *probe;
     uint64_t timer_at_ms;
     uint64_t reservations_ms; /* when the next one begins or ends */
-    struct acre_timer *probe;
 
     const char *actor, *origin; /* in the arena */
     struct acre_arena *arena;   /* of this turn */
@@ -104,7 +102,9 @@ struct acre_desk {
     uint32_t waiting;
 
     struct acre_specs *specs;
-    struct acre_buf spec_text; /* what acre_desk_spec read last */
+    struct acre_buf spec_text;        /* what acre_desk_spec read last */
+    json_t *parsed;                   /* the spec that was parsed last; NULL: none */
+    uint64_t parsed_id, parsed_bytes; /* the job that has it, and how long it is */
     struct acre_buf detail;
     struct desk_set rows, accounts; /* of this turn */
     uint64_t *external;             /* live jobs that run elsewhere */
@@ -141,6 +141,7 @@ void desk_fail_answers(struct acre_desk *desk, const struct acre_error *err);
 
 /* desk_run.c */
 void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
+void desk_limit_engine(const struct acre_desk *desk); /* as the policy says */
 void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job);
 void desk_add_external(struct acre_desk *desk, uint64_t job);
 void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */

@@ -131,14 +131,24 @@ static struct acre_str find_place(struct acre_desk *desk, uint64_t job) {
 }
 
 /* Ids only grow, and so do those of rows that are new. */
-static struct acre_str find_submitted(struct acre_desk *desk, uint64_t job) {
+static const struct desk_submission *find_submitted(struct acre_desk *desk, uint64_t job) {
     const struct desk_submission *found = &desk->submissions[desk->submission_found];
     while (desk->submission_found < desk->submission_count && job >= found->first + found->count) {
         desk->submission_found++;
         found++;
     }
     ACRE_ASSERT(desk->submission_found < desk->submission_count && job >= found->first);
-    return (struct acre_str){found->text, found->length};
+    return found;
+}
+
+/* The first of an array has the spec, the others point at it. */
+static void add_spec(struct acre_desk *desk, struct acre_store_job *row) {
+    const struct desk_submission *submission = find_submitted(desk, row->id);
+    if (row->id == submission->first) {
+        row->spec = (struct acre_str){submission->text, submission->length};
+    } else {
+        row->spec_id = submission->first;
+    }
 }
 
 static void write_job(struct acre_desk *desk, const struct acre_job *job, bool is_new) {
@@ -162,7 +172,7 @@ static void write_job(struct acre_desk *desk, const struct acre_job *job, bool i
         .detail = {desk->detail.data, desk->detail.length},
     };
     if (is_new) {
-        row.spec = find_submitted(desk, row.id);
+        add_spec(desk, &row);
         acre_batch_add_job(desk->batch, &row);
     } else {
         acre_batch_update_job(desk->batch, &row);
@@ -444,6 +454,9 @@ static void committed(void *context, int code, const struct acre_error *err) {
 
 void desk_commit(struct acre_desk *desk, bool is_probe) {
     if (desk->batch == NULL) {
+        if (desk->events.count == 0) { /* else they still point there */
+            reset_arena(desk);         /* refused changes put their callers there */
+        }
         return;
     }
     struct acre_clock clock = acre_clock_real();

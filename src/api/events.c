@@ -1,5 +1,5 @@
 /* events.c - GET /events: what happens to jobs, as it happens, after it is durable. */
-#include "api/api.h"
+#include "api/follow.h"
 #include "api/handlers.h"
 
 const struct acre_field acre_events_fields[] = {
@@ -15,11 +15,17 @@ const struct acre_field acre_events_fields[] = {
     {0},
 };
 
+static void gone(void *context) {
+    acre_follow_end(context);
+}
+
 void acre_handle_events(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     uint64_t job = (uint64_t)acre_call_query_i64(call, "job", 0);
-    if (acre_sse_follow(api->sse, call->exchange, job, &err) < 0) {
+    struct acre_follow_count *count = acre_follow_begin(api, call);
+    if (count != NULL && acre_sse_follow(api->sse, call->exchange, job, gone, count, &err) < 0) {
+        acre_follow_end(count);
         acre_api_fail(api, call, &err);
     }
 }

@@ -29,7 +29,9 @@ enum {
     REQUEST_TIMEOUT_MS = 10 * 1000,
     ANSWER_TIMEOUT_MS = 30 * 1000,
     IDLE_TIMEOUT_MS = 60 * 1000,
+    STRANGER_TIMEOUT_MS = 5 * 1000,
     CONNECTIONS_MAX = 1000,
+    CONNECTIONS_MIN = 4, /* one for root, and one for the socket */
 };
 
 static uint64_t clock_ms(const struct acre_http *http) {
@@ -52,6 +54,13 @@ static void leave_wait(struct acre_http_conn *conn) {
 
 static void on_tick(void *context);
 
+static void start_tick(struct acre_http *http) {
+    if (http->tick == NULL) {
+        http->tick =
+            acre_loop_timer(http->options.loop, http->tick_ms, http->tick_ms, on_tick, http);
+    }
+}
+
 void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait) {
     struct acre_http *http = conn->http;
     leave_wait(conn);
@@ -68,10 +77,7 @@ void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait) {
     conn->wait_previous = list->end;
     *list->end = conn;
     list->end = &conn->wait_next;
-    if (http->tick == NULL) {
-        http->tick =
-            acre_loop_timer(http->options.loop, http->tick_ms, http->tick_ms, on_tick, http);
-    }
+    start_tick(http);
 }
 
 static void wake(struct acre_http *http) {
@@ -96,6 +102,7 @@ void acre_http_make_ready(struct acre_http_conn *conn) {
 void acre_http_forget(struct acre_http_conn *conn) {
     struct acre_http *http = conn->http;
     leave_wait(conn);
+    acre_http_leave(conn);
     *conn->previous = conn->next;
     if (conn->next != NULL) {
         conn->next->previous = conn->previous;
@@ -134,41 +141,119 @@ static void on_tick(void *context) {
             acre_http_conn_expire(list->oldest); /* leaves the list, or goes to its end */
         }
     }
-    if (http->conns == NULL) {
+    acre_http_listen_again(http);
+    if (http->conns == NULL && !http->is_deaf) {
         acre_timer_cancel(http->tick);
         http->tick = NULL;
     }
     check_drained(http);
 }
 
-/* Out of descriptors: give the spare one to the next client and hang up on it, since a queue of
- * unaccepted ones would wake us for ever. */
-static void turn_one_away(struct acre_http *http, int listener_fd) {
-    close(http->spare_fd);
-    int fd = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0) {
-        close(fd);
+static bool watch_fd(struct acre_http *http, int fd, void *pointer) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = pointer};
+    return epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool fill_spares(struct acre_http *http) {
+    while (http->spare_count < ACRE_HTTP_SPARES) {
+        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            return false;
+        }
+        http->spares[http->spare_count++] = fd;
     }
-    http->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return true;
+}
+
+/* A queue of clients that cannot be accepted would wake us for ever: listen again with the next
+ * tick, or when a connection ends. */
+static void stop_listening(struct acre_http *http) {
+    for (uint32_t i = 0; i < http->listener_count && !http->is_deaf; i++) {
+        epoll_ctl(http->epoll_fd, EPOLL_CTL_DEL, http->listeners[i].fd, NULL);
+    }
+    http->is_deaf = true;
+    start_tick(http);
+}
+
+void acre_http_listen_again(struct acre_http *http) {
+    if (http->spare_count == ACRE_HTTP_SPARES) {
+        return;
+    }
+    fill_spares(http);
+    if (!http->is_deaf || http->spare_count == 0) {
+        return;
+    }
+    http->is_deaf = false;
+    for (uint32_t i = 0; i < http->listener_count; i++) {
+        watch_fd(http, http->listeners[i].fd, &http->listeners[i]);
+    }
+}
+
+/* The next client; where no other descriptor is left, on a spare one. -1: there is none, or it
+ * cannot be accepted. */
+static int accept_one(struct acre_http *http, int listener_fd, bool *ret_is_spare) {
+    int fd = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    *ret_is_spare = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (!*ret_is_spare) {
+        return fd;
+    }
+    if (http->spare_count > 0) {
+        close(http->spares[--http->spare_count]);
+        fd = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
+    if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED)) {
+        fill_spares(http); /* the client has left */
+    } else if (fd < 0) {
+        stop_listening(http);
+    }
+    return fd;
+}
+
+/* Only a privileged client keeps a spare descriptor. For others a stranger is closed, or they are
+ * refused. */
+static int judge(struct acre_http *http, const struct acre_http_peer *peer,
+                 struct acre_http_key key, bool is_spare, struct acre_error *err) {
+    int status = acre_http_admit(http, peer, key, err);
+    if (status != 0 || !is_spare || acre_http_make_room(http) ||
+        acre_http_is_privileged(http, peer)) {
+        return status;
+    }
+    acre_fail(err, ACRE_EUNAVAILABLE, "the server is out of file descriptors; try again later");
+    return 503;
+}
+
+/* A peer of the unix socket without an account. */
+static bool is_ghost(const struct acre_http *http, const struct acre_http_peer *peer) {
+    const struct acre_http_options *options = &http->options;
+    return !acre_http_is_privileged(http, peer) && options->knows_uid != NULL &&
+           !options->knows_uid(options->context, peer->uid);
 }
 
 static void accept_some(struct acre_http *http, const struct acre_http_listener *listener) {
     for (unsigned i = 0; i < ACCEPTS_A_TURN && listener->fd >= 0; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        bool is_spare;
+        int fd = accept_one(http, listener->fd, &is_spare);
         if (fd < 0) {
-            if (errno == EMFILE || errno == ENFILE) {
-                turn_one_away(http, listener->fd);
-            }
-            return; /* EAGAIN, or a client that has gone again */
-        }
-        if (http->counts.connections >= http->options.connections_max) {
-            close(fd);
-            http->counts.refused++;
-            continue;
+            return; /* no client is left, or none can be accepted */
         }
         struct acre_http_peer peer;
-        acre_http_peer_of(fd, listener->is_unix, &peer);
-        acre_http_conn_create(http, fd, listener->tls, &peer);
+        struct acre_error err = {0};
+        struct acre_http_key key = acre_http_peer_of(fd, listener->is_unix, &peer);
+        if (key.kind == ACRE_HTTP_KEY_UID && is_ghost(http, &peer)) {
+            key.value = UINT32_MAX; /* no uid: one user may have thousands of these (/etc/subuid) */
+        }
+        int status = judge(http, &peer, key, is_spare, &err);
+        if (status == 0) {
+            acre_http_conn_create(http, fd, listener->tls, &peer, key);
+        } else if (is_spare) {
+            acre_http_turn_away(fd, listener->tls, status, &err);
+            http->counts.refused++;
+        } else {
+            acre_http_conn_refuse(http, fd, listener->tls, &peer, status, &err);
+        }
+        if (is_spare) {
+            acre_http_listen_again(http);
+        }
     }
 }
 
@@ -208,6 +293,10 @@ static void on_events(void *context) {
     struct acre_http *http = context;
     struct epoll_event events[EVENTS_A_TURN];
     http->awake = true; /* the ready list is looked at below */
+    http->handshakes = 0;
+    http->crowd.turn++;
+    http->crowd.spent_ns = 0;
+    work_on_ready(http); /* before newer requests; and before an event can point to what it frees */
     int count = epoll_wait(http->epoll_fd, events, EVENTS_A_TURN, 0);
     for (int i = 0; i < count; i++) {
         void *pointer = events[i].data.ptr;
@@ -232,11 +321,6 @@ static void on_events(void *context) {
     check_drained(http);
 }
 
-static bool watch_fd(struct acre_http *http, int fd, void *pointer) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = pointer};
-    return epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 static int open_all(struct acre_http *http, struct acre_error *err) {
     const struct acre_http_options *options = &http->options;
     if (options->certificate_pem != NULL || options->key_pem != NULL) {
@@ -247,8 +331,7 @@ static int open_all(struct acre_http *http, struct acre_error *err) {
     }
     http->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     http->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    http->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (http->epoll_fd < 0 || http->wake_fd < 0 || http->spare_fd < 0 ||
+    if (http->epoll_fd < 0 || http->wake_fd < 0 || !fill_spares(http) ||
         !watch_fd(http, http->wake_fd, http)) {
         return acre_fail_errno(err, errno, "http server");
     }
@@ -275,12 +358,18 @@ static void set_defaults(struct acre_http *http) {
     options->request_timeout_ms = or_default(options->request_timeout_ms, REQUEST_TIMEOUT_MS);
     options->answer_timeout_ms = or_default(options->answer_timeout_ms, ANSWER_TIMEOUT_MS);
     options->idle_timeout_ms = or_default(options->idle_timeout_ms, IDLE_TIMEOUT_MS);
+    options->stranger_timeout_ms = or_default(options->stranger_timeout_ms, STRANGER_TIMEOUT_MS);
     options->connections_max =
         options->connections_max != 0 ? options->connections_max : CONNECTIONS_MAX;
+    options->connections_max = ACRE_MAX(options->connections_max, (uint32_t)CONNECTIONS_MIN);
     const uint64_t timeouts[ACRE_HTTP_WAIT_COUNT] = {
         [ACRE_HTTP_WAIT_REQUEST] = options->request_timeout_ms,
         [ACRE_HTTP_WAIT_ANSWER] = options->answer_timeout_ms,
         [ACRE_HTTP_WAIT_IDLE] = options->idle_timeout_ms,
+        [ACRE_HTTP_WAIT_STRANGER_REQUEST] =
+            ACRE_MIN(options->stranger_timeout_ms, options->request_timeout_ms),
+        [ACRE_HTTP_WAIT_STRANGER_IDLE] =
+            ACRE_MIN(options->stranger_timeout_ms, options->idle_timeout_ms),
         [ACRE_HTTP_WAIT_LINGER] = LINGER_MS,
     };
     http->tick_ms = TICK_MAX_MS;
@@ -290,6 +379,8 @@ static void set_defaults(struct acre_http *http) {
         http->tick_ms = ACRE_MIN(http->tick_ms, ACRE_MAX(timeouts[i] / 4, (uint64_t)TICK_MIN_MS));
     }
     http->ready_end = &http->ready;
+    http->crowd.strangers.end = &http->crowd.strangers.oldest;
+    http->own_uid = (uint32_t)geteuid();
     http->date_s = UINT64_MAX;
 }
 
@@ -299,7 +390,7 @@ int acre_http_start(const struct acre_http_options *options, struct acre_http **
     struct acre_http *http = acre_calloc(1, sizeof(*http));
     http->options = *options;
     http->clock = acre_clock_real();
-    http->epoll_fd = http->wake_fd = http->spare_fd = -1;
+    http->epoll_fd = http->wake_fd = -1;
     set_defaults(http);
     int r = open_all(http, err);
     http->options.unix_path = http->options.address = NULL;
@@ -376,11 +467,14 @@ void acre_http_stop(struct acre_http *http) {
     acre_timer_cancel(http->drain_timer);
     acre_watch_cancel(http->watch);
     acre_http_unlisten(http);
-    const int fds[] = {http->epoll_fd, http->wake_fd, http->spare_fd};
+    const int fds[] = {http->epoll_fd, http->wake_fd};
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }
+    }
+    while (http->spare_count > 0) {
+        close(http->spares[--http->spare_count]);
     }
     acre_tls_setup_free(http->tls);
     free(http);

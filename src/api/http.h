@@ -8,7 +8,14 @@
  * bare CR or LF, NUL or other control characters, no Host or two. Bodies over `body_max`: 413
  * before they are read. Headers over 16 KiB: 431. A request that is not complete within
  * `request_timeout_ms` is cut, however slowly it drips; an answer that is taken at less than
- * 16 KiB/s over `answer_timeout_ms` too. More than `connections_max`: closed at accept.
+ * 16 KiB/s over `answer_timeout_ms` too.
+ *
+ * Connections are counted by user on the unix socket and by address over TCP (IPv6: by /64, and all
+ * of 127.0.0.0/8 is one); more than `peer_max` are refused at accept with 429, more than
+ * `connections_max` in all with 503. Of these TCP gets three quarters, and all users but root and
+ * the daemon's own 15 in 16. Clients over TCP are strangers until acre_http_know: their time-outs
+ * are shorter, and the oldest of them (of an address, at its limit) is closed when all places are
+ * taken. From then on they count as their user's, who has at most `peer_max`, too.
  *
  * An exchange is answered once, at any later time; when the client has gone meanwhile the answer is
  * dropped. An exchange and its request are good until its answer is given (or its stream ended),
@@ -54,9 +61,13 @@ struct acre_http_options {
     uint64_t request_timeout_ms;           /* 10 s */
     uint64_t answer_timeout_ms;            /* 30 s */
     uint64_t idle_timeout_ms;              /* keep-alive: 60 s */
-    uint32_t connections_max;              /* 1000 */
+    uint64_t stranger_timeout_ms; /* for a stranger's request, and between two: 5 s or the above */
+    uint32_t connections_max;     /* 1000; at least 4 */
+    uint32_t (*peer_max)(void *context); /* asked at each accept; NULL: no limit of one origin */
+    /* Has this uid an account that is served? Those that have none share one origin. NULL: all. */
+    bool (*knows_uid)(void *context, uint32_t uid);
     acre_http_handler *handler;
-    void *context;
+    void *context; /* of these three */
 };
 
 int acre_http_start(const struct acre_http_options *options, struct acre_http **ret_http,
@@ -79,6 +90,16 @@ const char *acre_http_query(struct acre_exchange *exchange, const char *key);
 bool acre_http_query_at(struct acre_exchange *exchange, uint32_t index, const char **ret_key,
                         const char **ret_value);
 
+/* The client is known: its connection is no stranger's any more. Over TCP it counts as this user's
+ * from now on, with a privilege against nobody. 0, or the status to refuse it with, and err: the
+ * user has too many; the connection should end with the answer. ACRE_HTTP_LATER: the user has had
+ * the time of this turn; the handler returns without an answer and is called with this exchange
+ * again. */
+enum { ACRE_HTTP_LATER = 1 };
+int acre_http_know(struct acre_exchange *exchange, const char *user, bool is_privileged,
+                   struct acre_error *err);
+/* The connection ends with the answer. Before it. */
+void acre_http_hang_up(struct acre_exchange *exchange);
 /* Before the answer. */
 void acre_http_add_header(struct acre_exchange *exchange, const char *name, const char *value);
 /* Takes the body's memory (it is empty afterwards). */

@@ -15,9 +15,11 @@
  * not read: the very answer that says why. */
 #include "api/http_private.h"
 #include "api/problem.h"
+#include "core/units.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,15 +30,48 @@
 
 enum {
     STEPS_A_TURN = 64,            /* requests or reads before others have a turn */
+    COUNTED_BYTES = 64 * 1024,    /* of a body or answers: less is what a read brings anyway */
+    THROWN_A_TURN = 4,            /* reads of input that is dropped */
     OUT_PAUSE_BYTES = 256 * 1024, /* more waiting answers: read no further requests */
     OUT_KEPT_BYTES = 8 * 1024,    /* memory an idle connection keeps */
     RECORD_BYTES = 16 * 1024,     /* of TLS */
     BYTES_A_MS_MIN = 16,          /* 16 KiB/s: slower takers of answers are cut */
     PROBLEM_MAX = 4096,
+    HANDSHAKES_A_TURN = 4, /* a millisecond each with RSA */
+    REFUSED_MAX = 32,      /* connections kept open until the client has read why it is refused */
 };
 
-void acre_http_conn_create(struct acre_http *http, int fd, bool tls,
-                           const struct acre_http_peer *peer) {
+enum acre_http_wait acre_http_conn_idle(const struct acre_http_conn *conn) {
+    return conn->is_known ? ACRE_HTTP_WAIT_IDLE : ACRE_HTTP_WAIT_STRANGER_IDLE;
+}
+
+static enum acre_http_wait wait_for_request(const struct acre_http_conn *conn) {
+    return conn->is_known ? ACRE_HTTP_WAIT_REQUEST : ACRE_HTTP_WAIT_STRANGER_REQUEST;
+}
+
+static bool waits_for_request(const struct acre_http_conn *conn) {
+    return conn->wait == ACRE_HTTP_WAIT_REQUEST || conn->wait == ACRE_HTTP_WAIT_STRANGER_REQUEST;
+}
+
+void acre_http_turn_away(int fd, bool tls, int status, const struct acre_error *err) {
+    struct acre_buf body;
+    char answer[2 * PROBLEM_MAX];
+    acre_buf_init(&body, PROBLEM_MAX);
+    acre_problem_write(&body, status, err);
+    int length = snprintf(answer, sizeof(answer),
+                          "HTTP/1.1 %d %s\r\nContent-Type: " ACRE_PROBLEM_TYPE
+                          "\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                          status, acre_http_reason(status), body.length, body.data);
+    acre_buf_finish(&body);
+    if (!tls && length > 0 && (size_t)length < sizeof(answer)) {
+        ssize_t sent = send(fd, answer, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent; /* not taken: the client has hung up */
+    }
+    close(fd);
+}
+
+static struct acre_http_conn *make(struct acre_http *http, int fd, bool tls,
+                                   const struct acre_http_peer *peer) {
     struct acre_http_conn *conn = acre_calloc(1, sizeof(*conn));
     conn->http = http;
     conn->fd = fd;
@@ -52,17 +87,28 @@ void acre_http_conn_create(struct acre_http *http, int fd, bool tls,
     }
     http->conns = conn;
     http->counts.connections++;
-    acre_http_set_wait(conn, ACRE_HTTP_WAIT_REQUEST);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = conn};
     if (epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         conn->dead = true;
         acre_http_make_ready(conn);
     }
+    return conn;
+}
+
+void acre_http_conn_create(struct acre_http *http, int fd, bool tls,
+                           const struct acre_http_peer *peer, struct acre_http_key key) {
+    struct acre_http_conn *conn = make(http, fd, tls, peer);
+    acre_http_enter(conn, key);
+    acre_http_set_wait(conn, wait_for_request(conn));
 }
 
 void acre_http_conn_destroy(struct acre_http_conn *conn) {
+    struct acre_http *http = conn->http;
     acre_http_forget(conn);
-    close(conn->fd); /* leaves the epoll set, too */
+    if (conn->fd >= 0) {
+        close(conn->fd); /* leaves the epoll set, too */
+        acre_http_listen_again(http);
+    }
     struct acre_exchange *exchange = conn->exchange;
     acre_tls_destroy(conn->tls);
     acre_http_reader_finish(&conn->reader);
@@ -70,7 +116,7 @@ void acre_http_conn_destroy(struct acre_http_conn *conn) {
     acre_buf_finish(&conn->out);
     acre_buf_finish(&conn->body);
     if (exchange != NULL) {
-        conn->http->counts.streams -= exchange->streaming;
+        http->counts.streams -= exchange->streaming;
     }
     free(conn);
     if (exchange != NULL) {
@@ -90,6 +136,16 @@ size_t acre_http_conn_backlog(const struct acre_http_conn *conn) {
     return bytes + (conn->tls != NULL ? acre_tls_pending(conn->tls).length : 0);
 }
 
+/* Give back what was sent of out, where it never becomes empty because its client is never done. */
+static void drop_sent(struct acre_http_conn *conn) {
+    struct acre_buf *out = &conn->out;
+    if (conn->out_sent >= COUNTED_BYTES && conn->out_sent >= out->length / 2) {
+        out->length -= conn->out_sent;
+        memmove(out->data, out->data + conn->out_sent, out->length + 1); /* with its NUL */
+        conn->out_sent = 0;
+    }
+}
+
 /* Forget `length` bytes of the front of out and body. */
 static void was_sent(struct acre_http_conn *conn, size_t length) {
     size_t of_out = ACRE_MIN(length, conn->out.length - conn->out_sent);
@@ -103,6 +159,7 @@ static void was_sent(struct acre_http_conn *conn, size_t length) {
             acre_buf_clear(&conn->out);
         }
     }
+    drop_sent(conn);
     if (conn->body_sent == conn->body.length) {
         acre_buf_finish(&conn->body);
         conn->body_sent = 0;
@@ -188,13 +245,52 @@ static void refuse(struct acre_http_conn *conn, int status, const struct acre_er
     conn->http->counts.refused++;
 }
 
-static void dispatch(struct acre_http_conn *conn) {
+/* Closed in two steps like every other, so that the client can read the answer; but not for a
+ * flood of them. */
+void acre_http_conn_refuse(struct acre_http *http, int fd, bool tls,
+                           const struct acre_http_peer *peer, int status,
+                           const struct acre_error *err) {
+    if (tls || http->crowd.refused >= REFUSED_MAX) {
+        acre_http_turn_away(fd, tls, status, err);
+        http->counts.refused++;
+        return;
+    }
+    struct acre_http_conn *conn = make(http, fd, false, peer);
+    conn->is_refused = true;
+    http->crowd.refused++;
+    refuse(conn, status, err);
+    acre_http_make_ready(conn);
+}
+
+/* To the handler; where it says that this is not the turn for it, in the next one again. */
+static void handle(struct acre_http_conn *conn) {
     struct acre_http *http = conn->http;
+    conn->exchange->again = false;
+    uint64_t began_ns = acre_clock_monotonic_ns(&http->clock);
+    http->options.handler(http->options.context, conn->exchange, &conn->exchange->request);
+    acre_http_spend(conn, acre_clock_monotonic_ns(&http->clock) - began_ns);
+    if (conn->exchange != NULL && conn->exchange->again) {
+        acre_http_make_ready(conn);
+    }
+}
+
+static void dispatch(struct acre_http_conn *conn) {
     conn->sent_continue = false;
     conn->exchange = acre_exchange_create(conn);
-    http->counts.requests++;
+    conn->http->counts.requests++;
     acre_http_set_wait(conn, ACRE_HTTP_WAIT_NONE);
-    http->options.handler(http->options.context, conn->exchange, &conn->exchange->request);
+    handle(conn);
+}
+
+static void handle_again(struct acre_http_conn *conn) {
+    if (conn->exchange == NULL || !conn->exchange->again) {
+        return;
+    }
+    if (acre_http_has_time(conn)) {
+        handle(conn);
+    } else {
+        acre_http_make_ready(conn);
+    }
 }
 
 /* Bytes from the socket into `to`: how many, or 0 when there are none now or ever again. */
@@ -265,12 +361,13 @@ static struct acre_str unread_of(const struct acre_http_conn *conn) {
 
 /* More bytes behind `unread`, in one piece with it. False: none now. */
 static bool read_more(struct acre_http_conn *conn, struct acre_str *unread) {
+    keep_unread(conn, *unread); /* before: they may be where the next ones are read into */
+    *unread = unread_of(conn);
     struct acre_str more = receive_plain(conn);
     if (more.length == 0) {
         return false;
     }
     if (unread->length == 0) {
-        keep_unread(conn, *unread);
         *unread = more;
         return true;
     }
@@ -299,20 +396,41 @@ static bool may_read(const struct acre_http_conn *conn) {
            conn->out.length - conn->out_sent < OUT_PAUSE_BYTES;
 }
 
+static bool has_input(const struct acre_http_conn *conn) {
+    return conn->in.data != NULL || conn->can_read ||
+           (conn->tls != NULL && acre_tls_has_input(conn->tls));
+}
+
+/* As acre_http_reader_feed, within what may be held of bodies. Short ones are not worth counting.
+ */
+static int feed(struct acre_http_conn *conn, struct acre_str bytes, size_t *ret_used,
+                struct acre_error *err) {
+    int r = acre_http_reader_feed(&conn->reader, bytes, ret_used, err);
+    size_t held = r == 0 ? conn->reader.message.body.capacity : 0;
+    held = held >= COUNTED_BYTES ? held : 0;
+    if (held == conn->held_bytes) {
+        return r;
+    }
+    int status = acre_http_hold(conn, held, err);
+    return status != 0 ? status : r;
+}
+
 /* Requests to their handlers, as long as there are some and nothing holds them up. */
 static void pump(struct acre_http_conn *conn) {
     struct acre_str unread = unread_of(conn);
     unsigned steps = 0;
-    while (may_read(conn) && steps++ < STEPS_A_TURN) {
+    uint32_t requests = acre_http_allowance(conn);
+    while (may_read(conn) && requests > 0 && steps++ < STEPS_A_TURN) {
         struct acre_error err = {0};
         size_t used = 0;
-        int r = acre_http_reader_feed(&conn->reader, unread, &used, &err);
+        int r = feed(conn, unread, &used, &err);
         unread.data += used;
         unread.length -= used;
         if (r > 1) {
             refuse(conn, r, &err);
         } else if (r == 1) {
             dispatch(conn);
+            requests = acre_http_has_time(conn) ? requests - 1 : 0;
         } else {
             send_continue(conn);
             if (!read_more(conn, &unread)) {
@@ -325,14 +443,14 @@ static void pump(struct acre_http_conn *conn) {
         unread.length = 0;
     }
     keep_unread(conn, unread);
-    if (steps > STEPS_A_TURN) {
+    if (steps > STEPS_A_TURN || (requests == 0 && has_input(conn))) {
         acre_http_make_ready(conn);
     }
 }
 
 static void throw_input_away(struct acre_http_conn *conn) {
     struct acre_http *http = conn->http;
-    for (unsigned i = 0; i < STEPS_A_TURN && conn->can_read; i++) {
+    for (unsigned i = 0; i < THROWN_A_TURN && conn->can_read; i++) {
         receive(conn, http->scratch, sizeof(http->scratch));
     }
     if (conn->has_ended) {
@@ -355,16 +473,16 @@ static void start_to_linger(struct acre_http_conn *conn) {
 }
 
 static void choose_wait(struct acre_http_conn *conn) {
-    enum acre_http_wait wait = ACRE_HTTP_WAIT_IDLE;
+    enum acre_http_wait wait = acre_http_conn_idle(conn);
     if (conn->lingering) {
         wait = ACRE_HTTP_WAIT_LINGER;
     } else if (acre_http_conn_backlog(conn) > 0) {
         wait = ACRE_HTTP_WAIT_ANSWER;
-    } else if (conn->exchange != NULL) {
-        wait = ACRE_HTTP_WAIT_NONE;
-    } else if (conn->wait == ACRE_HTTP_WAIT_REQUEST || conn->in.data != NULL ||
+    } else if (conn->exchange != NULL || (conn->is_ready && has_input(conn))) {
+        wait = ACRE_HTTP_WAIT_NONE; /* it waits for us */
+    } else if (waits_for_request(conn) || conn->in.data != NULL ||
                acre_http_reader_is_inside(&conn->reader)) {
-        wait = ACRE_HTTP_WAIT_REQUEST;
+        wait = wait_for_request(conn);
     }
     if (wait != conn->wait) {
         acre_http_set_wait(conn, wait);
@@ -379,6 +497,19 @@ static void finish_stream(struct acre_http_conn *conn) {
     acre_exchange_orphan(exchange);
 }
 
+/* A handshake is as much work as a hundred requests, and needs no token: a few a turn. */
+static bool may_shake(struct acre_http_conn *conn) {
+    struct acre_http *http = conn->http;
+    if (conn->tls == NULL || !acre_tls_is_shaking(conn->tls)) {
+        return true;
+    }
+    if (http->handshakes >= HANDSHAKES_A_TURN) {
+        return false;
+    }
+    http->handshakes++;
+    return true;
+}
+
 static void work_alive(struct acre_http_conn *conn) {
     bool streaming = conn->exchange != NULL && conn->exchange->streaming;
     if (streaming && conn->hung_up) {
@@ -387,8 +518,11 @@ static void work_alive(struct acre_http_conn *conn) {
     }
     if (conn->lingering) {
         throw_input_away(conn);
-    } else {
+    } else if (may_shake(conn)) {
+        handle_again(conn);
         pump(conn);
+    } else {
+        acre_http_make_ready(conn);
     }
     bool was_held_up = !may_read(conn);
     acre_http_conn_flush(conn);
@@ -405,11 +539,22 @@ static void work_alive(struct acre_http_conn *conn) {
     }
 }
 
+/* A client that asks for much and reads nothing is cut before that fills the memory. */
+static void count_answers(struct acre_http_conn *conn) {
+    size_t bytes = conn->out.length + conn->body.length;
+    bytes = bytes >= COUNTED_BYTES ? bytes : 0;
+    if (bytes != conn->owed_bytes && !acre_http_owe(conn, bytes)) {
+        conn->dead = true;
+        conn->http->counts.refused++;
+    }
+}
+
 void acre_http_conn_work(struct acre_http_conn *conn) {
     if (!conn->dead) {
         conn->working = true;
         work_alive(conn);
         conn->working = false;
+        count_answers(conn);
     }
     if (conn->dead) {
         acre_http_conn_destroy(conn);
@@ -440,18 +585,19 @@ void acre_http_conn_expire(struct acre_http_conn *conn) {
         acre_http_set_wait(conn, ACRE_HTTP_WAIT_ANSWER);
         return;
     }
-    if (conn->wait == ACRE_HTTP_WAIT_REQUEST &&
+    bool is_counted = waits_for_request(conn) || conn->wait == ACRE_HTTP_WAIT_ANSWER;
+    if (waits_for_request(conn) &&
         (conn->in.data != NULL || acre_http_reader_is_inside(&conn->reader))) {
         struct acre_error err;
-        acre_fail(&err, ACRE_ETIMEOUT,
-                  "the request did not come to its end; accepted: within %llu ms",
-                  (unsigned long long)http->options.request_timeout_ms);
+        char within[32];
+        acre_format_duration(http->waits[conn->wait].timeout_ms, within, sizeof(within));
+        acre_fail(&err, ACRE_ETIMEOUT, "the request was not complete within %s", within);
         refuse(conn, 408, &err);
         keep_unread(conn, (struct acre_str){0});
     } else {
         conn->dead = true;
     }
-    if (conn->wait == ACRE_HTTP_WAIT_REQUEST || conn->wait == ACRE_HTTP_WAIT_ANSWER) {
+    if (is_counted) {
         http->counts.timed_out++;
     }
     acre_http_conn_work(conn);

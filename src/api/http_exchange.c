@@ -49,7 +49,9 @@ static void exchange_free(struct acre_exchange *exchange) {
 
 void acre_exchange_orphan(struct acre_exchange *exchange) {
     exchange->conn = NULL;
-    if (exchange->streaming) {
+    if (exchange->again) { /* no handler has it */
+        exchange_free(exchange);
+    } else if (exchange->streaming) {
         acre_loop_function *closed = exchange->closed;
         void *context = exchange->context;
         exchange_free(exchange);
@@ -103,6 +105,10 @@ void acre_http_add_header(struct acre_exchange *exchange, const char *name, cons
     }
     acre_buf_puts(added, "\r\n");
     ACRE_ASSERT(!acre_buf_failed(added));
+}
+
+void acre_http_hang_up(struct acre_exchange *exchange) {
+    exchange->message.head.keep_alive = false;
 }
 
 static const char *date_line(struct acre_http *http) {
@@ -173,7 +179,7 @@ static void send_now(struct acre_http_conn *conn) {
                     (conn->tls == NULL || !acre_tls_has_input(conn->tls)) &&
                     acre_http_conn_backlog(conn) == 0;
     if (is_quiet) {
-        acre_http_set_wait(conn, ACRE_HTTP_WAIT_IDLE);
+        acre_http_set_wait(conn, acre_http_conn_idle(conn));
     } else {
         acre_http_make_ready(conn);
     }

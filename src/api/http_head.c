@@ -288,7 +288,9 @@ static int parse_fields(struct acre_str lines, struct acre_arena *arena,
     uint32_t count = 0;
     for (size_t at = 0; at < lines.length;) {
         const char *end = memchr(text + at, '\r', lines.length - at);
-        ACRE_ASSERT(end != NULL); /* the scan saw to it */
+        if (end == NULL) { /* the scan has seen to it */
+            return refuse(err, "header fields", lines, "lines that end with CR LF");
+        }
         struct acre_str line = {text + at, (size_t)(end - text) - at};
         struct acre_str name, value;
         at += line.length + 2;

@@ -137,7 +137,9 @@ static int listen_tcp(struct acre_http *http, const char *text, struct acre_erro
         if (fd >= 0) {
             close(fd);
         }
-        return acre_fail_errno(err, why, "address %s", text);
+        return why == EADDRINUSE ? acre_fail(err, ACRE_EEXISTS,
+                                             "address %s: another program is listening on it", text)
+                                 : acre_fail_errno(err, why, "address %s", text);
     }
     const struct sockaddr_in *v4 = (const void *)&bound;
     const struct sockaddr_in6 *v6 = (const void *)&bound;
@@ -158,8 +160,8 @@ int acre_http_listen(struct acre_http *http, struct acre_error *err) {
 
 void acre_http_unlisten(struct acre_http *http) {
     for (uint32_t i = 0; i < http->listener_count; i++) {
-        close(http->listeners[i].fd);
-        http->listeners[i].fd = -1; /* an event of this turn may still point here */
+        close(http->listeners[i].fd); /* leaves the epoll set, too */
+        http->listeners[i].fd = -1;   /* an event of this turn may still point here */
     }
     http->listener_count = 0;
     struct stat status;
@@ -171,7 +173,7 @@ void acre_http_unlisten(struct acre_http *http) {
     http->unix_path = NULL;
 }
 
-void acre_http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer) {
+struct acre_http_key acre_http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer) {
     *ret_peer = (struct acre_http_peer){.is_unix = is_unix, .uid = UINT32_MAX, .gid = UINT32_MAX};
     if (is_unix) {
         struct ucred credentials;
@@ -182,19 +184,26 @@ void acre_http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer) {
             ret_peer->pid = credentials.pid;
         }
         snprintf(ret_peer->address, sizeof(ret_peer->address), "unix:%u", ret_peer->uid);
-        return;
+        return (struct acre_http_key){ACRE_HTTP_KEY_UID, ret_peer->uid};
     }
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof(address);
     getpeername(fd, (struct sockaddr *)&address, &size);
     const struct sockaddr_in *v4 = (const void *)&address;
     const struct sockaddr_in6 *v6 = (const void *)&address;
-    if (address.ss_family == AF_INET) {
-        inet_ntop(AF_INET, &v4->sin_addr, ret_peer->address, sizeof(ret_peer->address));
-    } else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-        inet_ntop(AF_INET, v6->sin6_addr.s6_addr + 12, ret_peer->address,
-                  sizeof(ret_peer->address));
-    } else {
+    struct in_addr numbers = v4->sin_addr;
+    if (address.ss_family != AF_INET && !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+        struct acre_http_key key = {.kind = ACRE_HTTP_KEY_IPV6};
+        memcpy(&key.value, v6->sin6_addr.s6_addr, sizeof(key.value));
         inet_ntop(AF_INET6, &v6->sin6_addr, ret_peer->address, sizeof(ret_peer->address));
+        return key;
     }
+    if (address.ss_family != AF_INET) {
+        memcpy(&numbers, v6->sin6_addr.s6_addr + 12, sizeof(numbers));
+    }
+    inet_ntop(AF_INET, &numbers, ret_peer->address, sizeof(ret_peer->address));
+    /* Any process of this machine can connect from all of 127.0.0.0/8. */
+    bool is_loopback = ntohl(numbers.s_addr) >> 24 == IN_LOOPBACKNET;
+    return (struct acre_http_key){ACRE_HTTP_KEY_IPV4,
+                                  is_loopback ? htonl(INADDR_LOOPBACK) : numbers.s_addr};
 }

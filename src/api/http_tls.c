@@ -165,3 +165,7 @@ void acre_tls_sent(struct acre_tls *tls, size_t length) {
 bool acre_tls_has_input(const struct acre_tls *tls) {
     return SSL_pending(tls->ssl) > 0 || BIO_ctrl_pending(tls->from_client) > 0;
 }
+
+bool acre_tls_is_shaking(const struct acre_tls *tls) {
+    return !tls->broken && !SSL_is_init_finished(tls->ssl);
+}

@@ -26,6 +26,7 @@ void acre_tls_close(struct acre_tls *tls); /* say goodbye */
 /* Bytes for the client, until acre_tls_sent. */
 struct acre_str acre_tls_pending(struct acre_tls *tls);
 void acre_tls_sent(struct acre_tls *tls, size_t length);
-bool acre_tls_has_input(const struct acre_tls *tls); /* there may be more to read */
+bool acre_tls_is_shaking(const struct acre_tls *tls); /* the handshake is not complete */
+bool acre_tls_has_input(const struct acre_tls *tls);  /* there may be more to read */
 
 #endif

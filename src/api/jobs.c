@@ -1,6 +1,7 @@
 /* jobs.c - jobs one by one: show, cancel, hold, release, priority, why. */
 #include "api/jobs.h"
 
+#include "api/budget.h"
 #include "api/handlers.h"
 
 #include <stdio.h>
@@ -34,14 +35,12 @@ void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const st
         }
     }
     struct acre_launch launch = {.directory = ""};
-    struct acre_str text = {0};
     json_t *spec = NULL;
-    bool known = acre_desk_spec(desk, job->spec.id, &text, NULL) == 0 &&
-                 acre_record_read_launch(text, &spec, &launch, NULL) == 0;
+    bool known = acre_desk_parsed_spec(desk, job->spec.id, &spec, NULL) == 0 &&
+                 acre_record_read_launch(spec, &launch, NULL) == 0;
     acre_view_live(&view, acre_desk_ledger(desk), job, &launch, call->arena);
     view.command = known ? view.command : NULL;
     acre_view_write(&view, json);
-    json_decref(spec);
 }
 
 /* --- ended jobs ----------------------------------------------------------------------------- */
@@ -54,11 +53,22 @@ struct showing {
     int result;
 };
 
+int acre_jobs_read_row(struct acre_api *api, struct acre_arena *arena,
+                       const struct acre_store_job *row, struct acre_recorded_job *ret_recorded,
+                       struct acre_error *err) {
+    json_t *shared = NULL;
+    int r = 0;
+    if (row->spec_id != 0) {
+        r = acre_desk_parsed_spec(api->desk, row->spec_id, &shared, err);
+    }
+    return r == 0 ? acre_record_read_job(row, shared, NULL, arena, ret_recorded, err) : r;
+}
+
 int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
                         const struct acre_store_job *row, struct acre_json *json,
                         struct acre_error *err) {
     struct acre_recorded_job recorded;
-    int r = acre_record_read_job(row, NULL, call->arena, &recorded, err);
+    int r = acre_jobs_read_row(api, call->arena, row, &recorded, err);
     if (r < 0) {
         return r;
     }
@@ -181,13 +191,10 @@ int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority prio
 
 /* --- changes -------------------------------------------------------------------------------- */
 
-/* A command about one job of the caller's, and the job as it is then. */
+/* A command about one job that the caller owns, and the job as it is then. */
 static void change(struct acre_api *api, struct acre_call *call, uint64_t id, int status,
                    int (*command)(struct acre_sched *, uint64_t, uint64_t, struct acre_error *)) {
     struct acre_error err = {0};
-    if (!acre_jobs_own(api, call, id)) {
-        return;
-    }
     if (command(acre_desk_sched(api->desk), id, acre_desk_now(api->desk), &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
@@ -198,7 +205,7 @@ static void change(struct acre_api *api, struct acre_call *call, uint64_t id, in
 static void set_priority(struct acre_api *api, struct acre_call *call, uint64_t id) {
     struct acre_error err = {0};
     enum acre_job_priority priority = acre_submit_priority(json_object_get(call->body, "priority"));
-    if (!acre_jobs_own(api, call, id)) {
+    if (!acre_jobs_own(api, call, id) || !acre_budget_take(api, call, 1)) {
         return;
     }
     int r = acre_jobs_may_have(call, priority, &err);
@@ -233,21 +240,23 @@ void acre_handle_job_show(void *context, struct acre_call *call) {
 
 void acre_handle_job_cancel(void *context, struct acre_call *call) {
     uint64_t id = 0;
-    if (read_id(context, call, &id)) {
+    if (read_id(context, call, &id) && acre_jobs_own(context, call, id)) {
         change(context, call, id, 202, acre_sched_cancel);
     }
 }
 
 void acre_handle_job_hold(void *context, struct acre_call *call) {
     uint64_t id = 0;
-    if (read_id(context, call, &id)) {
+    if (read_id(context, call, &id) && acre_jobs_own(context, call, id) &&
+        acre_budget_take(context, call, 1)) {
         change(context, call, id, 200, acre_sched_hold);
     }
 }
 
 void acre_handle_job_release(void *context, struct acre_call *call) {
     uint64_t id = 0;
-    if (read_id(context, call, &id)) {
+    if (read_id(context, call, &id) && acre_jobs_own(context, call, id) &&
+        acre_budget_take(context, call, 1)) {
         change(context, call, id, 200, acre_sched_release);
     }
 }

@@ -9,6 +9,11 @@
 /* Write the JOB object of a live job. `explain`: with why and when. */
 void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
                           bool explain, struct acre_json *json);
+/* Read a row to show it, with the spec that it may share; the caller json_decref()s
+ * `ret_recorded->spec`. */
+int acre_jobs_read_row(struct acre_api *api, struct acre_arena *arena,
+                       const struct acre_store_job *row, struct acre_recorded_job *ret_recorded,
+                       struct acre_error *err);
 /* Write the JOB of a row. */
 int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
                         const struct acre_store_job *row, struct acre_json *json,

@@ -1,8 +1,8 @@
 /* jobs_list.c - lists of jobs: live ones in the order of the queue, or all of them, newest first.
  *
  * The queue is walked in memory; a filter may pass over many jobs, so one request looks at a
- * bounded number of them and hands back a cursor even when its page is not full. History is read
- * from the store, which filters by index. */
+ * bounded number of them and hands back a cursor even when its page is not full; so it does when
+ * the jobs were submitted with much. History is read from the store, which filters by index. */
 #include "api/jobs.h"
 
 #include "api/handlers.h"
@@ -11,8 +11,9 @@
 
 enum {
     LOOKED_AT_MAX = 20000,
-    EXPLAINED_MAX = 200000, /* jobs in a queue whose lists say why and when: a forecast of more
-                               takes too long to make while others wait */
+    READ_MAX_BYTES = 4 << 20, /* of specs, to show one line of each: some 20 ms */
+    EXPLAINED_MAX = 200000,   /* jobs in a queue whose lists say why and when: a forecast of more
+                                 takes too long to make while others wait */
 };
 
 static const char *const states[] = {
@@ -72,17 +73,21 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
     uint64_t cursor = page->after;
     uint32_t shown = 0;
     uint32_t looked_at = 0;
+    uint64_t array = 0;
+    size_t bytes = 0;
     bool more = true;
     acre_sched_counts(acre_desk_sched(api->desk), &counts);
     bool explain = counts.jobs[ACRE_JOB_QUEUED] <= EXPLAINED_MAX;
     acre_json_key(json, "jobs");
     acre_json_array(json);
-    while (shown < page->limit && looked_at++ < LOOKED_AT_MAX) {
+    while (shown < page->limit && looked_at++ < LOOKED_AT_MAX && bytes < READ_MAX_BYTES) {
         more = acre_sched_walk(acre_desk_sched(api->desk), &cursor, &job);
         if (!more) {
             break;
         }
         if (is_wanted(&wanted, names, &job)) {
+            bytes += job.spec.array == 0 || job.spec.array != array ? job.spec.bytes : 0;
+            array = job.spec.array; /* members one after the other are read once */
             acre_jobs_write_live(api, call, &job, explain, json);
             shown++;
         }
@@ -97,6 +102,9 @@ struct listing {
     struct acre_call *call;
     struct acre_json *json;
     uint64_t last_id;
+    size_t bytes;     /* of specs that were read */
+    uint64_t spec_id; /* the last shared one */
+    bool is_cut;      /* there may be more */
     uint32_t count;
     int result;
     struct acre_error err;
@@ -108,13 +116,19 @@ static bool list_row(void *context, const struct acre_store_job *row) {
     struct acre_job job;
     listing->last_id = row->id;
     listing->count++;
+    listing->bytes += row->spec.length;
     if (acre_sched_find(acre_desk_sched(listing->api->desk), row->id, &job)) {
         acre_jobs_write_live(listing->api, listing->call, &job, false, listing->json);
-        return true;
+    } else {
+        listing->result =
+            acre_jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
     }
-    listing->result =
-        acre_jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
-    return listing->result == 0;
+    if (row->spec_id != 0 && row->spec_id != listing->spec_id) { /* shared, and read for this one */
+        listing->spec_id = row->spec_id;
+        listing->bytes += acre_desk_parsed_bytes(listing->api->desk);
+    }
+    listing->is_cut = listing->bytes >= READ_MAX_BYTES;
+    return listing->result == 0 && !listing->is_cut;
 }
 
 static void list_all(struct acre_api *api, struct acre_call *call, const struct acre_page *page) {
@@ -139,7 +153,8 @@ static void list_all(struct acre_api *api, struct acre_call *call, const struct 
         return;
     }
     acre_json_array_end(json);
-    acre_page_write(json, listing.count == page->limit && listing.last_id > 1, listing.last_id);
+    bool more = listing.count == page->limit || listing.is_cut;
+    acre_page_write(json, more && listing.last_id > 1, listing.last_id);
     acre_reply_send(api, call, &reply, 200);
 }
 

@@ -4,7 +4,9 @@
  * what is at hand instead of being read back. */
 #include "api/jobs.h"
 
+#include "api/budget.h"
 #include "api/handlers.h"
+#include "sched/burden.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,31 +33,72 @@ static int fill_owner(struct acre_api *api, struct acre_call *call,
                       struct acre_submission *submission, struct acre_error *err) {
     struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
     const char *project = submission->project != NULL ? submission->project : call->user.project;
-    submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
-    submission->spec.project = acre_names_intern(names, acre_str_from(project));
     int r = acre_jobs_may_have(call, submission->spec.priority, err);
     if (r == 0 && submission->project != NULL) {
         r = acre_auth_may_charge(call, submission->project, err);
     }
+    if (r == 0) {
+        submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
+        submission->spec.project = acre_names_intern(names, acre_str_from(project));
+    }
     return r;
 }
 
-static int submit(struct acre_api *api, struct acre_submission *submission, uint64_t *ret_first,
-                  struct acre_error *err) {
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+/* If those that wait are too many as well, that is the better reason. */
+static int check_budget(struct acre_api *api, const struct acre_call *call,
+                        const struct acre_submission *submission, struct acre_cost cost,
+                        struct acre_error *err) {
+    struct acre_error better;
+    int r = acre_budget_check(api, call, cost, err);
+    if (r < 0 && acre_sched_within_limits(acre_desk_sched(api->desk), &submission->spec,
+                                          submission->count, &better) < 0) {
+        *err = better;
+    }
+    return r;
+}
+
+/* The name is the job's once it is accepted, and forgotten otherwise. */
+static int submit(struct acre_api *api, const struct acre_call *call,
+                  struct acre_submission *submission, uint64_t *ret_first, struct acre_error *err) {
+    struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
     struct acre_buf text;
     acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
+    submission->spec.name = acre_names_take(names, acre_str_from(submission->name));
     int r = acre_record_write_spec(names, &submission->spec, &submission->launch, &text);
     if (r < 0) {
         r = acre_fail(err, ACRE_ELIMIT, "the job's description is longer than %d bytes",
                       ACRE_RECORD_SPEC_MAX);
-    } else {
+    }
+    struct acre_cost cost = {
+        .kib = submission->count * ACRE_JOB_KIB + (uint32_t)(text.length >> 10),
+        .members = submission->count,
+    };
+    if (r == 0) {
+        r = check_budget(api, call, submission, cost, err);
+    }
+    if (r == 0) {
         r = acre_desk_submit(api->desk, &submission->spec, submission->count,
                              (struct acre_str){text.data, text.length}, submission->launch.external,
-                             ret_first, err);
+                             acre_budget_limits(call), ret_first, err);
     }
+    if (r == 0) {
+        acre_budget_pay(api, call, cost);
+    }
+    acre_names_give(names, submission->spec.name);
     acre_buf_finish(&text);
     return r;
+}
+
+static int check_array(struct acre_api *api, const struct acre_call *call, uint32_t count,
+                       struct acre_error *err) {
+    uint32_t max = acre_desk_policy(api->desk)->limits.array;
+    if (count > max && acre_budget_limits(call)) {
+        return acre_fail(err, ACRE_ELIMIT,
+                         "array: %u members; accepted: up to %u (max_array of the policy). Submit "
+                         "it in parts",
+                         count, max);
+    }
+    return 0;
 }
 
 static int submit_body(struct acre_api *api, struct acre_call *call,
@@ -65,14 +108,18 @@ static int submit_body(struct acre_api *api, struct acre_call *call,
         .names = acre_ledger_names(acre_desk_ledger(api->desk)),
         .inventory = acre_desk_inventory(api->desk),
         .now_ms = acre_desk_now(api->desk),
+        .max_grace_ms = acre_desk_policy(api->desk)->limits.grace_ms,
         .find = find_job,
         .find_context = api,
     };
     int r = acre_submit_read(call->body, &context, submission, err);
     if (r == 0) {
+        r = check_array(api, call, submission->count, err);
+    }
+    if (r == 0) {
         r = fill_owner(api, call, submission, err);
     }
-    return r == 0 ? submit(api, submission, ret_first, err) : r;
+    return r == 0 ? submit(api, call, submission, ret_first, err) : r;
 }
 
 int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
@@ -82,7 +129,7 @@ int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
     submission->launch.directory = "";
     submission->count = 1;
     int r = fill_owner(api, call, submission, err);
-    return r == 0 ? submit(api, submission, ret_first, err) : r;
+    return r == 0 ? submit(api, call, submission, ret_first, err) : r;
 }
 
 /* {"job": JOB} of the job just submitted. */

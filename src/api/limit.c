@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 8, KEY_BYTES = 48, KEYS_MAX = 1 << 20 };
+enum { WAYS = 8, KEY_BYTES = 48, KEYS_MAX = 1 << 20, COUNT_MAX = 1 << 20 };
 
 #define NS_A_MINUTE UINT64_C(60000000000)
 #define NS_A_MS     UINT64_C(1000000)
@@ -26,6 +26,7 @@ struct slot {
 struct acre_limit {
     struct slot *slots;
     uint32_t sets; /* a power of two */
+    uint32_t per_minute;
     uint64_t cost_ns;
     uint64_t burst_ns; /* what a whole burst costs */
 };
@@ -40,6 +41,7 @@ struct acre_limit *acre_limit_create(const struct acre_limit_options *options) {
         limit->sets *= 2;
     }
     limit->slots = acre_calloc((size_t)limit->sets * WAYS, sizeof(*limit->slots));
+    limit->per_minute = options->per_minute;
     limit->cost_ns = NS_A_MINUTE / options->per_minute;
     limit->burst_ns = limit->cost_ns * options->burst;
     return limit;
@@ -67,7 +69,9 @@ static struct slot *find(struct acre_limit *limit, uint64_t hash, const char sta
     return victim;
 }
 
-uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
+/* When `count` tokens can be had: 0 for now, and then, if asked to, they are taken. */
+static uint64_t judge(struct acre_limit *limit, struct acre_str key, uint32_t count, bool takes,
+                      uint64_t now_ms) {
     char start[KEY_BYTES] = {0};
     uint64_t hash = acre_hash_bytes(key.data, key.length) | 1;
     if (key.length > 0) {
@@ -77,13 +81,34 @@ uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t
     bool is_ours = slot->hash == hash && memcmp(slot->key, start, KEY_BYTES) == 0;
     ACRE_ASSERT(now_ms < UINT64_MAX / NS_A_MS / 2);
     uint64_t now_ns = now_ms * NS_A_MS;
+    uint64_t cost_ns = limit->cost_ns * ACRE_MIN(count, (uint32_t)COUNT_MAX);
     uint64_t full_ns = is_ours ? ACRE_MAX(slot->full_ns, now_ns) : now_ns;
-    uint64_t after_ns = full_ns + limit->cost_ns - now_ns; /* of the burst spent, with this one */
+    uint64_t after_ns = full_ns + cost_ns - now_ns; /* of the burst spent, with these */
     if (after_ns > limit->burst_ns) {
         return (after_ns - limit->burst_ns + NS_A_MS - 1) / NS_A_MS;
     }
-    slot->hash = hash;
-    slot->full_ns = full_ns + limit->cost_ns;
-    memcpy(slot->key, start, KEY_BYTES);
+    if (takes) {
+        slot->hash = hash;
+        slot->full_ns = full_ns + cost_ns;
+        memcpy(slot->key, start, KEY_BYTES);
+    }
     return 0;
+}
+
+uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
+    return judge(limit, key, 1, true, now_ms);
+}
+
+uint64_t acre_limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count,
+                        uint64_t now_ms) {
+    return judge(limit, key, count, false, now_ms);
+}
+
+void acre_limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count,
+                       uint64_t now_ms) {
+    judge(limit, key, count, true, now_ms);
+}
+
+uint32_t acre_limit_per_minute(const struct acre_limit *limit) {
+    return limit->per_minute;
 }

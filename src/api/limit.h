@@ -22,5 +22,12 @@ void acre_limit_destroy(struct acre_limit *limit); /* NULL is fine */
 /* 0: go on, one token is taken. Otherwise nothing is taken, and there will be one in that many ms.
  */
 uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms);
+/* Several at once (at most 2^20 count), in two steps: may they be taken, and take them. What may
+ * not be taken is not. */
+uint64_t acre_limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count,
+                        uint64_t now_ms);
+void acre_limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count,
+                       uint64_t now_ms);
+uint32_t acre_limit_per_minute(const struct acre_limit *limit);
 
 #endif

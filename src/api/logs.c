@@ -3,12 +3,17 @@
  * A stream is at most two files: the newest, and before it the one it took the place of (".1").
  * Offsets count from the start of the older one. A follower keeps its file open: when the name
  * belongs to another file it has been rotated, so the rest is read and then the new one. The
- * kernel tells of changes (inotify); the desk tells of the end. What a slow client has not taken
- * is not read from the file either. */
+ * kernel reports changes (inotify); the desk reports the end. What a slow client has not taken
+ * is not read from the file either.
+ *
+ * All followers share one inotify instance: Linux allows a user, root included, 128 of them by
+ * default. Followers of the same file share its watch. */
 #include "api/logs.h"
 
+#include "api/follow.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
+#include "core/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +28,12 @@
 enum {
     RANGE_MAX_BYTES = 1 << 20, /* kept for each client until it has taken it: 1 GB for 1,000 */
     CHUNK_BYTES = 64 << 10,
+    TURN_MAX_BYTES = 512 << 10,    /* of one follower, before others have a turn */
     WAITING_MAX_BYTES = 256 << 10, /* below what http.h cuts a client for */
     PACE_MS = 20,                  /* between looks at a client that is behind */
-    FOLLOWERS_MAX = 256,
     PATH_BYTES = 4096,
+    NOTIFY_BYTES = 16 << 10,
+    NOTIFY_READS = 16, /* before others have a turn */
 };
 
 static const char *const streams[] = {"stdout", "stderr", NULL};
@@ -52,11 +59,12 @@ struct acre_follower {
     struct acre_follower *next, **previous;
     struct acre_api *api;
     struct acre_exchange *exchange;
+    struct acre_follow_count *count;
     struct acre_run run;
     int stream;
-    int file; /* -1: none yet */
-    int notify;
-    struct acre_watch *watch;
+    int file;    /* -1: none yet */
+    int watched; /* inotify's number; -1: nothing */
+    bool is_due; /* what it watches has changed */
     struct acre_timer *pace;
     uint64_t skip; /* bytes still to pass over */
     bool over;     /* the run has ended: what is there is all */
@@ -143,16 +151,36 @@ static void answer_range(struct acre_api *api, struct acre_call *call, struct ac
 
 /* --- following ------------------------------------------------------------------------------ */
 
+/* Forget the watch, unless another follower has the same one. */
+static void unwatch(struct acre_follower *follower) {
+    int watched = follower->watched;
+    follower->watched = -1;
+    for (const struct acre_follower *f = follower->api->followers; f != NULL; f = f->next) {
+        if (f->watched == watched) {
+            return;
+        }
+    }
+    if (watched >= 0) {
+        inotify_rm_watch(follower->api->logs_notify, watched); /* refused: the file is gone */
+    }
+}
+
 static void follower_gone(void *context) {
     struct acre_follower *follower = context;
+    struct acre_api *api = follower->api;
+    unwatch(follower);
     *follower->previous = follower->next;
     if (follower->next != NULL) {
         follower->next->previous = follower->previous;
     }
-    follower->api->follower_count--;
-    acre_watch_cancel(follower->watch);
+    if (api->followers == NULL) {
+        acre_watch_cancel(api->logs_watch);
+        api->logs_watch = NULL;
+        close(api->logs_notify);
+        api->logs_notify = -1;
+    }
+    acre_follow_end(follower->count);
     acre_timer_cancel(follower->pace);
-    close(follower->notify);
     if (follower->file >= 0) {
         close(follower->file);
     }
@@ -161,12 +189,15 @@ static void follower_gone(void *context) {
 
 /* Be told when the open file grows or is renamed; before there is one, when it is made. */
 static void watch_file(struct acre_follower *follower) {
+    struct acre_api *api = follower->api;
     char path[PATH_BYTES];
+    unwatch(follower);
     if (follower->file >= 0) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", follower->file);
-        inotify_add_watch(follower->notify, path, IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);
-    } else if (follower->api->logs_directory != NULL) {
-        inotify_add_watch(follower->notify, follower->api->logs_directory, IN_CREATE);
+        follower->watched =
+            inotify_add_watch(api->logs_notify, path, IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);
+    } else if (api->logs_directory != NULL) {
+        follower->watched = inotify_add_watch(api->logs_notify, api->logs_directory, IN_CREATE);
     }
 }
 
@@ -191,13 +222,28 @@ static bool open_next(struct acre_follower *follower) {
     return true;
 }
 
-/* Send what there is; false when the client has enough for now. */
+/* Pass over what the client does not want: in this file, as far as it goes. */
+static void skip_some(struct acre_follower *follower) {
+    struct stat info;
+    if (follower->skip == 0 || follower->file < 0 || fstat(follower->file, &info) != 0) {
+        return;
+    }
+    off_t at = lseek(follower->file, 0, SEEK_CUR);
+    uint64_t left = at >= 0 && info.st_size > at ? (uint64_t)(info.st_size - at) : 0;
+    uint64_t passed = ACRE_MIN(follower->skip, left);
+    if (passed > 0 && lseek(follower->file, (off_t)passed, SEEK_CUR) >= 0) {
+        follower->skip -= passed;
+    }
+}
+
+/* Send what there is; false when the client, or the loop, has enough for now. */
 static bool send_some(struct acre_follower *follower) {
     char chunk[CHUNK_BYTES];
-    for (;;) {
-        if (acre_http_waiting(follower->exchange) > WAITING_MAX_BYTES) {
+    for (size_t sent = 0;;) {
+        if (acre_http_waiting(follower->exchange) > WAITING_MAX_BYTES || sent > TURN_MAX_BYTES) {
             return false;
         }
+        skip_some(follower);
         ssize_t got = follower->file >= 0 ? read(follower->file, chunk, sizeof(chunk)) : 0;
         if (got < 0 && errno == EINTR) {
             continue;
@@ -208,7 +254,8 @@ static bool send_some(struct acre_follower *follower) {
             }
             continue;
         }
-        uint64_t passed = ACRE_MIN(follower->skip, (uint64_t)got);
+        sent += (size_t)got;
+        uint64_t passed = ACRE_MIN(follower->skip, (uint64_t)got); /* it has grown meanwhile */
         follower->skip -= passed;
         acre_http_send(follower->exchange,
                        (struct acre_str){chunk + passed, (size_t)got - (size_t)passed});
@@ -237,12 +284,56 @@ static void tend(struct acre_follower *follower) {
     }
 }
 
-static void on_notify(void *context) {
-    struct acre_follower *follower = context;
-    char events[4096];
-    while (read(follower->notify, events, sizeof(events)) > 0) {
+/* -1: events were lost, so all files may have changed. */
+static void note_change(struct acre_api *api, int watched) {
+    for (struct acre_follower *follower = api->followers; follower != NULL;
+         follower = follower->next) {
+        follower->is_due = follower->is_due || follower->watched == watched || watched < 0;
     }
-    tend(follower);
+}
+
+static void on_notify(void *context) {
+    struct acre_api *api = context;
+    _Alignas(struct inotify_event) char events[NOTIFY_BYTES];
+    int last = INT_MIN;
+    for (int i = 0; i < NOTIFY_READS; i++) {
+        ssize_t got = read(api->logs_notify, events, sizeof(events));
+        for (ssize_t at = 0; at < got;) {
+            const struct inotify_event *event = (const void *)(events + at);
+            if (event->wd != last) {
+                note_change(api, event->wd);
+            }
+            last = event->wd;
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
+        if (got <= 0) {
+            break;
+        }
+    }
+    for (struct acre_follower *follower = api->followers; follower != NULL;
+         follower = follower->next) {
+        if (follower->is_due) {
+            follower->is_due = false;
+            tend(follower);
+        }
+    }
+}
+
+static int open_notify(struct acre_api *api, struct acre_error *err) {
+    if (api->logs_watch != NULL) {
+        return 0;
+    }
+    api->logs_notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (api->logs_notify < 0) {
+        return acre_fail_errno(err, errno, "inotify");
+    }
+    api->logs_watch = acre_loop_watch(api->loop, api->logs_notify, on_notify, api, err);
+    if (api->logs_watch == NULL) {
+        close(api->logs_notify);
+        api->logs_notify = -1;
+        return err->code;
+    }
+    return 0;
 }
 
 void acre_logs_ended(struct acre_api *api, uint64_t job, uint32_t attempt) {
@@ -258,32 +349,23 @@ void acre_logs_ended(struct acre_api *api, uint64_t job, uint32_t attempt) {
 static void follow(struct acre_api *api, struct acre_call *call, struct acre_run run, int stream,
                    bool over) {
     struct acre_error err = {0};
-    if (api->follower_count >= FOLLOWERS_MAX) {
-        acre_fail(&err, ACRE_EUNAVAILABLE, "%u logs are being followed; accepted: at most %u",
-                  api->follower_count, (unsigned)FOLLOWERS_MAX);
+    struct acre_follow_count *count = acre_follow_begin(api, call);
+    if (count == NULL) {
+        return;
+    }
+    if (open_notify(api, &err) < 0) {
+        acre_follow_end(count);
         acre_api_fail(api, call, &err);
         return;
     }
     struct acre_follower *follower = acre_calloc(1, sizeof(*follower));
     *follower = (struct acre_follower){.api = api,
                                        .exchange = call->exchange,
+                                       .count = count,
                                        .run = run,
                                        .stream = stream,
                                        .over = over,
-                                       .notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
-    if (follower->notify >= 0) {
-        follower->watch = acre_loop_watch(api->loop, follower->notify, on_notify, follower, &err);
-    } else {
-        acre_fail_errno(&err, errno, "inotify");
-    }
-    if (follower->watch == NULL) {
-        if (follower->notify >= 0) {
-            close(follower->notify);
-        }
-        free(follower);
-        acre_api_fail(api, call, &err);
-        return;
-    }
+                                       .watched = -1};
     int newest = open_part(api, run, stream, false);
     follower->file = open_part(api, run, stream, true); /* from the oldest that is kept */
     uint64_t size = size_of(follower->file) + size_of(newest);
@@ -299,11 +381,55 @@ static void follow(struct acre_api *api, struct acre_call *call, struct acre_run
         follower->next->previous = &follower->next;
     }
     api->followers = follower;
-    api->follower_count++;
     put_headers(call->exchange, follower->skip, size);
     acre_http_stream(call->exchange, 200, "text/plain; charset=utf-8", follower_gone, follower);
     watch_file(follower);
     tend(follower);
+}
+
+/* --- removed ones --------------------------------------------------------------------------- */
+
+struct written {
+    struct acre_api *api;
+    struct acre_arena *arena;
+    uint64_t bytes;
+};
+
+static bool read_written(void *context, const struct acre_store_job *row) {
+    struct written *written = context;
+    struct acre_recorded_job recorded;
+    if (acre_jobs_read_row(written->api, written->arena, row, &recorded, NULL) == 0) {
+        written->bytes = recorded.job.exit.log_bytes;
+        json_decref(recorded.spec);
+    }
+    return false;
+}
+
+/* A job that has ended wrote something with its last run, and nothing of it is there. */
+static int check_removed(struct acre_api *api, struct acre_call *call, struct acre_run run,
+                         struct acre_error *err) {
+    char path[PATH_BYTES], limit[32];
+    struct acre_job job;
+    struct written written = {.api = api, .arena = call->arena};
+    for (int stream = 1; stream <= 2; stream++) {
+        if (acre_desk_log_path(api->desk, run, stream, path, sizeof(path), NULL) < 0 ||
+            path[0] != '\0') {
+            return 0;
+        }
+    }
+    if (acre_sched_find(acre_desk_sched(api->desk), run.job, &job)) {
+        written.bytes = job.exit.log_bytes;
+    } else {
+        acre_store_job(acre_desk_store(api->desk), run.job, read_written, &written, NULL);
+    }
+    if (written.bytes == 0) {
+        return 0;
+    }
+    acre_format_mib(acre_desk_policy(api->desk)->limits.logs_mib, limit, sizeof(limit));
+    return acre_fail(err, ACRE_ENOTFOUND,
+                     "the log of job %llu was removed: of each user the newest %s are kept "
+                     "(max_logs of the policy)",
+                     (unsigned long long)run.job, limit);
 }
 
 void acre_handle_job_logs(void *context, struct acre_call *call) {
@@ -330,6 +456,10 @@ void acre_handle_job_logs(void *context, struct acre_call *call) {
     int stream = name != NULL && strcmp(name, "stderr") == 0 ? 2 : 1;
     uint32_t attempt = (uint32_t)acre_call_query_i64(call, "attempt", last > 0 ? (int64_t)last : 1);
     struct acre_run run = {id, attempt};
+    if (!live && attempt == last && check_removed(api, call, run, &err) < 0) {
+        acre_api_fail(api, call, &err);
+        return;
+    }
     if (acre_call_query_bool(call, "follow")) {
         struct acre_job job;
         bool runs = live && acre_sched_find(acre_desk_sched(api->desk), id, &job) &&

@@ -228,6 +228,9 @@ static void write_exit(struct acre_json *json, const struct acre_job *job, const
     if (ran && job->exit.cpu_ms != ACRE_UNKNOWN) {
         acre_json_put_u64(json, "cpu_ms", job->exit.cpu_ms);
     }
+    if (ran && job->exit.log_bytes > 0) {
+        acre_json_put_u64(json, "log_bytes", job->exit.log_bytes);
+    }
     if (ran && job->exit.gpu_use_milli != UINT32_MAX) {
         acre_json_put_u64(json, "gpu_use_milli", job->exit.gpu_use_milli);
     }
@@ -350,19 +353,9 @@ static int read_launch(const json_t *object, struct acre_launch *to, struct acre
     return r;
 }
 
-int acre_record_read_launch(struct acre_str spec, json_t **ret_json, struct acre_launch *ret_launch,
+int acre_record_read_launch(const json_t *spec, struct acre_launch *ret_launch,
                             struct acre_error *err) {
-    json_t *object = NULL;
-    int r = acre_json_parse("spec", spec, ACRE_RECORD_SPEC_MAX, &object, err);
-    if (r == 0) {
-        r = read_launch(object, ret_launch, err);
-    }
-    if (r < 0) {
-        json_decref(object);
-        return corrupt(err);
-    }
-    *ret_json = object;
-    return 0;
+    return read_launch(spec, ret_launch, err) < 0 ? corrupt(err) : 0;
 }
 
 static int read_names(const json_t *object, const char *key, struct acre_names *names,
@@ -466,6 +459,9 @@ static int read_exit(const json_t *object, struct acre_arena *arena,
     }
     if (r == 0) {
         r = acre_json_get_u64(object, "cpu_ms", false, 0, INT64_MAX, &to->cpu_ms, err);
+    }
+    if (r == 0) {
+        r = acre_json_get_u64(object, "log_bytes", false, 0, INT64_MAX, &to->log_bytes, err);
     }
     if (r == 0) {
         r = acre_json_get_u64(object, "gpu_use_milli", false, 0, UINT32_MAX, &use_milli, err);
@@ -575,17 +571,19 @@ static int read_columns(const struct acre_store_job *row, struct acre_names *nam
     if (names != NULL) {
         to->spec.user = acre_names_intern(names, acre_str_from(row->user));
         to->spec.project = acre_names_intern(names, acre_str_from(row->project));
-        to->spec.name = acre_names_intern(names, acre_str_from(row->name));
     }
     return 0;
 }
 
-int acre_record_read_job(const struct acre_store_job *row, struct acre_names *names,
+int acre_record_read_job(const struct acre_store_job *row, json_t *spec, struct acre_names *names,
                          struct acre_arena *arena, struct acre_recorded_job *ret_recorded,
                          struct acre_error *err) {
-    struct acre_recorded_job recorded = {.exit_text = ""};
+    struct acre_recorded_job recorded = {.exit_text = "", .spec = json_incref(spec)};
     json_t *detail = NULL;
-    int r = acre_json_parse("spec", row->spec, ACRE_RECORD_SPEC_MAX, &recorded.spec, err);
+    int r = 0;
+    if (spec == NULL) {
+        r = acre_json_parse("spec", row->spec, ACRE_RECORD_SPEC_MAX, &recorded.spec, err);
+    }
     if (r == 0) {
         r = acre_json_parse("detail", row->detail, ACRE_RECORD_DETAIL_MAX, &detail, err);
     }
@@ -606,6 +604,9 @@ int acre_record_read_job(const struct acre_store_job *row, struct acre_names *na
         json_decref(recorded.spec);
         acre_fail_in(err, r, "job %llu in the store", (unsigned long long)row->id);
         return corrupt(err);
+    }
+    if (names != NULL) {
+        recorded.job.spec.name = acre_names_take(names, acre_str_from(row->name));
     }
     *ret_recorded = recorded;
     return 0;

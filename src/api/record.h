@@ -64,12 +64,13 @@ struct acre_recorded_job {
     bool exited;           /* job.exit is of a run that ended */
 };
 
-/* Read the spec alone (to start the job): ACRE_ECORRUPT names what is wrong. */
-int acre_record_read_launch(struct acre_str spec, json_t **ret_json, struct acre_launch *ret_launch,
+/* How to start it, of a parsed spec, which is borrowed: ACRE_ECORRUPT names what is wrong. */
+int acre_record_read_launch(const json_t *spec, struct acre_launch *ret_launch,
                             struct acre_error *err);
-/* Read a whole row. `names` NULL: nothing is interned (to show it), else as acre_sched_restore
- * wants it. */
-int acre_record_read_job(const struct acre_store_job *row, struct acre_names *names,
+/* Read a whole row. `spec` is the row's, parsed (borrowed); NULL: it is in the row. `names` NULL:
+ * nothing is interned (to show it), else as acre_sched_restore wants it; the caller gives the job's
+ * name back when the scheduler has it. */
+int acre_record_read_job(const struct acre_store_job *row, json_t *spec, struct acre_names *names,
                          struct acre_arena *arena, struct acre_recorded_job *ret_recorded,
                          struct acre_error *err);
 /* The parts as the ledger numbers them now. ACRE_ENOTFOUND names a node or device that is gone. */

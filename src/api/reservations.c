@@ -5,6 +5,7 @@
 #include "ledger/reservation.h"
 
 #include "api/api.h"
+#include "api/budget.h"
 #include "api/handlers.h"
 #include "api/submit.h"
 #include "api/view.h"
@@ -102,7 +103,7 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
     bool has_duration = acre_field_duration(json_object_get(body, "duration"), &ms);
     if (has_end == has_duration) {
         return acre_fail(err, ACRE_EINVALID, "end: %s; accepted: one of end and duration",
-                         has_end ? "given beside a duration" : "absent");
+                         has_end ? "given together with a duration" : "absent");
     }
     if (has_duration) {
         to->end_ms = to->start_ms + ms;
@@ -134,7 +135,7 @@ static int read_spec(struct acre_api *api, struct acre_call *call, uint64_t now_
     const json_t *devices = json_object_get(call->body, "devices");
     if ((gpus != NULL) == (json_array_size(devices) > 0)) {
         return acre_fail(err, ACRE_EINVALID, "gpus: %s; accepted: one of gpus and devices",
-                         gpus != NULL ? "given beside devices" : "absent");
+                         gpus != NULL ? "given together with devices" : "absent");
     }
     return read_window(call->body, now_ms, to, err);
 }
@@ -185,7 +186,7 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
     struct acre_reservation_spec spec = {0};
     struct acre_reservation made;
     uint64_t id = 0;
-    if (!acre_api_may_change(api, call)) {
+    if (!acre_api_may_change(api, call) || !acre_budget_take(api, call, 1)) {
         return;
     }
     const json_t *list = json_object_get(call->body, "devices");

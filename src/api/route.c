@@ -4,9 +4,11 @@
  * from the left, so "/queue/statistics" is not the job "statistics". Some fifty rows differ in
  * their first letters, so a walk costs less than a hash would.
  *
- * The order: does the path exist (404, 405), did this address guess too many tokens (429), who is
- * it (401), too many requests (429), may that role (403), query, body (400). Nothing of the body is
- * looked at before the client is known. */
+ * The order: who is it, too many requests of this user or of strangers from this address (429),
+ * does the path exist (404, 405), did this address guess too many tokens (429), is the client known
+ * (401), may that role (403), query, body (400). Nothing of the body is looked at before the client
+ * is known. The connection of a stranger over its limit is closed with the answer, so that every
+ * further try costs a new one. */
 #include "api/route.h"
 
 #include "api/problem.h"
@@ -18,6 +20,7 @@
 #include <string.h>
 
 enum { SHOWN_BYTES = 128, ALLOW_BYTES = 64, KEY_BYTES = 160, BODY_MAX = 64 * 1024 * 1024 };
+enum { BODY_LARGE_KIB = 64 };
 
 const char *const acre_role_names[] = {"none", "viewer", "user", "operator", "admin", NULL};
 
@@ -68,7 +71,8 @@ struct acre_router *acre_router_create(const struct acre_router_options *options
         }
     }
     ACRE_ASSERT(options->authenticate != NULL);
-    ACRE_ASSERT(options->now_ms != NULL || (options->requests == NULL && options->guesses == NULL));
+    ACRE_ASSERT(options->now_ms != NULL || (options->requests == NULL && options->guesses == NULL &&
+                                            options->strangers == NULL && options->bodies == NULL));
     struct acre_router *router = acre_calloc(1, sizeof(*router));
     router->options = *options;
     return router;
@@ -190,63 +194,142 @@ static void refuse(struct acre_router *router, struct acre_call *call, bool is_k
     acre_problem_answer_as(call->exchange, status, err);
 }
 
-static void refuse_rate(struct acre_router *router, struct acre_call *call, bool is_known,
-                        uint64_t wait_ms) {
-    struct acre_error err;
-    char seconds[24];
-    snprintf(seconds, sizeof(seconds), "%" PRIu64, (wait_ms + 999) / 1000);
-    acre_http_add_header(call->exchange, "Retry-After", seconds);
-    acre_fail(&err, ACRE_ELIMIT, "too many requests; accepted again in %" PRIu64 " ms", wait_ms);
-    refuse(router, call, is_known, 429, &err);
-}
-
-/* One customer has one IPv4 address, or 2^64 of IPv6. */
+/* One customer has one IPv4 address, or 2^64 of IPv6; and any process here has 127.0.0.0/8. */
 static struct acre_str address_key(const struct acre_http_peer *peer, char key[KEY_BYTES]) {
     struct in6_addr v6;
+    struct in_addr v4;
     if (!peer->is_unix && inet_pton(AF_INET6, peer->address, &v6) == 1) {
         memset(v6.s6_addr + 8, 0, 8);
         char text[INET6_ADDRSTRLEN];
         snprintf(key, KEY_BYTES, "address:%s/64", inet_ntop(AF_INET6, &v6, text, sizeof(text)));
+    } else if (!peer->is_unix && inet_pton(AF_INET, peer->address, &v4) == 1 &&
+               ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET) {
+        snprintf(key, KEY_BYTES, "address:127.0.0.0/8");
     } else {
         snprintf(key, KEY_BYTES, "address:%s", peer->address);
     }
     return acre_str_from(key);
 }
 
-/* Who it is, within the limits. False: answered. */
-static bool admit(struct acre_router *router, struct acre_call *call) {
+static struct acre_str key_of(const struct acre_call *call, bool is_known, char key[KEY_BYTES]) {
+    if (!is_known) {
+        return address_key(call->request->peer, key);
+    }
+    snprintf(key, KEY_BYTES, "user:%.*s", KEY_BYTES - 8, call->user.name);
+    return acre_str_from(key);
+}
+
+/* 429, with how long to wait; whole seconds. */
+static void put_off(struct acre_router *router, struct acre_call *call, bool is_known,
+                    uint64_t wait_s, const struct acre_error *err) {
+    char seconds[24];
+    snprintf(seconds, sizeof(seconds), "%" PRIu64, wait_s);
+    acre_http_add_header(call->exchange, "Retry-After", seconds);
+    if (!is_known) {
+        acre_http_hang_up(call->exchange);
+    }
+    refuse(router, call, is_known, 429, err);
+}
+
+/* Take from the bucket of the caller. False: it is empty, and that is answered. */
+static bool take(struct acre_router *router, struct acre_call *call, bool is_known,
+                 struct acre_limit *limit) {
     const struct acre_router_options *options = &router->options;
-    char key_text[KEY_BYTES];
-    struct acre_str key = address_key(call->request->peer, key_text);
-    bool is_open = call->route->role == ACRE_ROLE_NONE;
-    uint64_t now_ms = options->now_ms != NULL ? options->now_ms(options->context) : 0;
-    if (!is_open) {
-        struct acre_error err = {0};
-        int r = options->authenticate(options->context, call->exchange, call->request, &call->user,
-                                      &err);
-        if (r < 0) {
-            /* Only who fails waits: a right token is no lucky guess (its secret has 256 bits), and
-             * nobody can lock out the others who come from the same address. */
-            uint64_t wait_ms =
-                options->guesses != NULL ? acre_limit_take(options->guesses, key, now_ms) : 0;
-            if (wait_ms > 0) {
-                refuse_rate(router, call, false, wait_ms);
-                return false;
-            }
-            int status = r == ACRE_EDENIED ? 401 : acre_error_http(r);
-            if (status == 401) {
-                acre_http_add_header(call->exchange, "WWW-Authenticate", "Bearer realm=\"acre\"");
-            }
-            refuse(router, call, false, status, &err);
-            return false;
-        }
-        snprintf(key_text, sizeof(key_text), "user:%s", call->user.name);
-        key = acre_str_from(key_text);
+    char key[KEY_BYTES];
+    if (limit == NULL) {
+        return true;
     }
     uint64_t wait_ms =
-        options->requests != NULL ? acre_limit_take(options->requests, key, now_ms) : 0;
-    if (wait_ms > 0) {
-        refuse_rate(router, call, !is_open, wait_ms);
+        acre_limit_take(limit, key_of(call, is_known, key), options->now_ms(options->context));
+    if (wait_ms == 0) {
+        return true;
+    }
+    struct acre_error err;
+    uint64_t wait_s = (wait_ms + 999) / 1000;
+    acre_fail(&err, ACRE_ELIMIT,
+              "too many requests %s%s; the limit is %u a minute; try again in %" PRIu64 " s%s",
+              is_known ? "by user " : "without a valid token from ",
+              is_known ? call->user.name : call->request->peer->address,
+              acre_limit_per_minute(limit), wait_s, is_known ? "" : ", or send a token");
+    put_off(router, call, is_known, wait_s, &err);
+    return false;
+}
+
+/* Others wait while a large body is parsed, whether it is refused afterwards or not. */
+static bool take_body(struct acre_router *router, struct acre_call *call) {
+    const struct acre_router_options *options = &router->options;
+    uint32_t kib = (uint32_t)(call->request->body.length >> 10);
+    bool is_known = call->user.role != ACRE_ROLE_NONE; /* some routes are open to strangers */
+    char key[KEY_BYTES];
+    if (options->bodies == NULL || kib < BODY_LARGE_KIB || call->user.role >= ACRE_ROLE_OPERATOR) {
+        return true;
+    }
+    uint64_t now_ms = options->now_ms(options->context);
+    struct acre_str who = key_of(call, is_known, key);
+    uint64_t wait_ms = acre_limit_ask(options->bodies, who, kib, now_ms);
+    if (wait_ms == 0) {
+        acre_limit_charge(options->bodies, who, kib, now_ms);
+        return true;
+    }
+    struct acre_error err;
+    uint64_t wait_s = (wait_ms + 999) / 1000;
+    acre_fail(&err, ACRE_ELIMIT,
+              "too many large requests from %s: this one has %u KiB; the limit is %u MiB a minute "
+              "in bodies above %d KiB; try again in %" PRIu64 " s",
+              is_known ? call->user.name : call->request->peer->address, kib,
+              acre_limit_per_minute(options->bodies) >> 10, BODY_LARGE_KIB, wait_s);
+    put_off(router, call, is_known, wait_s, &err);
+    return false;
+}
+
+/* Only a failed log-in waits: a right token is no lucky guess (its secret has 256 bits), and a
+ * flood of wrong ones must not lock out other users of the same address. */
+static void refuse_stranger(struct acre_router *router, struct acre_call *call,
+                            const struct acre_error *err) {
+    if (!take(router, call, false, router->options.guesses)) {
+        return;
+    }
+    int status = err->code == ACRE_EDENIED ? 401 : acre_error_http(err->code);
+    if (status == 401) {
+        acre_http_add_header(call->exchange, "WWW-Authenticate", "Bearer realm=\"acre\"");
+    }
+    refuse(router, call, false, status, err);
+}
+
+/* Who it is, within the limits, and where to. False: answered, or put off. */
+static bool admit(struct acre_router *router, struct acre_call *call) {
+    const struct acre_router_options *options = &router->options;
+    const struct acre_http_request *request = call->request;
+    struct acre_error unknown = {0};
+    struct acre_error err = {0};
+    const char *allow = NULL;
+    bool is_known = options->authenticate(options->context, call->exchange, request, &call->user,
+                                          &unknown) == 0;
+    int status = is_known ? acre_http_know(call->exchange, call->user.name,
+                                           call->user.role >= ACRE_ROLE_OPERATOR, &err)
+                          : 0;
+    if (status == ACRE_HTTP_LATER) {
+        return false;
+    }
+    if (status != 0) {
+        acre_http_hang_up(call->exchange);
+        refuse(router, call, true, status, &err);
+        return false;
+    }
+    if (!take(router, call, is_known, is_known ? options->requests : options->strangers)) {
+        return false;
+    }
+    int r = acre_router_match(router, request->method, request->path, request->arena, &call->route,
+                              call->parameters, &allow, &err);
+    if (r < 0) {
+        if (r == ACRE_EUNSUPPORTED) {
+            acre_http_add_header(call->exchange, "Allow", allow);
+        }
+        refuse(router, call, is_known, r == ACRE_EUNSUPPORTED ? 405 : 404, &err);
+        return false;
+    }
+    if (!is_known && call->route->role != ACRE_ROLE_NONE) {
+        refuse_stranger(router, call, &unknown);
         return false;
     }
     return true;
@@ -290,26 +373,14 @@ void acre_router_handle(void *context, struct acre_exchange *exchange,
     struct acre_router *router = context;
     struct acre_call *call = acre_arena_alloc(request->arena, sizeof(*call));
     struct acre_error err = {0};
-    const char *allow = NULL;
     call->exchange = exchange;
     call->request = request;
     call->arena = request->arena;
     call->user = (struct acre_api_user){.name = "", .project = ""};
-    int r = acre_router_match(router, request->method, request->path, request->arena, &call->route,
-                              call->parameters, &allow, &err);
-    if (r == ACRE_EUNSUPPORTED) {
-        acre_http_add_header(exchange, "Allow", allow);
-        refuse(router, call, false, 405, &err);
+    if (!admit(router, call) || !take_body(router, call)) {
         return;
     }
-    if (r < 0) {
-        refuse(router, call, false, 404, &err);
-        return;
-    }
-    if (!admit(router, call)) {
-        return;
-    }
-    r = check(call, &err);
+    int r = check(call, &err);
     json_t *body = call->body; /* the call may be gone after the handler */
     if (r < 0) {
         refuse(router, call, true, acre_error_http(r), &err);

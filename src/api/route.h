@@ -1,9 +1,9 @@
 /* route.h - the table of everything the API serves, and the way from a request to its handler.
  *
  * One row a route: method, path, role, fields of query and body, summary, handler. The router
- * matches (404; 405 with Allow; HEAD as GET), authenticates (401), limits (429 with Retry-After),
- * checks the role (403), the query and the body (400 naming the field), and calls the handler,
- * which answers the exchange now or later. openapi.h prints the same table.
+ * asks who it is, limits (429 with Retry-After), matches (404; 405 with Allow; HEAD as GET), turns
+ * strangers away (401), checks the role (403), the query and the body (400 naming the field), and
+ * calls the handler, which answers the exchange now or later. openapi.h prints the same table.
  *
  * Loop thread only. It knows no user and no job: `authenticate` says who is asking, handlers check
  * ownership. */
@@ -28,6 +28,7 @@ bool acre_role_parse(const char *text, enum acre_role *ret_role);
 struct acre_api_user {
     const char *name, *project; /* in the request's arena, or longer-lived; "" for nobody */
     enum acre_role role;
+    uint64_t token; /* the id of the one that was shown; 0: none */
 };
 
 enum { ACRE_ROUTE_PARAMETERS_MAX = 4 };
@@ -65,12 +66,15 @@ struct acre_router_options {
                         const struct acre_http_request *request, struct acre_api_user *ret_user,
                         struct acre_error *err);
     /* After a refusal (401, 403, 404, 405, 429, 400) was decided; NULL: nobody wants to know.
-     * `user` is NULL before authentication. */
+     * `user` is NULL when the client is not known. */
     void (*refused)(void *context, const struct acre_http_request *request,
                     const struct acre_api_user *user, int status, const struct acre_error *err);
     void *context;               /* of these two and of every handler */
-    struct acre_limit *requests; /* per user, or per address on routes of role none; NULL: none */
-    struct acre_limit *guesses; /* failed authentications per address (IPv6: per /64); NULL: none */
+    struct acre_limit *requests; /* per user; NULL: none */
+    struct acre_limit *bodies;   /* KiB of the larger ones, per user; NULL: none */
+    /* Per address (IPv6: per /64): all requests of clients that are not known, and of these those
+     * that needed a client that is. NULL: none. */
+    struct acre_limit *strangers, *guesses;
     uint64_t (*now_ms)(void *context); /* for the limits; monotonic */
 };
 

@@ -103,7 +103,7 @@ const struct acre_field acre_allocate_fields[] = {
      .kinds = ACRE_KIND_STRING | ACRE_KIND_INTEGER,
      .required = true,
      .max_length = 64,
-     .help = "your own name for it; it becomes the job's name"},
+     .help = "your own name for it, as others may have theirs; it becomes the job's name"},
     {.name = "gpu_count", .kinds = ACRE_KIND_INTEGER, .required = true, .min = 1, .max = 64},
     {.name = "memory_gb", .kinds = ACRE_KIND_NUMBER, .max = 1024.0 * 1024.0, .help = "of each"},
     {.name = "priority", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 4},
@@ -166,8 +166,8 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
     uint64_t mib =
         (uint64_t)ceil(json_number_value(json_object_get(call->body, "memory_gb")) * 1024.0);
     struct acre_submission submission = {
-        .spec = {.name = acre_names_intern(acre_ledger_names(ledger), acre_str_from(name)),
-                 .request = {.replicas = 1,
+        .name = name,
+        .spec = {.request = {.replicas = 1,
                              .gpus = (uint32_t)json_integer_value(
                                  json_object_get(call->body, "gpu_count")),
                              .milli = 1000,
@@ -208,8 +208,8 @@ void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
         char shown[80];
         r = acre_fail(&err, ACRE_EINVALID, "job_id: '%s'; accepted: letters, digits and -_./:@+",
                       acre_str_show(acre_str_from(name), shown, sizeof(shown)));
-    } else if (acre_desk_find_external(api->desk, name, &id)) {
-        r = acre_fail(&err, ACRE_EEXISTS, "job_id: '%s' holds GPUs already, as job %llu", name,
+    } else if (acre_desk_find_external(api->desk, call->user.name, name, &id)) {
+        r = acre_fail(&err, ACRE_EEXISTS, "job_id: your '%s' holds GPUs already, as job %llu", name,
                       (unsigned long long)id);
     }
     if (r == 0) {
@@ -249,9 +249,10 @@ void acre_handle_gpu_release(void *context, struct acre_call *call) {
     struct acre_error err = {0};
     const char *name = text_of(call, "job_id");
     uint64_t id = 0;
-    if (!acre_desk_find_external(api->desk, name, &id)) {
+    if (!acre_desk_find_external(api->desk, call->user.name, name, &id)) {
         char shown[80];
-        acre_fail(&err, ACRE_ENOTFOUND, "job_id: '%s' holds no GPUs that were allocated this way",
+        acre_fail(&err, ACRE_ENOTFOUND,
+                  "job_id: you have no '%s' that holds GPUs and was allocated this way",
                   acre_str_show(acre_str_from(name), shown, sizeof(shown)));
         acre_api_fail(api, call, &err);
         return;

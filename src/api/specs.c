@@ -1,7 +1,8 @@
 /* specs.c - a ring of texts, and a table from a job's id to its place in the ring.
  *
- * Ids grow by one, so the table is the id modulo its size: two ids share a place only when they
- * are a whole ring apart, and then the older one has left the ring. */
+ * Ids grow, so the table is the id modulo its size: two ids share a place only when they are a
+ * whole ring apart, and then the older one has left the ring. An array has the spec of its first
+ * member alone, so ids may also jump by more than a ring. */
 #include "api/specs.h"
 
 #include <stdlib.h>
@@ -50,10 +51,22 @@ static struct entry *at(const struct acre_specs *specs, uint64_t job) {
     return &specs->entries[job % specs->count];
 }
 
+/* Nothing below this id stays. */
+static void forget_below(struct acre_specs *specs, uint64_t job) {
+    uint64_t steps = job > specs->oldest ? ACRE_MIN(job - specs->oldest, specs->count) : 0;
+    for (uint64_t i = 0; i < steps; i++) { /* a whole ring of ids is every place once */
+        struct entry *entry = at(specs, specs->oldest + i);
+        if (entry->job < job) {
+            clear(specs, entry);
+        }
+    }
+    specs->oldest = ACRE_MAX(specs->oldest, job);
+}
+
 void acre_specs_put(struct acre_specs *specs, uint64_t job, struct acre_str text) {
     ACRE_ASSERT(job != 0);
     clear(specs, at(specs, job));
-    specs->oldest = ACRE_MAX(specs->oldest, job >= specs->count ? job - specs->count + 1 : 0);
+    forget_below(specs, job >= specs->count ? job - specs->count + 1 : 0);
     while (specs->oldest < job && specs->bytes + text.length > specs->max_bytes) {
         acre_specs_remove(specs, specs->oldest++);
     }

@@ -18,7 +18,6 @@
 
 enum {
     RING = 8192,
-    FOLLOWERS = 256,
     HEARTBEAT_MS = 15000,
     EVENT_MAX = 64 * 1024,
     REPLAY_MAX = 512 * 1024, /* half of what may wait for a stream */
@@ -36,6 +35,8 @@ struct follower {
     struct follower *next, **previous;
     struct acre_exchange *exchange;
     uint64_t topic;
+    acre_loop_function *gone; /* may be NULL */
+    void *context;
 };
 
 struct acre_sse {
@@ -44,7 +45,7 @@ struct acre_sse {
     uint32_t size;
     uint64_t first_id, next_id;
     struct follower *followers;
-    uint32_t count, count_max;
+    uint32_t count;
     uint64_t heartbeat_ms;
     struct acre_timer *heartbeat; /* while there are followers */
 };
@@ -54,7 +55,6 @@ struct acre_sse *acre_sse_create(const struct acre_sse_options *options) {
     sse->loop = options->loop;
     sse->size = options->ring != 0 ? options->ring : RING;
     sse->ring = acre_calloc(sse->size, sizeof(*sse->ring));
-    sse->count_max = options->followers != 0 ? options->followers : FOLLOWERS;
     sse->heartbeat_ms = options->heartbeat_ms != 0 ? options->heartbeat_ms : HEARTBEAT_MS;
     sse->first_id = sse->next_id = options->first_id != 0 ? options->first_id : 1;
     return sse;
@@ -78,6 +78,9 @@ static void on_closed(void *context) {
     struct follower *follower = context;
     if (follower->sse != NULL) {
         leave(follower);
+    }
+    if (follower->gone != NULL) {
+        follower->gone(follower->context);
     }
     free(follower);
 }
@@ -168,7 +171,7 @@ static void resume(struct acre_sse *sse, struct follower *follower, uint64_t las
 }
 
 int acre_sse_follow(struct acre_sse *sse, struct acre_exchange *exchange, uint64_t topic,
-                    struct acre_error *err) {
+                    acre_loop_function *gone, void *context, struct acre_error *err) {
     const char *asked = acre_http_header(exchange, "Last-Event-ID");
     asked = asked != NULL ? asked : acre_http_query(exchange, "last_event_id");
     bool resumes = asked != NULL && asked[0] != '\0';
@@ -179,15 +182,13 @@ int acre_sse_follow(struct acre_sse *sse, struct acre_exchange *exchange, uint64
             return r;
         }
     }
-    if (sse->count == sse->count_max) {
-        return acre_fail(err, ACRE_EUNAVAILABLE,
-                         "%u clients follow the events; accepted: at most "
-                         "that many at a time",
-                         sse->count);
-    }
     struct follower *follower = acre_calloc(1, sizeof(*follower));
-    *follower =
-        (struct follower){.sse = sse, .next = sse->followers, .exchange = exchange, .topic = topic};
+    *follower = (struct follower){.sse = sse,
+                                  .next = sse->followers,
+                                  .exchange = exchange,
+                                  .topic = topic,
+                                  .gone = gone,
+                                  .context = context};
     follower->previous = &sse->followers;
     if (follower->next != NULL) {
         follower->next->previous = &follower->next;

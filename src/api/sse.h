@@ -15,7 +15,6 @@ struct acre_sse;
 struct acre_sse_options {
     struct acre_loop *loop;
     uint32_t ring;         /* events kept; 0: 8192 */
-    uint32_t followers;    /* at most; 0: 256 */
     uint64_t heartbeat_ms; /* 0: 15000 */
     uint64_t first_id;     /* 0: 1 */
 };
@@ -29,10 +28,10 @@ uint64_t acre_sse_publish(struct acre_sse *sse, const char *name, uint64_t topic
                           struct acre_str data);
 
 /* Make the exchange a stream of events, those of `topic` only unless 0. Reads Last-Event-ID (or
- * the query's last_event_id). ACRE_EUNAVAILABLE, unanswered, when there are too many followers;
- * ACRE_EINVALID when the id is not a number. */
+ * the query's last_event_id). `gone` (may be NULL) is called once when the follower has left.
+ * ACRE_EINVALID, unanswered, when the id is not a number. The caller limits how many follow. */
 int acre_sse_follow(struct acre_sse *sse, struct acre_exchange *exchange, uint64_t topic,
-                    struct acre_error *err);
+                    acre_loop_function *gone, void *context, struct acre_error *err);
 
 uint32_t acre_sse_followers(const struct acre_sse *sse);
 uint64_t acre_sse_last_id(const struct acre_sse *sse); /* 0: none yet */

@@ -89,7 +89,8 @@ const struct acre_field acre_submit_fields[] = {
     {.name = "preemptible", .kinds = ACRE_KIND_BOOL, .help = "default true"},
     {.name = "warn", .kinds = ACRE_KIND_DURATION, .help = "before the time limit"},
     {.name = "warn_signal", .kinds = ACRE_KIND_STRING, .words = signals, .help = "default USR1"},
-    {.name = "grace", .kinds = ACRE_KIND_DURATION, .help = "between SIGTERM and SIGKILL"},
+    {.name = "grace", .kinds = ACRE_KIND_DURATION,
+     .help = "between SIGTERM and SIGKILL; at most max_grace of the policy"},
     {0},
 };
 /* clang-format on */
@@ -156,17 +157,37 @@ static int check_environment(const json_t *map, struct acre_error *err) {
     return 0;
 }
 
-static int read_launch(const json_t *body, struct acre_launch *to, struct acre_error *err) {
+/* Nobody's job, an operator's neither, may put off its own end for long. */
+static int read_grace(const json_t *value, uint64_t max_ms, uint64_t *ret_ms,
+                      struct acre_error *err) {
+    uint64_t grace_ms = 0;
+    acre_field_duration(value, &grace_ms);
+    if (grace_ms > max_ms) {
+        char asked[32], most[32];
+        return acre_fail(err, ACRE_EINVALID,
+                         "grace: %s; accepted: at most %s (max_grace in the policy, which an "
+                         "administrator can raise)",
+                         acre_format_duration(grace_ms, asked, sizeof(asked)),
+                         acre_format_duration(max_ms, most, sizeof(most)));
+    }
+    *ret_ms = grace_ms;
+    return 0;
+}
+
+static int read_launch(const json_t *body, uint64_t max_grace_ms, struct acre_launch *to,
+                       struct acre_error *err) {
     *to = (struct acre_launch){.directory = ""};
     to->command = get(body, "command");
     to->script = json_string_value(get(body, "script"));
     to->environment = get(body, "environment");
     to->no_network = !flag(body, "network", true);
     acre_field_duration(get(body, "warn"), &to->warn_ms);
-    acre_field_duration(get(body, "grace"), &to->grace_ms);
+    if (read_grace(get(body, "grace"), max_grace_ms, &to->grace_ms, err) < 0) {
+        return ACRE_EINVALID;
+    }
     if ((to->command != NULL) == (to->script != NULL)) {
         return acre_fail(err, ACRE_EINVALID, "command: %s; accepted: one of command and script",
-                         to->command != NULL ? "given beside a script" : "absent");
+                         to->command != NULL ? "given together with a script" : "absent");
     }
     const char *text = to->script != NULL ? to->script : json_string_value(to->command);
     if (!json_is_array(to->command) && strspn(text, " \t\r\n\f\v") == strlen(text)) {
@@ -250,20 +271,37 @@ static int read_memory(const json_t *body, struct acre_request *to, struct acre_
     return r;
 }
 
-static int read_name(const char *field, const char *text, struct acre_names *names,
-                     uint32_t *ret_id, struct acre_error *err) {
+static int check_name(const char *field, const char *text, struct acre_error *err) {
     if (!acre_str_is_name(acre_str_from(text), NAME_MAX_BYTES)) {
         char shown[80];
         return acre_fail(err, ACRE_EINVALID,
                          "%s: '%s'; accepted: 1 to %d letters, digits and -_./:@+", field,
                          acre_str_show(acre_str_from(text), shown, sizeof(shown)), NAME_MAX_BYTES);
     }
-    *ret_id = acre_names_intern(names, acre_str_from(text));
     return 0;
 }
 
-/* "zone=a": a name, '=', a value. */
-static int read_labels(const json_t *list, struct acre_names *names, uint32_t *ids,
+/* The vendor of a device that is here: no other could serve it, and no other is remembered. */
+static int read_vendor(const char *text, const struct acre_submit_context *context,
+                       uint32_t *ret_id, struct acre_error *err) {
+    int r = check_name("vendor", text, err);
+    uint32_t count = acre_inventory_devices(context->inventory);
+    uint32_t d = 0;
+    while (r == 0 && d < count &&
+           strcmp(acre_inventory_device(context->inventory, d)->vendor, text) != 0) {
+        d++;
+    }
+    if (r == 0 && d == count) {
+        char shown[80];
+        r = acre_fail(err, ACRE_ENOFIT, "vendor: '%s' has no GPU here",
+                      acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+    }
+    *ret_id = r == 0 ? acre_names_find(context->names, acre_str_from(text)) : 0;
+    return r;
+}
+
+/* "zone=a": a name, '=', a value. Those that no node has are not remembered. */
+static int read_labels(const json_t *list, const struct acre_names *names, uint32_t *ids,
                        struct acre_error *err) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct acre_str text = acre_str_from(json_string_value(json_array_get(list, i)));
@@ -277,7 +315,12 @@ static int read_labels(const json_t *list, struct acre_names *names, uint32_t *i
             return acre_fail(err, ACRE_EINVALID, "labels: '%s'; accepted: KEY=VALUE, as in zone=a",
                              acre_str_show(text, shown, sizeof(shown)));
         }
-        ids[i] = acre_names_intern(names, text);
+        ids[i] = acre_names_find(names, text);
+        if (ids[i] == 0) {
+            char shown[80];
+            return acre_fail(err, ACRE_ENOFIT, "labels: no node has '%s'",
+                             acre_str_show(text, shown, sizeof(shown)));
+        }
     }
     return 0;
 }
@@ -299,7 +342,7 @@ static int add_models(const char *text, const struct acre_submit_context *contex
             used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
                                      used > 0 ? ", " : "", model);
         }
-        uint32_t id = acre_names_intern(context->names, acre_str_from(model));
+        uint32_t id = acre_names_find(context->names, acre_str_from(model));
         bool is_new = id != 0 && text[0] != '\0' && strcasestr(model, text) != NULL;
         for (uint32_t i = 0; i < *count && is_new; i++) {
             is_new = ids[i] != id;
@@ -351,7 +394,7 @@ static int read_request(const json_t *body, const struct acre_submit_context *co
     }
     const json_t *vendor = get(body, "vendor");
     if (r == 0 && vendor != NULL) {
-        r = read_name("vendor", json_string_value(vendor), context->names, &to->vendor, err);
+        r = read_vendor(json_string_value(vendor), context, &to->vendor, err);
     }
     if (r == 0) {
         r = read_models(get(body, "model"), context, to->models, err);
@@ -484,15 +527,15 @@ static int read_array(const json_t *body, struct acre_submission *to, struct acr
 int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
                      struct acre_submission *ret_submission, struct acre_error *err) {
     struct acre_submission *to = ret_submission;
-    struct acre_names *names = context->names;
     memset(&to->spec, 0, sizeof(to->spec));
     to->project = json_string_value(get(body, "project"));
+    to->name = json_string_value(get(body, "name"));
     to->spec.max_retries = (uint32_t)json_integer_value(get(body, "max_retries"));
     to->spec.priority = acre_submit_priority(json_object_get(body, "priority"));
     to->spec.held = flag(body, "hold", false);
     to->spec.fixed = !flag(body, "preemptible", true);
     to->spec.smaller_on_oom = flag(body, "smaller_on_oom", false);
-    int r = read_launch(body, &to->launch, err);
+    int r = read_launch(body, context->max_grace_ms, &to->launch, err);
     if (r == 0) {
         r = read_request(body, context, &to->spec.request, err);
     }
@@ -505,13 +548,11 @@ int acre_submit_read(const json_t *body, const struct acre_submit_context *conte
     if (r == 0) {
         r = read_array(body, to, err);
     }
-    const char *name = json_string_value(get(body, "name"));
-    if (r == 0 && name != NULL && name[0] != '\0') {
-        r = read_name("name", name, names, &to->spec.name, err);
+    if (r == 0 && to->name != NULL && to->name[0] != '\0') {
+        r = check_name("name", to->name, err);
     }
     if (r == 0 && to->project != NULL) {
-        uint32_t project = 0;
-        r = read_name("project", to->project, names, &project, err);
+        r = check_name("project", to->project, err);
     }
     return r;
 }

@@ -1,6 +1,7 @@
 /* submit.h - from the body of a submission to what the scheduler, the store and the engine need.
  *
- * Loop thread only: names are interned, dependencies looked up. It changes nothing else. */
+ * Loop thread only: names and dependencies are looked up. It changes nothing: what is refused
+ * leaves nothing behind. */
 #ifndef ACRE_API_SUBMIT_H
 #define ACRE_API_SUBMIT_H
 
@@ -13,10 +14,11 @@
 extern const struct acre_field acre_submit_fields[];
 
 struct acre_submission {
-    struct acre_job_spec spec; /* user, project and id are the caller's to fill */
+    struct acre_job_spec spec; /* user, project, name and id are the caller's to fill */
     struct acre_launch launch; /* borrows from the body */
     struct acre_dependency dependencies[ACRE_JOB_DEPENDENCIES_MAX];
     const char *project; /* NULL: the caller's */
+    const char *name;    /* NULL or "": none */
     uint32_t count;      /* of jobs; an array's spec.array is not 0 */
 };
 
@@ -24,17 +26,18 @@ struct acre_submission {
 typedef bool acre_submit_find(void *context, uint64_t job, enum acre_job_state *ret_state);
 
 struct acre_submit_context {
-    struct acre_names *names;               /* the ledger's */
+    const struct acre_names *names;         /* the ledger's: those of the hardware */
     const struct acre_inventory *inventory; /* models that are here */
     uint64_t now_ms;
+    uint64_t max_grace_ms; /* the policy's */
     acre_submit_find *find;
     void *find_context;
 };
 
 /* `body` has passed acre_fields_check_body. ACRE_EINVALID naming the field, the value and what is
- * accepted; ACRE_ENOTFOUND for a dependency that does not exist, ACRE_ENOFIT for a model that is
- * not here ("h100" finds "NVIDIA H100 80GB HBM3"). `ret_submission` is large and must stay where it
- * is. */
+ * accepted; ACRE_ENOTFOUND for a dependency that does not exist, ACRE_ENOFIT for a model, vendor
+ * or label that is not here (the model "h100" finds "NVIDIA H100 80GB HBM3"). `ret_submission` is
+ * large and must stay where it is. */
 int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
                      struct acre_submission *ret_submission, struct acre_error *err);
 

@@ -1,6 +1,10 @@
 /* tokens.c - tokens made, listed and revoked. Admins for everybody; users for themselves, with no
- * higher role than their own. */
+ * higher role than their own, and no more of them than the policy allows.
+ *
+ * A token that was made with another one is its child: it expires with it at the latest, and is
+ * revoked with it. So what somebody can do who has stolen a token ends when that token does. */
 #include "api/api.h"
+#include "api/budget.h"
 #include "api/handlers.h"
 #include "api/view.h"
 
@@ -23,7 +27,7 @@ const struct acre_field acre_token_fields[] = {
     {.name = "note", .kinds = ACRE_KIND_STRING, .max_length = 200},
     {.name = "expires",
      .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
-     .help = "a time, or so long from now; never when absent"},
+     .help = "a time, or so long from now; when absent never, or with the token it is made with"},
     {0},
 };
 
@@ -37,6 +41,7 @@ static void write_token(struct acre_json *json, const struct acre_token *token) 
     acre_view_put_time(json, "created", token->created_ms);
     acre_view_put_time(json, "expires", token->expires_ms);
     acre_view_put_time(json, "revoked", token->revoked_ms);
+    acre_view_put_known(json, "parent", token->parent != 0 ? token->parent : ACRE_UNKNOWN);
     acre_json_object_end(json);
 }
 
@@ -78,6 +83,44 @@ static const char *text_of(const json_t *body, const char *key, const char *abse
     return text != NULL ? text : absent;
 }
 
+static bool find(const struct acre_api *api, uint64_t id, struct acre_token *ret_token) {
+    return id > 0 && acre_auth_next(api->auth, id - 1, ret_token) && ret_token->id == id;
+}
+
+/* A token that is made with another one ends with it. */
+static int bind_to_parent(const struct acre_api *api, const struct acre_call *call,
+                          struct acre_token *to, struct acre_error *err) {
+    struct acre_token parent;
+    if (!find(api, call->user.token, &parent)) {
+        return 0; /* over the socket, as oneself */
+    }
+    to->parent = parent.id;
+    if (parent.expires_ms == 0 || to->expires_ms == 0) {
+        to->expires_ms = to->expires_ms != 0 ? to->expires_ms : parent.expires_ms;
+        return 0;
+    }
+    char asked[25], most[25];
+    return to->expires_ms <= parent.expires_ms
+               ? 0
+               : acre_fail(err, ACRE_EDENIED,
+                           "expires: %s is later than your own token's; accepted: %s or earlier "
+                           "(over the daemon's socket there is no such limit)",
+                           acre_format_time(to->expires_ms, asked),
+                           acre_format_time(parent.expires_ms, most));
+}
+
+static int check_count(const struct acre_api *api, const struct acre_token *token,
+                       struct acre_error *err) {
+    uint32_t most = acre_desk_policy(api->desk)->limits.tokens;
+    uint32_t count = acre_auth_count_good(api->auth, token->user);
+    return count < most ? 0
+                        : acre_fail(err, ACRE_ELIMIT,
+                                    "tokens: one more than the %u that are good; accepted: at most "
+                                    "%u (max_tokens of the policy). 'acre token list' shows them, "
+                                    "'acre token revoke' makes room",
+                                    count, most);
+}
+
 static int read_token(struct acre_api *api, const struct acre_call *call, struct acre_token *to,
                       struct acre_error *err) {
     const json_t *expires = json_object_get(call->body, "expires");
@@ -108,8 +151,9 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
         return acre_fail(err, ACRE_EINVALID, "expires: %s is past; accepted: later than now",
                          acre_format_time(to->expires_ms, text));
     }
-    if (call->user.role == ACRE_ROLE_ADMIN) {
-        return 0;
+    int r = bind_to_parent(api, call, to, err);
+    if (r < 0 || call->user.role == ACRE_ROLE_ADMIN) {
+        return r;
     }
     if (strcmp(to->user, call->user.name) != 0) {
         return acre_fail(err, ACRE_EDENIED, "user: '%s'; a token for somebody else needs an admin",
@@ -119,7 +163,16 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
         return acre_fail(err, ACRE_EDENIED, "role: '%s' is more than your own, '%s'",
                          acre_role_name(to->role), acre_role_name(call->user.role));
     }
-    return acre_auth_may_charge(call, to->project, err);
+    r = acre_auth_may_charge(call, to->project, err);
+    return r < 0 || call->user.role >= ACRE_ROLE_OPERATOR ? r : check_count(api, to, err);
+}
+
+/* Those of the user that are long of no use go, so that making and revoking fills nothing. */
+static void forget_old(struct acre_api *api, const char *user) {
+    uint64_t id;
+    while (acre_auth_forget(api->auth, user, &id)) {
+        acre_batch_remove_token(acre_desk_batch(api->desk), id);
+    }
 }
 
 void acre_handle_token_create(void *context, struct acre_call *call) {
@@ -129,7 +182,7 @@ void acre_handle_token_create(void *context, struct acre_call *call) {
     struct acre_store_token row;
     char text[ACRE_TOKEN_TEXT_MAX];
     char target[40];
-    if (!acre_api_may_change(api, call)) {
+    if (!acre_api_may_change(api, call) || !acre_budget_take(api, call, 1)) {
         return;
     }
     int r = read_token(api, call, &token, &err);
@@ -144,6 +197,7 @@ void acre_handle_token_create(void *context, struct acre_call *call) {
     snprintf(target, sizeof(target), "token:%llu", (unsigned long long)row.id);
     acre_batch_put_token(acre_desk_batch(api->desk), &row);
     acre_api_audit(api, "token created", target, row.user);
+    forget_old(api, token.user);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     acre_json_key(json, "token");
@@ -152,16 +206,36 @@ void acre_handle_token_create(void *context, struct acre_call *call) {
     acre_reply_send(api, call, &reply, 201);
 }
 
+struct revocation {
+    struct acre_api *api;
+    struct acre_token first;
+    struct acre_json *descendants; /* an array of ids */
+};
+
+static void record_revoked(void *context, const struct acre_store_token *row) {
+    struct revocation *revocation = context;
+    char target[40], detail[ACRE_AUTH_NAME_MAX + 64];
+    snprintf(target, sizeof(target), "token:%llu", (unsigned long long)row->id);
+    if (row->id == revocation->first.id) {
+        snprintf(detail, sizeof(detail), "%s", row->user);
+        revocation->first.revoked_ms = row->revoked_ms;
+    } else {
+        snprintf(detail, sizeof(detail), "%s; made by token:%llu", row->user,
+                 (unsigned long long)row->parent);
+        acre_json_u64(revocation->descendants, row->id);
+    }
+    acre_batch_put_token(acre_desk_batch(revocation->api->desk), row);
+    acre_api_audit(revocation->api, "token revoked", target, detail);
+}
+
 void acre_handle_token_revoke(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
-    struct acre_token token;
-    struct acre_store_token row;
+    struct revocation revocation = {.api = api};
     uint64_t id = 0;
-    char target[40];
     int r = acre_call_id(call, "id", &id, &err);
-    if (r == 0 && (id == 0 || !acre_auth_next(api->auth, id - 1, &token) || token.id != id ||
-                   !may_see(call, &token))) { /* others' tokens do not exist for a user */
+    if (r == 0 && (!find(api, id, &revocation.first) ||
+                   !may_see(call, &revocation.first))) { /* others' do not exist for a user */
         r = acre_fail(&err, ACRE_ENOTFOUND, "there is no token %llu", (unsigned long long)id);
     }
     if (r < 0) {
@@ -171,17 +245,20 @@ void acre_handle_token_revoke(void *context, struct acre_call *call) {
     if (!acre_api_may_change(api, call)) {
         return;
     }
-    if (acre_auth_revoke(api->auth, id, acre_desk_now(api->desk), &row, &err) < 0) {
+    struct acre_reply reply;
+    struct acre_json *json = acre_reply_begin(&reply);
+    revocation.descendants = json;
+    acre_json_key(json, "descendants");
+    acre_json_array(json);
+    r = acre_auth_revoke(api->auth, id, acre_desk_now(api->desk), record_revoked, &revocation,
+                         &err);
+    acre_json_array_end(json);
+    if (r < 0) {
+        acre_reply_drop(&reply);
         acre_api_fail(api, call, &err);
         return;
     }
-    snprintf(target, sizeof(target), "token:%llu", (unsigned long long)id);
-    acre_batch_put_token(acre_desk_batch(api->desk), &row);
-    acre_api_audit(api, "token revoked", target, row.user);
-    token.revoked_ms = row.revoked_ms;
-    struct acre_reply reply;
-    struct acre_json *json = acre_reply_begin(&reply);
     acre_json_key(json, "token");
-    write_token(json, &token);
+    write_token(json, &revocation.first);
     acre_reply_send(api, call, &reply, 200);
 }

@@ -1,30 +1,39 @@
 /* names.c - an open-addressing hash of ids over an array of texts.
  *
- * Texts live in an arena, so their addresses never move; the array maps id to text, and the
- * hash (linear probing, at most half full, grown by doubling) maps text to id. The full hash
- * is kept beside each text: growing rehashes without touching the texts, and a probe compares
- * bytes only when 32 bits agree. */
+ * Texts that stay live in an arena; one that was taken is an allocation of its own, so that it can
+ * go alone. Either way its address never moves. The array maps id to text, and the hash (linear
+ * probing, at most half full, grown by doubling, backward-shift deletion) maps text to id. The full
+ * hash is kept beside each text: growing rehashes without touching the texts, and a probe compares
+ * bytes only when 32 bits agree. Ids that were given back are used again, latest first, so that the
+ * array is as long as the most names there ever were at once. */
 #include "core/names.h"
 
 #include "core/arena.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_SLOTS = 64 };
+#define STAYS UINT32_MAX /* taken for ever */
 
 struct entry {
-    const char *text;
+    const char *text; /* NULL: free */
     uint32_t length;
     uint32_t hash;
+    uint32_t taken; /* how often; of a free one: the next free id */
+    bool is_alone;  /* the text is not in the arena */
 };
 
 struct acre_names {
     struct acre_arena *texts;
     struct entry *entries; /* by id - 1 */
-    uint32_t count;
+    uint32_t count;        /* names */
+    uint32_t limit;        /* entries ever used */
     uint32_t capacity;
+    uint32_t free;       /* id of a free entry; 0: none */
     uint32_t *slots;     /* ids; 0: free */
     uint32_t slot_count; /* a power of two, at least twice `count` */
+    size_t alone_bytes;
 };
 
 struct acre_names *acre_names_create(void) {
@@ -37,11 +46,21 @@ struct acre_names *acre_names_create(void) {
 
 void acre_names_destroy(struct acre_names *names) {
     if (names != NULL) {
+        for (uint32_t i = 0; i < names->limit; i++) {
+            if (names->entries[i].is_alone) {
+                free((char *)names->entries[i].text);
+            }
+        }
         acre_arena_destroy(names->texts);
         free(names->entries);
         free(names->slots);
         free(names);
     }
+}
+
+static struct entry *entry_of(const struct acre_names *names, uint32_t id) {
+    ACRE_ASSERT(id > 0 && id <= names->limit && names->entries[id - 1].text != NULL);
+    return &names->entries[id - 1];
 }
 
 /* The slot that holds `text`, or the free one where it belongs. */
@@ -64,7 +83,10 @@ static void grow_slots(struct acre_names *names) {
     uint32_t count = names->slot_count * 2;
     ACRE_ASSERT(count > names->slot_count);
     uint32_t *slots = acre_calloc(count, sizeof(*slots));
-    for (uint32_t id = 1; id <= names->count; id++) {
+    for (uint32_t id = 1; id <= names->limit; id++) {
+        if (names->entries[id - 1].text == NULL) {
+            continue;
+        }
         uint32_t i = names->entries[id - 1].hash & (count - 1);
         while (slots[i] != 0) {
             i = (i + 1) & (count - 1);
@@ -76,24 +98,37 @@ static void grow_slots(struct acre_names *names) {
     names->slot_count = count;
 }
 
-static uint32_t add_entry(struct acre_names *names, struct acre_str text, uint32_t hash) {
-    if (names->count == names->capacity) {
-        names->capacity = names->capacity == 0 ? FIRST_SLOTS / 2 : names->capacity * 2;
-        names->entries = acre_realloc(names->entries, names->capacity, sizeof(*names->entries));
+static const char *copy_text(struct acre_names *names, struct acre_str text, bool is_alone) {
+    if (!is_alone) {
+        return acre_arena_strndup(names->texts, text.data, text.length);
     }
-    names->entries[names->count] = (struct entry){
-        .text = acre_arena_strndup(names->texts, text.data, text.length),
-        .length = (uint32_t)text.length,
-        .hash = hash,
-    };
-    return ++names->count;
+    char *copy = acre_calloc(text.length + 1, 1);
+    memcpy(copy, text.data, text.length);
+    names->alone_bytes += text.length + 1;
+    return copy;
 }
 
-uint32_t acre_names_intern(struct acre_names *names, struct acre_str text) {
-    ACRE_ASSERT(text.length < UINT32_MAX);
-    if (text.length == 0) {
-        return 0;
+static uint32_t add_entry(struct acre_names *names, struct acre_str text, uint32_t hash,
+                          bool is_alone) {
+    uint32_t id = names->free;
+    if (id != 0) {
+        names->free = names->entries[id - 1].taken;
+    } else {
+        names->entries =
+            acre_grow(names->entries, names->limit, &names->capacity, sizeof(*names->entries));
+        id = ++names->limit;
     }
+    names->entries[id - 1] = (struct entry){.text = copy_text(names, text, is_alone),
+                                            .length = (uint32_t)text.length,
+                                            .hash = hash,
+                                            .is_alone = is_alone};
+    names->count++;
+    return id;
+}
+
+/* The id of a text that is not empty, made when new: then nobody has taken it yet. */
+static uint32_t find_or_add(struct acre_names *names, struct acre_str text, bool is_alone) {
+    ACRE_ASSERT(text.length < UINT32_MAX);
     uint32_t hash = (uint32_t)acre_hash_bytes(text.data, text.length);
     uint32_t *slot = find_slot(names, text, hash);
     if (*slot != 0) {
@@ -103,8 +138,65 @@ uint32_t acre_names_intern(struct acre_names *names, struct acre_str text) {
         grow_slots(names);
         slot = find_slot(names, text, hash);
     }
-    *slot = add_entry(names, text, hash);
-    return names->count;
+    *slot = add_entry(names, text, hash, is_alone);
+    return *slot;
+}
+
+uint32_t acre_names_intern(struct acre_names *names, struct acre_str text) {
+    if (text.length == 0) {
+        return 0;
+    }
+    uint32_t id = find_or_add(names, text, false);
+    names->entries[id - 1].taken = STAYS;
+    return id;
+}
+
+uint32_t acre_names_take(struct acre_names *names, struct acre_str text) {
+    if (text.length == 0) {
+        return 0;
+    }
+    uint32_t id = find_or_add(names, text, true);
+    acre_names_take_again(names, id);
+    return id;
+}
+
+void acre_names_take_again(struct acre_names *names, uint32_t id) {
+    if (id != 0) {
+        struct entry *entry = entry_of(names, id);
+        entry->taken += entry->taken != STAYS; /* 2^32 - 1 takers are more than memory holds */
+    }
+}
+
+/* Close the gap: whoever stands behind it moves up, unless that would be before its home. */
+static void clear_slot(struct acre_names *names, uint32_t hole) {
+    uint32_t mask = names->slot_count - 1;
+    for (uint32_t at = (hole + 1) & mask; names->slots[at] != 0; at = (at + 1) & mask) {
+        uint32_t home = names->entries[names->slots[at] - 1].hash & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            names->slots[hole] = names->slots[at];
+            hole = at;
+        }
+    }
+    names->slots[hole] = 0;
+}
+
+void acre_names_give(struct acre_names *names, uint32_t id) {
+    if (id == 0) {
+        return;
+    }
+    struct entry *entry = entry_of(names, id);
+    ACRE_ASSERT(entry->taken > 0);
+    if (entry->taken == STAYS || --entry->taken > 0) {
+        return;
+    }
+    uint32_t *slot = find_slot(names, (struct acre_str){entry->text, entry->length}, entry->hash);
+    ACRE_ASSERT(*slot == id);
+    clear_slot(names, (uint32_t)(slot - names->slots));
+    names->alone_bytes -= entry->length + 1;
+    names->count--;
+    free((char *)entry->text); /* what stays was interned: this one is alone */
+    *entry = (struct entry){.taken = names->free};
+    names->free = id;
 }
 
 uint32_t acre_names_find(const struct acre_names *names, struct acre_str text) {
@@ -115,8 +207,11 @@ uint32_t acre_names_find(const struct acre_names *names, struct acre_str text) {
 }
 
 const char *acre_names_text(const struct acre_names *names, uint32_t id) {
-    ACRE_ASSERT(id <= names->count);
-    return id == 0 ? "" : names->entries[id - 1].text;
+    return id == 0 ? "" : entry_of(names, id)->text;
+}
+
+uint32_t acre_names_hash(const struct acre_names *names, uint32_t id) {
+    return id == 0 ? 0 : entry_of(names, id)->hash;
 }
 
 int acre_names_compare_ids(const void *a, const void *b) {
@@ -130,6 +225,6 @@ uint32_t acre_names_count(const struct acre_names *names) {
 }
 
 size_t acre_names_bytes(const struct acre_names *names) {
-    return sizeof(*names) + acre_arena_used(names->texts) +
+    return sizeof(*names) + acre_arena_used(names->texts) + names->alone_bytes +
            names->capacity * sizeof(*names->entries) + names->slot_count * sizeof(*names->slots);
 }

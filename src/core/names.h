@@ -1,7 +1,9 @@
 /* names.h - strings interned as small integers, so that tables hold 4 bytes and compare ints.
  *
- * Ids count from 1 in order of first use; 0 means "none". Names are never removed. One thread
- * at a time; pure (no I/O). */
+ * Ids count from 1 in order of first use; 0 means "none". A name that was interned stays for
+ * ever: those of the machine and its users. What anybody may make up (the names of jobs) is taken
+ * and given back instead: a name that nobody has taken any more is forgotten, and its id may
+ * become another name's. One thread at a time; pure (no I/O). */
 #ifndef ACRE_CORE_NAMES_H
 #define ACRE_CORE_NAMES_H
 
@@ -15,8 +17,16 @@ void acre_names_destroy(struct acre_names *names); /* NULL is fine */
 uint32_t acre_names_intern(struct acre_names *names, struct acre_str text);     /* "" gives 0 */
 uint32_t acre_names_find(const struct acre_names *names, struct acre_str text); /* 0: unknown */
 const char *acre_names_text(const struct acre_names *names, uint32_t id);       /* "" for 0 */
-int acre_names_compare_ids(const void *a, const void *b); /* uint32_t ids, for qsort */
-uint32_t acre_names_count(const struct acre_names *names);
-size_t acre_names_bytes(const struct acre_names *names); /* memory held */
+
+/* As acre_names_intern, until it is given back as often as it was taken. */
+uint32_t acre_names_take(struct acre_names *names, struct acre_str text);
+void acre_names_take_again(struct acre_names *names, uint32_t id); /* 0 is fine */
+void acre_names_give(struct acre_names *names, uint32_t id);       /* 0 is fine */
+/* The same for the same text, also when it was forgotten in between. 0 for 0. */
+uint32_t acre_names_hash(const struct acre_names *names, uint32_t id);
+
+int acre_names_compare_ids(const void *a, const void *b);  /* uint32_t ids, for qsort */
+uint32_t acre_names_count(const struct acre_names *names); /* names there are */
+size_t acre_names_bytes(const struct acre_names *names);   /* memory held */
 
 #endif

@@ -9,19 +9,21 @@
 #include "api/api.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "daemon/directory.h"
 #include "daemon/guard.h"
 #include "daemon/nodes.h"
 #include "daemon/notify.h"
 #include "engine/local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -33,7 +35,15 @@ enum {
     ANSWER_TIMEOUT_MS = 30000,
     REQUEST_TIMEOUT_MS = 10000,
     IDLE_TIMEOUT_MS = 60000,
+    STRANGER_TIMEOUT_MS = 5000,
+    /* Clients without a token can ask for health, version and the description of the API alone:
+     * this is more than monitoring needs, and too little to slow others down. */
+    STRANGERS_A_MINUTE = 6000,
+    STRANGERS_BURST = 600,
+    FDS_OTHERS = 4096, /* descriptors for engine (one a run that it adopted), store and devices */
+    FDS_A_CONNECTION = 2, /* itself, and the log that it follows */
 };
+#define OOM_SCORE       "-900" /* of -1000 to 1000; -1000 would exempt it whatever it uses itself */
 #define DEFAULT_ADDRESS "127.0.0.1:10000"
 
 struct serve {
@@ -54,7 +64,8 @@ struct serve {
     struct acre_sampler *sampler;
     void *engine;
     char state[PATH_MAX], socket[PATH_MAX], logs[PATH_MAX + 8], url[PATH_MAX + 32];
-    char token[ACRE_TOKEN_TEXT_MAX]; /* the first one, until it is shown */
+    char token_path[PATH_MAX + 16]; /* where the first start leaves the admin's */
+    uint32_t connections;           /* at once: as set, or as many as there are descriptors for */
     bool stopping;
 };
 
@@ -74,19 +85,54 @@ static const char *home(void) {
     return path != NULL ? path : entry != NULL ? entry->pw_dir : "/";
 }
 
-/* Make a directory and those above it. */
-static int make_directory(const char *path, mode_t mode, struct acre_error *err) {
-    char part[PATH_MAX];
-    snprintf(part, sizeof(part), "%s", path);
-    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(part, 0755); /* what is wrong shows with the last one */
-        *slash = '/';
+/* When the machine runs out of memory, the kernel is to end jobs, not who keeps account of them.
+ * Supervisors inherit this; jobs give it up (shim.c). */
+static int protect(struct serve *serve, struct acre_error *err) {
+    (void)serve, (void)err;
+    int fd = geteuid() == 0 ? open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0) {
+        log_plain(ACRE_LOG_INFO, "the kernel's out-of-memory killer may end this daemon: it may "
+                                 "not lower its oom_score_adj");
     }
-    if (mkdir(path, mode) != 0 && errno != EEXIST) {
-        return acre_fail_errno(err, errno, "state directory %s", path);
+    if (fd >= 0) {
+        close(fd);
     }
     return 0;
+}
+
+/* What store and engine keep there. */
+static int open_state(const struct serve *serve, struct acre_error *err) {
+    static const struct acre_directory_entry entries[] = {
+        {"acre.db", ACRE_ENTRY_FILE},         {"acre.db-wal", ACRE_ENTRY_FILE},
+        {"acre.db-shm", ACRE_ENTRY_FILE},     {"acre.db-lock", ACRE_ENTRY_FILE},
+        {"acre.db-journal", ACRE_ENTRY_FILE}, {"engine.lock", ACRE_ENTRY_FILE},
+        {"logs", ACRE_ENTRY_DIRECTORY},       {"runs", ACRE_ENTRY_DIRECTORY},
+        {"facts", ACRE_ENTRY_FIFO},
+    };
+    struct acre_directory place = {.what = "state directory",
+                                   .option = "--state",
+                                   .path = serve->state,
+                                   .mode = 0700,
+                                   .is_ours = true,
+                                   .known_by = "acre.db"};
+    int fd = -1;
+    int r = acre_directory_open(&place, &fd, err);
+    if (r == 0) {
+        r = acre_directory_check(&place, fd, entries, ACRE_COUNT(entries), err);
+        close(fd);
+    }
+    return r;
+}
+
+static int make_run_directory(struct acre_error *err) {
+    struct acre_directory place = {
+        .what = "directory of the socket", .option = "--socket", .path = "/run/acre", .mode = 0755};
+    int fd = -1;
+    int r = acre_directory_open(&place, &fd, err);
+    if (r == 0) {
+        close(fd);
+    }
+    return r;
 }
 
 static int find_places(struct serve *serve, struct acre_error *err) {
@@ -98,17 +144,14 @@ static int find_places(struct serve *serve, struct acre_error *err) {
     } else {
         snprintf(serve->state, sizeof(serve->state), "%s/.local/state/acre", home());
     }
-    int r = make_directory(serve->state, 0700, err);
-    if (r == 0 && access(serve->state, W_OK | X_OK) != 0) {
-        r = acre_fail_errno(err, errno, "state directory %s", serve->state);
-    }
+    int r = open_state(serve, err);
     if (r < 0) {
         return r;
     }
     if (serve->settings.socket != NULL) {
         snprintf(serve->socket, sizeof(serve->socket), "%s", serve->settings.socket);
     } else if (root && serve->settings.state == NULL) {
-        r = make_directory("/run/acre", 0755, err);
+        r = make_run_directory(err);
         snprintf(serve->socket, sizeof(serve->socket), "/run/acre/acre.sock");
     } else {
         snprintf(serve->socket, sizeof(serve->socket), "%.*s/acre.sock", PATH_MAX - 16,
@@ -116,6 +159,7 @@ static int find_places(struct serve *serve, struct acre_error *err) {
     }
     snprintf(serve->logs, sizeof(serve->logs), "%s/logs", serve->state);
     snprintf(serve->url, sizeof(serve->url), "sqlite:%s/acre.db", serve->state);
+    snprintf(serve->token_path, sizeof(serve->token_path), "%s/admin-token", serve->state);
     return r;
 }
 
@@ -210,11 +254,20 @@ static struct acre_limit_options guess_limit(const struct acre_settings *setting
                                        .per_minute = (uint32_t)settings->failures};
 }
 
+static struct acre_api_limits limits_of(const struct acre_settings *settings) {
+    return (struct acre_api_limits){.requests = request_limit(settings),
+                                    .strangers = {.keys = LIMIT_KEYS,
+                                                  .burst = STRANGERS_BURST,
+                                                  .per_minute = STRANGERS_A_MINUTE},
+                                    .guesses = guess_limit(settings)};
+}
+
 static int open_api(struct serve *serve, struct acre_error *err) {
     struct acre_auth_options auth = {.clock = &serve->clock,
                                      .operators = serve->settings.operators,
                                      .admins = serve->settings.admins,
-                                     .project = serve->settings.project};
+                                     .project = serve->settings.project,
+                                     .min_uid = (uint32_t)serve->settings.min_uid};
     serve->auth = acre_auth_create(&auth);
     int r = acre_auth_load(serve->auth, acre_desk_store(serve->desk), err);
     if (r < 0) {
@@ -231,8 +284,7 @@ static int open_api(struct serve *serve, struct acre_error *err) {
                                    .auth = serve->auth,
                                    .sse = serve->sse,
                                    .logs_directory = serve->logs,
-                                   .requests = request_limit(&serve->settings),
-                                   .guesses = guess_limit(&serve->settings)};
+                                   .limits = limits_of(&serve->settings)};
     serve->api = acre_api_create(&api);
     return 0;
 }
@@ -253,9 +305,16 @@ static void name_group(const struct serve *serve, char *name, size_t size) {
 static int open_engine(struct serve *serve, struct acre_error *err) {
     char group[32];
     name_group(serve, group, sizeof(group));
+    if (serve->settings.run_as != NULL && serve->settings.run_as[0] != '\0') {
+        acre_log(ACRE_LOG_WARN,
+                 "all jobs share one account: users can read, change and end each other's jobs and "
+                 "files",
+                 {"run-as", serve->settings.run_as});
+    }
     struct acre_local_options options = {.state_directory = serve->state,
                                          .cgroup_name = group,
                                          .run_as = serve->settings.run_as,
+                                         .min_uid = (uid_t)serve->settings.min_uid,
                                          .allow_root = serve->settings.allow_root};
     struct acre_engine_sink sink = acre_desk_engine_sink(serve->desk);
     int r = acre_engine_local.open(&options, serve->loop, &sink, &serve->engine, err);
@@ -315,6 +374,38 @@ static int read_tls(const struct acre_settings *settings, struct acre_buf *certi
     return r == 0 ? k : r;
 }
 
+/* Raise the limit of open files to what connections may need, or to the hard limit; then there are
+ * fewer connections. No further than needed: programs that the daemon starts inherit it, and some
+ * close every descriptor up to it. (Jobs get a limit of their own.) */
+static int find_descriptors(struct serve *serve, struct acre_error *err) {
+    (void)err;
+    struct rlimit limit = {0};
+    uint64_t asked = serve->settings.connections;
+    uint64_t want = asked * FDS_A_CONNECTION + FDS_OTHERS;
+    serve->connections = (uint32_t)asked;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 0;
+    }
+    if (limit.rlim_cur < want) {
+        struct rlimit raised = {ACRE_MIN((rlim_t)want, limit.rlim_max), limit.rlim_max};
+        limit = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised : limit;
+    }
+    uint64_t others = ACRE_MIN((uint64_t)FDS_OTHERS, limit.rlim_cur / 4);
+    uint64_t room = (limit.rlim_cur - others) / FDS_A_CONNECTION;
+    serve->connections = (uint32_t)ACRE_MIN(asked, room);
+    char fds[24], connections[24], wished[24];
+    snprintf(fds, sizeof(fds), "%llu", (unsigned long long)limit.rlim_cur);
+    snprintf(connections, sizeof(connections), "%u", serve->connections);
+    snprintf(wished, sizeof(wished), "%llu", (unsigned long long)asked);
+    if (room < asked) {
+        acre_log(ACRE_LOG_WARN, "fewer connections than asked for: the open-file limit is too low",
+                 {"connections", connections}, {"asked", wished}, {"open_files", fds});
+    } else {
+        acre_log(ACRE_LOG_INFO, "limits", {"connections", connections}, {"open_files", fds});
+    }
+    return 0;
+}
+
 static int listen_on(struct serve *serve, const char *address, struct acre_error *err) {
     struct acre_buf certificate;
     struct acre_buf key;
@@ -329,7 +420,10 @@ static int listen_on(struct serve *serve, const char *address, struct acre_error
                                         .request_timeout_ms = REQUEST_TIMEOUT_MS,
                                         .answer_timeout_ms = ANSWER_TIMEOUT_MS,
                                         .idle_timeout_ms = IDLE_TIMEOUT_MS,
-                                        .connections_max = (uint32_t)serve->settings.connections,
+                                        .stranger_timeout_ms = STRANGER_TIMEOUT_MS,
+                                        .connections_max = serve->connections,
+                                        .peer_max = acre_api_peer_max,
+                                        .knows_uid = acre_api_knows_uid,
                                         .handler = acre_api_handle,
                                         .context = serve->api};
     if (r == 0) {
@@ -340,19 +434,23 @@ static int listen_on(struct serve *serve, const char *address, struct acre_error
     return r;
 }
 
-/* A taken port stops the start when it was asked for; the default one is done without, and that is
- * said. */
+/* A taken port stops the start: whoever has it would get the questions, and the tokens, that are
+ * meant for us. */
 static int start_listening(struct serve *serve, struct acre_error *err) {
     const char *asked = serve->settings.listen;
-    bool none = serve->settings.no_tcp || (asked != NULL && strcmp(asked, "none") == 0);
-    int r = listen_on(serve, none ? NULL : asked != NULL ? asked : DEFAULT_ADDRESS, err);
-    if (r < 0 && asked == NULL && !none) {
-        log_error("no TCP: the default address cannot be used", err);
-        r = listen_on(serve, NULL, err);
+    const char *address = asked != NULL ? asked : DEFAULT_ADDRESS;
+    bool none = serve->settings.no_tcp || strcmp(address, "none") == 0;
+    int r = listen_on(serve, none ? NULL : address, err);
+    if (r == ACRE_EEXISTS) {
+        char text[ACRE_ERROR_TEXT_MAX];
+        snprintf(text, sizeof(text), "%s", err->text);
+        r = acre_fail(err, r,
+                      "%s ('ss -lxtp' shows which); stop it, or choose another place with --socket "
+                      "PATH and --listen ADDRESS, or --no-tcp for the socket alone",
+                      text);
     }
     if (r == 0) {
         char tcp[128] = "none";
-        const char *address = asked != NULL ? asked : DEFAULT_ADDRESS;
         const char *colon = strrchr(address, ':');
         if (acre_http_port(serve->http) != 0 && colon != NULL) {
             snprintf(tcp, sizeof(tcp), "%.*s:%u", (int)ACRE_MIN(colon - address, 100), address,
@@ -367,22 +465,37 @@ static int start_listening(struct serve *serve, struct acre_error *err) {
 
 /* --- the first token ------------------------------------------------------------------------ */
 
-static void show_token(void *context, int code, const struct acre_error *err) {
+/* Root and the daemon's own user need none on the socket: this one is for programs and for other
+ * machines, so it waits in a file of ours instead of passing by on a screen or in a log. */
+static int write_first_token(const struct serve *serve, const char *token, struct acre_error *err) {
+    unlink(serve->token_path); /* whatever is there is from a start that was not recorded */
+    int fd = open(serve->token_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return acre_fail_errno(err, errno, "the admin's token: %s", serve->token_path);
+    }
+    bool wrote = dprintf(fd, "%s\n", token) > 0 && fsync(fd) == 0;
+    int why = errno;
+    close(fd);
+    if (!wrote) {
+        unlink(serve->token_path);
+        return acre_fail_errno(err, why, "the admin's token: %s", serve->token_path);
+    }
+    return 0;
+}
+
+static void on_first_token(void *context, int code, const struct acre_error *err) {
     struct serve *serve = context;
     if (code < 0) {
+        unlink(serve->token_path);
         log_error("the first token could not be recorded", err);
     } else {
-        fprintf(stdout,
-                "The admin's token, shown this once (keep it in ~/.config/acre/token, mode 600):\n"
-                "%s\n",
-                serve->token);
-        fflush(stdout);
+        acre_log(ACRE_LOG_INFO, "the admin's token is in a file", {"path", serve->token_path});
     }
-    memset(serve->token, 0, sizeof(serve->token));
 }
 
 static int make_first_token(struct serve *serve, struct acre_error *err) {
     struct acre_store_token row;
+    char text[ACRE_TOKEN_TEXT_MAX];
     uint64_t now_ms = acre_clock_wall_ms(&serve->clock);
     const struct passwd *entry = getpwuid(geteuid());
     struct acre_token token = {.user = entry != NULL ? entry->pw_name : "admin",
@@ -393,7 +506,11 @@ static int make_first_token(struct serve *serve, struct acre_error *err) {
     if (acre_auth_count(serve->auth) > 0) {
         return 0;
     }
-    int r = acre_auth_make(serve->auth, &token, &row, serve->token, err);
+    int r = acre_auth_make(serve->auth, &token, &row, text, err);
+    if (r == 0) {
+        r = write_first_token(serve, text, err);
+    }
+    explicit_bzero(text, sizeof(text));
     if (r < 0) {
         return r;
     }
@@ -407,7 +524,7 @@ static int make_first_token(struct serve *serve, struct acre_error *err) {
                                      .detail = "the first start"};
     acre_batch_put_token(batch, &row);
     acre_batch_audit(batch, &audit);
-    acre_store_commit(acre_desk_store(serve->desk), batch, show_token, serve);
+    acre_store_commit(acre_desk_store(serve->desk), batch, on_first_token, serve);
     return 0;
 }
 
@@ -463,9 +580,8 @@ static void on_reload(void *context) {
     serve->settings = settings;
     acre_log_level_parse(settings.log_level, &level);
     acre_log_set_level(level);
-    struct acre_limit_options requests = request_limit(&settings);
-    struct acre_limit_options guesses = guess_limit(&settings);
-    acre_api_set_limits(serve->api, &requests, &guesses);
+    struct acre_api_limits limits = limits_of(&settings);
+    acre_api_set_limits(serve->api, &limits);
     acre_auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
     renew_tls(serve);
     if (settings.policy != NULL) {
@@ -496,9 +612,9 @@ static int watch_signals(struct serve *serve, struct acre_error *err) {
 typedef int step(struct serve *serve, struct acre_error *err);
 
 static int start(struct serve *serve, struct acre_error *err) {
-    static step *const steps[] = {find_places,      read_policy,    find_nodes,    open_desk,
-                                  open_api,         open_engine,    start_sampler, watch_signals,
-                                  make_first_token, start_listening};
+    static step *const steps[] = {protect,       find_places,   find_descriptors, read_policy,
+                                  find_nodes,    open_desk,     open_api,         open_engine,
+                                  start_sampler, watch_signals, make_first_token, start_listening};
     enum acre_log_level level;
     int r = acre_settings_read(serve->given, &serve->settings, err);
     if (r < 0) {
@@ -522,6 +638,9 @@ static void finish(struct serve *serve) {
         acre_audit_finish(serve->api);
     }
     acre_http_stop(serve->http);
+    if (serve->api != NULL) {
+        acre_api_sum_refusals(serve->api);
+    }
     acre_sampler_stop(serve->sampler);
     acre_desk_destroy(serve->desk);
     if (serve->engine != NULL) {

@@ -30,7 +30,9 @@
     X(policy,          "policy",          STRING,   "FILE",    NULL,                               \
       "rules of the queue in JSON, until others are set through the API")                          \
     X(run_as,          "run-as",          STRING,   "USER",    NULL,                               \
-      "all jobs run as this account, not as the one named like their user")                        \
+      "all jobs share this account: users can reach each other's jobs and files")                  \
+    X(min_uid,         "min-uid",         COUNT,    "N",       "1000",                             \
+      "accounts with a smaller uid, the system's, run no jobs (default 1000)")                     \
     X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,                               \
       "jobs of root run as root; without this they are not started")                               \
     X(admins,          "admins",          STRING,   "NAMES",   "",                                 \
@@ -43,8 +45,8 @@
       "requests a second of one user (default 20000)")                                             \
     X(failures,        "failures",        COUNT,    "N",       "60",                               \
       "failed log-ins a minute from one address (default 60)")                                     \
-    X(connections,     "connections",     COUNT,    "N",       "1000",                             \
-      "at once (default 1000)")                                                                    \
+    X(connections,     "connections",     COUNT,    "N",       "4000",                             \
+      "at once (default 4000), of which TCP gets three quarters; root always gets in")             \
     X(sample,          "sample",          DURATION, "TIME",    "2s",                               \
       "between readings of GPUs while jobs use them (default 2s)")                                 \
     X(log_level,       "log-level",       STRING,   "LEVEL",   "info",                             \

@@ -1,7 +1,9 @@
-/* account.c - getpwnam and getgrouplist behind three rules.
+/* account.c - getpwnam and getgrouplist behind four rules.
  *
  * The rules: an account must exist; root only when it was allowed in so many words; without root
- * only ourselves. Groups beyond the maximum would silently lose access, so they are refused. */
+ * only ourselves; and none of the system's (www-data, postgres), which own files that no job should
+ * reach when the service is broken into, unless whoever runs the daemon named it. Groups beyond the
+ * maximum would silently lose access, so they are refused. */
 #include "engine/account.h"
 
 #include "core/str.h"
@@ -13,24 +15,34 @@
 
 enum { LOOKUP_BYTES = 16384, SHOWN = 80 };
 
-static int check(const char *shown, const struct passwd *entry, bool allow_root, uid_t own,
-                 struct acre_error *err) {
-    if (entry->pw_uid == 0 && !allow_root) {
+static bool is_given(const char *run_as) {
+    return run_as != NULL && run_as[0] != '\0';
+}
+
+static int check(const char *shown, const struct passwd *entry,
+                 const struct acre_account_rules *rules, struct acre_error *err) {
+    if (entry->pw_uid == 0 && !rules->allow_root) {
         return acre_fail(err, ACRE_EDENIED,
-                         "account %s is root; jobs run as root only with allow_root", shown);
+                         "account %s is root; jobs run as root only with --allow-root", shown);
     }
-    if (own != 0 && entry->pw_uid != own) {
+    if (rules->own != 0 && entry->pw_uid != rules->own) {
         return acre_fail(
             err, ACRE_EDENIED,
             "account %s: a daemon without root runs jobs of its own user (uid %u) only", shown,
-            (unsigned)own);
+            (unsigned)rules->own);
+    }
+    if (rules->own == 0 && entry->pw_uid != 0 && entry->pw_uid < rules->min_uid &&
+        !is_given(rules->run_as)) {
+        return acre_fail(err, ACRE_EDENIED,
+                         "user %s: its uid %u is below --min-uid %u: system accounts run no jobs",
+                         shown, (unsigned)entry->pw_uid, (unsigned)rules->min_uid);
     }
     return 0;
 }
 
-int acre_account_find(const char *user, const char *run_as, bool allow_root, uid_t own,
+int acre_account_find(const char *user, const struct acre_account_rules *rules,
                       struct acre_account *ret_account, struct acre_error *err) {
-    const char *name = run_as != NULL && run_as[0] != '\0' ? run_as : user;
+    const char *name = is_given(rules->run_as) ? rules->run_as : user;
     char shown[SHOWN], text[LOOKUP_BYTES];
     acre_str_show(acre_str_from(name), shown, sizeof(shown));
     struct passwd entry, *found = NULL;
@@ -39,9 +51,10 @@ int acre_account_find(const char *user, const char *run_as, bool allow_root, uid
         return error != 0
                    ? acre_fail_errno(err, error, "account %s", shown)
                    : acre_fail(err, ACRE_ENOTFOUND,
-                               "no account named %s on this machine (run_as sets one)", shown);
+                               "no account named %s on this machine (--run-as sets one for all)",
+                               shown);
     }
-    int r = check(shown, found, allow_root, own, err);
+    int r = check(shown, found, rules, err);
     if (r < 0) {
         return r;
     }

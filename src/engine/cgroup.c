@@ -9,12 +9,13 @@
  * thread moving itself needs no such lock. And loading a device filter for each run: all runs
  * without devices share the one on their common parent, plain/.
  *
- * A v1 memory group costs more to make (0.09 ms) than all the rest together; it is made for runs
- * that have a limit. */
-#include "engine/cgroup.h"
+ * A v1 memory group costs more to make (0.09 ms) than all the rest together: see
+ * cgroup_memory.c. */
+#include "engine/cgroup_inner.h"
 
 #include "core/file.h"
 #include "core/str.h"
+#include "engine/pids.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +33,9 @@ enum {
     MOUNTS_MAX_BYTES = 1 << 20,
     SMALL_FILE = 4096,
     CFS_PERIOD_US = 100000, /* the kernel's default */
+    /* A memory group that never held more is as good as new. A shell that starts a few programs
+     * stays below; what it leaves charged (kernel objects, pages of files) is a part of it. */
+    CLEAN_MAX_MIB = 8,
 };
 
 static const char *const controller_names[ACRE_CGROUP_CONTROLLERS] = {"cpu", "memory", "pids",
@@ -39,7 +43,7 @@ static const char *const controller_names[ACRE_CGROUP_CONTROLLERS] = {"cpu", "me
 
 /* ---- files ---- */
 
-static int put(const char *directory, const char *file, const char *text) {
+int acre_cgroup_put(const char *directory, const char *file, const char *text) {
     char path[ACRE_CGROUP_PATH_MAX + 64];
     snprintf(path, sizeof(path), "%s/%s", directory, file);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -73,6 +77,17 @@ static uint64_t number_after(const char *text, const char *key) {
     char *end = NULL;
     uint64_t value = strtoull(text, &end, 10);
     return end != text ? value : UINT64_MAX;
+}
+
+uint64_t acre_cgroup_number(const char *directory, const char *file, const char *key) {
+    char text[SMALL_FILE];
+    return number_after(get(directory, file, text, sizeof(text)), key);
+}
+
+int acre_cgroup_limit(const char *directory, const char *file, const char *text,
+                      struct acre_error *err) {
+    int error = acre_cgroup_put(directory, file, text);
+    return error == 0 ? 0 : acre_fail_errno(err, error, "%s/%s = %s", directory, file, text);
 }
 
 char *acre_run_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX]) {
@@ -158,7 +173,7 @@ static bool below_own_cgroup(char path[ACRE_CGROUP_PATH_MAX]) {
     char leaf[ACRE_CGROUP_PATH_MAX + 16];
     snprintf(leaf, sizeof(leaf), "%s-daemon", nested);
     if (make_directory(leaf)) {
-        put(leaf, "cgroup.procs", "0");
+        acre_cgroup_put(leaf, "cgroup.procs", "0");
     }
     memcpy(path, nested, sizeof(nested));
     return true;
@@ -185,10 +200,10 @@ static void open_unified(struct acre_cgroup *cgroup) {
     for (size_t i = 0; i < ACRE_CGROUP_DEVICES; i++) {
         char enable[16];
         snprintf(enable, sizeof(enable), "+%s", controller_names[i]);
-        put(above, "cgroup.subtree_control", enable);
-        cgroup->limits[i] = put(parent, "cgroup.subtree_control", enable) == 0 &&
-                            put(run, "cgroup.subtree_control", enable) == 0 &&
-                            put(plain, "cgroup.subtree_control", enable) == 0;
+        acre_cgroup_put(above, "cgroup.subtree_control", enable);
+        cgroup->limits[i] = acre_cgroup_put(parent, "cgroup.subtree_control", enable) == 0 &&
+                            acre_cgroup_put(run, "cgroup.subtree_control", enable) == 0 &&
+                            acre_cgroup_put(plain, "cgroup.subtree_control", enable) == 0;
     }
     snprintf(path, sizeof(path), "%s/cgroup.kill", run);
     cgroup->kills = access(path, W_OK) == 0;
@@ -205,7 +220,7 @@ static void weigh(const char *path, bool v1, uint64_t cpu_milli) {
     uint64_t v1_weight = ACRE_MAX(ACRE_MIN(cpu_milli, UINT64_C(256000)) * 1024 / 1000, 2);
     uint64_t v2_weight = ACRE_MAX(ACRE_MIN(cpu_milli / 10, UINT64_C(10000)), 1);
     snprintf(text, sizeof(text), "%" PRIu64, v1 ? v1_weight : v2_weight);
-    put(path, v1 ? "cpu.shares" : "cpu.weight", text);
+    acre_cgroup_put(path, v1 ? "cpu.shares" : "cpu.weight", text);
 }
 
 /* All runs together are one group to the scheduler. With the default weight they would count as
@@ -217,6 +232,27 @@ static void weigh_parent(const struct acre_cgroup *cgroup) {
     if (v1 || cgroup->limits[ACRE_CGROUP_CPU]) {
         weigh(v1 ? cgroup->v1[ACRE_CGROUP_CPU] : cgroup->unified, v1, cpu_milli);
     }
+}
+
+/* Each run may have some thousands; many of them must not take the numbers of all others, root's
+ * included. In a container or a service, what that one has is the machine. */
+static void limit_all_processes(struct acre_cgroup *cgroup) {
+    bool v1 = cgroup->v1[ACRE_CGROUP_PIDS][0] != '\0';
+    const char *parent = v1 ? cgroup->v1[ACRE_CGROUP_PIDS] : cgroup->unified;
+    if (!cgroup->limits[ACRE_CGROUP_PIDS]) {
+        return;
+    }
+    char above[ACRE_CGROUP_PATH_MAX], text[32];
+    snprintf(above, sizeof(above), "%.*s", (int)(strrchr(parent, '/') - parent), parent);
+    uint64_t most = ACRE_MIN(acre_cgroup_number("/proc/sys/kernel", "pid_max", ""),
+                             acre_cgroup_number("/proc/sys/kernel", "threads-max", ""));
+    most = ACRE_MIN(most, acre_cgroup_number(above, "pids.max", ""));
+    if (most == UINT64_MAX) {
+        return; /* nobody knows */
+    }
+    most = ACRE_MAX(most / 2, 1);
+    snprintf(text, sizeof(text), "%" PRIu64, most);
+    cgroup->jobs_pids = acre_cgroup_put(parent, "pids.max", text) == 0 ? most : 0;
 }
 
 void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgroup *ret_cgroup) {
@@ -245,6 +281,9 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
     }
     cgroup.filters = cgroup.filters || cgroup.v1[ACRE_CGROUP_DEVICES][0] != '\0';
     weigh_parent(&cgroup);
+    acre_cgroup_remove_idle(&cgroup); /* their limit may be another one now */
+    acre_cgroup_limit_all_memory(&cgroup);
+    limit_all_processes(&cgroup);
     bool v2 = cgroup.unified[0] != '\0';
     cgroup.layout =
         v2 ? (v1 ? ACRE_CGROUP_HYBRID : ACRE_CGROUP_V2) : (v1 ? ACRE_CGROUP_V1 : ACRE_CGROUP_NONE);
@@ -284,6 +323,7 @@ void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
         snprintf(path, sizeof(path), "%s%s", cgroup->unified, parts[i]);
         rmdir(path);
     }
+    acre_cgroup_remove_idle(cgroup);
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (cgroup->v1[i][0] != '\0') {
             rmdir(cgroup->v1[i]);
@@ -293,7 +333,7 @@ void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
 
 void acre_cgroup_leave(const struct acre_cgroup *cgroup) {
     if (cgroup->unified[0] != '\0') {
-        put(cgroup->unified, "shim/cgroup.procs", "0");
+        acre_cgroup_put(cgroup->unified, "shim/cgroup.procs", "0");
     }
 }
 
@@ -303,8 +343,6 @@ static void unified_path(const struct acre_cgroup_run *group, char *path, size_t
     snprintf(path, size, "%s/%s/%s", group->cgroup->unified, group->plain ? "plain" : "run",
              group->name);
 }
-
-enum { RUN_PATH_MAX = ACRE_CGROUP_PATH_MAX + ACRE_RUN_NAME_MAX + 8 };
 
 static void v1_path(const struct acre_cgroup_run *group, size_t controller, char *path,
                     size_t size) {
@@ -322,11 +360,6 @@ static bool controller_path(const struct acre_cgroup_run *group, size_t controll
     return group->cgroup->unified[0] != '\0' && group->cgroup->limits[controller];
 }
 
-static int limit_one(const char *path, const char *file, const char *text, struct acre_error *err) {
-    int error = put(path, file, text);
-    return error == 0 ? 0 : acre_fail_errno(err, error, "%s/%s = %s", path, file, text);
-}
-
 static int limit_cpu(const char *path, bool v1, uint64_t cpu_milli, struct acre_error *err) {
     /* A quota under 1 ms is refused by the kernel. */
     uint64_t quota_us = ACRE_MAX(ACRE_MIN(cpu_milli, UINT32_MAX) * (CFS_PERIOD_US / 1000), 1000);
@@ -335,22 +368,7 @@ static int limit_cpu(const char *path, bool v1, uint64_t cpu_milli, struct acre_
     if (cpu_milli != 1000) { /* one CPU has the default weight */
         weigh(path, v1, cpu_milli);
     }
-    return limit_one(path, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, err);
-}
-
-static int limit_memory(const char *path, bool v1, uint64_t ram_mib, struct acre_error *err) {
-    char text[64];
-    snprintf(text, sizeof(text), "%" PRIu64, ACRE_MIN(ram_mib, UINT64_C(1) << 40) << 20);
-    int r = limit_one(path, v1 ? "memory.limit_in_bytes" : "memory.max", text, err);
-    if (r < 0) {
-        return r;
-    }
-    /* Without swap these files are not there: then there is nothing to forbid. */
-    put(path, v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max", v1 ? text : "0");
-    if (!v1) {
-        put(path, "memory.oom.group", "1");
-    }
-    return 0;
+    return acre_cgroup_limit(path, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, err);
 }
 
 static int set_limit(size_t controller, bool v1, const char *path,
@@ -360,10 +378,10 @@ static int set_limit(size_t controller, bool v1, const char *path,
     case ACRE_CGROUP_CPU:
         return limits->cpu_milli > 0 ? limit_cpu(path, v1, limits->cpu_milli, err) : 0;
     case ACRE_CGROUP_MEMORY:
-        return limits->ram_mib > 0 ? limit_memory(path, v1, limits->ram_mib, err) : 0;
+        return limits->ram_mib > 0 ? acre_cgroup_limit_memory(path, v1, limits->ram_mib, err) : 0;
     case ACRE_CGROUP_PIDS:
         snprintf(text, sizeof(text), "%" PRIu32, limits->pids_max);
-        return limit_one(path, "pids.max", text, err);
+        return acre_cgroup_limit(path, "pids.max", text, err);
     case ACRE_CGROUP_DEVICES: {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? acre_fail_errno(err, errno, "%s", path)
@@ -389,7 +407,7 @@ static bool wants(size_t controller, const struct acre_cgroup_limits *limits) {
 static int make_unified(struct acre_cgroup_run *group, const struct acre_cgroup_limits *limits,
                         struct acre_error *err) {
     const struct acre_cgroup *cgroup = group->cgroup;
-    char path[RUN_PATH_MAX];
+    char path[ACRE_CGROUP_RUN_PATH_MAX];
     unified_path(group, path, sizeof(path));
     if (mkdir(path, 0755) != 0) {
         return acre_fail_errno(err, errno, "%s", path);
@@ -418,14 +436,17 @@ static int make_v1(struct acre_cgroup_run *group, const struct acre_cgroup_limit
         if (group->cgroup->v1[i][0] == '\0' || !wants(i, limits)) {
             continue;
         }
-        char path[RUN_PATH_MAX], tasks[RUN_PATH_MAX + 8];
+        char path[ACRE_CGROUP_RUN_PATH_MAX], tasks[ACRE_CGROUP_RUN_PATH_MAX + 8];
         v1_path(group, i, path, sizeof(path));
         snprintf(tasks, sizeof(tasks), "%s/tasks", path);
+        bool used =
+            i == ACRE_CGROUP_MEMORY && group->idle_mib > 0 && acre_cgroup_take_idle(group, path);
         /* Two controllers may be mounted together: the second finds the directory made. */
-        if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        if (!used && mkdir(path, 0755) != 0 && errno != EEXIST) {
             return acre_fail_errno(err, errno, "%s", path);
         }
-        int r = set_limit(i, true, path, limits, err);
+        group->used = group->used || used;
+        int r = used ? 0 : set_limit(i, true, path, limits, err);
         if (r < 0) {
             return r;
         }
@@ -451,6 +472,7 @@ int acre_cgroup_make(const struct acre_cgroup *cgroup, struct acre_run run,
                      struct acre_error *err) {
     struct acre_cgroup_run group = acre_cgroup_run_none(cgroup, run);
     group.plain = limits->rule_count == 0;
+    group.idle_mib = limits->ram_is_default ? limits->ram_mib : 0;
     int r = cgroup->unified[0] != '\0' ? make_unified(&group, limits, err) : 0;
     r = r == 0 ? make_v1(&group, limits, err) : r;
     if (r < 0) {
@@ -476,7 +498,7 @@ bool acre_cgroup_lists(const struct acre_cgroup *cgroup) {
 }
 
 uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, uint32_t max) {
-    char path[RUN_PATH_MAX], file[RUN_PATH_MAX + 16];
+    char path[ACRE_CGROUP_RUN_PATH_MAX], file[ACRE_CGROUP_RUN_PATH_MAX + 16];
     if (!acre_cgroup_lists(group->cgroup)) {
         return 0;
     }
@@ -501,44 +523,40 @@ uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, ui
     return count;
 }
 
+static uint32_t list_group(void *group, int64_t *pids, uint32_t max) {
+    return acre_cgroup_pids(group, pids, max);
+}
+
 void acre_cgroup_kill(const struct acre_cgroup_run *group) {
-    char path[RUN_PATH_MAX];
+    char path[ACRE_CGROUP_RUN_PATH_MAX];
     if (group->cgroup->kills) {
         unified_path(group, path, sizeof(path));
-        put(path, "cgroup.kill", "1");
+        acre_cgroup_put(path, "cgroup.kill", "1");
         return;
     }
     if (controller_path(group, ACRE_CGROUP_PIDS, path, sizeof(path))) {
-        put(path, "pids.max", "0"); /* nobody forks any more: the list below is complete */
+        acre_cgroup_put(path, "pids.max",
+                        "0"); /* nobody forks any more: the list below is complete */
     }
-    enum { AT_ONCE = 4096 };
-    int64_t *pids = acre_calloc(AT_ONCE, sizeof(*pids));
-    uint32_t count = ACRE_MIN(acre_cgroup_pids(group, pids, AT_ONCE), (uint32_t)AT_ONCE);
-    for (uint32_t i = 0; i < count; i++) {
-        if (pids[i] > 1) {
-            kill((pid_t)pids[i], SIGKILL);
-        }
-    }
-    free(pids);
+    acre_pids_signal(list_group, NULL, (void *)(uintptr_t)group, SIGKILL);
 }
 
-void acre_cgroup_read(const struct acre_cgroup_run *group, bool with_cpu,
+void acre_cgroup_read(struct acre_cgroup_run *group, bool with_cpu, bool with_kills,
                       struct acre_cgroup_use *ret_use) {
     struct acre_cgroup_use use = {.peak_mib = UINT64_MAX, .cpu_ms = UINT64_MAX};
-    char path[RUN_PATH_MAX], text[SMALL_FILE];
+    char path[ACRE_CGROUP_RUN_PATH_MAX];
     bool v1 = group->cgroup->v1[ACRE_CGROUP_MEMORY][0] != '\0';
     if ((v1 ? group->tasks[ACRE_CGROUP_MEMORY] >= 0 : group->directory >= 0) &&
         controller_path(group, ACRE_CGROUP_MEMORY, path, sizeof(path))) {
-        const char *file = v1 ? "memory.max_usage_in_bytes" : "memory.peak";
-        uint64_t bytes = number_after(get(path, file, text, sizeof(text)), "");
-        use.peak_mib = bytes != UINT64_MAX ? (bytes + (1 << 20) - 1) >> 20 : UINT64_MAX;
-        file = v1 ? "memory.oom_control" : "memory.events";
-        uint64_t kills = number_after(get(path, file, text, sizeof(text)), "oom_kill ");
-        use.oom_kills = kills != UINT64_MAX ? kills : 0;
+        acre_cgroup_read_memory(path, v1, with_kills, &use);
+        group->clean = use.peak_mib <= CLEAN_MAX_MIB && use.oom_kills == 0;
+        if (group->used && use.peak_mib <= CLEAN_MAX_MIB) {
+            use.peak_mib = UINT64_MAX; /* it may be that of an earlier run */
+        }
     }
     if (with_cpu && group->directory >= 0) {
         unified_path(group, path, sizeof(path));
-        uint64_t us = number_after(get(path, "cpu.stat", text, sizeof(text)), "usage_usec ");
+        uint64_t us = acre_cgroup_number(path, "cpu.stat", "usage_usec ");
         use.cpu_ms = us != UINT64_MAX ? us / 1000 : UINT64_MAX;
     }
     *ret_use = use;
@@ -558,14 +576,22 @@ void acre_cgroup_shut(struct acre_cgroup_run *group) {
 }
 
 void acre_cgroup_drop(struct acre_cgroup_run *group) {
-    char path[RUN_PATH_MAX];
+    char path[ACRE_CGROUP_RUN_PATH_MAX];
+    bool empty = true; /* it is not, when a process could not be killed */
     if (group->cgroup->unified[0] != '\0') {
         unified_path(group, path, sizeof(path));
-        rmdir(path);
+        empty = rmdir(path) == 0 || errno == ENOENT;
     }
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
-        if (group->cgroup->v1[i][0] != '\0') {
+        if (group->cgroup->v1[i][0] != '\0' && i != ACRE_CGROUP_MEMORY) {
             v1_path(group, i, path, sizeof(path));
+            empty = (rmdir(path) == 0 || errno == ENOENT) && empty;
+        }
+    }
+    if (group->cgroup->v1[ACRE_CGROUP_MEMORY][0] != '\0') {
+        v1_path(group, ACRE_CGROUP_MEMORY, path, sizeof(path));
+        bool reusable = empty && group->clean && group->idle_mib > 0;
+        if (!reusable || !acre_cgroup_leave_idle(group, path)) {
             rmdir(path);
         }
     }
@@ -575,7 +601,7 @@ void acre_cgroup_drop(struct acre_cgroup_run *group) {
 bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
                       struct acre_cgroup_run *ret_group) {
     struct acre_cgroup_run group = acre_cgroup_run_none(cgroup, run);
-    char path[RUN_PATH_MAX];
+    char path[ACRE_CGROUP_RUN_PATH_MAX];
     for (int plain = 0; plain < 2 && cgroup->unified[0] != '\0' && group.directory < 0; plain++) {
         group.plain = plain != 0;
         unified_path(&group, path, sizeof(path));
@@ -649,6 +675,17 @@ void acre_cgroup_describe(const struct acre_cgroup *cgroup, struct acre_buf *out
         } else {
             acre_buf_printf(out, "%s: NOT limited; %s\n", rows[i].what, rows[i].lack);
         }
+    }
+    if (cgroup->jobs_mib > 0) {
+        acre_buf_printf(out, "RAM of all jobs: at most %" PRIu64 " of %" PRIu64 " MiB\n",
+                        cgroup->jobs_mib, cgroup->ram_mib);
+    } else {
+        acre_buf_puts(out, "RAM of all jobs: NOT limited; they may leave none to the system\n");
+    }
+    if (cgroup->jobs_pids > 0) {
+        acre_buf_printf(out, "processes of all jobs: at most %" PRIu64 "\n", cgroup->jobs_pids);
+    } else {
+        acre_buf_puts(out, "processes of all jobs: NOT limited; they may leave none to others\n");
     }
     acre_buf_puts(out, cgroup->filters
                            ? "devices: a run opens its own GPUs only\n"

@@ -41,10 +41,14 @@ struct acre_cgroup {
     bool limits[ACRE_CGROUP_CONTROLLERS];                   /* what can be limited */
     bool kills;                                             /* cgroup.kill */
     bool filters;                                           /* devices, by program or v1 files */
+    uint64_t ram_mib;   /* of the machine, or of the container this is; 0: unknown */
+    uint64_t jobs_mib;  /* all runs together have at most this; 0: no such limit */
+    uint64_t jobs_pids; /* and so many processes and threads */
 };
 
 struct acre_cgroup_limits {
     uint64_t cpu_milli, ram_mib; /* 0: none */
+    bool ram_is_default;         /* not asked for: many runs have the same */
     uint32_t pids_max;
     const struct acre_bpf_rule *rules; /* devices besides the base */
     uint32_t rule_count;
@@ -55,6 +59,9 @@ struct acre_cgroup_run {
     const struct acre_cgroup *cgroup;
     char name[ACRE_RUN_NAME_MAX];
     bool plain;                         /* has no devices: in plain/, whose filter it shares */
+    uint64_t idle_mib;                  /* v1: may serve other runs with this limit; 0: may not */
+    bool used;                          /* its memory group served others before */
+    bool clean;                         /* and may serve more: it is as good as new */
     int directory;                      /* v2, for CLONE_INTO_CGROUP; -1: none */
     int tasks[ACRE_CGROUP_CONTROLLERS]; /* v1; the child writes "0" to each; -1: none */
 };
@@ -63,6 +70,7 @@ struct acre_cgroup_use {
     uint64_t peak_mib; /* UINT64_MAX: unknown */
     uint64_t cpu_ms;   /* UINT64_MAX: unknown */
     uint64_t oom_kills;
+    bool at_own_limit; /* with oom_kills; otherwise at that of all runs, or of the machine */
 };
 
 /* Find the layout and make the parents (named `name`). `mountinfo` NULL: this process's. Whatever
@@ -92,7 +100,8 @@ bool acre_cgroup_lists(const struct acre_cgroup *cgroup);
 void acre_cgroup_kill(const struct acre_cgroup_run *group);
 /* Its processes: how many there are; fills up to max. */
 uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, uint32_t max);
-void acre_cgroup_read(const struct acre_cgroup_run *group, bool with_cpu,
+/* What it used; what costs more to find out only where it is asked for. */
+void acre_cgroup_read(struct acre_cgroup_run *group, bool with_cpu, bool with_kills,
                       struct acre_cgroup_use *ret_use);
 /* Close and remove; what is not empty stays (acre_cgroup_end). */
 void acre_cgroup_drop(struct acre_cgroup_run *group);

@@ -41,13 +41,14 @@ struct acre_run_spec {
     const struct acre_run_device *devices;
     uint32_t device_count;
     uint64_t cpu_milli; /* 0: no limit */
-    uint64_t ram_mib;   /* 0: no limit */
+    uint64_t ram_mib;   /* 0: the engine's default */
     uint32_t pids_max;  /* 0: the engine's default */
     uint64_t limit_ms;  /* wall time; 0: none */
     uint64_t warn_ms;   /* the warning signal comes so long before; 0: none */
     uint64_t grace_ms;  /* between SIGTERM and SIGKILL */
     int warn_signal;    /* SIGUSR1 by default: checkpoint, or the limit is near */
     bool no_network;
+    bool private_processes; /* sees no processes but its own */
     const char *stdin_text; /* a script fed to the command; NULL: /dev/null */
 };
 
@@ -83,6 +84,12 @@ enum acre_run_signal {
     ACRE_RUN_KILL,       /* everything, now */
 };
 
+/* Rules of the policy that engines apply; zeros: none. */
+struct acre_engine_limits {
+    uint32_t memory_milli; /* of a machine's RAM: the limit of a run that asks for none */
+    uint64_t logs_mib;     /* kept of one account's runs; the oldest that have ended go first */
+};
+
 struct acre_engine_driver {
     const char *name;
     const char *what; /* one line for people */
@@ -106,10 +113,12 @@ struct acre_engine_driver {
     /* Optional. logs: path of a stream's newest file, "" when none yet; `stream` 1 or 2. pids: the
      * run's processes (for GPU accounting; job 0: the engine's own servers on GPUs); returns how
      * many there are, fills up to max.
+     * limit: from now on; what runs keeps what it has.
      * describe: what it can contain and what it cannot, one line each, for people. */
     int (*log_path)(void *self, struct acre_run run, int stream, char *path, size_t size,
                     struct acre_error *err);
     uint32_t (*pids)(void *self, struct acre_run run, int64_t *pids, uint32_t max);
+    void (*limit)(void *self, const struct acre_engine_limits *limits);
     void (*describe)(void *self, struct acre_buf *out);
 };
 

@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "core/str.h"
+#include "engine/local_late.h"
 #include "engine/sandbox.h"
 #include "engine/syscalls.h"
 #include "engine/tree.h"
@@ -54,7 +55,8 @@ static int make_directory(int parent, const char *path, struct acre_error *err) 
  * the moment it takes to finish; a living one is the owner. */
 static int lock_state(struct acre_local *self, struct acre_error *err) {
     char text[32] = "";
-    self->lock = openat(self->state, "engine.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    self->lock =
+        openat(self->state, "engine.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (self->lock < 0) {
         return acre_fail_errno(err, errno, "%s/engine.lock", self->state_path);
     }
@@ -89,8 +91,8 @@ static int open_state(struct acre_local *self, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    self->state = open(self->state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (self->state < 0 || fchmod(self->state, 0700) != 0) {
+    self->state = open(self->state_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (self->state < 0) {
         return acre_fail_errno(err, errno, "%s", self->state_path);
     }
     r = make_directory(self->state, ACRE_RUNS_DIRECTORY, err);
@@ -99,11 +101,16 @@ static int open_state(struct acre_local *self, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    self->runs = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    self->runs =
+        openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    self->logs =
+        openat(self->state, ACRE_LOGS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool made = mkfifoat(self->state, ACRE_FACT_PIPE, 0600) == 0 || errno == EEXIST;
     /* For reading and writing: so it has a reader as long as we live, and never ends. */
-    self->facts = made ? openat(self->state, ACRE_FACT_PIPE, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
-    if (self->runs < 0 || self->facts < 0) {
+    self->facts =
+        made ? openat(self->state, ACRE_FACT_PIPE, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)
+             : -1;
+    if (self->runs < 0 || self->logs < 0 || self->facts < 0) {
         return acre_fail_errno(err, errno, "%s", self->state_path);
     }
     (void)fcntl(self->facts, F_SETPIPE_SZ, FIFO_BYTES); /* the default will do, too */
@@ -134,6 +141,7 @@ static void scan(struct acre_local *self) {
         acre_local_learn(run, &fact);
         run->orphan = true;
         run->stage = ACRE_LOCAL_RUNNING;
+        acre_local_expect_limit(run);
         if (found == ACRE_LOCAL_OVER) {
             run->stage = ACRE_LOCAL_ENDED;
             run->result = acre_calloc(1, sizeof(*run->result));
@@ -170,7 +178,8 @@ static void local_close(void *engine) {
     acre_mps_destroy(self->mps); /* first: it may call back with runs */
     acre_local_free_runs(self);
     acre_cgroup_close(&self->cgroup, live ? 0 : CLOSE_MS);
-    const int fds[] = {self->facts, self->runs, self->lock, self->state};
+    acre_log_room_destroy(self->log_room);
+    const int fds[] = {self->facts, self->logs, self->runs, self->lock, self->state};
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
@@ -201,11 +210,13 @@ static struct acre_local *create(const struct acre_local_options *options, struc
         copy(options->mps_directory != NULL ? options->mps_directory : "/run/acre-mps");
     self->mps_program = copy(options->mps_program);
     self->allow_root = options->allow_root;
+    self->min_uid = options->min_uid;
     self->is_root = geteuid() == 0;
     self->log_max_bytes = options->log_max_bytes > 0 ? options->log_max_bytes : LOG_MAX_BYTES;
+    self->margin_ms = options->margin_ms;
     self->pids_max = options->pids_max > 0 ? options->pids_max : PIDS_MAX_DEFAULT;
     self->roots = options->roots;
-    self->lock = self->state = self->runs = self->facts = self->spawner = -1;
+    self->lock = self->state = self->runs = self->logs = self->facts = self->spawner = -1;
     self->to_tell_last = &self->to_tell;
     acre_buf_init(&self->filter, FILTER_MAX_BYTES);
     return self;
@@ -234,6 +245,7 @@ static int local_open(const void *opaque, struct acre_loop *loop,
         goto fail;
     }
     write_pids(self);
+    self->log_room = acre_log_room_create(loop, self->logs, self->runs);
     scan(self);
     *ret_self = self;
     return 0;
@@ -287,6 +299,10 @@ static int local_signal(void *engine, struct acre_run token, enum acre_run_signa
     }
     if (run->stage == ACRE_LOCAL_ENDED) {
         return 0; /* its end is told, or will be */
+    }
+    run->told_to_end = run->told_to_end || signal != ACRE_RUN_CHECKPOINT;
+    if (signal == ACRE_RUN_KILL && run->stage >= ACRE_LOCAL_SENT) {
+        acre_local_expect_end(run, 0); /* also of one that has not said a word yet */
     }
     if (run->shim_pid == 0) {
         run->signals |= (uint8_t)(1U << signal); /* sent when it is there */
@@ -393,20 +409,35 @@ static uint32_t local_pids(void *engine, struct acre_run token, int64_t *pids, u
                : 0;
 }
 
+static void local_limit(void *engine, const struct acre_engine_limits *limits) {
+    struct acre_local *self = engine;
+    self->limits = *limits;
+    acre_log_room_limit(self->log_room, limits->logs_mib);
+}
+
 static void local_describe(void *engine, struct acre_buf *out) {
     struct acre_local *self = engine;
     acre_cgroup_describe(&self->cgroup, out);
+    bool mounts = acre_sandbox_can_mount();
     if (self->is_root) {
         acre_buf_printf(out,
-                        "accounts: jobs run as their users\n"
+                        "accounts: %s%s\n"
                         "files: %s\n"
+                        "shared memory: each run's own, and gone with it\n"
+                        "other processes: %s\n"
                         "network: can be cut off\n",
-                        acre_sandbox_can_mount()
-                            ? "/tmp, /var/tmp and /dev/shm are each run's own"
-                            : "/tmp is NOT private: the root directory is no mount (a chroot)");
+                        self->run_as != NULL ? "users are NOT kept apart: all jobs run as "
+                                             : "jobs run as their users",
+                        self->run_as != NULL ? self->run_as : "",
+                        mounts ? "/tmp, /var/tmp and /dev/shm are each run's own"
+                               : "/tmp is NOT private: the root directory is no mount (a chroot)",
+                        mounts ? "can be hidden (private_processes in the policy)"
+                               : "can NOT be hidden: the root directory is no mount (a chroot)");
     } else {
         acre_buf_puts(out, "accounts: jobs of this user only; they could reach the daemon itself\n"
                            "files: /tmp is NOT private\n"
+                           "shared memory: NOT private\n"
+                           "other processes: can NOT be hidden\n"
                            "network: can NOT be cut off\n");
     }
     if (self->filter_lack[0] == '\0') {
@@ -429,5 +460,6 @@ const struct acre_engine_driver acre_engine_local = {
     .forget = local_forget,
     .log_path = local_log_path,
     .pids = local_pids,
+    .limit = local_limit,
     .describe = local_describe,
 };

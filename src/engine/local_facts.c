@@ -6,6 +6,7 @@
  *
  * Supervisors of this process's spawner need no watching: the spawner waits for them. Others
  * (adopted ones, and those whose spawner died) are watched through a pidfd each. */
+#include "engine/local_late.h"
 #include "engine/local_shares.h"
 
 #include "core/clock.h"
@@ -17,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { FACTS_AT_ONCE = 128, CGROUP_END_MS = 2000 };
+enum { FACTS_AT_ONCE = 128 };
 
 /* ---- telling ---- */
 
@@ -70,18 +71,30 @@ void acre_local_tell(struct acre_local *self, struct acre_run run, bool started,
     }
 }
 
-static void keep_result(struct acre_local_run *run, const struct acre_run_result *result) {
-    run->stage = ACRE_LOCAL_ENDED;
-    if (run->result == NULL) {
-        run->result = acre_calloc(1, sizeof(*run->result));
-    }
-    *run->result = *result;
+static void stop_watching(struct acre_local_run *run) {
     acre_watch_cancel(run->watch);
     run->watch = NULL;
     if (run->watch_fd >= 0) {
         close(run->watch_fd);
         run->watch_fd = -1;
     }
+}
+
+static void keep_result(struct acre_local_run *run, const struct acre_run_result *result) {
+    bool was_sent = run->stage >= ACRE_LOCAL_SENT;
+    run->stage = ACRE_LOCAL_ENDED;
+    if (run->result == NULL) {
+        run->result = acre_calloc(1, sizeof(*run->result));
+    }
+    *run->result = *result;
+    if (was_sent) { /* what a lost one wrote, nobody said */
+        acre_log_room_add(run->owner->log_room, run->run);
+    }
+    acre_timer_cancel(run->late);
+    run->late = NULL;
+    acre_timer_cancel(run->again);
+    run->again = NULL;
+    stop_watching(run);
 }
 
 static void end(struct acre_local *self, struct acre_local_run *run,
@@ -93,9 +106,10 @@ static void end(struct acre_local *self, struct acre_local_run *run,
 }
 
 static void end_without(struct acre_local *self, struct acre_local_run *run,
-                        enum acre_run_ending ending, const char *text) {
+                        enum acre_run_ending ending, int code, const char *text) {
     struct acre_clock clock = acre_clock_real();
     struct acre_run_result result = {.ending = ending,
+                                     .code = code,
                                      .started_ms = run->started_ms,
                                      .ended_ms = acre_clock_wall_ms(&clock),
                                      .peak_ram_mib = UINT64_MAX};
@@ -104,14 +118,24 @@ static void end_without(struct acre_local *self, struct acre_local_run *run,
 }
 
 void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text) {
-    end_without(self, run, ACRE_RUN_NOT_STARTED, text);
+    end_without(self, run, ACRE_RUN_NOT_STARTED, 0, text);
 }
 
+/* Its supervisor is gone without a word. If that was our doing, it is no loss: the run was to end.
+ */
 static void lose(struct acre_local *self, struct acre_local_run *run) {
-    bool left = acre_cgroup_end(&self->cgroup, run->run, CGROUP_END_MS);
-    end_without(self, run, ACRE_RUN_LOST,
-                left ? "its supervisor is gone; what it had started was killed"
-                     : "its supervisor is gone");
+    if (!acre_local_is_empty(self, run)) {
+        return; /* not over yet */
+    }
+    acre_cgroup_end(&self->cgroup, run->run, 0); /* its directories */
+    if (!run->overdue) {
+        end_without(self, run, ACRE_RUN_LOST, 0,
+                    run->left_behind ? "its supervisor is gone; what it had started was killed"
+                                     : "its supervisor is gone");
+        return;
+    }
+    end_without(self, run, run->told_to_end ? ACRE_RUN_SIGNALED : ACRE_RUN_TIME_LIMIT, SIGKILL,
+                "its supervisor did not react; the daemon killed the run");
 }
 
 /* ---- facts from supervisors ---- */
@@ -120,24 +144,49 @@ void acre_local_learn(struct acre_local_run *run, const struct acre_fact *fact) 
     run->shim_pid = fact->shim_pid;
     run->pid = fact->pid;
     run->started_ms = fact->started_ms;
+    if (fact->kind == ACRE_FACT_STARTING || fact->kind == ACRE_FACT_STARTED) {
+        run->plan_known = fact->plan.is_known != 0;
+        run->begun_ms = fact->plan.begun_ms;
+        run->limit_ms = fact->plan.limit_ms;
+        run->grace_ms = fact->plan.grace_ms;
+    }
 }
 
-bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value) {
+bool acre_local_is_live(const struct acre_local *self, const struct acre_local_run *run) {
     struct acre_fact fact;
-    int fd = (int)syscall(SYS_pidfd_open, run->shim_pid, 0);
-    /* The lock was held by this pid before, and is held still: the descriptor is the shim's. */
-    bool lives = fd >= 0 && acre_local_look(self, run->run, &fact) == ACRE_LOCAL_LIVE;
-    if (lives) {
-        siginfo_t info = {.si_signo = ACRE_WIRE_SIGNAL, .si_code = SI_QUEUE};
-        info.si_value.sival_int = value;
-        info.si_pid = getpid();
-        info.si_uid = getuid();
-        lives = syscall(SYS_pidfd_send_signal, fd, ACRE_WIRE_SIGNAL, &info, 0) == 0;
-    }
+    return acre_local_look(self, run->run, &fact) == ACRE_LOCAL_LIVE;
+}
+
+/* With a signal through a descriptor. The lock was held by this pid before, and is held still: so
+ * the descriptor is the shim's, unless that is known to be gone. */
+static bool signal_shim(struct acre_local *self, struct acre_local_run *run, int number,
+                        siginfo_t *info) {
+    int fd = run->shim_pid > 0 && !run->supervisor_gone
+                 ? (int)syscall(SYS_pidfd_open, run->shim_pid, 0)
+                 : -1;
+    bool sent = fd >= 0 && acre_local_is_live(self, run) &&
+                syscall(SYS_pidfd_send_signal, fd, number, info, 0) == 0;
     if (fd >= 0) {
         close(fd);
     }
-    return lives;
+    return sent;
+}
+
+void acre_local_kill_supervisor(struct acre_local *self, struct acre_local_run *run) {
+    (void)signal_shim(self, run, SIGKILL, NULL); /* its end is noticed, or was */
+}
+
+bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value) {
+    siginfo_t info = {.si_signo = ACRE_WIRE_SIGNAL, .si_code = SI_QUEUE};
+    info.si_value.sival_int = value;
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    if (value == ACRE_RUN_KILL) {
+        acre_local_expect_end(run, 0);
+    } else if (value == ACRE_RUN_TERMINATE && run->plan_known) {
+        acre_local_expect_end(run, run->grace_ms);
+    }
+    return signal_shim(self, run, ACRE_WIRE_SIGNAL, &info);
 }
 
 static void send_pending(struct acre_local *self, struct acre_local_run *run) {
@@ -157,13 +206,14 @@ static void take_fact(struct acre_local *self, const struct acre_fact *fact) {
         return; /* told again, or forgotten meanwhile */
     }
     acre_local_learn(run, fact);
-    if (fact->kind == ACRE_FACT_STARTED) {
+    if (fact->kind == ACRE_FACT_STARTED || fact->kind == ACRE_FACT_STARTING) {
         run->stage = ACRE_LOCAL_RUNNING;
         if (run->orphan) {
             watch_shim(self, run);
         }
+        acre_local_expect_limit(run);
         send_pending(self, run);
-        tell_now(self, fact->run, !run->told, false);
+        tell_now(self, fact->run, !run->told, false); /* nothing, before it has a process */
     } else if (fact->kind == ACRE_FACT_EXITED) {
         keep_result(run, &fact->result);
         acre_local_give_mps(self, run);
@@ -191,6 +241,8 @@ static void on_shim_gone(void *context) {
     struct acre_local_run *run = context;
     struct acre_local *self = run->owner;
     struct acre_run token = run->run;
+    stop_watching(run); /* it would be told again and again, until the run has ended */
+    run->supervisor_gone = true;
     acre_local_read_facts(self); /* usually its end; the sink may have forgotten it then */
     run = acre_local_find(self, token);
     if (run != NULL && run->stage != ACRE_LOCAL_ENDED) {
@@ -205,6 +257,8 @@ static void watch_shim(struct acre_local *self, struct acre_local_run *run) {
     run->watch_fd = (int)syscall(SYS_pidfd_open, run->shim_pid, 0);
     if (run->watch_fd >= 0) {
         run->watch = acre_loop_watch(self->loop, run->watch_fd, on_shim_gone, run, NULL);
+    } else if (errno == ESRCH) {
+        acre_local_await_lock(self, run);
     }
 }
 
@@ -216,8 +270,13 @@ void acre_local_check(struct acre_local *self, struct acre_local_run *run) {
         end(self, run, &fact.result);
         break;
     case ACRE_LOCAL_LIVE:
-        if (fact.kind == ACRE_FACT_STARTED) {
+        if (run->supervisor_gone) {
+            acre_local_await_lock(self, run);
+        } else if (fact.kind == ACRE_FACT_NONE) {
+            acre_local_await_word(run);
+        } else {
             acre_local_learn(run, &fact);
+            acre_local_expect_limit(run);
             watch_shim(self, run);
         }
         break;
@@ -229,6 +288,9 @@ void acre_local_check(struct acre_local *self, struct acre_local_run *run) {
         break;
     case ACRE_LOCAL_DEAD:
     default:
+        if (run->stage == ACRE_LOCAL_SENT && run->message.data != NULL) {
+            break; /* the spawner is just making its record, and has not locked it yet */
+        }
         lose(self, run);
         break;
     }

@@ -3,8 +3,8 @@
  *
  * The environment is clean: what the daemon was started with does not leak into jobs. Of two
  * values for a name the stronger wins: devices and ACRE_* over the job's own, those over the
- * base. libc finds the first one of a name, so the strongest come first and weaker ones of the
- * same name are left out. */
+ * base. libc finds the first one of a name, so the strongest come first, and weaker ones of the
+ * same name are left out. What is the same for all members is sent once. */
 #include "engine/local_state.h"
 
 #include "core/clock.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ACCOUNT_KEPT_MS = 60000, ENVIRONMENT_MAX = 8 << 20, MEMBERS_MAX = 65536 };
+enum { ACCOUNT_KEPT_MS = 60000, ENVIRONMENT_MAX = ACRE_WIRE_START_MAX, MEMBERS_MAX = 65536 };
 
 /* ---- account ---- */
 
@@ -37,7 +37,11 @@ static int find_account(struct acre_local *self, const char *user,
                          strlen(user), sizeof(self->accounts[0].user) - 1);
     }
     struct acre_account account;
-    int r = acre_account_find(user, self->run_as, self->allow_root, geteuid(), &account, err);
+    struct acre_account_rules rules = {.run_as = self->run_as,
+                                       .allow_root = self->allow_root,
+                                       .min_uid = self->min_uid,
+                                       .own = geteuid()};
+    int r = acre_account_find(user, &rules, &account, err);
     if (r < 0) {
         return r;
     }
@@ -51,17 +55,6 @@ static int find_account(struct acre_local *self, const char *user,
 }
 
 /* ---- environment ---- */
-
-/* Is the name of "NAME=value" among the strings of `text[0, length)`? */
-static bool has_name(const char *text, size_t length, const char *assignment) {
-    size_t name = strcspn(assignment, "=") + 1;
-    for (const char *at = text; at < text + length; at += strlen(at) + 1) {
-        if (strncmp(at, assignment, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static void put(struct acre_buf *out, const char *name, const char *value) {
     acre_buf_printf(out, "%s=%s", name, value);
@@ -86,25 +79,34 @@ static void put_base(struct acre_buf *out, const struct acre_account *account) {
     for (size_t i = 0; i < ACRE_COUNT(base); i++) {
         char name[16];
         snprintf(name, sizeof(name), "%s=", base[i][0]);
-        if (!has_name(out->data, out->length, name)) {
+        if (!acre_wire_has_name(out->data, out->length, name)) {
             put(out, base[i][0], base[i][1]);
         }
     }
 }
 
-static int put_environment(struct acre_local *self, const struct acre_run_spec *spec,
-                           uint32_t member, const struct acre_account *account,
-                           struct acre_buf *out, struct acre_error *err) {
+/* The same for all members. */
+static int put_common(const struct acre_run_spec *spec, const struct acre_account *account,
+                      struct acre_buf *out, struct acre_error *err) {
+    for (size_t i = 0; spec->env != NULL && spec->env[i] != NULL; i++) {
+        acre_buf_append(out, spec->env[i], strlen(spec->env[i]) + 1);
+    }
+    put_base(out, account);
+    return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
+                                : 0;
+}
+
+static int put_own(struct acre_local *self, const struct acre_run_spec *spec, uint32_t member,
+                   struct acre_buf *out, struct acre_error *err) {
     const struct acre_run_device *mps = NULL;
-    char pipe[108] = "", log[120] = "";
+    char pipe[108] = "";
     int r = acre_visible_mps(spec->devices, spec->device_count, member, &mps, err);
     if (r == 0 && mps != NULL) {
         ACRE_ASSERT(self->mps != NULL); /* taken before */
-        acre_mps_paths(self->mps, mps->id, pipe, log);
+        acre_mps_pipe(self->mps, mps->id, pipe);
     }
     r = r == 0 ? acre_visible_environment(self->roots, spec->devices, spec->device_count, member,
-                                          mps != NULL ? pipe : NULL, mps != NULL ? log : NULL, out,
-                                          err)
+                                          mps != NULL ? pipe : NULL, out, err)
                : r;
     if (r < 0) {
         return r;
@@ -114,13 +116,6 @@ static int put_environment(struct acre_local *self, const struct acre_run_spec *
     put(out, "ACRE_NODE", spec->nodes != NULL ? spec->nodes[member] : "");
     put_number(out, "ACRE_RANK", member);
     put_number(out, "ACRE_MEMBERS", spec->members);
-    size_t strong = out->length;
-    for (size_t i = 0; spec->env != NULL && spec->env[i] != NULL; i++) {
-        if (!has_name(out->data, strong, spec->env[i])) {
-            acre_buf_append(out, spec->env[i], strlen(spec->env[i]) + 1);
-        }
-    }
-    put_base(out, account);
     return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
                                 : 0;
 }
@@ -146,8 +141,8 @@ static int find_rules(struct acre_local *self, const struct acre_run_spec *spec,
 }
 
 static int encode(struct acre_local *self, const struct acre_run_spec *spec,
-                  const struct acre_account *account, const struct acre_buf *environment,
-                  struct acre_buf *message, struct acre_error *err) {
+                  const struct acre_account *account, const struct acre_buf *common,
+                  const struct acre_buf *own, struct acre_buf *message, struct acre_error *err) {
     struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX];
     struct acre_wire_job job;
     memset(&job, 0, sizeof(job)); /* padding too: it travels */
@@ -161,6 +156,8 @@ static int encode(struct acre_local *self, const struct acre_run_spec *spec,
     job.group_count = account->group_count;
     job.groups = account->groups;
     job.rules = rules;
+    job.common = common->data;
+    job.common_bytes = common->length;
     job.member_count = spec->members;
     while (spec->argv[job.argument_count] != NULL) {
         job.argument_count++;
@@ -170,17 +167,22 @@ static int encode(struct acre_local *self, const struct acre_run_spec *spec,
     job.warn_signal = spec->warn_signal > 0 && spec->warn_signal < 32 ? spec->warn_signal : SIGUSR1;
     job.cpu_milli = spec->cpu_milli;
     job.ram_mib = spec->ram_mib;
+    if (spec->ram_mib == 0 && self->limits.memory_milli > 0 && self->cgroup.ram_mib > 0) {
+        job.ram_mib = ACRE_MAX(self->cgroup.ram_mib * self->limits.memory_milli / 1000, 1);
+        job.ram_is_default = true;
+    }
     job.limit_ms = spec->limit_ms;
     job.warn_ms = spec->warn_ms;
     job.grace_ms = spec->grace_ms;
     job.no_network = spec->no_network;
+    job.private_processes = spec->private_processes;
     job.any_directory = spec->directory == NULL || spec->directory[0] == '\0';
     job.directory = job.any_directory ? account->home : spec->directory;
     job.has_stdin = spec->stdin_text != NULL;
     job.stdin_text = spec->stdin_text;
     job.stdin_bytes = job.has_stdin ? strlen(spec->stdin_text) : 0;
     acre_buf_init(message, ACRE_WIRE_START_MAX);
-    r = acre_wire_encode(&job, environment, message, err);
+    r = acre_wire_encode(&job, own, message, err);
     if (r < 0) {
         acre_buf_finish(message);
     }
@@ -198,21 +200,30 @@ int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec
         return acre_fail(err, ACRE_EUNSUPPORTED,
                          "no_network: only a daemon with root can cut a job off the network");
     }
+    if (spec->private_processes && !self->is_root) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "private_processes: only a daemon with root can hide other processes from "
+                         "a job; set it to false in the policy, or run the daemon as root");
+    }
     const struct acre_account *account = NULL;
     int r = find_account(self, spec->user, &account, err);
     if (r < 0) {
         return r;
     }
-    struct acre_buf *environment = acre_calloc(spec->members, sizeof(*environment));
+    struct acre_buf common;
+    acre_buf_init(&common, ENVIRONMENT_MAX);
+    r = put_common(spec, account, &common, err);
+    struct acre_buf *own = acre_calloc(spec->members, sizeof(*own));
     for (uint32_t i = 0; i < spec->members; i++) {
-        acre_buf_init(&environment[i], ENVIRONMENT_MAX);
-        r = r == 0 ? put_environment(self, spec, i, account, &environment[i], err) : r;
+        acre_buf_init(&own[i], ENVIRONMENT_MAX);
+        r = r == 0 ? put_own(self, spec, i, &own[i], err) : r;
     }
-    r = r == 0 ? encode(self, spec, account, environment, message, err) : r;
+    r = r == 0 ? encode(self, spec, account, &common, own, message, err) : r;
     for (uint32_t i = 0; i < spec->members; i++) {
-        acre_buf_finish(&environment[i]);
+        acre_buf_finish(&own[i]);
     }
-    free(environment);
+    free(own);
+    acre_buf_finish(&common);
     if (r == 0) {
         *ret_user = account->uid;
     }

@@ -64,6 +64,8 @@ struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run r
 }
 
 static void free_run(struct acre_local_run *run) {
+    acre_timer_cancel(run->late);
+    acre_timer_cancel(run->again);
     acre_watch_cancel(run->watch);
     if (run->watch_fd >= 0) {
         close(run->watch_fd);

@@ -268,7 +268,8 @@ static void replace_spawner(struct acre_local *self) {
     for (size_t i = 0; i < self->bucket_count; i++) {
         for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
             if (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING) {
-                acre_local_check(self, run); /* and watch it: nobody else does now */
+                run->orphan = true;
+                acre_local_check(self, run); /* and watch it: no spawner does now */
             }
         }
     }
@@ -297,6 +298,7 @@ static void handle(struct acre_local *self, const struct acre_wire_note *note) {
                 bool may_be_it = run->shim_pid == 0 || run->shim_pid == note->lost_pid;
                 if (may_be_it &&
                     (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING)) {
+                    run->supervisor_gone = run->supervisor_gone || run->shim_pid != 0;
                     acre_local_check(self, run);
                 }
             }

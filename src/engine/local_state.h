@@ -6,6 +6,7 @@
 
 #include "engine/account.h"
 #include "engine/local.h"
+#include "engine/log_room.h"
 #include "engine/mps.h"
 #include "engine/visible.h"
 #include "engine/wire.h"
@@ -25,16 +26,29 @@ struct acre_local_run {
     enum acre_local_stage stage;
     int64_t shim_pid, pid; /* 0: not known yet */
     uint64_t started_ms;
-    bool wanted;                    /* started here or adopted; others are ended by reap */
-    bool told;                      /* `started` */
-    bool orphan;                    /* not a child of our spawner */
-    uint8_t signals;                /* asked for before there was a supervisor: bits */
-    struct acre_run_result *result; /* ENDED */
-    struct acre_buf message;        /* until the spawner has counted it */
-    char *mps_devices;              /* one a line; NULL: none */
-    uint32_t mps_waiting;           /* answers still to come */
-    char *cu_list;                  /* "device ranges" a line; NULL: none */
-    struct acre_watch *watch;       /* of a supervisor that is not the spawner's child */
+    bool wanted;                     /* started here or adopted; others are ended by reap */
+    bool told;                       /* `started` */
+    bool orphan;                     /* not a child of our spawner */
+    uint8_t signals;                 /* asked for before there was a supervisor: bits */
+    struct acre_run_result *result;  /* ENDED */
+    struct acre_buf message;         /* until the spawner has counted it */
+    char *mps_devices;               /* one a line; NULL: none */
+    uint32_t mps_waiting;            /* answers still to come */
+    char *cu_list;                   /* "device ranges" a line; NULL: none */
+    uint64_t begun_ms;               /* monotonic; as its supervisor said */
+    uint64_t limit_ms, grace_ms;     /* likewise */
+    bool plan_known;                 /* it did say them */
+    struct acre_timer *late;         /* local_late.c: when its end must have been told */
+    uint64_t ordered_ms, limited_ms; /* that, monotonic: told to, as its plan says; 0: no such */
+    bool told_to_end;                /* by a signal */
+    bool overdue;                    /* it was not: its processes were killed from here */
+    bool was_empty;                  /* when that was last done, there were none */
+    bool supervisor_gone;            /* without a word; processes or its lock may be left */
+    bool left_behind;                /* there were processes */
+    uint8_t late_tries;
+    struct acre_timer *again; /* local_late.c: it has a lock and has not said a word */
+    uint8_t again_tries;
+    struct acre_watch *watch; /* of a supervisor that is not the spawner's child */
     int watch_fd;
     struct acre_local *owner;
     struct acre_local_run *next;       /* in its bucket */
@@ -57,13 +71,17 @@ struct acre_local {
     struct acre_engine_sink sink;
     char *state_path, *program, *run_as;
     bool allow_root, is_root;
+    uid_t min_uid;
     uint64_t log_max_bytes;
+    struct acre_engine_limits limits;
+    struct acre_log_room *log_room;
+    uint64_t margin_ms; /* 0: the default */
     uint32_t pids_max;
     const struct acre_visible_roots *roots;
     struct acre_cgroup cgroup;
     struct acre_buf filter;
-    char filter_lack[160]; /* "" or why there is no filter */
-    int lock, state, runs; /* descriptors */
+    char filter_lack[160];       /* "" or why there is no filter */
+    int lock, state, runs, logs; /* descriptors */
 
     struct acre_local_run **buckets;
     size_t bucket_count, run_count;
@@ -123,5 +141,7 @@ void acre_local_not_started(struct acre_local *self, struct acre_local_run *run,
 /* Look at its record: ended, lost, or (then it is watched) alive. */
 void acre_local_check(struct acre_local *self, struct acre_local_run *run);
 bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value);
+bool acre_local_is_live(const struct acre_local *self, const struct acre_local_run *run);
+void acre_local_kill_supervisor(struct acre_local *self, struct acre_local_run *run);
 
 #endif

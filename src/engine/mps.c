@@ -2,12 +2,16 @@
  *
  *   down -> starting -> confirming -> up -> quitting -> dying -> down
  *
- * starting: the program forks its daemon and ends. confirming: the pid file must name a living
- * daemon that answers. up: asked every check_ms; two silences or its end mean it is lost, and with
- * it everything its clients had on the GPU; it is started again as long as shares are held.
+ * starting: the program forks its daemon and ends. confirming: a process of ours must listen on
+ * the socket, and answer. up: asked every check_ms; two silences or its end mean it is lost, and
+ * with it everything its clients had on the GPU; it is started again as long as shares are held.
  * quitting: told to quit. dying: has so long to end, then is killed; servers it left are, too.
  *
- * Daemons outlive us, because jobs do. So "start" first looks whether one is there already.
+ * Users may enter the pipe directory in the state "up" and in no other: those who hold shares,
+ * from the moment the daemon has made its files until their last share is given back.
+ *
+ * Daemons outlive us, because jobs do. So "start" first looks whether one is there already; it
+ * keeps its users until it has answered.
  * What is asked goes through the program's own client (ask.h): the protocol behind it is the
  * vendor's and changes. */
 #include "engine/mps.h"
@@ -15,14 +19,13 @@
 #include "core/clock.h"
 #include "core/str.h"
 #include "engine/ask.h"
-#include "engine/mps_place.h"
+#include "engine/mps_process.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +48,11 @@ struct holder {
     void *context;
 };
 
+struct server {
+    pid_t pid;
+    int pidfd; /* whoever gets the number later is not killed */
+};
+
 struct control {
     struct acre_mps *mps;
     struct control *next;
@@ -63,7 +71,7 @@ struct control {
     uint64_t up_since_ms;
     uint64_t pause_ms; /* before the next start */
     uint32_t silences;
-    int64_t servers[ACRE_MPS_SERVERS];
+    struct server servers[ACRE_MPS_SERVERS]; /* as last reported */
     uint32_t server_count;
 };
 
@@ -176,7 +184,8 @@ static bool follow(struct control *control, pid_t pid) {
         return false;
     }
     struct acre_watch *watch = acre_loop_watch(control->mps->loop, fd, on_end, control, NULL);
-    if (watch == NULL || !acre_mps_place_owns(&control->place, pid)) { /* the number was reused */
+    if (watch == NULL || /* or the number was reused */
+        !acre_mps_process_is_daemon(&control->place, control->mps->program, pid)) {
         acre_watch_cancel(watch);
         close(fd);
         return false;
@@ -203,19 +212,33 @@ static void kill_process(const struct control *control) {
     }
 }
 
+static void forget_servers(struct control *control) {
+    for (uint32_t i = 0; i < control->server_count; i++) {
+        close(control->servers[i].pidfd);
+    }
+    control->server_count = 0;
+}
+
 /* Servers of a daemon that is gone serve nobody. */
 static void kill_servers(struct control *control) {
     for (uint32_t i = 0; i < control->server_count; i++) {
-        pid_t pid = (pid_t)control->servers[i];
+        syscall(SYS_pidfd_send_signal, control->servers[i].pidfd, SIGKILL, NULL, 0);
+    }
+    forget_servers(control);
+}
+
+/* Of the processes that the daemon calls its servers, keep those that are. */
+static void keep_servers(struct control *control, const int64_t *pids, uint32_t count) {
+    forget_servers(control);
+    for (uint32_t i = 0; i < count; i++) {
+        pid_t pid = (pid_t)pids[i];
         int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (fd >= 0 && acre_mps_place_owns(&control->place, pid)) {
-            syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-        }
-        if (fd >= 0) {
+        if (fd >= 0 && acre_mps_process_is_server(&control->place, control->pid, pid)) {
+            control->servers[control->server_count++] = (struct server){pid, fd};
+        } else if (fd >= 0) {
             close(fd);
         }
     }
-    control->server_count = 0;
 }
 
 static void on_stubborn(void *context);
@@ -224,6 +247,7 @@ static void on_stubborn(void *context);
  * started (it would be taken for a living one). `pause_ms` before that, unless somebody waits. */
 static void put_down(struct control *control, uint64_t pause_ms) {
     stop_waiting(control);
+    acre_mps_place_close(&control->place);
     kill_servers(control);
     control->pause_ms = pause_ms;
     control->state = DOWN;
@@ -295,9 +319,14 @@ static int explain(struct control *control, const char *what, int result, int ex
 
 static bool note_servers(struct control *control, int result, int exit_code,
                          struct acre_str output) {
-    return result == 0 && exit_code == 0 &&
-           acre_mps_parse_servers(output.data, output.length, control->servers,
-                                  &control->server_count);
+    int64_t pids[ACRE_MPS_SERVERS];
+    uint32_t count;
+    if (result != 0 || exit_code != 0 ||
+        !acre_mps_parse_servers(output.data, output.length, pids, &count)) {
+        return false;
+    }
+    keep_servers(control, pids, count);
+    return true;
 }
 
 /* --- starting --- */
@@ -315,12 +344,15 @@ static void come_up(struct control *control) {
     control->state = UP;
     control->silences = 0;
     control->up_since_ms = now_ms();
+    struct acre_error err = {0};
     if (control->holder_count == 0) { /* given back meanwhile */
         quit(control);
-        return;
+    } else if (admit_holders(control, &err) < 0) {
+        start_failed(control, &err);
+    } else {
+        set_timer(control, control->mps->options.check_ms, check);
+        tell(control, 0, NULL);
     }
-    set_timer(control, control->mps->options.check_ms, check);
-    tell(control, 0, NULL);
 }
 
 static void on_confirmed(void *context, int result, int exit_code, struct acre_str output) {
@@ -337,13 +369,13 @@ static void on_confirmed(void *context, int result, int exit_code, struct acre_s
     }
 }
 
-/* The daemon must be there (its pid file comes a moment after its parent has gone) and answer. */
+/* The daemon must be there (its socket comes a moment after its parent has gone) and answer. */
 static void confirm(void *context) {
     struct control *control = context;
     struct acre_error err = {0};
     control->timer = NULL;
     if (control->pidfd < 0) {
-        pid_t pid = acre_mps_place_daemon(&control->place);
+        pid_t pid = acre_mps_process_find(&control->place, control->mps->program);
         if (pid == 0 || !follow(control, pid)) {
             if (now_ms() < control->deadline_ms) {
                 set_timer(control, CONFIRM_MS, confirm);
@@ -381,21 +413,13 @@ static int begin(struct control *control, struct acre_error *err) {
     acre_timer_cancel(control->timer);
     control->timer = NULL;
     control->deadline_ms = now_ms() + control->mps->options.answer_ms;
-    pid_t pid = acre_mps_place_daemon(&control->place);
+    pid_t pid = acre_mps_process_find(&control->place, control->mps->program);
     if (pid != 0 && follow(control, pid)) {
-        int r = admit_holders(control, err);
-        if (r < 0) {
-            unfollow(control); /* it runs on: it may have clients */
-            return r;
-        }
         control->state = CONFIRMING;
         set_timer(control, 0, confirm);
         return 0;
     }
-    int r = acre_mps_place_prepare(&control->place, err);
-    if (r == 0) {
-        r = admit_holders(control, err);
-    }
+    int r = acre_mps_place_renew(&control->place, err);
     if (r == 0) {
         bool multiuser = control->mps->options.multiuser && geteuid() == 0;
         r = run_program(control, multiuser ? for_all : alone, "", on_started, err);
@@ -481,6 +505,7 @@ static void on_quit(void *context, int result, int exit_code, struct acre_str ou
 /* With a time: servers whose clients do not go are ended, too. */
 static void quit(struct control *control) {
     stop_waiting(control);
+    acre_mps_place_close(&control->place);
     control->pause_ms = 0;
     control->state = QUITTING;
     if (ask_client(control, "quit -t 2\n", on_quit, NULL) < 0) {
@@ -527,10 +552,9 @@ int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *lo
         return acre_fail(err, ACRE_EINVALID, "MPS directory '%s'; accepted: an absolute path",
                          acre_str_show(acre_str_from(options->directory), shown, sizeof(shown)));
     }
-    if (mkdir(options->directory, 0711) == 0) {
-        chmod(options->directory, 0711); /* whatever the umask says */
-    } else if (errno != EEXIST) {
-        return acre_fail_errno(err, errno, "%s", options->directory);
+    r = acre_mps_place_make_home(options->directory, err);
+    if (r < 0) {
+        return r;
     }
     struct acre_mps *mps = acre_calloc(1, sizeof(*mps));
     mps->loop = loop;
@@ -555,6 +579,7 @@ void acre_mps_destroy(struct acre_mps *mps) {
         stop_waiting(control);
         acre_timer_cancel(control->soon);
         unfollow(control);
+        forget_servers(control);
         free(control->holders);
         free(control);
     }
@@ -615,7 +640,7 @@ int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid
     add_holder(control, &(struct holder){holder, user, true, ready, context});
     if (control->state == DOWN) {
         r = begin(control, err);
-    } else if (control->state != QUITTING && control->state != DYING) {
+    } else if (control->state == UP) {
         r = admit_holders(control, err);
     }
     if (r < 0) {
@@ -641,21 +666,19 @@ void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder) {
         return;
     }
     remove_holder(control, known);
-    if (control->holder_count > 0) {
-        admit_holders(control, NULL); /* a user less, as far as it goes */
-    } else if (control->state == UP) {
+    if (control->holder_count == 0 && control->state == UP) {
         quit(control);
-    } else if (control->state == DOWN) {
+    } else if (control->state == UP && admit_holders(control, NULL) < 0) {
+        acre_mps_place_close(&control->place); /* rather nobody than one too many */
+    } else if (control->holder_count == 0 && control->state == DOWN) {
         stop_waiting(control);
     }
 }
 
-void acre_mps_paths(const struct acre_mps *mps, const char *device, char ret_pipe[108],
-                    char ret_log[120]) {
-    struct acre_mps_place place = {"", ""};
+void acre_mps_pipe(const struct acre_mps *mps, const char *device, char ret_pipe[108]) {
+    struct acre_mps_place place = {0};
     acre_mps_place_init(&place, mps->directory, device, NULL);
     snprintf(ret_pipe, 108, "%s", place.pipe);
-    snprintf(ret_log, 120, "%s", place.log);
 }
 
 bool acre_mps_reap(struct acre_mps *mps, const char *device) {
@@ -665,7 +688,7 @@ bool acre_mps_reap(struct acre_mps *mps, const char *device) {
     if (busy || acre_mps_place_init(&place, mps->directory, device, NULL) < 0) {
         return false;
     }
-    pid_t pid = acre_mps_place_daemon(&place);
+    pid_t pid = acre_mps_process_find(&place, mps->program);
     if (pid == 0 || get_control(mps, device, &control, NULL) < 0 || !follow(control, pid)) {
         return false;
     }
@@ -678,7 +701,7 @@ uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t ma
     for (const struct control *control = mps->controls; control != NULL; control = control->next) {
         for (uint32_t i = 0; i < control->server_count; i++, count++) {
             if (count < max) {
-                pids[count] = control->servers[i];
+                pids[count] = control->servers[i].pid;
             }
         }
     }

@@ -2,7 +2,8 @@
  *
  * Started when the first share of a GPU is taken, asked regularly whether it still answers,
  * started again when it died, told to quit when the last share is given back. It outlives this
- * process on purpose (its clients would die with it); the next one finds it by its pid file.
+ * process on purpose (its clients would die with it); the next one finds it by its socket. Users
+ * may connect while they hold a share; they may change nothing in its directories.
  * Everything is asynchronous on the loop; loop thread only. It never changes a GPU's compute mode
  * and limits nothing by itself: the limits are in the clients' environment (visible.h). */
 #ifndef ACRE_ENGINE_MPS_H
@@ -26,15 +27,16 @@ struct acre_mps_options {
     const char *directory; /* pipe directories go here, one a GPU; see below */
     const char *program;   /* NULL: "nvidia-cuda-mps-control", found in PATH */
     struct acre_mps_sink sink;
-    bool multiuser;     /* one server for all users; needs root. Without it a second user's
-                           processes wait until the first user's have gone */
+    bool multiuser;     /* one server of ours for all users; needs root. Without it each user has
+                           one, and a second user's processes wait until the first's have gone */
     uint64_t check_ms;  /* between questions; 0: 5,000 */
     uint64_t answer_ms; /* for one answer; 0: 10,000 */
 };
 
-/* `directory` is made when it is not there (0711). Job users must be able to reach it: keep it out
- * of directories that only the daemon's user may enter, or bind it into the job's view. Its path
- * must be short: sockets have 107 bytes (ACRE_ELIMIT). */
+/* `directory` is made when it is not there, and 0711 in any case; one of another user and a link
+ * are refused (ACRE_EDENIED). Job users must be able to reach it: keep it out of directories that
+ * only the daemon's user may enter, or bind it into the job's view. Its path must be short: sockets
+ * have 107 bytes (ACRE_ELIMIT). */
 int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *loop,
                     struct acre_mps **ret_mps, struct acre_error *err);
 void acre_mps_destroy(struct acre_mps *mps); /* NULL is fine; control daemons run on */
@@ -52,15 +54,15 @@ int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid
  * last one the daemon is told to quit, and killed when it does not. */
 void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder);
 
-/* Where clients of `device` connect, and where logs are. Fixed: the same for every process. */
-void acre_mps_paths(const struct acre_mps *mps, const char *device, char ret_pipe[108],
-                    char ret_log[120]);
+/* Where clients of `device` connect: CUDA_MPS_PIPE_DIRECTORY. Fixed: the same for every process. */
+void acre_mps_pipe(const struct acre_mps *mps, const char *device, char ret_pipe[108]);
 
 /* After a restart, when all shares that still live were taken again: tell the daemon of `device`
  * that an earlier process left to quit. False: there is none, or somebody holds it. */
 bool acre_mps_reap(struct acre_mps *mps, const char *device);
 
-/* The servers' pids (their memory is no run's), as last told. Returns how many there are. */
+/* The servers' pids (their memory is no run's), as last reported and checked. Returns how many
+ * there are. */
 uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t max);
 /* How many daemons are up or coming up, and how many were lost so far. */
 uint32_t acre_mps_count(const struct acre_mps *mps, uint32_t *ret_lost);

@@ -1,24 +1,28 @@
 /* mps_place.c - directories of MPS daemons.
  *
- * <directory>/<uuid> is the pipe directory, <directory>/<uuid>.log has the logs: the same path for
- * every process of ours, so that a later one finds what an earlier one left.
+ * <home>/<uuid> is the pipe directory, <home>/<uuid>.log has the logs: the same path for every
+ * process of ours, so that a later one finds what an earlier one left.
  *
- * The daemon makes its sockets open to all, and a server that runs as the job's user opens files
- * in the pipe directory: so the directory decides who comes in. A POSIX access list names the
- * users (a group would let in its other members); the sticky bit keeps them from removing what is
- * not theirs. The list is written as the kernel takes it, which spares a library.
+ * The path is known to everybody, and NVIDIA's daemon, which is root's, opens its files by name
+ * with umask 0 and follows links. So only we may ever make something in these directories: they
+ * are new for each start, closed until the daemon has made its files, and then users get the right
+ * to pass through the pipe directory to the sockets (clients need no more), and none on the logs.
+ * Of the daemon's own files, which are 0666, the plain ones lose the right to be written by others.
  *
- * A pid file may be stale and its number taken by another process: the process must have this
- * pipe directory in its environment. */
+ * A POSIX access list names the users (a group would let in its other members). The list is
+ * written as the kernel takes it, which spares a library, and in one call: a user who stays is
+ * never locked out for a moment. Where the file system keeps no lists everybody may pass through
+ * while the daemon runs, and still nobody may write.
+ *
+ * Everything is done by descriptors of directories that were found to be ours, without following
+ * links. */
 #include "engine/mps_place.h"
 
-#include "core/file.h"
 #include "core/str.h"
-#include "core/units.h"
-#include "engine/mps.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +33,11 @@
 enum {
     SUN_PATH = 108,
     SOCKET_BYTES = sizeof("/control_privileged"), /* the longest, with its end */
-    ENVIRONMENT_MAX = 1024 * 1024, /* the kernel allows 6 MiB; ours has six variables */
-    USERS_MAX = 64,                /* more than clients a server takes (60) */
+    USERS_MAX = 1000,                             /* shares are thousandths */
+    LEVELS_MAX = 16,                              /* one descriptor each; daemons make none */
+    NAME_BYTES = 80,                              /* a UUID and ".log.old" */
     SHOWN = 80,
 };
-
-static const char pid_file[] = "nvidia-cuda-mps-control.pid";
 
 static bool is_uuid(const char *device) {
     struct acre_str text = acre_str_from(device);
@@ -47,58 +50,87 @@ static bool is_uuid(const char *device) {
            (strncmp(device, "GPU-", 4) == 0 || strncmp(device, "MIG-", 4) == 0);
 }
 
-int acre_mps_place_init(struct acre_mps_place *place, const char *directory, const char *device,
+int acre_mps_place_init(struct acre_mps_place *place, const char *home, const char *device,
                         struct acre_error *err) {
     char shown[SHOWN];
     if (!is_uuid(device)) {
         return acre_fail(err, ACRE_EINVALID, "GPU '%s'; accepted: a UUID such as GPU-1234abcd-...",
                          acre_str_show(acre_str_from(device), shown, sizeof(shown)));
     }
-    size_t length = strlen(directory) + 1 + strlen(device);
+    size_t length = strlen(home) + 1 + strlen(device);
     if (length + (size_t)SOCKET_BYTES > SUN_PATH) {
         return acre_fail(err, ACRE_ELIMIT,
                          "MPS directory '%s': too long for sockets; accepted: up to %zu bytes",
-                         acre_str_show(acre_str_from(directory), shown, sizeof(shown)),
+                         acre_str_show(acre_str_from(home), shown, sizeof(shown)),
                          SUN_PATH - (size_t)SOCKET_BYTES - 1 - strlen(device));
     }
-    snprintf(place->pipe, sizeof(place->pipe), "%s/%s", directory, device);
+    snprintf(place->home, sizeof(place->home), "%s", home);
+    snprintf(place->pipe, sizeof(place->pipe), "%s/%s", home, device);
     snprintf(place->log, sizeof(place->log), "%s.log", place->pipe);
     return 0;
 }
 
-static int make_directory(const char *path, struct acre_error *err) {
+/* --- directories of ours --- */
+
+/* Open `name` in the directory `at` (or a path, AT_FDCWD); `path` is for the error. */
+static int open_own(int at, const char *name, const char *path, struct acre_error *err) {
     struct stat info;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return acre_fail_errno(err, errno, "%s", path);
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+        return acre_fail(err, ACRE_EDENIED, "%s: is not a directory; remove it", path);
     }
-    if (lstat(path, &info) != 0) {
-        return acre_fail_errno(err, errno, "%s", path);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        int errnum = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        return acre_fail_errno(err, errnum, "%s", path);
     }
-    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-        return acre_fail(err, ACRE_EDENIED, "%s: is not a directory of ours; remove it", path);
+    if (info.st_uid != geteuid()) {
+        close(fd);
+        return acre_fail(err, ACRE_EDENIED,
+                         "%s: belongs to user %u; accepted: user %u, who runs the daemon", path,
+                         (unsigned)info.st_uid, (unsigned)geteuid());
     }
-    return 0;
+    return fd;
 }
 
-int acre_mps_place_prepare(const struct acre_mps_place *place, struct acre_error *err) {
-    int r = make_directory(place->pipe, err);
-    if (r == 0) {
-        r = make_directory(place->log, err);
+static int open_home(const char *home, struct acre_error *err) {
+    if (mkdir(home, 0711) != 0 && errno != EEXIST) {
+        return acre_fail_errno(err, errno, "%s", home);
     }
-    if (r < 0) {
-        return r;
+    int fd = open_own(AT_FDCWD, home, home, err);
+    if (fd >= 0 && fchmod(fd, 0711) != 0) { /* whatever the umask says, and who made it */
+        int errnum = errno;
+        close(fd);
+        return acre_fail_errno(err, errnum, "%s", home);
     }
-    DIR *directory = opendir(place->pipe);
-    if (directory == NULL) {
-        return acre_fail_errno(err, errno, "%s", place->pipe);
-    }
-    const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
-        unlinkat(dirfd(directory), entry->d_name, 0); /* . and .. refuse */
-    }
-    closedir(directory);
-    return 0;
+    return fd;
 }
+
+int acre_mps_place_make_home(const char *home, struct acre_error *err) {
+    int fd = open_home(home, err);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0 ? fd : 0;
+}
+
+static const char *name_of(const char *path) {
+    return strrchr(path, '/') + 1;
+}
+
+int acre_mps_place_open(const struct acre_mps_place *place, struct acre_error *err) {
+    int home = open_own(AT_FDCWD, place->home, place->home, err);
+    if (home < 0) {
+        return home;
+    }
+    int fd = open_own(home, name_of(place->pipe), place->pipe, err);
+    close(home);
+    return fd;
+}
+
+/* --- who may enter --- */
 
 /* The kernel's form of an access list (system.posix_acl_access, version 2). */
 struct acl_entry {
@@ -110,140 +142,205 @@ struct acl {
     struct acl_entry entries[USERS_MAX + 4];
 };
 _Static_assert(sizeof(struct acl_entry) == 8, "ABI");
-enum { ACL_OWNER = 1, ACL_USER = 2, ACL_GROUP = 4, ACL_MASK = 16, ACL_OTHER = 32, ACL_RWX = 7 };
+enum { ACL_OWNER = 1, ACL_USER = 2, ACL_GROUP = 4, ACL_MASK = 16, ACL_OTHER = 32 };
+enum { ACL_PASS = 1, ACL_ALL = 7 };
 
-static bool set_list(const char *path, const uid_t *users, uint32_t count) {
+/* All rights for the owner, the right to pass through for these users, none for the rest. */
+static int set_access(int fd, const uid_t *users, uint32_t count) {
     struct acl acl = {.version = 2};
-    uint32_t used = 0;
-    acl.entries[used++] = (struct acl_entry){ACL_OWNER, ACL_RWX, UINT32_MAX};
+    uint32_t used = 0, named = 0;
+    acl.entries[used++] = (struct acl_entry){ACL_OWNER, ACL_ALL, UINT32_MAX};
     for (uint32_t i = 0; i < count; i++) {
-        acl.entries[used++] = (struct acl_entry){ACL_USER, ACL_RWX, users[i]};
+        if (users[i] != geteuid()) {
+            acl.entries[used++] = (struct acl_entry){ACL_USER, ACL_PASS, users[i]};
+            named++;
+        }
     }
     acl.entries[used++] = (struct acl_entry){ACL_GROUP, 0, UINT32_MAX};
-    acl.entries[used++] = (struct acl_entry){ACL_MASK, ACL_RWX, UINT32_MAX};
+    if (named > 0) { /* a list without names is a mode, and the kernel makes it one */
+        acl.entries[used++] = (struct acl_entry){ACL_MASK, ACL_PASS, UINT32_MAX};
+    }
     acl.entries[used++] = (struct acl_entry){ACL_OTHER, 0, UINT32_MAX};
     size_t size = offsetof(struct acl, entries) + used * sizeof(acl.entries[0]);
-    return setxattr(path, "system.posix_acl_access", &acl, size, 0) == 0;
+    if (fsetxattr(fd, "system.posix_acl_access", &acl, size, 0) == 0) {
+        return 0;
+    }
+    return errno == ENOTSUP ? fchmod(fd, named > 0 ? 0711 : 0700) : -1;
 }
 
-static int admit(const char *path, const uid_t *users, uint32_t count, struct acre_error *err) {
-    mode_t mode = S_ISVTX | 0700;
-    if (count == 1 && users[0] == geteuid()) {
-        removexattr(path, "system.posix_acl_access"); /* only ourselves: the mode says it all */
-        return chmod(path, 0700) == 0 ? 0 : acre_fail_errno(err, errno, "%s", path);
+/* Take the right to write `name` from others, if it is a plain file or a FIFO of ours. */
+static int protect(int at, const char *name) {
+    struct stat info;
+    if (fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))) {
+        return 0;
     }
-    if (chmod(path, mode) != 0) {
+    int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : -1; /* the daemon may be ending */
+    }
+    int r = 0;
+    if (fstat(fd, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 0022) != 0) {
+        r = fchmod(fd, info.st_mode & 07755);
+    }
+    close(fd);
+    return r;
+}
+
+/* What is in the directory `fd`, with a position of its own. NULL: errno says why. */
+static DIR *walk(int fd) {
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    if (directory == NULL && copy >= 0) {
+        int error = errno;
+        close(copy);
+        errno = error;
+    }
+    return directory;
+}
+
+/* The daemon lets everybody write its plain files and the FIFO that feeds its log, and users who
+ * pass through know their names: the pid file could lie to us, and any of them could fill the file
+ * system. Clients only need the sockets. */
+static int protect_files(int fd, const char *path, struct acre_error *err) {
+    DIR *directory = walk(fd);
+    if (directory == NULL) {
         return acre_fail_errno(err, errno, "%s", path);
     }
-    if (count > USERS_MAX || !set_list(path, users, count)) {
-        if (count <= USERS_MAX && errno != ENOTSUP) {
-            return acre_fail_errno(err, errno, "%s: access list", path);
+    const struct dirent *entry;
+    int r = 0;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        if (protect(fd, entry->d_name) != 0) {
+            r = acre_fail_errno(err, errno, "%s/%s", path, entry->d_name);
         }
-        mode |= 0077;
-    } else {
-        mode |= 0070; /* with a list, the group bits are its mask */
     }
-    return chmod(path, mode) == 0 ? 0 : acre_fail_errno(err, errno, "%s", path);
+    closedir(directory);
+    return r;
 }
 
 int acre_mps_place_admit(const struct acre_mps_place *place, const uid_t *users, uint32_t count,
                          struct acre_error *err) {
-    int r = admit(place->pipe, users, count, err);
-    return r == 0 ? admit(place->log, users, count, err) : r;
-}
-
-static bool has_line(const struct acre_buf *environment, const char *line) {
-    struct acre_split parts =
-        acre_split_begin((struct acre_str){environment->data, environment->length}, '\0');
-    struct acre_str part;
-    while (acre_split_next(&parts, &part)) {
-        if (acre_str_is(part, line)) {
-            return true;
-        }
+    if (count > USERS_MAX) {
+        return acre_fail(err, ACRE_ELIMIT, "%s: %u users; at most %d can share a GPU", place->pipe,
+                         count, USERS_MAX);
     }
-    return false;
-}
-
-bool acre_mps_place_owns(const struct acre_mps_place *place, pid_t pid) {
-    char path[64], line[ACRE_MPS_PATH + 40];
-    struct acre_buf environment;
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    snprintf(line, sizeof(line), "CUDA_MPS_PIPE_DIRECTORY=%s", place->pipe);
-    acre_buf_init(&environment, ENVIRONMENT_MAX);
-    bool owns = acre_file_read(path, ENVIRONMENT_MAX, &environment, NULL) == 0 &&
-                has_line(&environment, line);
-    acre_buf_finish(&environment);
-    return owns;
-}
-
-pid_t acre_mps_place_daemon(const struct acre_mps_place *place) {
-    char path[ACRE_MPS_PATH + sizeof(pid_file) + 1], number[16];
-    struct acre_buf text;
-    uint64_t pid = 0;
-    snprintf(path, sizeof(path), "%s/%s", place->pipe, pid_file);
-    acre_buf_init(&text, 64);
-    if (acre_file_read(path, 64, &text, NULL) == 0) {
-        struct acre_split lines = acre_split_begin((struct acre_str){text.data, text.length}, '\n');
-        struct acre_str line;
-        if (!acre_split_next(&lines, &line) ||
-            !acre_str_copy(number, sizeof(number), acre_str_trim(line)) ||
-            acre_parse_count("pid", number, 2, INT32_MAX, &pid, NULL) < 0) {
-            pid = 0;
-        }
+    int fd = acre_mps_place_open(place, err);
+    if (fd < 0) {
+        return fd;
     }
-    acre_buf_finish(&text);
-    return pid > 0 && acre_mps_place_owns(place, (pid_t)pid) ? (pid_t)pid : 0;
+    int r = protect_files(fd, place->pipe, err);
+    if (r == 0 && set_access(fd, users, count) != 0) {
+        r = acre_fail_errno(err, errno, "%s: access list of %u users", place->pipe, count);
+    }
+    close(fd);
+    return r;
 }
 
-bool acre_mps_parse_servers(const char *text, size_t length, int64_t ret_pids[ACRE_MPS_SERVERS],
-                            uint32_t *ret_count) {
-    int64_t pids[ACRE_MPS_SERVERS];
-    uint32_t count = 0;
-    struct acre_split lines = acre_split_begin((struct acre_str){text, length}, '\n');
-    struct acre_str line;
-    while (acre_split_next(&lines, &line) && count < ACRE_MPS_SERVERS) {
-        char number[16];
-        uint64_t pid;
-        line = acre_str_trim(line);
-        if (line.length == 0) {
+void acre_mps_place_close(const struct acre_mps_place *place) {
+    int fd = acre_mps_place_open(place, NULL);
+    if (fd >= 0) { /* if not, there is nothing to enter */
+        set_access(fd, NULL, 0);
+        close(fd);
+    }
+}
+
+/* --- new ones --- */
+
+static int erase(int at, const char *name, const char *path, uint32_t levels,
+                 struct acre_error *err);
+
+/* Remove all that is in the directory `fd`. */
+static int empty(int fd, const char *path, uint32_t levels, struct acre_error *err) {
+    DIR *directory = walk(fd);
+    if (directory == NULL) {
+        return acre_fail_errno(err, errno, "%s", path);
+    }
+    const struct dirent *entry;
+    int r = 0;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(fd, name, 0) == 0) {
             continue;
         }
-        if (!acre_str_copy(number, sizeof(number), line) ||
-            acre_parse_count("pid", number, 1, INT32_MAX, &pid, NULL) < 0) {
-            return false;
-        }
-        pids[count++] = (int64_t)pid;
+        r = errno == EISDIR || errno == EPERM ? erase(fd, name, path, levels, err)
+                                              : acre_fail_errno(err, errno, "%s/%s", path, name);
     }
-    memcpy(ret_pids, pids, count * sizeof(pids[0]));
-    *ret_count = count;
-    return true;
+    closedir(directory);
+    return r;
 }
 
-int acre_mps_find(const char *program, char ret_path[256], struct acre_error *err) {
-    static const char more[] = "/usr/bin:/usr/local/bin:/usr/local/nvidia/bin";
-    const char *path = getenv("PATH");
-    char list[4096], shown[80];
-    program = program != NULL ? program : "nvidia-cuda-mps-control";
-    if (strchr(program, '/') != NULL) {
-        snprintf(list, sizeof(list), "%s", program);
-    } else {
-        snprintf(list, sizeof(list), "%s:%s", path != NULL ? path : "", more);
+/* Remove the directory `name` in `at`, and all in it; what is mounted there stays, and fails. */
+static int erase(int at, const char *name, const char *path, uint32_t levels,
+                 struct acre_error *err) {
+    struct stat above, info;
+    if (levels == 0) {
+        return acre_fail(err, ACRE_ELIMIT, "%s: directories over %d levels deep; remove it by hand",
+                         path, LEVELS_MAX);
     }
-    struct acre_split parts = acre_split_begin(acre_str_from(list), ':');
-    struct acre_str part;
-    while (acre_split_next(&parts, &part)) {
-        char candidate[256];
-        int length = strchr(program, '/') != NULL
-                         ? snprintf(candidate, sizeof(candidate), "%s", program)
-                         : snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)part.length,
-                                    part.data, program);
-        if (length > 0 && (size_t)length < sizeof(candidate) && candidate[0] == '/' &&
-            access(candidate, X_OK) == 0) {
-            snprintf(ret_path, 256, "%s", candidate);
-            return 0;
-        }
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return acre_fail_errno(err, errno, "%s: %s", path, name);
     }
-    return acre_fail(err, ACRE_EUNAVAILABLE,
-                     "MPS: no program %s in PATH or %s (it comes with the NVIDIA driver)",
-                     acre_str_show(acre_str_from(program), shown, sizeof(shown)), more);
+    int r = 0;
+    if (fstat(at, &above) != 0 || fstat(fd, &info) != 0 || above.st_dev != info.st_dev) {
+        r = acre_fail(err, ACRE_EDENIED, "%s: %s: something is mounted there; unmount it", path,
+                      name);
+    }
+    r = r == 0 ? empty(fd, path, levels - 1, err) : r;
+    close(fd);
+    if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) != 0) {
+        r = acre_fail_errno(err, errno, "%s: %s", path, name);
+    }
+    return r;
+}
+
+/* Out of the way with the directory that is at `path`, if any: as `aside`, or removed (NULL). */
+static int put_aside(int home, const char *path, const char *aside, struct acre_error *err) {
+    struct stat info;
+    if (fstatat(home, name_of(path), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? 0 : acre_fail_errno(err, errno, "%s", path);
+    }
+    int fd = open_own(home, name_of(path), path, err); /* what is not ours is not ours to remove */
+    if (fd < 0) {
+        return fd;
+    }
+    int r = set_access(fd, NULL, 0) == 0 ? 0 : acre_fail_errno(err, errno, "%s", path);
+    close(fd);
+    if (r == 0 && aside == NULL) {
+        r = erase(home, name_of(path), path, LEVELS_MAX, err);
+    } else if (r == 0 && renameat(home, name_of(path), home, aside) != 0) {
+        r = acre_fail_errno(err, errno, "%s", path);
+    }
+    return r;
+}
+
+static int make_new(int home, const char *path, struct acre_error *err) {
+    if (mkdirat(home, name_of(path), 0700) != 0) {
+        return acre_fail_errno(err, errno, "%s", path);
+    }
+    int fd = open_own(home, name_of(path), path, err);
+    if (fd < 0) {
+        return fd;
+    }
+    /* Lists can be inherited. */
+    int r = set_access(fd, NULL, 0) == 0 ? 0 : acre_fail_errno(err, errno, "%s", path);
+    close(fd);
+    return r;
+}
+
+int acre_mps_place_renew(const struct acre_mps_place *place, struct acre_error *err) {
+    char old_log[ACRE_MPS_PATH + 16], old_name[NAME_BYTES];
+    snprintf(old_log, sizeof(old_log), "%s.old", place->log);
+    snprintf(old_name, sizeof(old_name), "%s", name_of(old_log));
+    int home = open_home(place->home, err);
+    if (home < 0) {
+        return home;
+    }
+    int r = put_aside(home, place->pipe, NULL, err);
+    r = r == 0 ? put_aside(home, old_log, NULL, err) : r;
+    r = r == 0 ? put_aside(home, place->log, old_name, err) : r;
+    r = r == 0 ? make_new(home, place->pipe, err) : r;
+    r = r == 0 ? make_new(home, place->log, err) : r;
+    close(home);
+    return r;
 }

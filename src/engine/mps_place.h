@@ -1,7 +1,7 @@
-/* mps_place.h - where the MPS control daemon of one GPU lives: its directories, who may enter
- * them, and which process it is. Private to mps*.c.
+/* mps_place.h - where the MPS control daemon of one GPU lives: its directories, and who may enter
+ * them. Private to mps*.c.
  *
- * File system and /proc only; nothing here waits. */
+ * File system only; nothing here waits. */
 #ifndef ACRE_ENGINE_MPS_PLACE_H
 #define ACRE_ENGINE_MPS_PLACE_H
 
@@ -9,35 +9,35 @@
 
 #include <sys/types.h>
 
-enum {
-    ACRE_MPS_PATH = 108,  /* of a pipe directory: the size of sun_path */
-    ACRE_MPS_SERVERS = 64 /* of one daemon; one a user */
-};
+enum { ACRE_MPS_PATH = 108 }; /* of a pipe directory: the size of sun_path */
 
 struct acre_mps_place {
+    char home[ACRE_MPS_PATH]; /* the directory of all GPUs */
     char pipe[ACRE_MPS_PATH];
     char log[ACRE_MPS_PATH + 12];
 };
 
 /* ACRE_EINVALID: `device` is no UUID; ACRE_ELIMIT: its sockets would have too long a path. */
-int acre_mps_place_init(struct acre_mps_place *place, const char *directory, const char *device,
+int acre_mps_place_init(struct acre_mps_place *place, const char *home, const char *device,
                         struct acre_error *err);
 
-/* Make both directories; what a daemon that is gone left in the pipe directory is removed. */
-int acre_mps_place_prepare(const struct acre_mps_place *place, struct acre_error *err);
+/* Make the directory of all GPUs, or check it and close it to others' writing. ACRE_EDENIED: it is
+ * a link, no directory, or another user's. */
+int acre_mps_place_make_home(const char *home, struct acre_error *err);
 
-/* Let these users (sorted, each once) and ourselves use the directories, nobody else. Where the
- * file system keeps no lists of users, everybody may, as is the vendor's default. */
+/* New, empty directories that only we may enter, for a daemon to be started. The logs of the last
+ * one are in <log>.old. On failure no daemon may be started here: something that somebody else
+ * made could be left. */
+int acre_mps_place_renew(const struct acre_mps_place *place, struct acre_error *err);
+
+/* Let these users (sorted, each once) connect to the daemon, and no others. Only for a daemon that
+ * is up: it has made its files, and they are closed to others' writing here. */
 int acre_mps_place_admit(const struct acre_mps_place *place, const uid_t *users, uint32_t count,
                          struct acre_error *err);
+/* Let nobody but ourselves in any more. */
+void acre_mps_place_close(const struct acre_mps_place *place);
 
-/* The process that the pid file names, when it lives and is that daemon; 0: none. */
-pid_t acre_mps_place_daemon(const struct acre_mps_place *place);
-/* Is it a process of this daemon (itself, or a server of it)? */
-bool acre_mps_place_owns(const struct acre_mps_place *place, pid_t pid);
-
-/* Pids in the answer to get_server_list, up to ACRE_MPS_SERVERS; false: it is something else. */
-bool acre_mps_parse_servers(const char *text, size_t length, int64_t ret_pids[ACRE_MPS_SERVERS],
-                            uint32_t *ret_count);
+/* The pipe directory, if it is ours: a descriptor, to be closed. */
+int acre_mps_place_open(const struct acre_mps_place *place, struct acre_error *err);
 
 #endif

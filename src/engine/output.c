@@ -15,14 +15,15 @@
 
 enum { PIECE_BYTES = 65536, PIECES_AT_ONCE = 16 }; /* a pipe's size; then others have a turn */
 
-int acre_output_open(struct acre_output *stream, int directory, struct acre_run run,
+int acre_output_open(struct acre_output *stream, int directory, struct acre_run run, uid_t owner,
                      const char *suffix, uint64_t max, int *ret_job_end) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return errno;
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK); /* ours alone: the job's end stays ordinary */
-    *stream = (struct acre_output){.directory = directory, .pipe = ends[0], .file = -1, .max = max};
+    *stream = (struct acre_output){
+        .directory = directory, .owner = owner, .pipe = ends[0], .file = -1, .max = max};
     char name[ACRE_RUN_NAME_MAX];
     snprintf(stream->name, sizeof(stream->name), "%s.%s", acre_run_name(run, name), suffix);
     *ret_job_end = ends[1];
@@ -45,8 +46,13 @@ static void put(struct acre_output *stream, const char *bytes, size_t length) {
         rotate(stream);
     }
     if (stream->file < 0) {
-        stream->file =
-            openat(stream->directory, stream->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        stream->file = openat(stream->directory, stream->name,
+                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        /* The account's, so that it is known, and counted, whose log it is (log_room.h). It cannot
+         * reach it: the directory is closed. Without root it is ours, and so is the account. */
+        if (stream->file >= 0 && fchown(stream->file, stream->owner, (gid_t)-1) != 0) {
+            stream->owner = geteuid();
+        }
     }
     while (length > 0) {
         ssize_t wrote = stream->file >= 0 ? write(stream->file, bytes, length) : -1;

@@ -8,9 +8,12 @@
 
 #include "engine/engine.h"
 
+#include <sys/types.h>
+
 struct acre_output {
     int directory;    /* of the logs; not owned */
     char name[48];    /* "42.1.out" */
+    uid_t owner;      /* of the file, where we may give it away */
     int pipe;         /* to read from; -1: ended */
     int file;         /* -1: not made yet */
     uint64_t size;    /* of the file */
@@ -22,7 +25,7 @@ struct acre_output {
 };
 
 /* The end of the job's pipe is in ret_job_end (close-on-exec). 0 or errno. */
-int acre_output_open(struct acre_output *stream, int directory, struct acre_run run,
+int acre_output_open(struct acre_output *stream, int directory, struct acre_run run, uid_t owner,
                      const char *suffix, uint64_t max, int *ret_job_end);
 /* Move what there is, at most a mebibyte. True: ended, nobody can write any more. */
 bool acre_output_drain(struct acre_output *stream);

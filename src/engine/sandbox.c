@@ -1,31 +1,39 @@
 /* sandbox.c - from the supervisor to the command, as few system calls as it takes.
  *
- * The child is made like vfork's: it runs in the supervisor's memory, on a stack of its own,
- * while the supervisor waits until it has become the command or failed. That spares copying page
- * tables (0.1 ms of a start that takes 0.6 ms), and a failure is reported by a plain store. It
- * must therefore call nothing that allocates, locks or buffers, and change nothing but `failure`.
- * libc has no such call with CLONE_INTO_CGROUP, hence the few lines of assembly. Sanitizers do not
- * follow a second stack, and other machines have other instructions: there the child gets its own
- * copy of the memory, and `failure` is in a shared page.
+ * The child runs in the supervisor's memory, on a stack of its own, until it has become the
+ * command. That spares copying page tables (0.1 ms of a start that takes 0.6 ms), and a failure is
+ * reported by a plain store. Unlike after vfork, the supervisor does not wait: what the user's
+ * files do to a chdir or an exec (a lease, a network that hangs, SIGSTOP) must not keep it from its
+ * limits and signals. A pipe that exec closes says when the child is done with our memory.
+ *
+ * Both run at the same time, on one thread-local storage. So the child calls the kernel and nothing
+ * else: libc's wrappers would write to the supervisor's errno. It changes nothing but its own
+ * struct acre_launch. libc has no clone of this kind with CLONE_INTO_CGROUP, hence the few lines of
+ * assembly. Sanitizers do not follow a second stack, and other machines have other instructions:
+ * there the child gets its own copy of the memory, and the launch is in a shared page.
  *
  * Order matters: cgroups and user first (they need root), then no_new_privs, then the filter,
  * which forbids nothing that comes after it. Signals have their default meaning already (the
  * spawner saw to it once). The directory is entered, and the command looked up, with the rights of
- * the user. */
+ * the user, and only in processes that can be killed: the supervisor opens no path of the user. */
 #include "engine/sandbox.h"
 
 #include "core/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -38,7 +46,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 64 * 1024, OPEN_FILES_MAX = 65536, SHOWN = 100 };
+enum {
+    PAGE_BYTES = 4096,
+    STACK_BYTES = 64 * 1024,
+    OPEN_FILES_MAX = 65536,
+    SHOWN = 100,
+    DIRECTORY_MS = 10000, /* a directory on a network answers in milliseconds, or not at all */
+    STATUS_FD = 3,        /* in the child, where everything above 2 is closed */
+};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SHARES_MEMORY 0
@@ -75,22 +90,127 @@ static bool is_hidden(const char *directory) {
     return false;
 }
 
-/* The directory as the user finds it: a link to what others may not enter leads nowhere. */
-static int open_as_user(const struct acre_sandbox_view *view) {
-    int fd = -1;
-    if (setegid(view->gid) == 0 && seteuid(view->uid) == 0) {
-        fd = open(view->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+/* What the working directory is when all links are followed. */
+struct place {
+    int fd;              /* of one below a private place, which is shown again; -1: of another */
+    char path[PATH_MAX]; /* "": it is not there for this user */
+};
+
+static void send_place(int socket, const struct place *place) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec part = {.iov_base = (char *)(uintptr_t)place->path,
+                         .iov_len = strlen(place->path)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (place->fd >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof(control.bytes);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.header), &place->fd, sizeof(place->fd));
     }
-    if (seteuid(0) != 0 || setegid(0) != 0) {
-        _exit(127); /* never go on as somebody else */
-    }
-    return fd;
+    sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-/* Show the directory `fd` at its old path in the new, empty /tmp. */
-static int show_again(const char *directory, int fd) {
-    char path[PATH_MAX], from[32];
-    snprintf(path, sizeof(path), "%s", directory);
+/* Unchanged: nothing came, and nothing will. */
+static void receive_place(int socket, struct place *ret_place) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = ret_place->path, .iov_len = sizeof(ret_place->path) - 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ret_place->path[got > 0 ? got : 0] = '\0';
+    if (got > 0 && CMSG_FIRSTHDR(&message) != NULL) {
+        memcpy(&ret_place->fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(ret_place->fd));
+    }
+}
+
+/* Never by /proc/self/fd/5 and its like: what we have open is of the view outside. */
+static int open_directory(int from, const char *path, uint64_t resolve) {
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS | resolve};
+    return (int)syscall(SYS_openat2, from, path, &how, sizeof(how));
+}
+
+static bool find_path_of(int fd, char path[PATH_MAX]) {
+    char link[32];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t length = fd >= 0 ? readlink(link, path, PATH_MAX - 1) : -1;
+    path[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* If it is below a private place: open it again from there, so that no link leads elsewhere. */
+static void find_below(const char *private_place, struct place *place) {
+    char top[PATH_MAX], path[PATH_MAX];
+    int from = open_directory(AT_FDCWD, private_place, 0);
+    size_t length = find_path_of(from, top) ? strlen(top) : 0;
+    const char *rest = place->path + length + 1;
+    if (length > 0 && strncmp(place->path, top, length) == 0 && place->path[length] == '/') {
+        place->fd = open_directory(from, rest, RESOLVE_BENEATH);
+        int wrote = snprintf(path, sizeof(path), "%s/%s", private_place, rest);
+        bool is_there = place->fd >= 0 && wrote < (int)sizeof(path);
+        memcpy(place->path, is_there ? path : "", is_there ? (size_t)wrote + 1 : 1);
+    }
+}
+
+static _Noreturn void find_directory(const struct acre_sandbox_view *view, int socket) {
+    struct place place = {.fd = -1};
+    /* Raw calls: libc's would wait for threads that this process, made by clone3, does not have. */
+    if (acre_cgroup_join(view->group) == 0 &&
+        syscall(SYS_setgroups, view->group_count, view->groups) == 0 &&
+        syscall(SYS_setresgid, view->gid, view->gid, view->gid) == 0 &&
+        syscall(SYS_setresuid, view->uid, view->uid, view->uid) == 0 &&
+        prctl(PR_SET_DUMPABLE, 0) == 0 &&
+        find_path_of(open_directory(AT_FDCWD, view->directory, 0), place.path)) {
+        for (size_t i = 0; i < ACRE_COUNT(private_places) && place.fd < 0; i++) {
+            find_below(private_places[i], &place);
+        }
+        send_place(socket, &place);
+    }
+    _exit(0);
+}
+
+/* The directory as the user finds it, with the user's groups and no others: a link to what others
+ * may not enter leads nowhere. A process of the run opens it: it can hang (a file system of the
+ * user's own), and then it is killed. It is reaped with the others. 0 or an errno. */
+static int find_as_user(const struct acre_sandbox_view *view, struct place *ret_place) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return errno;
+    }
+    struct clone_args args = {.exit_signal = SIGCHLD};
+    if (view->group->directory >= 0) {
+        args.flags = CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)view->group->directory;
+    }
+    long pid = syscall(SYS_clone3, &args, sizeof(args));
+    int error = pid < 0 ? errno : 0;
+    if (pid == 0) {
+        find_directory(view, ends[1]);
+    }
+    close(ends[1]);
+    struct pollfd answer = {.fd = ends[0], .events = POLLIN};
+    if (pid > 0 && poll(&answer, 1, DIRECTORY_MS) > 0) {
+        receive_place(ends[0], ret_place);
+    } else if (pid > 0) {
+        kill((pid_t)pid, SIGKILL); /* ours, and not reaped: it is nobody else's number */
+        error = ETIMEDOUT;
+    }
+    close(ends[0]);
+    return error;
+}
+
+/* The directories on the way to `path`, in the new, empty /tmp. */
+static int make_parents(char *path) {
     for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
         *at = '\0';
         if (mkdir(path, 0755) != 0 && errno != EEXIST) {
@@ -98,11 +218,49 @@ static int show_again(const char *directory, int fd) {
         }
         *at = '/';
     }
-    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-        return errno;
+    return 0;
+}
+
+/* The same path with one slash between names, and without ".": two that differ are two places. */
+static void simplify(const char *directory, char path[PATH_MAX]) {
+    size_t length = 0;
+    for (const char *name = directory; *name != '\0';) {
+        size_t size = strcspn(name, "/");
+        if (size > 0 && !(size == 1 && name[0] == '.')) {
+            path[length++] = '/';
+            memcpy(path + length, name, size);
+            length += size;
+        }
+        name += size > 0 ? size : 1;
     }
-    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-    return mount(from, path, NULL, MS_BIND, NULL) != 0 ? errno : 0;
+    path[length] = '\0';
+}
+
+static int show_directory(struct place *place) {
+    char from[32];
+    int error = make_parents(place->path);
+    if (error != 0 || (mkdir(place->path, 0755) != 0 && errno != EEXIST)) {
+        return error != 0 ? error : errno;
+    }
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", place->fd);
+    return mount(from, place->path, NULL, MS_BIND, NULL) != 0 ? errno : 0;
+}
+
+/* Show the working directory again in the new, empty /tmp. If a link led to it, there is a link
+ * again, which is followed in the view of the job, as everything else. */
+static int show_again(const char *directory, struct place *place) {
+    char path[PATH_MAX];
+    if (place->path[0] == '\0') {
+        return 0;
+    }
+    simplify(directory, path); /* is_hidden: it is short enough */
+    if (strcmp(path, place->path) != 0) {
+        int error = make_parents(path);
+        if (error != 0 || (symlink(place->path, path) != 0 && errno != EEXIST)) {
+            return error != 0 ? error : errno;
+        }
+    }
+    return place->fd >= 0 ? show_directory(place) : 0;
 }
 
 static int make_private(const struct acre_sandbox_view *view, struct acre_error *err) {
@@ -128,28 +286,58 @@ bool acre_sandbox_can_mount(void) {
            (root.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
+/* Queues of messages that have files: those of our own IPC namespace. */
+static int show_queues(void) {
+    static const char place[] = "/dev/mqueue";
+    int r = mount("acre", place, "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    return r != 0 && errno != ENOENT && errno != ENODEV ? errno : 0;
+}
+
+static int show_processes(void) {
+    return mount("acre", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0 ? errno : 0;
+}
+
 static int hide_files(const struct acre_sandbox_view *view, struct acre_error *err) {
-    if (unshare(CLONE_NEWNS) != 0) {
-        return acre_fail_errno(err, errno, "private /tmp");
-    }
     /* Mounts made outside are still seen; ours are not seen outside. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) {
         return acre_fail_errno(err, errno, "private mounts");
     }
-    int kept = is_hidden(view->directory) ? open_as_user(view) : -1;
-    int r = make_private(view, err);
-    if (r == 0 && kept >= 0) {
-        int error = show_again(view->directory, kept);
-        r = error != 0 ? acre_fail_errno(err, error, "working directory %s", view->directory) : 0;
+    struct place place = {.fd = -1};
+    int error = is_hidden(view->directory) ? find_as_user(view, &place) : 0;
+    if (error != 0) {
+        return acre_fail_errno(err, error, "working directory %s", view->directory);
     }
-    if (kept >= 0) {
-        close(kept);
+    int r = make_private(view, err);
+    if (r == 0 && (error = show_again(view->directory, &place)) != 0) {
+        r = acre_fail_errno(err, error, "working directory %s", view->directory);
+    }
+    if (place.fd >= 0) {
+        close(place.fd);
+    }
+    if (r == 0 && (error = show_queues()) != 0) {
+        r = acre_fail_errno(err, error, "private message queues");
+    }
+    if (r == 0 && view->private_processes && (error = show_processes()) != 0) {
+        r = acre_fail_errno(err, error, "private /proc");
     }
     return r;
 }
 
+bool acre_sandbox_may_hang(const struct acre_sandbox_view *view) {
+    return is_hidden(view->directory);
+}
+
 int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err) {
-    int r = acre_sandbox_can_mount() ? hide_files(view, err) : 0;
+    bool mounts = acre_sandbox_can_mount();
+    if (view->private_processes && !mounts) {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "private_processes: a /proc of its own needs a root directory that is a "
+                         "mount, and this is a chroot");
+    }
+    if (unshare(CLONE_NEWIPC | (mounts ? CLONE_NEWNS : 0)) != 0) {
+        return acre_fail_errno(err, errno, "private shared memory%s", mounts ? " and /tmp" : "");
+    }
+    int r = mounts ? hide_files(view, err) : 0;
     if (r < 0 || !view->no_network) {
         return r;
     }
@@ -162,68 +350,158 @@ int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error
 
 /* ---- the child ---- */
 
-/* What went wrong on the way, written by the child to memory shared with the supervisor. */
-struct failure {
+/* One child on its way. At the start of a mapping whose rest is the child's stack. */
+struct acre_launch {
+    struct acre_sandbox sandbox; /* the caller's may change before the child is done */
+    pid_t parent, pid;
+    int status;   /* our end of the pipe */
+    int closes;   /* the child's end */
+    int64_t seen; /* its pid, as the daemon sees it; 0: not known */
+    /* What went wrong on the way, written by the child. Read when the pipe has ended. */
     const char *stage; /* NULL: nothing; a literal */
     int error;
 };
+_Static_assert(sizeof(struct acre_launch) <= PAGE_BYTES, "the stack begins on the next page");
 
-struct child {
-    const struct acre_sandbox *sandbox;
-    struct failure *failure;
-    pid_t parent;
-};
+/* A system call: its result or -errno, and no trace in libc. */
+#if SHARES_MEMORY && defined(__x86_64__)
+static long call5(long number, long a, long b, long c, long d, long e) {
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+#elif SHARES_MEMORY
+static long call5(long number, long a, long b, long c, long d, long e) {
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+    return x0;
+}
+#else
+static long call5(long number, long a, long b, long c, long d, long e) {
+    long result = syscall(number, a, b, c, d, e);
+    return result < 0 ? -errno : result;
+}
+#endif
 
-static _Noreturn void give_up(const struct child *child, const char *stage, int error) {
-    child->failure->stage = stage;
-    child->failure->error = error;
-    _exit(127);
+static long call(long number, long a, long b, long c) {
+    return call5(number, a, b, c, 0, 0);
+}
+
+static long at(const void *pointer) {
+    return (long)(uintptr_t)pointer;
+}
+
+static _Noreturn void give_up(struct acre_launch *launch, const char *stage, long error) {
+    launch->error = (int)-error;
+    launch->stage = stage;
+    for (;;) {
+        call(SYS_exit_group, 127, 0, 0);
+    }
+}
+
+/* In a namespace of its own the child does not know its number outside; the old /proc does. */
+static void see_pid(struct acre_launch *launch) {
+    char text[24] = "";
+    long length = launch->sandbox.proc >= 0 ? call5(SYS_readlinkat, launch->sandbox.proc,
+                                                    at("self"), at(text), sizeof(text), 0)
+                                            : 0;
+    int64_t pid = 0;
+    for (long i = 0; i < length; i++) {
+        pid = pid * 10 + (text[i] - '0');
+    }
+    launch->seen = pid;
+}
+
+static void join_groups(struct acre_launch *launch) {
+    for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
+        int tasks = launch->sandbox.group->tasks[i];
+        long wrote = tasks >= 0 ? call(SYS_write, tasks, at("0"), 1) : 1;
+        if (wrote < 0) {
+            give_up(launch, "cgroup", wrote);
+        }
+    }
+}
+
+static void set_limit(int resource, rlim_t soft, rlim_t hard) {
+    struct rlimit limit = {soft, hard};
+    call5(SYS_prlimit64, 0, resource, at(&limit), 0, 0);
 }
 
 static void set_limits(const struct acre_sandbox *sandbox) {
-    struct rlimit core = {0, 0};
-    setrlimit(RLIMIT_CORE, &core);
+    set_limit(RLIMIT_CORE, 0, 0);
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_max = ACRE_MIN(files.rlim_max, (rlim_t)OPEN_FILES_MAX);
-        files.rlim_cur = ACRE_MIN((rlim_t)1024, files.rlim_max); /* select() still works */
-        setrlimit(RLIMIT_NOFILE, &files);
+    if (call5(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, at(&files), 0) == 0) {
+        rlim_t most = ACRE_MIN(files.rlim_max, (rlim_t)OPEN_FILES_MAX);
+        set_limit(RLIMIT_NOFILE, ACRE_MIN((rlim_t)1024, most), most); /* select() still works */
     }
     if (sandbox->data_mib > 0) {
         rlim_t bytes = (rlim_t)ACRE_MIN(sandbox->data_mib, UINT64_C(1) << 40) << 20;
-        struct rlimit data = {bytes, bytes};
-        setrlimit(RLIMIT_DATA, &data);
+        set_limit(RLIMIT_DATA, bytes, bytes);
     }
 }
 
-/* Raw calls: libc's would tell all threads, and there the supervisor's memory is ours. */
-static void become_user(const struct child *child) {
-    const struct acre_sandbox *sandbox = child->sandbox;
+static void become_user(struct acre_launch *launch) {
+    const struct acre_sandbox *sandbox = &launch->sandbox;
     if (!sandbox->change_user) {
         return;
     }
-    if (syscall(SYS_setgroups, sandbox->group_count, sandbox->groups) != 0) {
-        give_up(child, "groups of the account", errno);
+    long r = call(SYS_setgroups, sandbox->group_count, at(sandbox->groups), 0);
+    if (r != 0) {
+        give_up(launch, "groups of the account", r);
     }
-    if (syscall(SYS_setresgid, sandbox->gid, sandbox->gid, sandbox->gid) != 0) {
-        give_up(child, "group of the account", errno);
+    r = call(SYS_setresgid, sandbox->gid, sandbox->gid, sandbox->gid);
+    if (r != 0) {
+        give_up(launch, "group of the account", r);
     }
-    if (syscall(SYS_setresuid, sandbox->uid, sandbox->uid, sandbox->uid) != 0) {
-        give_up(child, "account", errno);
+    r = call(SYS_setresuid, sandbox->uid, sandbox->uid, sandbox->uid);
+    if (r != 0) {
+        give_up(launch, "account", r);
+    }
+    /* fs.suid_dumpable may have made it the user's to trace, with the memory of the supervisor.
+     * The command has memory of its own, and can be traced. */
+    r = call(SYS_prctl, PR_SET_DUMPABLE, 0, 0);
+    if (r != 0) {
+        give_up(launch, "protection from tracing", r);
     }
 }
 
-static void take_streams(const struct child *child) {
+/* Of our descriptors only the status is left, until exec closes it. */
+static void take_streams(struct acre_launch *launch) {
     for (int i = 0; i < 3; i++) {
-        if (dup2(child->sandbox->streams[i], i) < 0) {
-            give_up(child, "standard streams", errno);
+        long r = call(SYS_dup3, launch->sandbox.streams[i], i, 0);
+        if (r < 0) {
+            give_up(launch, "standard streams", r);
         }
     }
-    if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) { /* all are close-on-exec: twice is safe */
-        for (int fd = 3; fd < 64; fd++) {
-            close(fd);
+    if (launch->closes != STATUS_FD) {
+        call(SYS_dup3, launch->closes, STATUS_FD, O_CLOEXEC);
+    }
+    if (call(SYS_close_range, STATUS_FD + 1, ~0U, 0) != 0) {
+        for (int fd = STATUS_FD + 1; fd < 64; fd++) { /* all are close-on-exec: twice is safe */
+            call(SYS_close, fd, 0, 0);
         }
     }
+}
+
+/* As chdir, but not by the links in /proc that lead past all paths. What it opens, exec closes. */
+static long enter(const char *directory) {
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS};
+    long fd = call5(SYS_openat2, AT_FDCWD, at(directory), at(&how), sizeof(how), 0);
+    if (fd == -ENOSYS) {
+        return call(SYS_chdir, at(directory), 0, 0);
+    }
+    return fd < 0 ? fd : call(SYS_fchdir, fd, 0, 0);
 }
 
 static const char *find_path(char *const *environment) {
@@ -235,74 +513,72 @@ static const char *find_path(char *const *environment) {
     return "/usr/bin:/bin";
 }
 
-/* As execvpe, without its fallback to a shell. Returns the errno that tells most. Raw calls: what
- * is hooked into libc's (coverage) would run in the supervisor's memory. */
-static int execute(const struct acre_sandbox *sandbox) {
+/* As execvpe, without its fallback to a shell. Returns the -errno that tells most. */
+static long execute(const struct acre_sandbox *sandbox) {
     const char *name = sandbox->arguments[0];
+    long arguments = at(sandbox->arguments), environment = at(sandbox->environment);
     if (strchr(name, '/') != NULL) {
-        syscall(SYS_execve, name, sandbox->arguments, sandbox->environment);
-        return errno;
+        return call(SYS_execve, at(name), arguments, environment);
     }
-    int error = ENOENT;
-    for (const char *at = find_path(sandbox->environment); at != NULL;) {
+    long error = -ENOENT;
+    for (const char *entry = find_path(sandbox->environment); entry != NULL;) {
         char path[PATH_MAX];
-        size_t length = strcspn(at, ":");
+        size_t length = strcspn(entry, ":");
         if (length > 0 && length + strlen(name) + 2 <= sizeof(path)) {
-            memcpy(path, at, length);
+            memcpy(path, entry, length);
             path[length] = '/';
             memcpy(path + length + 1, name, strlen(name) + 1);
-            syscall(SYS_execve, path, sandbox->arguments, sandbox->environment);
-            if (errno != ENOENT && errno != ENOTDIR) {
-                error = errno;
+            long r = call(SYS_execve, at(path), arguments, environment);
+            if (r != -ENOENT && r != -ENOTDIR) {
+                error = r;
             }
         }
-        at = at[length] == ':' ? at + length + 1 : NULL;
+        entry = entry[length] == ':' ? entry + length + 1 : NULL;
     }
     return error;
 }
 
-static _Noreturn void run_child(const struct child *child) {
-    const struct acre_sandbox *sandbox = child->sandbox;
-    int error = acre_cgroup_join(sandbox->group);
-    if (error != 0) {
-        give_up(child, "cgroup", error);
-    }
-    setsid();
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+static _Noreturn void run_child(struct acre_launch *launch) {
+    const struct acre_sandbox *sandbox = &launch->sandbox;
+    const uint64_t no_signals = 0;
+    see_pid(launch);
+    join_groups(launch);
+    call(SYS_setsid, 0, 0, 0);
+    call5(SYS_rt_sigprocmask, SIG_SETMASK, at(&no_signals), 0, sizeof(no_signals), 0);
     set_limits(sandbox);
-    umask(022);
-    become_user(child);
+    call(SYS_umask, 022, 0, 0);
+    become_user(launch);
     /* Should the supervisor be killed. Changing the user has cleared it: only now. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != child->parent) {
-        give_up(child, "supervisor", ESRCH);
+    call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
+    if (call(SYS_getppid, 0, 0, 0) != launch->parent) {
+        give_up(launch, "supervisor", -ESRCH);
     }
-    if (chdir(sandbox->directory) != 0 && !(sandbox->any_directory && chdir("/") == 0)) {
-        give_up(child, "working directory", errno);
+    take_streams(launch); /* before the user's path: /proc/self/fd shows what is open */
+    long r = enter(sandbox->directory);
+    if (r != 0 && !(sandbox->any_directory && call(SYS_chdir, at("/"), 0, 0) == 0)) {
+        give_up(launch, "working directory", r);
     }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-        give_up(child, "no new privileges", errno);
+    r = call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0);
+    if (r != 0) {
+        give_up(launch, "no new privileges", r);
     }
-    take_streams(child);
     struct sock_fprog program = {.len = sandbox->filter_length,
                                  .filter = (struct sock_filter *)(uintptr_t)sandbox->filter};
-    if (sandbox->filter != NULL &&
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-        give_up(child, "system call filter", errno);
+    r = sandbox->filter != NULL ? call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, at(&program)) : 0;
+    if (r != 0) {
+        give_up(launch, "system call filter", r);
     }
-    give_up(child, "command", execute(sandbox));
+    give_up(launch, "command", execute(sandbox));
 }
 
 #if SHARES_MEMORY && defined(__x86_64__)
 /* The child comes back on its new stack, where nothing of ours is: it is given what it needs in
  * registers that the call keeps, and never returns. */
-static long clone_onto(struct clone_args *args, void (*function)(const struct child *),
-                       const struct child *child) {
+static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
+                       struct acre_launch *launch) {
     long result;
-    register void (*keep_function)(const struct child *) __asm__("r12") = function;
-    register const struct child *keep_child __asm__("r13") = child;
+    register void (*keep_function)(struct acre_launch *) __asm__("r12") = function;
+    register struct acre_launch *keep_launch __asm__("r13") = launch;
     __asm__ volatile("syscall\n\t"
                      "testq %%rax, %%rax\n\t"
                      "jnz 1f\n\t"
@@ -313,18 +589,18 @@ static long clone_onto(struct clone_args *args, void (*function)(const struct ch
                      "1:"
                      : "=a"(result)
                      : "0"((long)SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(keep_function),
-                       "r"(keep_child)
+                       "r"(keep_launch)
                      : "rcx", "r11", "memory");
     return result;
 }
 #elif SHARES_MEMORY
-static long clone_onto(struct clone_args *args, void (*function)(const struct child *),
-                       const struct child *child) {
+static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
+                       struct acre_launch *launch) {
     register long x8 __asm__("x8") = SYS_clone3;
     register long x0 __asm__("x0") = (long)(uintptr_t)args;
     register long x1 __asm__("x1") = sizeof(*args);
-    register void (*keep_function)(const struct child *) __asm__("x20") = function;
-    register const struct child *keep_child __asm__("x21") = child;
+    register void (*keep_function)(struct acre_launch *) __asm__("x20") = function;
+    register struct acre_launch *keep_launch __asm__("x21") = launch;
     __asm__ volatile("svc #0\n\t"
                      "cbnz x0, 1f\n\t"
                      "mov x29, xzr\n\t"
@@ -333,68 +609,100 @@ static long clone_onto(struct clone_args *args, void (*function)(const struct ch
                      "brk #0\n"
                      "1:"
                      : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(keep_function), "r"(keep_child)
+                     : "r"(x8), "r"(x1), "r"(keep_function), "r"(keep_launch)
                      : "memory");
     return x0;
 }
 #else
-static long clone_onto(struct clone_args *args, void (*function)(const struct child *),
-                       const struct child *child) {
+static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
+                       struct acre_launch *launch) {
     long result = syscall(SYS_clone3, args, sizeof(*args));
     if (result == 0) {
-        function(child);
+        function(launch);
     }
     return result < 0 ? -errno : result;
 }
 #endif
 
-static int fail_stage(const struct acre_sandbox *sandbox, const struct failure *failure,
-                      struct acre_error *err) {
+/* ---- the supervisor's side ---- */
+
+static int fail_stage(const struct acre_launch *launch, struct acre_error *err) {
+    const struct acre_sandbox *sandbox = &launch->sandbox;
     char shown[SHOWN];
-    const char *what = strcmp(failure->stage, "command") == 0             ? sandbox->arguments[0]
-                       : strcmp(failure->stage, "working directory") == 0 ? sandbox->directory
-                                                                          : "";
+    const char *what = strcmp(launch->stage, "command") == 0             ? sandbox->arguments[0]
+                       : strcmp(launch->stage, "working directory") == 0 ? sandbox->directory
+                                                                         : "";
     acre_str_show(acre_str_from(what), shown, sizeof(shown));
-    if (what == sandbox->arguments[0] && failure->error == ENOEXEC) {
+    if (what == sandbox->arguments[0] && launch->error == ENOEXEC) {
         return acre_fail(err, ACRE_EINVALID,
                          "command %s: neither a program nor a script that begins with #!", shown);
     }
-    if (what == sandbox->arguments[0] && failure->error == ENOENT && strchr(what, '/') == NULL) {
+    if (what == sandbox->arguments[0] && launch->error == ENOENT && strchr(what, '/') == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "command %s: not found in PATH", shown);
     }
-    return acre_fail_errno(err, failure->error, "%s%s%s", failure->stage,
-                           what[0] != '\0' ? " " : "", shown);
+    return acre_fail_errno(err, launch->error, "%s%s%s", launch->stage, what[0] != '\0' ? " " : "",
+                           shown);
 }
 
-int acre_sandbox_start(const struct acre_sandbox *sandbox, pid_t *ret_pid, struct acre_error *err) {
-    /* The stack, and below it the word for failures, visible to both. */
-    char *memory = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                        (SHARES_MEMORY ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
+static void free_launch(struct acre_launch *launch) {
+    close(launch->status);
+    munmap(launch, PAGE_BYTES + STACK_BYTES);
+}
+
+int acre_sandbox_start(const struct acre_sandbox *sandbox, struct acre_launch **ret_launch,
+                       struct acre_error *err) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return acre_fail_errno(err, errno, "pipe of the child");
+    }
+    struct acre_launch *launch =
+        mmap(NULL, PAGE_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+             (SHARES_MEMORY ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
+    if (launch == MAP_FAILED) {
+        close(ends[0]);
+        close(ends[1]);
         return acre_fail_errno(err, errno, "stack of the child");
     }
-    struct failure *failure = (void *)memory;
-    struct child child = {.sandbox = sandbox, .failure = failure, .parent = getpid()};
-    size_t reserved = 4096; /* a page for `failure`: the stack grows down towards it */
+    launch->sandbox = *sandbox;
+    launch->parent = getpid();
+    launch->status = ends[0];
+    launch->closes = ends[1];
+    int group = sandbox->group->directory;
     struct clone_args args = {
-        .flags = CLONE_VFORK | (SHARES_MEMORY ? CLONE_VM : 0) |
-                 (sandbox->group->directory >= 0 ? CLONE_INTO_CGROUP : 0),
+        .flags = (SHARES_MEMORY ? CLONE_VM : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
         .exit_signal = SIGCHLD,
-        .stack = SHARES_MEMORY ? (uintptr_t)memory + reserved : 0,
-        .stack_size = SHARES_MEMORY ? STACK_BYTES - reserved : 0,
-        .cgroup = sandbox->group->directory >= 0 ? (uint64_t)sandbox->group->directory : 0,
+        .stack = SHARES_MEMORY ? (uintptr_t)launch + PAGE_BYTES : 0,
+        .stack_size = SHARES_MEMORY ? STACK_BYTES : 0,
+        .cgroup = group >= 0 ? (uint64_t)group : 0,
     };
-    long pid = clone_onto(&args, run_child, &child);
-    int r = 0;
+    long pid = clone_onto(&args, run_child, launch);
+    close(ends[1]);
     if (pid < 0) {
-        r = acre_fail_errno(err, (int)-pid, "process");
-    } else if (failure->stage != NULL) {
-        r = fail_stage(sandbox, failure, err);
-        while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-    } else {
-        *ret_pid = (pid_t)pid;
+        free_launch(launch);
+        return acre_fail_errno(err, (int)-pid, "process");
     }
-    munmap(memory, STACK_BYTES);
+    launch->pid = (pid_t)pid;
+    *ret_launch = launch;
+    return 0;
+}
+
+pid_t acre_launch_pid(const struct acre_launch *launch) {
+    return launch->pid;
+}
+
+int acre_launch_descriptor(const struct acre_launch *launch) {
+    return launch->status;
+}
+
+bool acre_launch_is_over(const struct acre_launch *launch) {
+    struct pollfd status = {.fd = launch->status, .events = POLLIN};
+    return poll(&status, 1, 0) > 0;
+}
+
+int acre_launch_finish(struct acre_launch *launch, int64_t *ret_pid, struct acre_error *err) {
+    ACRE_ASSERT(acre_launch_is_over(launch)); /* or the child would lose its stack */
+    int r = launch->stage != NULL ? fail_stage(launch, err) : 0;
+    *ret_pid = launch->seen != 0 ? launch->seen : launch->pid;
+    free_launch(launch);
     return r;
 }

@@ -11,12 +11,19 @@
  * process tree where there is none.
  *
  * `started` is told a few milliseconds late, so that the many jobs that are over by then cost one
- * message instead of two; the daemon makes up the first from the second. */
+ * message instead of two; the daemon makes up the first from the second.
+ *
+ * Nothing of the user's may hold it up. A child that is on its way to its command is waited for
+ * like everything else, in the one loop; if that takes long, the daemon is told that there is a
+ * supervisor to send signals to (STARTING). Members start one after the other: the first that
+ * cannot be started ends the run. */
 #include "engine/shim.h"
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/units.h"
 #include "engine/output.h"
+#include "engine/pids.h"
 #include "engine/sandbox.h"
 #include "engine/tree.h"
 
@@ -37,10 +44,15 @@
 
 enum {
     TELL_AFTER_MS = 3,
-    PIDS_MAX = 65536,        /* of one run, when all are signalled */
-    CPU_FROM_GROUP_MS = 500, /* shorter runs: what wait() says is near enough, and cheaper */
+    OUTPUT_BYTES_A_MS = 4 << 10, /* 4 MB/s: thousands of lines a second, and no disk is kept busy */
+    OUTPUT_BURST_MS = 4000,      /* 16 MB at once */
+    CPU_FROM_GROUP_MS = 500,     /* shorter runs: what wait() says is near enough, and cheaper */
 };
 #define NEVER UINT64_MAX
+/* How soon the kernel ends a process when memory is short, from -1000 to 1000. A child has the
+ * supervisor's while they share memory; so the supervisor takes the job's for that time. */
+#define JOB_OOM_SCORE "200"
+#define OWN_OOM_SCORE "-900"
 
 struct member {
     pid_t pid;
@@ -49,14 +61,25 @@ struct member {
 
 struct supervisor {
     const struct acre_shim *shim;
-    struct acre_wire_job job;
+    struct acre_wire_job job; /* what it points to: only until all members run */
+    char *start;              /* where that is; NULL: no longer */
+    size_t start_bytes;
     struct acre_cgroup_run group;
     struct acre_output output[2];
+    uint64_t output_due_us; /* when what was written would have been, at the rate allowed */
+    uint64_t output_at_ms;  /* nothing is read before; monotonic */
     struct member *members;
-    uint32_t running;                                                   /* members not done */
-    int signals;                                                        /* signalfd */
+    uint32_t launched;          /* members that were begun */
+    uint32_t running;           /* members not done */
+    struct acre_launch *launch; /* the last of them, while it is on its way; NULL: it is not */
+    bool watches_launch;        /* its end matters now, not only when the next thing happens */
+    int input;                  /* memory file with standard input; -1: none */
+    int job_ends[2];            /* of the output pipes, until all are launched */
+    int proc;                   /* /proc as the daemon sees it, in a PID namespace; -1 */
+    int signals;                /* signalfd */
     uint64_t begun_ms, tell_at_ms, warn_at_ms, limit_at_ms, kill_at_ms; /* monotonic */
-    bool began;                                                         /* the first member runs */
+    bool began;         /* all members were started */
+    bool told;          /* something, for the first time */
     bool waits_to_tell; /* `started` did not fit into the FIFO */
     bool ended;         /* by the daemon or at its limit, not by itself */
     bool out_of_time;
@@ -66,6 +89,7 @@ struct supervisor {
     int status;      /* of the first member that failed */
     int last_signal; /* that we sent to end it; 0: none */
     struct acre_fact fact;
+    struct acre_error error; /* why it could not begin */
 };
 
 static uint64_t monotonic_ms(void) {
@@ -102,26 +126,48 @@ static void write_record(struct supervisor *self, enum acre_fact_kind kind) {
     (void)wrote;
 }
 
-static void tell_started(struct supervisor *self) {
-    self->tell_at_ms = NEVER;
+static bool put_score(const char *score) {
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    bool put = fd >= 0 && write(fd, score, strlen(score)) > 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return put;
+}
+
+static void tell_again(struct supervisor *self) {
     self->waits_to_tell = !tell(self, false);
+}
+
+/* What is true now: that it has started, or only that somebody is there. */
+static void tell_stand(struct supervisor *self) {
+    self->tell_at_ms = NEVER;
+    self->told = self->watches_launch = true;
+    if (self->began && !put_score(OWN_OOM_SCORE)) {
+        (void)put_score("0"); /* without root: as any process */
+    }
+    write_record(self, self->began ? ACRE_FACT_STARTED : ACRE_FACT_STARTING);
+    tell_again(self);
 }
 
 /* ---- ending ---- */
 
-static uint32_t list_pids(struct supervisor *self, int64_t *pids) {
-    uint32_t count = acre_cgroup_lists(&self->shim->hello->cgroup)
-                         ? acre_cgroup_pids(&self->group, pids, PIDS_MAX)
-                         : acre_tree_pids(getpid(), pids, PIDS_MAX);
-    return ACRE_MIN(count, (uint32_t)PIDS_MAX);
+static uint32_t list_pids(void *context, int64_t *pids, uint32_t max) {
+    const struct supervisor *self = context;
+    return acre_cgroup_lists(&self->shim->hello->cgroup) ? acre_cgroup_pids(&self->group, pids, max)
+                                                         : acre_tree_pids(getpid(), pids, max);
 }
 
 /* Does the process catch the signal, or wait for it? Its default meaning would end it. */
-static bool expects(int64_t pid, int number) {
+static bool expects_warning(void *context, int64_t pid) {
+    const struct supervisor *self = context;
     char path[64], text[4096];
+    if (self->launch != NULL && pid == acre_launch_pid(self->launch)) {
+        return false; /* everything is blocked until it is the user's */
+    }
     snprintf(path, sizeof(path), "/proc/%" PRId64 "/status", pid);
     acre_file_peek(path, text, sizeof(text));
-    uint64_t bit = UINT64_C(1) << (number - 1), set = 0;
+    uint64_t bit = UINT64_C(1) << (self->job.warn_signal - 1), set = 0;
     const char *const keys[] = {"SigBlk:", "SigIgn:", "SigCgt:"};
     for (size_t i = 0; i < ACRE_COUNT(keys); i++) {
         const char *found = strstr(text, keys[i]);
@@ -130,19 +176,12 @@ static bool expects(int64_t pid, int number) {
     return (set & bit) != 0;
 }
 
-static void signal_all(struct supervisor *self, int number, bool only_expected) {
-    int64_t *pids = acre_calloc(PIDS_MAX, sizeof(*pids));
-    uint32_t count = list_pids(self, pids);
-    for (uint32_t i = 0; i < count; i++) {
-        if (pids[i] > 1 && (!only_expected || expects(pids[i], number))) {
-            kill((pid_t)pids[i], number);
-        }
-    }
-    free(pids);
+static void warn(struct supervisor *self) {
+    acre_pids_signal(list_pids, expects_warning, self, self->job.warn_signal);
 }
 
 static void kill_all(struct supervisor *self) {
-    self->killing = true;
+    self->killing = self->watches_launch = true;
     self->kill_at_ms = NEVER;
     if (acre_cgroup_lists(&self->shim->hello->cgroup)) {
         acre_cgroup_kill(&self->group);
@@ -156,7 +195,7 @@ static void terminate(struct supervisor *self) {
         return; /* under way */
     }
     self->last_signal = SIGTERM;
-    signal_all(self, SIGTERM, false);
+    acre_pids_signal(list_pids, NULL, self, SIGTERM);
     uint64_t now_ms = monotonic_ms();
     bool never = __builtin_add_overflow(now_ms, self->job.grace_ms, &self->kill_at_ms);
     if (never) {
@@ -172,6 +211,8 @@ static void end_now(struct supervisor *self) {
 }
 
 /* ---- waiting ---- */
+
+static void settle(struct supervisor *self);
 
 static void member_ended(struct supervisor *self, struct member *member, int status) {
     member->done = true;
@@ -189,6 +230,9 @@ static void reap(struct supervisor *self) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+        if (self->launch != NULL && pid == acre_launch_pid(self->launch)) {
+            settle(self); /* is it the command's end, or did it never become that? */
+        }
         for (uint32_t i = 0; i < self->job.member_count; i++) {
             if (self->members[i].pid == pid && !self->members[i].done) {
                 member_ended(self, &self->members[i], status);
@@ -212,7 +256,7 @@ static void obey(struct supervisor *self, const struct signalfd_siginfo *info) {
     } else if ((int)info->ssi_signo == ACRE_WIRE_SIGNAL) {
         switch ((enum acre_run_signal)info->ssi_int) {
         case ACRE_RUN_CHECKPOINT:
-            signal_all(self, self->job.warn_signal, true);
+            warn(self);
             break;
         case ACRE_RUN_TERMINATE:
             self->ended = true;
@@ -239,11 +283,12 @@ static void read_signals(struct supervisor *self) {
 static void check_deadlines(struct supervisor *self) {
     uint64_t now_ms = monotonic_ms();
     if (now_ms >= self->tell_at_ms) {
-        tell_started(self);
+        settle(self);
+        tell_stand(self);
     }
     if (now_ms >= self->warn_at_ms) {
         self->warn_at_ms = NEVER;
-        signal_all(self, self->job.warn_signal, true);
+        warn(self);
     }
     if (now_ms >= self->limit_at_ms) {
         self->limit_at_ms = NEVER;
@@ -259,32 +304,55 @@ static int next_timeout(const struct supervisor *self) {
     uint64_t at_ms = ACRE_MIN(ACRE_MIN(self->tell_at_ms, self->warn_at_ms),
                               ACRE_MIN(self->limit_at_ms, self->kill_at_ms));
     uint64_t now_ms = monotonic_ms();
+    if (self->output_at_ms > now_ms) {
+        at_ms = ACRE_MIN(at_ms, self->output_at_ms);
+    }
     return at_ms == NEVER    ? -1
            : at_ms <= now_ms ? 0
                              : (int)ACRE_MIN(at_ms - now_ms, (uint64_t)INT32_MAX);
 }
 
+/* A job that writes faster than that for long waits: its log is rotated anyway, and the disk is
+ * everybody's. */
+static void drain(struct supervisor *self, size_t stream) {
+    uint64_t before = self->output[stream].total, now_us = monotonic_ms() * 1000;
+    acre_output_drain(&self->output[stream]);
+    uint64_t cost_us = (self->output[stream].total - before) * 1000 / OUTPUT_BYTES_A_MS;
+    self->output_due_us = ACRE_MAX(self->output_due_us, now_us) + cost_us;
+    if (self->output_due_us > now_us + OUTPUT_BURST_MS * 1000) {
+        self->output_at_ms = self->output_due_us / 1000 - OUTPUT_BURST_MS + 1;
+    }
+}
+
 static void wait_for_end(struct supervisor *self) {
     while (!self->all_gone) {
+        bool reads = monotonic_ms() >= self->output_at_ms;
         struct pollfd fds[] = {
             {.fd = self->signals, .events = POLLIN},
-            {.fd = self->output[0].pipe, .events = POLLIN},
-            {.fd = self->output[1].pipe, .events = POLLIN},
+            {.fd = reads ? self->output[0].pipe : -1, .events = POLLIN},
+            {.fd = reads ? self->output[1].pipe : -1, .events = POLLIN},
             {.fd = self->waits_to_tell ? self->shim->facts : -1, .events = POLLOUT},
+            {.fd = self->launch != NULL && self->watches_launch
+                       ? acre_launch_descriptor(self->launch)
+                       : -1,
+             .events = POLLIN},
         };
         if (poll(fds, ACRE_COUNT(fds), next_timeout(self)) < 0) {
             continue;
         }
         for (size_t i = 0; i < 2; i++) {
             if (fds[1 + i].revents != 0) {
-                acre_output_drain(&self->output[i]);
+                drain(self, i);
             }
         }
         if (fds[0].revents != 0) {
             read_signals(self);
         }
         if (fds[3].revents != 0) {
-            tell_started(self);
+            tell_again(self);
+        }
+        if (fds[4].revents != 0) {
+            settle(self);
         }
         check_deadlines(self);
     }
@@ -292,17 +360,17 @@ static void wait_for_end(struct supervisor *self) {
 
 /* ---- beginning ---- */
 
-static int open_stdin(const struct supervisor *self, int memory) {
-    if (memory < 0) {
+static int open_stdin(const struct supervisor *self) {
+    if (self->input < 0) {
         return fcntl(self->shim->null, F_DUPFD_CLOEXEC, 3);
     }
     char path[64]; /* opened anew: each member reads from the start */
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", self->input);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int fill_stdin(const struct acre_wire_job *job, int *ret_memory, struct acre_error *err) {
-    *ret_memory = -1;
+static int fill_stdin(struct supervisor *self, struct acre_error *err) {
+    const struct acre_wire_job *job = &self->job;
     if (!job->has_stdin) {
         return 0;
     }
@@ -316,13 +384,13 @@ static int fill_stdin(const struct acre_wire_job *job, int *ret_memory, struct a
             done += (uint64_t)wrote;
         }
     }
-    *ret_memory = fd;
+    self->input = fd;
     return fd >= 0 ? 0 : acre_fail_errno(err, errno, "standard input");
 }
 
-static int start_member(struct supervisor *self, uint32_t index, int memory, const int job_ends[2],
-                        struct acre_error *err) {
-    const struct acre_wire_job *job = &self->job;
+static int start_member(struct supervisor *self, struct acre_error *err) {
+    struct acre_wire_job *job = &self->job;
+    uint32_t index = self->launched;
     bool limited = self->shim->hello->cgroup.limits[ACRE_CGROUP_MEMORY];
     struct acre_sandbox sandbox = {
         .group = &self->group,
@@ -335,48 +403,100 @@ static int start_member(struct supervisor *self, uint32_t index, int memory, con
         .filter_length = self->shim->filter_length,
         .directory = job->directory,
         .any_directory = job->any_directory,
-        .streams = {open_stdin(self, memory), job_ends[0], job_ends[1]},
-        .data_mib = limited ? 0 : job->ram_mib,
+        .streams = {open_stdin(self), self->job_ends[0], self->job_ends[1]},
+        /* It counts what is mapped, not what is used: only for those who asked for a limit. */
+        .data_mib = limited || job->ram_is_default ? 0 : job->ram_mib,
+        .proc = self->proc,
         .arguments = job->arguments,
-        .environment = job->environment[index],
+        .environment = acre_wire_environment(job, index),
     };
-    pid_t pid = 0;
-    int r = acre_sandbox_start(&sandbox, &pid, err);
+    int r = acre_sandbox_start(&sandbox, &self->launch, err);
     close(sandbox.streams[0]);
-    if (r < 0) {
-        return job->member_count > 1 ? acre_fail_in(err, r, "member %" PRIu32, index) : r;
+    if (r == 0) {
+        self->members[index] = (struct member){.pid = acre_launch_pid(self->launch)};
+        self->launched++;
+        self->running++;
     }
-    self->members[index] = (struct member){.pid = pid};
-    self->running++;
-    return 0;
+    return r;
 }
 
-static int start_members(struct supervisor *self, struct acre_error *err) {
-    int job_ends[2] = {-1, -1};
-    int memory = -1;
+static void close_streams(struct supervisor *self) {
+    int *const fds[] = {&self->input, &self->job_ends[0], &self->job_ends[1]};
+    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
+        if (*fds[i] >= 0) {
+            close(*fds[i]);
+        }
+        *fds[i] = -1;
+    }
+}
+
+/* Nobody is on the way to a command any more. A run can last for weeks, and this memory is in no
+ * job's limit; so it does not stay. */
+static void forget_start(struct supervisor *self) {
+    acre_wire_job_finish(&self->job);
+    if (self->start != NULL && self->start_bytes > ACRE_WIRE_INLINE_MAX) {
+        munmap(self->start, self->start_bytes);
+    }
+    self->start = NULL;
+}
+
+/* It cannot begin: what was started ends. */
+static void fail_start(struct supervisor *self, uint32_t index, int r) {
+    if (self->job.member_count > 1) {
+        acre_fail_in(&self->error, r, "member %" PRIu32, index);
+    }
+    self->fact.pid = 0; /* nothing has begun */
+    close_streams(self);
+    forget_start(self);
+    kill_all(self);
+}
+
+/* The child on its way has arrived, or failed: then the next one, or all are there. */
+static void settle(struct supervisor *self) {
+    while (self->launch != NULL && acre_launch_is_over(self->launch)) {
+        uint32_t index = self->launched - 1;
+        int64_t pid = 0;
+        int r = acre_launch_finish(self->launch, &pid, &self->error);
+        self->launch = NULL;
+        self->fact.pid = index == 0 ? pid : self->fact.pid;
+        if (r < 0) {
+            self->members[index].done = true; /* it says nothing about the command */
+            self->running--;
+            fail_start(self, index, r);
+            return;
+        }
+        if (self->killing) {
+            kill_all(self); /* it was not in its group yet when the others were killed */
+        }
+        bool goes_on = !self->ended && !self->failed && !self->killing;
+        if (self->launched < self->job.member_count && goes_on) {
+            r = start_member(self, &self->error);
+            if (r < 0) {
+                fail_start(self, self->launched, r);
+                return;
+            }
+        }
+    }
+    if (self->launch == NULL && !self->began && self->error.text[0] == '\0') {
+        self->began = true;
+        close_streams(self);
+        forget_start(self);
+        if (self->told) {
+            self->tell_at_ms = 0; /* it took long: at once */
+        }
+    }
+}
+
+static int open_streams(struct supervisor *self, struct acre_error *err) {
     for (int i = 0; i < 2; i++) {
         int error = acre_output_open(&self->output[i], self->shim->logs_directory, self->job.run,
-                                     i == 0 ? "out" : "err", self->shim->hello->log_max_bytes,
-                                     &job_ends[i]);
+                                     self->job.uid, i == 0 ? "out" : "err",
+                                     self->shim->hello->log_max_bytes, &self->job_ends[i]);
         if (error != 0) {
             return acre_fail_errno(err, error, "pipe"); /* this process ends soon */
         }
     }
-    int r = fill_stdin(&self->job, &memory, err);
-    self->fact.started_ms = wall_ms();
-    self->begun_ms = monotonic_ms();
-    for (uint32_t i = 0; i < self->job.member_count; i++) {
-        self->members[i].done = true; /* until it runs */
-    }
-    for (uint32_t i = 0; i < self->job.member_count && r == 0; i++) {
-        r = start_member(self, i, memory, job_ends, err);
-    }
-    if (memory >= 0) {
-        close(memory);
-    }
-    close(job_ends[0]);
-    close(job_ends[1]);
-    return r;
+    return fill_stdin(self, err);
 }
 
 static uint64_t after(uint64_t from_ms, uint64_t ms) {
@@ -384,35 +504,59 @@ static uint64_t after(uint64_t from_ms, uint64_t ms) {
     return ms == 0 || __builtin_add_overflow(from_ms, ms, &at_ms) ? NEVER : at_ms;
 }
 
+static int isolate(struct supervisor *self, struct acre_error *err) {
+    const struct acre_wire_job *job = &self->job;
+    struct acre_sandbox_view view = {.tmp_mib = job->ram_mib,
+                                     .no_network = job->no_network,
+                                     .private_processes = job->private_processes,
+                                     .directory = job->directory,
+                                     .uid = job->uid,
+                                     .gid = job->gid,
+                                     .groups = job->groups,
+                                     .group_count = job->group_count,
+                                     .group = &self->group};
+    if (!self->shim->hello->is_root) {
+        return 0;
+    }
+    if (acre_sandbox_may_hang(&view)) {
+        tell_stand(self); /* so that it can be killed meanwhile */
+    }
+    return acre_sandbox_isolate(&view, err);
+}
+
 static int begin(struct supervisor *self, struct acre_error *err) {
     const struct acre_wire_job *job = &self->job;
     struct acre_cgroup_limits limits = {.cpu_milli = job->cpu_milli,
                                         .ram_mib = job->ram_mib,
+                                        .ram_is_default = job->ram_is_default,
                                         .pids_max = job->pids_max,
                                         .rules = job->rules,
                                         .rule_count = job->rule_count};
+    self->fact.started_ms = wall_ms();
+    self->fact.plan.is_known = 1;
+    self->fact.plan.begun_ms = monotonic_ms();
+    self->fact.plan.limit_ms = job->limit_ms;
+    self->fact.plan.grace_ms = job->grace_ms;
     int r = acre_cgroup_make(&self->shim->hello->cgroup, job->run, &limits, &self->group, err);
-    if (r == 0 && self->shim->hello->is_root) {
-        struct acre_sandbox_view view = {.tmp_mib = job->ram_mib,
-                                         .no_network = job->no_network,
-                                         .directory = job->directory,
-                                         .uid = job->uid,
-                                         .gid = job->gid};
-        r = acre_sandbox_isolate(&view, err);
-    }
-    r = r == 0 ? start_members(self, err) : r;
+    r = r == 0 ? isolate(self, err) : r;
+    r = r == 0 ? open_streams(self, err) : r;
     if (r < 0) {
         return r;
     }
-    self->began = true;
-    self->fact.pid = self->members[0].pid;
-    write_record(self, ACRE_FACT_STARTED);
+    self->fact.started_ms = wall_ms();
+    self->begun_ms = self->fact.plan.begun_ms = monotonic_ms();
     self->tell_at_ms = self->begun_ms + TELL_AFTER_MS;
     self->limit_at_ms = after(self->begun_ms, job->limit_ms);
     if (job->warn_ms > 0 && job->limit_ms > job->warn_ms) {
         self->warn_at_ms = after(self->begun_ms, job->limit_ms - job->warn_ms);
     }
-    return 0;
+    self->watches_launch = job->member_count > 1;
+    (void)put_score(JOB_OOM_SCORE);
+    r = start_member(self, err);
+    if (r == 0 && job->member_count == 1) {
+        close_streams(self); /* the child has its own; so an end of output is seen */
+    }
+    return r;
 }
 
 /* ---- the result ---- */
@@ -424,7 +568,7 @@ static void measure(struct supervisor *self, struct acre_run_result *result,
     uint64_t cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
                       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
     bool is_long = monotonic_ms() - self->begun_ms > CPU_FROM_GROUP_MS;
-    acre_cgroup_read(&self->group, is_long, use);
+    acre_cgroup_read(&self->group, is_long, self->failed, use);
     result->cpu_ms = use->cpu_ms != UINT64_MAX ? ACRE_MAX(use->cpu_ms, cpu_ms) : cpu_ms;
     uint64_t largest_mib = ((uint64_t)usage.ru_maxrss + 1023) / 1024;
     result->peak_ram_mib = use->peak_mib != UINT64_MAX ? use->peak_mib : largest_mib;
@@ -444,14 +588,33 @@ static void tell_lost_output(const struct supervisor *self, struct acre_run_resu
     }
 }
 
-static void conclude(struct supervisor *self, const struct acre_error *err) {
+static void tell_out_of_memory(const struct supervisor *self, const struct acre_cgroup_use *use,
+                               struct acre_run_result *result) {
+    char limit[32];
+    if (use->at_own_limit) {
+        acre_format_mib(self->job.ram_mib, limit, sizeof(limit));
+        snprintf(result->text, sizeof(result->text),
+                 "ran out of memory: limit %s%s; ask for more with --memory", limit,
+                 self->job.ram_is_default ? ", the default" : "");
+    } else {
+        uint64_t all_mib = self->shim->hello->cgroup.jobs_mib;
+        acre_format_mib(all_mib, limit, sizeof(limit));
+        snprintf(result->text, sizeof(result->text),
+                 "ran out of memory: below its own limit, but all jobs together had used up "
+                 "what this machine has for them%s%s%s",
+                 all_mib > 0 ? " (" : "", all_mib > 0 ? limit : "", all_mib > 0 ? ")" : "");
+    }
+}
+
+static void conclude(struct supervisor *self) {
     struct acre_run_result *result = &self->fact.result;
     struct acre_cgroup_use use = {0};
+    memset(result, 0, sizeof(*result)); /* the plan was there */
     result->ended_ms = wall_ms();
     if (!self->began) {
         result->ending = ACRE_RUN_NOT_STARTED;
         result->peak_ram_mib = UINT64_MAX;
-        snprintf(result->text, sizeof(result->text), "%s", err->text);
+        snprintf(result->text, sizeof(result->text), "%s", self->error.text);
         return;
     }
     result->started_ms = self->fact.started_ms;
@@ -464,8 +627,7 @@ static void conclude(struct supervisor *self, const struct acre_error *err) {
     } else if (self->failed && !self->ended && use.oom_kills > 0) {
         result->ending = ACRE_RUN_OUT_OF_MEMORY;
         result->code = SIGKILL;
-        snprintf(result->text, sizeof(result->text),
-                 "killed by the kernel at its limit of %" PRIu64 " MiB", self->job.ram_mib);
+        tell_out_of_memory(self, &use, result);
     } else {
         result->ending = signaled ? ACRE_RUN_SIGNALED : ACRE_RUN_EXITED;
         result->code = signaled       ? WTERMSIG(self->status)
@@ -474,10 +636,46 @@ static void conclude(struct supervisor *self, const struct acre_error *err) {
     }
 }
 
+/* The numbers the daemon knows us by. In a PID namespace ours are others. */
+static void find_self(struct supervisor *self) {
+    char text[24] = "";
+    if (self->job.private_processes) {
+        self->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        ssize_t length = readlinkat(self->proc, "self", text, sizeof(text) - 1);
+        text[length > 0 ? length : 0] = '\0';
+        self->fact.shim_pid = strtoll(text, NULL, 10);
+    }
+}
+
+static void supervise(struct supervisor *self) {
+    int r = acre_wire_decode(self->start, self->start_bytes, &self->job, &self->error);
+    if (r == 0) {
+        find_self(self);
+        self->members = acre_calloc(self->job.member_count, sizeof(*self->members));
+        r = begin(self, &self->error);
+    }
+    if (r < 0) {
+        close_streams(self);
+        forget_start(self);
+        reap(self); /* and kill what is there: a process that should find the directory */
+    }
+    wait_for_end(self);
+    settle(self);
+    for (size_t i = 0; i < 2; i++) {
+        acre_output_drain(&self->output[i]); /* a pipe holds no more than this moves */
+        acre_output_close(&self->output[i]);
+    }
+}
+
 _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, size_t length) {
     struct supervisor self = {
         .shim = shim,
+        .start = start,
+        .start_bytes = length,
         .output = {{.pipe = -1, .file = -1}, {.pipe = -1, .file = -1}},
+        .input = -1,
+        .job_ends = {-1, -1},
+        .proc = -1,
         .tell_at_ms = NEVER,
         .warn_at_ms = NEVER,
         .limit_at_ms = NEVER,
@@ -492,27 +690,11 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, ACRE_WIRE_SIGNAL);
     self.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-
-    struct acre_error err = {0};
-    memcpy(&self.fact.run, start + offsetof(struct acre_wire_job, run), sizeof(self.fact.run));
     self.fact.shim_pid = getpid();
+    memcpy(&self.fact.run, start + offsetof(struct acre_wire_job, run), sizeof(self.fact.run));
     self.group = acre_cgroup_run_none(&shim->hello->cgroup, self.fact.run);
-    int r = acre_wire_decode(start, length, &self.job, &err);
-    if (r == 0) {
-        self.members = acre_calloc(self.job.member_count, sizeof(*self.members));
-        r = begin(&self, &err);
-    }
-    if (r < 0 && self.running > 0) {
-        kill_all(&self); /* a gang that is not complete */
-    }
-    if (self.running > 0) {
-        wait_for_end(&self);
-    }
-    for (size_t i = 0; i < 2; i++) {
-        acre_output_drain(&self.output[i]); /* a pipe holds no more than this moves */
-        acre_output_close(&self.output[i]);
-    }
-    conclude(&self, &err);
+    supervise(&self);
+    conclude(&self);
     acre_cgroup_drop(&self.group);
     write_record(&self, ACRE_FACT_EXITED);
     tell(&self, true);

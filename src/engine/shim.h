@@ -20,7 +20,8 @@ struct acre_shim {
     int logs_directory; /* open */
     int facts;          /* the FIFO, for writing, not blocking */
 };
-/* Run the job to its end, write its record, tell the daemon if there is one, and exit. */
+/* Run the job to its end, write its record, tell the daemon if there is one, and exit. A start of
+ * more than ACRE_WIRE_INLINE_MAX bytes is a mapping: it is unmapped when all members run. */
 _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, size_t length);
 
 #endif

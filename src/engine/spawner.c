@@ -15,12 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -47,23 +49,24 @@ static void tell(struct spawner *spawner, struct acre_wire_note note) {
     }
 }
 
-/* A start that came in a memory file; NULL: it cannot be read. */
-static char *read_file(int fd, size_t *ret_length) {
+/* A start that came in a memory file; NULL: it cannot be read. A mapping, of which nothing is left
+ * in the heap that all supervisors inherit. */
+static char *map_file(int fd, size_t *ret_length) {
     struct stat info;
-    if (fstat(fd, &info) != 0 || info.st_size <= 0 || info.st_size > ACRE_WIRE_START_MAX) {
+    if (fstat(fd, &info) != 0 || info.st_size <= ACRE_WIRE_INLINE_MAX ||
+        info.st_size > ACRE_WIRE_START_MAX) {
         return NULL;
     }
-    char *bytes = acre_calloc((size_t)info.st_size, 1);
-    for (off_t done = 0; done < info.st_size;) {
-        ssize_t got = pread(fd, bytes + done, (size_t)(info.st_size - done), done);
-        if (got <= 0) {
-            free(bytes);
-            return NULL;
-        }
-        done += got;
-    }
     *ret_length = (size_t)info.st_size;
-    return bytes;
+    char *bytes = mmap(NULL, *ret_length, PROT_READ, MAP_PRIVATE, fd, 0);
+    return bytes != MAP_FAILED ? bytes : NULL;
+}
+
+/* A run that is to see no other processes has its supervisor as the first of a PID namespace: what
+ * is left in it ends with that process, whatever happens. */
+static pid_t fork_supervisor(bool private_processes) {
+    struct clone_args args = {.flags = CLONE_NEWPID, .exit_signal = SIGCHLD};
+    return private_processes ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
 }
 
 /* Make the record, fork. The run is the first field of a start. */
@@ -76,7 +79,8 @@ static void start(struct spawner *spawner, char *bytes, size_t length) {
     memcpy(&run, bytes + offsetof(struct acre_wire_job, run), sizeof(run));
     acre_run_name(run, name);
     int record = openat(spawner->runs_directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (record < 0 || flock(record, LOCK_EX | LOCK_NB) != 0) {
+    /* The daemon may be looking at it, with a lock of its own: that takes no time. */
+    if (record < 0 || flock(record, LOCK_EX) != 0) {
         if (errno != EEXIST) { /* exists: was started before, and is not started again */
             tell(spawner, (struct acre_wire_note){.failed = (uint32_t)errno, .run = run});
         }
@@ -86,7 +90,8 @@ static void start(struct spawner *spawner, char *bytes, size_t length) {
         return;
     }
     spawner->shim.record = record;
-    pid_t child = fork();
+    uint8_t private_processes = (uint8_t)bytes[offsetof(struct acre_wire_job, private_processes)];
+    pid_t child = fork_supervisor(private_processes != 0);
     if (child == 0) {
         close(ACRE_WIRE_SOCKET_FD);
         close(ACRE_WIRE_LOCK_FD);
@@ -128,11 +133,11 @@ static bool receive(struct spawner *spawner) {
         int fd;
         memcpy(&fd, CMSG_DATA(header), sizeof(fd));
         size_t length = 0;
-        char *bytes = read_file(fd, &length);
+        char *bytes = map_file(fd, &length);
         close(fd);
         if (bytes != NULL) {
             start(spawner, bytes, length);
-            free(bytes);
+            munmap(bytes, length);
         } else if (got == (ssize_t)sizeof(struct acre_run)) { /* comes along, for this case */
             struct acre_wire_note note = {.failed = EIO};
             memcpy(&note.run, spawner->buffer, sizeof(note.run));
@@ -178,8 +183,8 @@ static bool greet(struct spawner *spawner) {
         .filter = filter,
         .filter_length = (uint16_t)(bytes / sizeof(struct sock_filter)),
         .null = open("/dev/null", O_RDWR | O_CLOEXEC),
-        .logs_directory =
-            openat(ACRE_WIRE_STATE_FD, ACRE_LOGS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .logs_directory = openat(ACRE_WIRE_STATE_FD, ACRE_LOGS_DIRECTORY,
+                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         .facts = openat(ACRE_WIRE_STATE_FD, ACRE_FACT_PIPE, O_WRONLY | O_NONBLOCK | O_CLOEXEC),
     };
     spawner->runs_directory =

@@ -1,6 +1,8 @@
 /* syscalls.c - a table of refused calls, turned into one BPF program.
  *
- * Refused calls answer EPERM, so programs that merely try go on. The libseccomp tree option makes
+ * Refused calls answer EPERM, so programs that merely try go on. Those of io_uring answer ENOSYS,
+ * as on a kernel without it: what a ring does is done by the kernel past this filter, and programs
+ * that could use one fall back to ordinary calls. The libseccomp tree option makes
  * the program a search tree; the kernel remembers which calls are always allowed, so a job's
  * ordinary calls do not run it at all. clone3 hides its flags in memory, where a filter cannot
  * look: it answers ENOSYS, and libc falls back to clone, whose flags are checked. */
@@ -30,24 +32,34 @@ static const char *const refused[] = {
 };
 /* clang-format on */
 
+/* clone3 among them; see above. */
+static const char *const absent[] = {"clone3", "io_uring_setup", "io_uring_enter",
+                                     "io_uring_register"};
+
 static const unsigned long namespace_flags[] = {CLONE_NEWNS,    CLONE_NEWUTS, CLONE_NEWIPC,
                                                 CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
                                                 CLONE_NEWCGROUP};
 
-static int add_rules(scmp_filter_ctx filter) {
+static int refuse(scmp_filter_ctx filter, const char *const *names, size_t count, uint16_t error) {
     int r = 0;
-    for (size_t i = 0; i < ACRE_COUNT(refused) && r == 0; i++) {
-        int number = seccomp_syscall_resolve_name(refused[i]);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        int number = seccomp_syscall_resolve_name(names[i]);
         if (number >= 0) { /* negative: not on this machine */
-            r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+            r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), number, 0);
         }
     }
+    return r;
+}
+
+static int add_rules(scmp_filter_ctx filter) {
+    int r = refuse(filter, refused, ACRE_COUNT(refused), EPERM);
+    r = r == 0 ? refuse(filter, absent, ACRE_COUNT(absent), ENOSYS) : r;
     for (size_t i = 0; i < ACRE_COUNT(namespace_flags) && r == 0; i++) {
         struct scmp_arg_cmp has_flag =
             SCMP_A0(SCMP_CMP_MASKED_EQ, namespace_flags[i], namespace_flags[i]);
         r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, &has_flag);
     }
-    return r != 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    return r;
 }
 
 static int export_program(scmp_filter_ctx filter, struct acre_buf *out) {

@@ -6,6 +6,7 @@
 #include "engine/tree.h"
 
 #include "core/file.h"
+#include "engine/pids.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KILL_MAX = 65536, KILL_PASSES = 64 };
+enum { KILL_PASSES = 64 };
 
 struct process {
     int64_t pid, parent;
@@ -91,19 +92,16 @@ uint32_t acre_tree_pids(int64_t root, int64_t *pids, uint32_t max) {
     return count;
 }
 
+static uint32_t list_below(void *root, int64_t *pids, uint32_t max) {
+    return acre_tree_pids(*(const int64_t *)root, pids, max);
+}
+
 void acre_tree_kill(int64_t root) {
-    int64_t *pids = acre_calloc(KILL_MAX, sizeof(*pids));
     uint32_t count = 0;
     uint32_t before = UINT32_MAX;
     for (int pass = 0; pass < KILL_PASSES && count != before; pass++) {
         before = count;
-        count = ACRE_MIN(acre_tree_pids(root, pids, KILL_MAX), (uint32_t)KILL_MAX);
-        for (uint32_t i = 0; i < count; i++) {
-            kill((pid_t)pids[i], SIGSTOP);
-        }
+        count = acre_pids_signal(list_below, NULL, &root, SIGSTOP);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        kill((pid_t)pids[i], SIGKILL);
-    }
-    free(pids);
+    acre_pids_signal(list_below, NULL, &root, SIGKILL);
 }

@@ -137,14 +137,12 @@ static void put_nothing(struct view *view, const char *cuda) {
 }
 
 static int put_mps(struct view *view, const struct acre_run_device *device,
-                   const char *pipe_directory, const char *log_directory, struct acre_error *err) {
-    if (pipe_directory == NULL || log_directory == NULL) {
+                   const char *pipe_directory, struct acre_error *err) {
+    if (pipe_directory == NULL) {
         return acre_fail(err, ACRE_EUNAVAILABLE, "a share of %s needs an MPS daemon, there is none",
                          device->id);
     }
     put(view, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_directory);
-    end_variable(view);
-    put(view, "CUDA_MPS_LOG_DIRECTORY=%s", log_directory);
     end_variable(view);
     put(view, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%u", ACRE_MAX(1u, device->milli / 10));
     end_variable(view);
@@ -212,8 +210,7 @@ static int put_amd(struct view *view, struct acre_error *err) {
     return 0;
 }
 
-static int put_real(struct view *view, const char *pipe_directory, const char *log_directory,
-                    struct acre_error *err) {
+static int put_real(struct view *view, const char *pipe_directory, struct acre_error *err) {
     const struct acre_run_device *mps;
     int r = acre_visible_mps(view->devices, view->count, view->member, &mps, err);
     if (r < 0) {
@@ -233,15 +230,15 @@ static int put_real(struct view *view, const char *pipe_directory, const char *l
         }
     }
     if (mps != NULL) {
-        r = put_mps(view, mps, pipe_directory, log_directory, err);
+        r = put_mps(view, mps, pipe_directory, err);
     }
     return r < 0 ? r : put_amd(view, err);
 }
 
 int acre_visible_environment(const struct acre_visible_roots *roots,
                              const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                             const char *pipe_directory, const char *log_directory,
-                             struct acre_buf *env, struct acre_error *err) {
+                             const char *pipe_directory, struct acre_buf *env,
+                             struct acre_error *err) {
     static const struct acre_visible_roots defaults = {NULL, NULL, NULL};
     struct view view = {.roots = roots != NULL ? roots : &defaults,
                         .devices = devices,
@@ -258,7 +255,7 @@ int acre_visible_environment(const struct acre_visible_roots *roots,
         put_nothing(&view, "void");
         put_shares(&view);
     } else {
-        r = put_real(&view, pipe_directory, log_directory, err);
+        r = put_real(&view, pipe_directory, err);
         put_shares(&view);
     }
     if (r == 0 &&

@@ -23,14 +23,14 @@ int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint
 
 /* Append "NAME=value" strings, each with its NUL, for the devices of `member` (the others are
  * passed over). They must win over the job's own of the same name. A member without GPUs is told
- * so, and sees none. `pipe_directory` and `log_directory` are those of the daemon that
- * acre_visible_mps asks for, NULL otherwise. ACRE_EUNAVAILABLE: they are missing;
+ * so, and sees none. `pipe_directory` is that of the daemon that acre_visible_mps asks for, NULL
+ * otherwise (its log directory is not for clients). ACRE_EUNAVAILABLE: it is missing;
  * ACRE_ENOTFOUND: a device that must be named by its number was not found under `roots`. On failure
  * `env` is as it was. */
 int acre_visible_environment(const struct acre_visible_roots *roots,
                              const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                             const char *pipe_directory, const char *log_directory,
-                             struct acre_buf *env, struct acre_error *err);
+                             const char *pipe_directory, struct acre_buf *env,
+                             struct acre_error *err);
 
 enum { ACRE_VISIBLE_PATH_MAX = 96 };
 

@@ -20,15 +20,25 @@ static uint32_t count_strings(const char *text, const char *end) {
     return count;
 }
 
-int acre_wire_encode(const struct acre_wire_job *job, const struct acre_buf *environment,
+int acre_wire_encode(const struct acre_wire_job *job, const struct acre_buf *own,
                      struct acre_buf *out, struct acre_error *err) {
-    acre_buf_append(out, job, sizeof(*job));
+    struct acre_wire_job head;
+    memcpy(&head, job, sizeof(head)); /* padding too: it travels */
+    head.own_bytes = 0;
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        head.own_bytes += own[i].length;
+    }
+    acre_buf_append(out, &head, sizeof(head));
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        end += own[i].length;
+        acre_buf_append(out, &end, sizeof(end));
+    }
     acre_buf_append(out, job->groups, job->group_count * sizeof(*job->groups));
     acre_buf_append(out, job->rules, job->rule_count * sizeof(*job->rules));
+    acre_buf_append(out, job->common, job->common_bytes);
     for (uint32_t i = 0; i < job->member_count; i++) {
-        uint64_t length = environment[i].length;
-        acre_buf_append(out, &length, sizeof(length));
-        acre_buf_append(out, environment[i].data, environment[i].length);
+        acre_buf_append(out, own[i].data, own[i].length);
     }
     for (uint32_t i = 0; i < job->argument_count; i++) {
         acre_buf_append(out, job->arguments[i], strlen(job->arguments[i]) + 1);
@@ -68,24 +78,75 @@ static char *take_string(struct cursor *from) {
     return take(from, (uint64_t)(end - from->at) + 1);
 }
 
-static char **take_environment(struct cursor *from) {
-    uint64_t length = 0;
-    const void *bytes = take(from, sizeof(length));
-    if (bytes != NULL) {
-        memcpy(&length, bytes, sizeof(length));
-    }
+/* Strings of which the last one, too, has its NUL. */
+static char *take_strings(struct cursor *from, uint64_t length) {
     char *text = take(from, length);
-    if (text == NULL || (length > 0 && text[length - 1] != '\0')) {
+    if (text != NULL && length > 0 && text[length - 1] != '\0') {
         from->failed = true;
-        return NULL;
     }
-    uint32_t count = count_strings(text, text + length);
-    char **strings = acre_calloc((size_t)count + 1, sizeof(*strings));
-    for (uint32_t i = 0; i < count; i++) {
-        strings[i] = text;
-        text += strlen(text) + 1;
+    return text;
+}
+
+static char *own_part(const struct acre_wire_job *job, uint32_t member, const char **ret_end) {
+    *ret_end = job->own + job->own_ends[member];
+    return job->own + (member > 0 ? job->own_ends[member - 1] : 0);
+}
+
+/* Every part of `own` lies in it, behind the one before, and ends with a NUL. */
+static bool has_good_ends(const struct acre_wire_job *job) {
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        uint64_t end = job->own_ends[i];
+        if (end < before || end > job->own_bytes || (end > before && job->own[end - 1] != '\0')) {
+            return false;
+        }
+        before = end;
     }
-    return strings;
+    return before == job->own_bytes;
+}
+
+static void take_environment(struct cursor *from, struct acre_wire_job *job) {
+    job->common = take_strings(from, job->common_bytes);
+    job->own = take_strings(from, job->own_bytes);
+    if (from->failed || !has_good_ends(job)) {
+        from->failed = true;
+        return;
+    }
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        const char *end;
+        const char *text = own_part(job, i, &end);
+        most = ACRE_MAX(most, count_strings(text, end));
+    }
+    size_t count = (size_t)most + count_strings(job->common, job->common + job->common_bytes);
+    job->environment = acre_calloc(count + 1, sizeof(*job->environment));
+}
+
+bool acre_wire_has_name(const char *text, size_t length, const char *assignment) {
+    size_t name = strcspn(assignment, "=") + 1;
+    for (const char *at = text; at < text + length; at += strlen(at) + 1) {
+        if (strncmp(at, assignment, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char **acre_wire_environment(struct acre_wire_job *job, uint32_t member) {
+    ACRE_ASSERT(member < job->member_count);
+    const char *end;
+    char *own = own_part(job, member, &end);
+    size_t length = (size_t)(end - own), count = 0;
+    for (char *at = own; at < end; at += strlen(at) + 1) {
+        job->environment[count++] = at;
+    }
+    for (char *at = job->common; at < job->common + job->common_bytes; at += strlen(at) + 1) {
+        if (!acre_wire_has_name(own, length, at)) {
+            job->environment[count++] = at;
+        }
+    }
+    job->environment[count] = NULL;
+    return job->environment;
 }
 
 int acre_wire_decode(char *bytes, size_t length, struct acre_wire_job *ret_job,
@@ -101,12 +162,11 @@ int acre_wire_decode(char *bytes, size_t length, struct acre_wire_job *ret_job,
         job.argument_count > length) {
         return acre_fail(err, ACRE_ECORRUPT, "a start without command or members");
     }
+    job.own_ends = take(&from, (uint64_t)job.member_count * sizeof(*job.own_ends));
     job.groups = take(&from, (uint64_t)job.group_count * sizeof(*job.groups));
     job.rules = take(&from, (uint64_t)job.rule_count * sizeof(*job.rules));
-    job.environment = acre_calloc(job.member_count, sizeof(*job.environment));
-    for (uint32_t i = 0; i < job.member_count && !from.failed; i++) {
-        job.environment[i] = take_environment(&from);
-    }
+    job.environment = NULL; /* what came in its place means nothing here */
+    take_environment(&from, &job);
     job.arguments = acre_calloc((size_t)job.argument_count + 1, sizeof(*job.arguments));
     for (uint32_t i = 0; i < job.argument_count; i++) {
         job.arguments[i] = take_string(&from);
@@ -122,11 +182,9 @@ int acre_wire_decode(char *bytes, size_t length, struct acre_wire_job *ret_job,
 }
 
 void acre_wire_job_finish(struct acre_wire_job *job) {
-    for (uint32_t i = 0; i < job->member_count; i++) {
-        free(job->environment[i]);
-    }
     free(job->environment);
     free(job->arguments);
+    job->environment = job->arguments = NULL;
 }
 
 void acre_fact_seal(struct acre_fact *fact) {

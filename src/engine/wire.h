@@ -15,7 +15,7 @@ enum {
     ACRE_WIRE_STATE_FD = 4,       /* the state directory */
     ACRE_WIRE_LOCK_FD = 5,        /* <state>/engine.lock, locked; shims close it */
     ACRE_WIRE_INLINE_MAX = 65536, /* longer starts come in a memory file */
-    ACRE_WIRE_START_MAX = 16 << 20,
+    ACRE_WIRE_START_MAX = 4 << 20,
     ACRE_WIRE_ACK_EVERY = 16,
 };
 #define ACRE_WIRE_MAGIC     UINT32_C(0x61637231) /* "acr1" */
@@ -39,21 +39,32 @@ struct acre_wire_job {
     uint32_t group_count, member_count, argument_count, rule_count, pids_max;
     int32_t warn_signal;
     uint64_t cpu_milli, ram_mib, limit_ms, warn_ms, grace_ms, stdin_bytes;
+    uint64_t common_bytes, own_bytes;
     uint8_t no_network, has_stdin, any_directory; /* no bool: any byte may come */
+    uint8_t ram_is_default;
+    uint8_t private_processes; /* in a PID namespace; the spawner looks at it */
     const uint32_t *groups;
     const struct acre_bpf_rule *rules;
     const char *directory;
-    char **arguments;    /* NULL-terminated */
-    char ***environment; /* for each member, NULL-terminated */
+    char **arguments; /* NULL-terminated */
+    /* Strings with their NULs: variables of all members, and stronger ones of each of them. */
+    char *common, *own;
+    const uint64_t *own_ends; /* of each member's part of `own` */
+    char **environment;       /* room for one, made by decode */
     const char *stdin_text;
 };
 
-/* `environment[i]` is the text of member i: strings with their NULs. The other fields as above. */
-int acre_wire_encode(const struct acre_wire_job *job, const struct acre_buf *environment,
+/* `own[i]` are the stronger variables of member i. The other fields as above. */
+int acre_wire_encode(const struct acre_wire_job *job, const struct acre_buf *own,
                      struct acre_buf *out, struct acre_error *err);
 /* `bytes` (aligned as by malloc) must stay as long as the job. ACRE_ECORRUPT: not a start. */
 int acre_wire_decode(char *bytes, size_t length, struct acre_wire_job *ret_job,
                      struct acre_error *err);
+/* NULL-terminated, its own variables first, and each name once. Good until the next call: one large
+ * block that is given back as a whole, however many members there are. */
+char **acre_wire_environment(struct acre_wire_job *job, uint32_t member);
+/* Is the name of "NAME=value" among the strings of `text[0, length)`? */
+bool acre_wire_has_name(const char *text, size_t length, const char *assignment);
 void acre_wire_job_finish(struct acre_wire_job *job); /* frees what decode allocated */
 
 /* From the spawner to the daemon. */
@@ -66,16 +77,28 @@ struct acre_wire_note {
 
 /* From a shim to the daemon, one write to the FIFO each; and, in the file runs/<name>, what is true
  * of the run so far. The file is locked (flock) by the shim as long as it lives. */
-enum acre_fact_kind { ACRE_FACT_NONE, ACRE_FACT_STARTED, ACRE_FACT_EXITED };
+enum acre_fact_kind {
+    ACRE_FACT_NONE,
+    ACRE_FACT_STARTED,
+    ACRE_FACT_EXITED,
+    ACRE_FACT_STARTING, /* before STARTED, and only when that takes long: the supervisor is there */
+};
 struct acre_fact {
     uint32_t magic;
     uint32_t kind;
     struct acre_run run;
-    int64_t shim_pid;
-    int64_t pid; /* first member's; 0: none */
+    int64_t shim_pid; /* pids are the daemon's, whatever namespace the run is in */
+    int64_t pid;      /* first member's; 0: none */
     uint64_t started_ms;
-    struct acre_run_result result; /* EXITED */
-    uint64_t checksum;             /* of all before it */
+    union {
+        struct acre_run_result result; /* EXITED */
+        struct {                       /* before */
+            uint64_t is_known;         /* 0: of a supervisor that did not say it yet */
+            uint64_t begun_ms;         /* monotonic, which all processes of one boot share */
+            uint64_t limit_ms, grace_ms;
+        } plan;
+    };
+    uint64_t checksum; /* of all before it */
 };
 _Static_assert(sizeof(struct acre_fact) <= 512, "atomic on every system: _POSIX_PIPE_BUF");
 void acre_fact_seal(struct acre_fact *fact);

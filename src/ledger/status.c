@@ -65,7 +65,9 @@ int acre_ledger_drain_device(struct acre_ledger *ledger, uint32_t device, const 
         return r;
     }
     ledger->devices[device].flags |= DEVICE_DRAINED;
-    ledger->devices[device].reason = acre_names_intern(ledger->names, acre_str_from(reason));
+    uint32_t old = ledger->devices[device].reason;
+    ledger->devices[device].reason = acre_names_take(ledger->names, acre_str_from(reason));
+    acre_names_give(ledger->names, old);
     refile(ledger, device);
     return 0;
 }
@@ -77,6 +79,7 @@ int acre_ledger_undrain_device(struct acre_ledger *ledger, uint32_t device,
         return r;
     }
     ledger->devices[device].flags &= (uint8_t)~DEVICE_DRAINED;
+    acre_names_give(ledger->names, ledger->devices[device].reason);
     ledger->devices[device].reason = 0;
     refile(ledger, device);
     return 0;

@@ -326,6 +326,11 @@ void acre_accounts_unqueue(struct acre_accounts *accounts, uint32_t account) {
     count_queued(accounts, account, -1);
 }
 
+uint32_t acre_accounts_queued(const struct acre_accounts *accounts, uint32_t user) {
+    uint32_t at = acre_map_get(&accounts->party_of_name, party_key(user, true));
+    return at != ACRE_MAP_NONE ? accounts->parties[at].sums.queued : 0;
+}
+
 static uint64_t age(uint64_t since_ms, uint64_t now_ms) {
     return now_ms > since_ms ? now_ms - since_ms : 0;
 }

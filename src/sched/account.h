@@ -42,6 +42,8 @@ struct acre_load acre_load_of_parts(const struct acre_part *parts, uint32_t coun
 /* A live job that does not run came (submitted, requeued, restored) or went (placed, ended). */
 void acre_accounts_queue(struct acre_accounts *accounts, uint32_t account);
 void acre_accounts_unqueue(struct acre_accounts *accounts, uint32_t account);
+/* How many there are of a user's, over all projects. */
+uint32_t acre_accounts_queued(const struct acre_accounts *accounts, uint32_t user);
 /* A job took its devices at since_ms (now, or earlier when it is restored): use accrues from then
  * on. It counts as running. */
 void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct acre_load load,

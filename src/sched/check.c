@@ -3,6 +3,7 @@
  * Counts, sums and memberships are taken from a walk over all records and compared with what the
  * scheduler keeps; nothing is shared with the code that keeps it but the records' own fields. Slow
  * on purpose: it sorts and walks everything. */
+#include "sched/burden.h"
 #include "sched/inner.h"
 
 #include <stdlib.h>
@@ -250,6 +251,69 @@ static void check_accounts(struct checking *checking) {
     free(sums);
 }
 
+static int compare_keys(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every name of every user once: user << 32 | name, in order. */
+static uint64_t *list_names(const struct acre_sched *sched, uint32_t *ret_count) {
+    uint64_t *keys = acre_calloc(ACRE_MAX(sched->job_limit, 1U), sizeof(*keys));
+    uint32_t count = 0, kept = 0;
+    for (uint32_t i = 0; i < sched->job_limit; i++) {
+        const struct job *job = &sched->jobs[i];
+        if (job->id != 0 && job->name != 0) {
+            keys[count++] = (uint64_t)job->user << 32 | job->name;
+        }
+    }
+    qsort(keys, count, sizeof(*keys), compare_keys);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || keys[i] != keys[i - 1]) {
+            keys[kept++] = keys[i];
+        }
+    }
+    *ret_count = kept;
+    return keys;
+}
+
+static struct acre_burden sum_burden(const struct acre_sched *sched, uint32_t user,
+                                     const uint64_t *names, uint32_t name_count) {
+    struct acre_burden sum = {0};
+    for (uint32_t i = 0; i < sched->job_limit; i++) {
+        const struct job *job = &sched->jobs[i];
+        if (job->id != 0 && job->user == user) {
+            sum.queued += job->stand < STAND_HOLDING;
+            sum.bytes += job->array == NONE ? job->bytes : 0;
+        }
+    }
+    for (uint32_t i = 0; i < sched->array_limit; i++) {
+        const struct array *array = &sched->arrays[i];
+        sum.bytes += array->id != 0 && array->user == user ? array->bytes : 0;
+    }
+    for (uint32_t i = 0; i < name_count; i++) {
+        sum.names += names[i] >> 32 == user;
+    }
+    return sum;
+}
+
+static void check_burdens(struct checking *checking) {
+    const struct acre_sched *sched = checking->sched;
+    uint32_t name_count;
+    uint64_t *names = list_names(sched, &name_count);
+    for (uint32_t i = 0; i < sched->owner_count; i++) {
+        struct acre_account account;
+        struct acre_burden kept;
+        acre_accounts_get(sched->accounts, i, 0, &account);
+        acre_sched_burden(sched, account.user, &kept);
+        struct acre_burden sum = sum_burden(sched, account.user, names, name_count);
+        if (kept.queued != sum.queued || kept.bytes != sum.bytes || kept.names != sum.names) {
+            wrong(checking, 0, "a user whose burden is not that of the jobs");
+        }
+    }
+    free(names);
+}
+
 int acre_sched_check(const struct acre_sched *sched, struct acre_error *err) {
     struct checking checking = {.sched = sched, .where = "", .err = err};
     checking.seen = acre_calloc(ACRE_MAX(sched->job_limit, 1U), sizeof(*checking.seen));
@@ -270,6 +334,7 @@ int acre_sched_check(const struct acre_sched *sched, struct acre_error *err) {
     }
     check_arrays(&checking);
     check_accounts(&checking);
+    check_burdens(&checking);
     free(checking.seen);
     return checking.r;
 }

@@ -112,6 +112,9 @@ int acre_sched_set_priority(struct acre_sched *sched, uint64_t id, enum acre_job
     if (r < 0) {
         return r;
     }
+    if (job->priority == priority) {
+        return 0; /* nothing changes, and nothing is recorded */
+    }
     uint32_t index = job_index(sched, job);
     if (job->stand == STAND_PROMISED) {
         job->priority = (uint8_t)priority; /* its turn has come: the place is kept */

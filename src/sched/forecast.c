@@ -58,6 +58,7 @@ struct note {
 };
 
 struct acre_forecast {
+    const struct acre_names *names; /* NULL: ids say who is who */
     struct habit habits[HABITS];
     struct ratio ratios[RATIOS];
     struct errors errors[SPANS];
@@ -83,8 +84,9 @@ static void seed(struct errors *errors) {
     }
 }
 
-struct acre_forecast *acre_forecast_create(void) {
+struct acre_forecast *acre_forecast_create(const struct acre_names *names) {
     struct acre_forecast *forecast = acre_calloc(1, sizeof(*forecast));
+    forecast->names = names;
     for (int i = 0; i < SPANS; i++) {
         seed(&forecast->errors[i]);
     }
@@ -237,8 +239,10 @@ static uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
     return key != 0 ? key : 1;
 }
 
-static uint64_t habit_key(const struct acre_job_spec *spec) {
-    return mix(spec->user, spec->name, spec->request.gpus);
+static uint64_t habit_key(const struct acre_forecast *forecast, const struct acre_job_spec *spec) {
+    uint32_t name =
+        forecast->names != NULL ? acre_names_hash(forecast->names, spec->name) : spec->name;
+    return mix(spec->user, name, spec->request.gpus);
 }
 
 /* What was asked, and which of the three ways. 0: nothing. */
@@ -254,7 +258,7 @@ static uint64_t ratio_key(const struct acre_job_spec *spec) {
 void acre_forecast_ended(struct acre_forecast *forecast, const struct acre_job_spec *spec,
                          uint64_t ran_ms) {
     forecast->plan.is_stale = true;
-    uint64_t key = habit_key(spec);
+    uint64_t key = habit_key(forecast, spec);
     struct habit *habit = &forecast->habits[key % HABITS];
     if (spec->name != 0) {
         *habit = habit->key == key ? *habit : (struct habit){.key = key};
@@ -286,7 +290,7 @@ static double by_ratio(const struct acre_forecast *forecast, const struct acre_j
 
 uint64_t acre_forecast_run_ms(const struct acre_forecast *forecast,
                               const struct acre_job_spec *spec, uint64_t default_ms) {
-    uint64_t key = habit_key(spec);
+    uint64_t key = habit_key(forecast, spec);
     const struct habit *habit = &forecast->habits[key % HABITS];
     bool has_habit = spec->name != 0 && habit->key == key && habit->count >= 2;
     double ms = has_habit ? ((double)habit->last_ms[0] + (double)habit->last_ms[1]) / 2

@@ -11,7 +11,9 @@
 
 struct acre_forecast;
 
-struct acre_forecast *acre_forecast_create(void);
+/* `names` (borrowed) tells names of jobs apart by their texts: an id may become another's. NULL: by
+ * their ids. */
+struct acre_forecast *acre_forecast_create(const struct acre_names *names);
 void acre_forecast_destroy(struct acre_forecast *forecast); /* NULL is fine */
 size_t acre_forecast_bytes(const struct acre_forecast *forecast);
 

@@ -19,8 +19,8 @@ void line_remove(struct acre_sched *sched, uint32_t line);
 uint32_t class_take(struct acre_sched *sched, const struct acre_request *request);
 void class_give(struct acre_sched *sched, uint32_t class);
 uint32_t class_find(const struct acre_sched *sched, const struct acre_request *request);
-/* The array that a job with this id and limit belongs to; one more member lives. */
-uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit);
+/* The array that a job belongs to; one more member lives. */
+uint32_t array_take(struct acre_sched *sched, const struct acre_job_spec *spec);
 void array_give(struct acre_sched *sched, uint32_t array);
 struct owner *owner_at(struct acre_sched *sched, uint32_t account);
 

@@ -87,6 +87,7 @@ void job_show_spec(const struct acre_sched *sched, const struct job *job,
         .array = array != NULL ? array->id : 0,
         .array_index = job->array_index,
         .array_limit = array != NULL ? array->limit : 0,
+        .bytes = job->bytes,
     };
     ret_spec->request.owner = job->id;
     ret_spec->request.tenant = job->project;

@@ -64,7 +64,7 @@ struct acre_job_spec {
     uint64_t id;                 /* chosen by the caller, larger than every earlier one */
     uint32_t user;               /* names of acre_ledger_names, as all below */
     uint32_t project;            /* who is charged */
-    uint32_t name;               /* 0: none */
+    uint32_t name;               /* 0: none; the scheduler takes it for as long as it has the job */
     struct acre_request request; /* owner, tenant, expires_ms and pending are the scheduler's */
     enum acre_job_priority priority;
     uint64_t estimate_ms; /* 0: unknown */
@@ -77,6 +77,7 @@ struct acre_job_spec {
     uint64_t array;      /* id of the array's first job; 0: none */
     uint32_t array_index;
     uint32_t array_limit; /* at most so many of the array run at once; 0: no limit */
+    uint32_t bytes;       /* kept to start it; of all members of an array together */
     const struct acre_dependency *dependencies;
     uint32_t dependency_count;
 };
@@ -103,6 +104,7 @@ struct acre_job_exit {
     uint64_t peak_ram_mib;
     uint64_t peak_gpu_mib; /* largest sum over its processes; ACRE_UNKNOWN: nobody measured */
     uint64_t cpu_ms;
+    uint64_t log_bytes;     /* it wrote to its logs */
     uint32_t gpu_use_milli; /* mean utilisation of its devices; UINT32_MAX: unknown */
 };
 #define ACRE_UNKNOWN UINT64_MAX

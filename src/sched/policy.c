@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 64, ROWS_MAX = 24 };
+enum { SHOWN_BYTES = 64, ROWS_MAX = 32 };
 #define MILLI_MAX (UINT64_C(1000) * 1000 * 1000 * 1000) /* 10^9 GPUs: far above any cluster */
 #define HOURS_MAX (UINT64_C(1000) * 1000 * 1000 * 1000) /* 10^9 GPUs for 40 days */
 #define DAY_MS    (UINT64_C(24) * 3600 * 1000)
@@ -34,6 +34,16 @@ static const struct acre_policy defaults = {
     .idle_below_milli = 50,
     .idle_after_ms = 10 * 60 * 1000,
     .idle_warn_ms = 2 * 60 * 1000,
+    .limits = {.queued_jobs = 10000,
+               .queued_mib = 64,
+               .array = 1000,
+               .names = 10000,
+               .tokens = 100,
+               .followers = 128,
+               .connections = 200,
+               .logs_mib = 10 * 1024,
+               .grace_ms = 10 * 60 * 1000,
+               .memory_milli = 500},
 };
 
 const struct acre_policy *acre_policy_default(void) {
@@ -98,6 +108,17 @@ static const struct row policy_rows[] = {
     POLICY("idle_below",       KIND_MILLI,    idle_below_milli,    1,    1000),
     POLICY("idle_after",       KIND_DURATION, idle_after_ms,       1000, ACRE_DURATION_MAX_MS),
     POLICY("idle_warn",        KIND_DURATION, idle_warn_ms,        0,    ACRE_DURATION_MAX_MS),
+    POLICY("private_processes", KIND_BOOL,   private_processes,   0,    0),
+    POLICY("max_queued_jobs",  KIND_COUNT,    limits.queued_jobs,  1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_queued_size",  KIND_MIB,      limits.queued_mib,   1,    ACRE_MIB_MAX),
+    POLICY("max_array",        KIND_COUNT,    limits.array,        1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_names",        KIND_COUNT,    limits.names,        1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_tokens",       KIND_COUNT,    limits.tokens,       1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_followers",    KIND_COUNT,    limits.followers,    1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_connections",  KIND_COUNT,    limits.connections,  1,    ACRE_POLICY_JOBS_MAX),
+    POLICY("max_logs",         KIND_MIB,      limits.logs_mib,     1,    ACRE_MIB_MAX),
+    POLICY("max_grace",        KIND_DURATION, limits.grace_ms,     0,    DAY_MS),
+    POLICY("default_memory",   KIND_MILLI,    limits.memory_milli, 1,    1000),
     POLICY("quotas",           KIND_QUOTAS,   quotas,              0,    ACRE_POLICY_QUOTAS_MAX),
     POLICY("shares",           KIND_SHARES,   shares,              0,    ACRE_POLICY_SHARES_MAX),
 };

@@ -31,6 +31,7 @@ enum {
     ACRE_POLICY_QUOTAS_MAX = 256,
     ACRE_POLICY_NAME_MAX = 64,
     ACRE_POLICY_BYTES_MAX = 256 * 1024,
+    ACRE_POLICY_JOBS_MAX = 100 * 1000 * 1000, /* of limits: more than any daemon holds */
 };
 
 /* Who may use how much at once. 0 in a field: no limit. Whom: "user:ada", "project:vision",
@@ -50,6 +51,21 @@ struct acre_share {
     uint32_t weight;                     /* 1 when not named */
 };
 
+/* What one user may take of the daemon itself, so that nobody can fill its memory or its disk, or
+ * shut the others out. Operators and administrators are not held to them. */
+struct acre_user_limits {
+    uint32_t queued_jobs;  /* live jobs that do not run: 10,000 */
+    uint64_t queued_mib;   /* live jobs were submitted with; an array's counts once: 64 MiB */
+    uint32_t array;        /* members of one array: 1,000 (it is made in one step: others wait) */
+    uint32_t names;        /* distinct names of live jobs: 10,000 */
+    uint32_t tokens;       /* that are good: 100 */
+    uint32_t followers;    /* logs and events followed at once: 128 */
+    uint32_t connections;  /* of one user on the socket, or from one address: 200 */
+    uint64_t logs_mib;     /* of all runs together; the oldest ended ones go first: 10 GiB */
+    uint64_t grace_ms;     /* the most a job may ask for between SIGTERM and SIGKILL: 10 min */
+    uint32_t memory_milli; /* of the machine's RAM, for a job that does not say: half */
+};
+
 struct acre_policy {
     enum acre_policy_kind kind;
     bool backfill; /* EASY: later jobs pass if they do not delay the head's reservation */
@@ -65,6 +81,8 @@ struct acre_policy {
     uint32_t idle_below_milli; /* utilisation: 50 = 5 % */
     uint64_t idle_after_ms;    /* 10 min */
     uint64_t idle_warn_ms;     /* warned so long before: 2 min */
+    bool private_processes;    /* jobs see no processes but their own */
+    struct acre_user_limits limits;
     struct acre_quota quotas[ACRE_POLICY_QUOTAS_MAX];
     uint32_t quota_count;
     struct acre_share shares[ACRE_POLICY_SHARES_MAX];
@@ -74,6 +92,7 @@ struct acre_policy {
 const struct acre_policy *acre_policy_default(void);
 
 /* {"policy": "fair-share", "backfill": true, "preemption": true, "half_life": "7d", ...,
+ *  "max_queued_jobs": 10000, "max_logs": "10GiB", "max_grace": "10m", "default_memory": 0.5, ...,
  *  "quotas": [{"who": "user:*", "gpus": 4, "memory": "160GiB", "running": 8, "queued": 1000,
  *              "gpu_hours": 500, "soft": true}],
  *  "shares": [{"who": "project:vision", "weight": 3}]}

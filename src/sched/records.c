@@ -7,6 +7,7 @@
 
 #include "ledger/nodes.h"
 #include "ledger/supply.h"
+#include "sched/burden.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -307,7 +308,8 @@ void class_give(struct acre_sched *sched, uint32_t at) {
     sched->class_free = at;
 }
 
-uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit) {
+uint32_t array_take(struct acre_sched *sched, const struct acre_job_spec *spec) {
+    uint64_t id = spec->array;
     uint32_t at = acre_map_get(&sched->array_of_id, id);
     if (at == ACRE_MAP_NONE) {
         at = sched->array_free;
@@ -318,10 +320,12 @@ uint32_t array_take(struct acre_sched *sched, uint64_t id, uint32_t limit) {
                                       sizeof(*sched->arrays));
             at = sched->array_limit++;
         }
-        sched->arrays[at] = (struct array){.id = id, .waiting = {TREE_NONE}};
+        sched->arrays[at] = (struct array){
+            .id = id, .user = spec->user, .bytes = spec->bytes, .waiting = {TREE_NONE}};
         acre_map_put(&sched->array_of_id, id, at);
+        acre_burdens_add_text(sched->burdens, spec->user, spec->bytes);
     }
-    sched->arrays[at].limit = limit;
+    sched->arrays[at].limit = spec->array_limit;
     sched->arrays[at].members++;
     return at;
 }
@@ -334,6 +338,7 @@ void array_give(struct acre_sched *sched, uint32_t at) {
     }
     ACRE_ASSERT(array->open == 0 && array->waiting.root == TREE_NONE);
     acre_map_remove(&sched->array_of_id, array->id);
+    acre_burdens_remove_text(sched->burdens, array->user, array->bytes);
     array->id = 0;
     array->open = sched->array_free;
     sched->array_free = at;

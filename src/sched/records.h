@@ -61,7 +61,7 @@ struct job {
     uint8_t max_retries, retries;
     bool fixed, smaller_on_oom, canceling;
     uint64_t submitted_ms, eligible_ms, begin_ms, not_before_ms, estimate_ms, limit_ms;
-    uint64_t zero[4]; /* to a multiple of cache lines */
+    uint32_t bytes, zero[7]; /* to a multiple of cache lines */
 };
 _Static_assert(offsetof(struct job, account) == 64 && sizeof(struct job) == 192, "cache lines");
 
@@ -91,10 +91,11 @@ struct edge {
 
 struct array {
     uint64_t id;
-    uint32_t limit;      /* 0: none */
-    uint32_t members;    /* live ones */
-    uint32_t open;       /* of these, in line, promised or holding */
-    struct tree waiting; /* STAND_ARRAY, by id */
+    uint32_t limit;       /* 0: none */
+    uint32_t user, bytes; /* whose burden it is (burden.h) */
+    uint32_t members;     /* live ones */
+    uint32_t open;        /* of these, in line, promised or holding */
+    struct tree waiting;  /* STAND_ARRAY, by id */
 };
 
 enum class_state {

@@ -2,6 +2,7 @@
 #include "sched/inner.h"
 
 #include "ledger/supply.h"
+#include "sched/burden.h"
 
 #include <stdlib.h>
 
@@ -11,7 +12,8 @@ struct acre_sched *acre_sched_create(const struct acre_sched_options *options) {
     sched->ledger = options->ledger;
     sched->policy = options->policy != NULL ? *options->policy : *acre_policy_default();
     sched->accounts = acre_accounts_create(acre_ledger_names(options->ledger), &sched->policy);
-    sched->forecast = acre_forecast_create();
+    sched->forecast = acre_forecast_create(acre_ledger_names(options->ledger));
+    sched->burdens = acre_burdens_create();
     sched->event = options->event;
     sched->action = options->action;
     sched->context = options->context;
@@ -42,9 +44,15 @@ void acre_sched_destroy(struct acre_sched *sched) {
     while (sched->promise_count > 0) {
         promise_drop(sched, sched->promises[0].job);
     }
+    for (uint32_t i = 0; i < sched->job_limit; i++) {
+        if (sched->jobs[i].id != 0) {
+            acre_names_give(acre_ledger_names(sched->ledger), sched->jobs[i].name);
+        }
+    }
     shadow_drop(sched);
     acre_accounts_destroy(sched->accounts);
     acre_forecast_destroy(sched->forecast);
+    acre_burdens_destroy(sched->burdens);
     acre_map_finish(&sched->job_of_id);
     acre_map_finish(&sched->array_of_id);
     acre_map_finish(&sched->class_of_hash);
@@ -64,7 +72,7 @@ void acre_sched_destroy(struct acre_sched *sched) {
 
 size_t acre_sched_bytes(const struct acre_sched *sched) {
     size_t bytes = sizeof(*sched) + acre_accounts_bytes(sched->accounts) +
-                   acre_forecast_bytes(sched->forecast);
+                   acre_forecast_bytes(sched->forecast) + acre_burdens_bytes(sched->burdens);
     const struct acre_map *maps[] = {&sched->job_of_id, &sched->array_of_id, &sched->class_of_hash,
                                      &sched->line_of_pair, &sched->holder_of_name};
     for (size_t i = 0; i < ACRE_COUNT(maps); i++) {
@@ -189,6 +197,7 @@ void acre_sched_drop(struct acre_sched *sched, uint64_t id) {
     if (job == NULL || job->stand != STAND_ENDED) {
         return;
     }
+    burden_remove(sched, job);
     class_give(sched, job->class);
     if (job->array != NONE) {
         array_give(sched, job->array);

@@ -48,6 +48,7 @@ struct acre_sched {
     struct acre_policy policy;
     struct acre_accounts *accounts;
     struct acre_forecast *forecast;
+    struct acre_burdens *burdens;
     void (*event)(void *context, const struct acre_sched_event *event);
     void (*action)(void *context, const struct acre_sched_action *action);
     void *context;

@@ -7,6 +7,7 @@
 
 #include "core/units.h"
 #include "ledger/reservation.h"
+#include "sched/burden.h"
 
 int spec_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
                uint64_t begin_max_ms, struct acre_error *err) {
@@ -116,7 +117,7 @@ static int check(struct acre_sched *sched, const struct acre_job_spec *spec, uin
 /* The record of a job, as submitted; it stands nowhere yet. */
 uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
     uint32_t class = class_take(sched, &spec->request);
-    uint32_t array = spec->array != 0 ? array_take(sched, spec->array, spec->array_limit) : NONE;
+    uint32_t array = spec->array != 0 ? array_take(sched, spec) : NONE;
     uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
     owner_at(sched, account);
     uint32_t index = job_add(sched, spec->id);
@@ -128,6 +129,7 @@ uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
     job->user = spec->user;
     job->project = spec->project;
     job->name = spec->name;
+    job->bytes = spec->bytes;
     job->priority = (uint8_t)spec->priority;
     job->estimate_ms = spec->estimate_ms;
     job->limit_ms = spec->limit_ms;
@@ -139,6 +141,7 @@ uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
     job->state = ACRE_JOB_QUEUED;
     sched->last_id = ACRE_MAX(sched->last_id, spec->id);
     depend_add(sched, index, spec);
+    burden_add(sched, &sched->jobs[index]);
     return index;
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array of 100,000 jobs with 5 KiB of script and environment each still fits. */
+/* An array of 100,000 jobs, each with its event, takes a tenth of it. */
 #define BATCH_MAX_BYTES ((size_t)512 << 20)
 
 enum { STRINGS_MAX = 6, VIEWS_MAX = 2 };
@@ -39,6 +39,7 @@ static const struct layout layouts[] = {
         {AT(setting, name)}, {AT(setting, value)}},
     [ACRE_OP_PUT_TOKEN] = {sizeof(struct acre_store_token), 4, 0,
         {AT(token, user), AT(token, project), AT(token, role), AT(token, note)}, {0}},
+    [ACRE_OP_REMOVE_TOKEN] = {sizeof(struct acre_store_token), 0, 0, {0}, {0}},
     [ACRE_OP_PUT_RESERVATION] = {sizeof(struct acre_store_reservation), 2, 1,
         {AT(reservation, user), AT(reservation, state)}, {AT(reservation, detail)}},
     [ACRE_OP_PUT_DRAIN] = {sizeof(struct acre_store_drain), 2, 0,
@@ -110,6 +111,7 @@ struct acre_store_job acre_op_updated(const struct acre_store_job *job,
     result.name = job->name;
     result.array = job->array;
     result.spec = job->spec;
+    result.spec_id = job->spec_id;
     return result;
 }
 
@@ -237,8 +239,12 @@ void acre_batch_put_setting(struct acre_batch *batch, const char *name, struct a
 }
 
 void acre_batch_put_token(struct acre_batch *batch, const struct acre_store_token *token) {
-    ACRE_ASSERT(token->id <= INT64_MAX);
+    ACRE_ASSERT(token->id <= INT64_MAX && token->parent < token->id);
     append(batch, ACRE_OP_PUT_TOKEN, token);
+}
+
+void acre_batch_remove_token(struct acre_batch *batch, uint64_t id) {
+    append(batch, ACRE_OP_REMOVE_TOKEN, &(struct acre_store_token){.id = id});
 }
 
 void acre_batch_put_reservation(struct acre_batch *batch,

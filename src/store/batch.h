@@ -16,10 +16,11 @@ struct acre_store_setting {
 
 enum acre_op_kind {
     ACRE_OP_ADD_JOB,
-    ACRE_OP_UPDATE_JOB, /* user, project, name, array and spec are not there */
+    ACRE_OP_UPDATE_JOB, /* user, project, name, array, spec and spec_id are not there */
     ACRE_OP_PUT_ACCOUNT,
     ACRE_OP_PUT_SETTING,
     ACRE_OP_PUT_TOKEN,
+    ACRE_OP_REMOVE_TOKEN, /* a token with an id and nothing else */
     ACRE_OP_PUT_RESERVATION,
     ACRE_OP_PUT_DRAIN,
     ACRE_OP_REMOVE_DRAIN, /* a drain with a target and nothing else */

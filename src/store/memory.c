@@ -85,10 +85,15 @@ static compare_rows *const orders[SHELF_COUNT] = {
 
 /* Which shelf an operation is about; audit has its own way. */
 static const enum shelf_name shelf_of[] = {
-    [ACRE_OP_ADD_JOB] = JOBS,         [ACRE_OP_UPDATE_JOB] = JOBS,
-    [ACRE_OP_PUT_ACCOUNT] = ACCOUNTS, [ACRE_OP_PUT_SETTING] = SETTINGS,
-    [ACRE_OP_PUT_TOKEN] = TOKENS,     [ACRE_OP_PUT_RESERVATION] = RESERVATIONS,
-    [ACRE_OP_PUT_DRAIN] = DRAINS,     [ACRE_OP_REMOVE_DRAIN] = DRAINS,
+    [ACRE_OP_ADD_JOB] = JOBS,
+    [ACRE_OP_UPDATE_JOB] = JOBS,
+    [ACRE_OP_PUT_ACCOUNT] = ACCOUNTS,
+    [ACRE_OP_PUT_SETTING] = SETTINGS,
+    [ACRE_OP_PUT_TOKEN] = TOKENS,
+    [ACRE_OP_REMOVE_TOKEN] = TOKENS,
+    [ACRE_OP_PUT_RESERVATION] = RESERVATIONS,
+    [ACRE_OP_PUT_DRAIN] = DRAINS,
+    [ACRE_OP_REMOVE_DRAIN] = DRAINS,
 };
 _Static_assert(ACRE_COUNT(shelf_of) == ACRE_OP_AUDIT, "every kind but audit has a shelf");
 
@@ -243,7 +248,7 @@ static void apply_op(struct memory *memory, const struct acre_op *op) {
     struct shelf *shelf = &memory->shelves[name];
     bool found;
     size_t at = find_place(memory, name, &op->record, &found);
-    if (op->kind == ACRE_OP_REMOVE_DRAIN) {
+    if (op->kind == ACRE_OP_REMOVE_DRAIN || op->kind == ACRE_OP_REMOVE_TOKEN) {
         if (found) {
             remove_row(shelf, at);
         }
@@ -381,7 +386,14 @@ static int read_job(void *self, uint64_t id, acre_job_visit *visit, void *contex
     begin_read(memory);
     size_t at = find_place(memory, JOBS, &(union acre_op_record){.job = {.id = id}}, &found);
     if (found) {
-        visit(context, &memory->shelves[JOBS].rows[at]->record.job);
+        struct acre_store_job job = memory->shelves[JOBS].rows[at]->record.job;
+        bool shared = false;
+        if (job.spec_id != 0) {
+            at = find_place(memory, JOBS, &(union acre_op_record){.job = {.id = job.spec_id}},
+                            &shared);
+        }
+        job.spec = shared ? memory->shelves[JOBS].rows[at]->record.job.spec : job.spec;
+        visit(context, &job);
     }
     end_read(memory);
     return found ? 0 : acre_fail(err, ACRE_ENOTFOUND, "there is no job %" PRIu64, id);

@@ -15,8 +15,9 @@ struct acre_store_job {
     uint64_t array; /* 0: none */
     uint32_t attempt;
     uint64_t submitted_ms, started_ms, ended_ms; /* 0: not yet */
-    struct acre_str spec;                        /* JSON; as submitted; written once */
-    struct acre_str detail;                      /* JSON; everything else that changes */
+    struct acre_str spec;   /* JSON; as submitted; written once; empty when it is another job's: */
+    uint64_t spec_id;       /* the job whose spec is this one's too; 0: it has its own */
+    struct acre_str detail; /* JSON; everything else that changes */
 };
 struct acre_store_account {
     const char *project, *user;
@@ -29,6 +30,7 @@ struct acre_store_token {
     uint8_t hash[32]; /* SHA-256 of the secret */
     const char *user, *project, *role, *note;
     uint64_t created_ms, expires_ms, revoked_ms; /* 0: never */
+    uint64_t parent;                             /* the token it was made with; 0: none */
 };
 struct acre_store_reservation {
     uint64_t id;

@@ -21,12 +21,12 @@ enum { SQL_MAX_BYTES = 4096 };
 
 #define JOB_COLUMNS                                                                                \
     "j.id, j.user, j.project, j.name, j.state, j.live, j.priority, j.array, j.attempt,"            \
-    " j.submitted_ms, j.started_ms, j.ended_ms, s.spec, j.detail"
+    " j.submitted_ms, j.started_ms, j.ended_ms, s.spec, j.detail, j.spec_id"
 #define AUDIT_COLUMNS "seq, at_ms, actor, origin, action, target, result, detail, hash"
 
 static const char *text_at(sqlite3_stmt *statement, int column) {
     const unsigned char *text = sqlite3_column_text(statement, column);
-    return text != NULL ? (const char *)text : ""; /* NULL only when memory is gone */
+    return text != NULL ? (const char *)text : ""; /* NULL: another job has it, or no memory */
 }
 
 static uint64_t number_at(sqlite3_stmt *statement, int column) {
@@ -108,6 +108,7 @@ static bool give_job(sqlite3_stmt *statement, union visitor visitor, void *conte
         .ended_ms = number_at(statement, 11),
         .spec = view_at(statement, 12),
         .detail = view_at(statement, 13),
+        .spec_id = number_at(statement, 14),
     };
     return visitor.job(context, &job);
 }
@@ -116,7 +117,7 @@ static bool give_job(sqlite3_stmt *statement, union visitor visitor, void *conte
 static void put_arm(struct acre_buf *out, const struct acre_job_filter *filter, const char *table,
                     const char *condition) {
     acre_buf_printf(out,
-                    "SELECT " JOB_COLUMNS " FROM jobs j %s JOIN job_specs s ON s.id = j.id"
+                    "SELECT " JOB_COLUMNS " FROM jobs j %s LEFT JOIN job_specs s ON s.id = j.id"
                     " WHERE %s",
                     table, condition);
     acre_buf_puts(out, filter->user != NULL ? " AND j.user = ?1" : "");
@@ -178,8 +179,8 @@ int acre_sqlite_job(void *context, uint64_t id, acre_job_visit *visit, void *vis
     sqlite3_stmt *statement;
     uint64_t rows = 0;
     int r = acre_sqlite_prepare(self, self->reader,
-                                "SELECT " JOB_COLUMNS " FROM jobs j JOIN job_specs s"
-                                " ON s.id = j.id WHERE j.id = ?1",
+                                "SELECT " JOB_COLUMNS " FROM jobs j LEFT JOIN job_specs s"
+                                " ON s.id = iif(j.spec_id = 0, j.id, j.spec_id) WHERE j.id = ?1",
                                 &statement, err);
     if (r < 0) {
         return r;
@@ -251,6 +252,7 @@ static bool give_token(sqlite3_stmt *statement, union visitor visitor, void *con
         .created_ms = number_at(statement, 6),
         .expires_ms = number_at(statement, 7),
         .revoked_ms = number_at(statement, 8),
+        .parent = number_at(statement, 9),
     };
     hash_at(statement, 1, token.hash);
     return visitor.token(context, &token);
@@ -295,7 +297,7 @@ int acre_sqlite_accounts(void *self, acre_account_visit *visit, void *context,
 int acre_sqlite_tokens(void *self, acre_token_visit *visit, void *context, struct acre_error *err) {
     return read_all(self,
                     "SELECT id, hash, user, project, role, note, created_ms, expires_ms,"
-                    " revoked_ms FROM tokens ORDER BY id",
+                    " revoked_ms, parent FROM tokens ORDER BY id",
                     give_token, (union visitor){.token = visit}, context, err);
 }
 

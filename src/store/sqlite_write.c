@@ -26,7 +26,7 @@ static const char *const sql[ACRE_WRITE_COUNT] = {
     [ACRE_WRITE_ROLLBACK] = "ROLLBACK",
     [ACRE_WRITE_ADD_JOB] =
         "INSERT INTO jobs(id, state, live, priority, attempt, submitted_ms, started_ms, ended_ms,"
-        " detail, user, project, name, array) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " detail, user, project, name, array, spec_id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [ACRE_WRITE_ADD_SPEC] = "INSERT INTO job_specs(id, spec) VALUES(?,?)",
     [ACRE_WRITE_UPDATE_LIVE_JOB] =
         "UPDATE jobs SET state = ?2, priority = ?4, attempt = ?5, submitted_ms = ?6,"
@@ -39,7 +39,8 @@ static const char *const sql[ACRE_WRITE_COUNT] = {
     [ACRE_WRITE_PUT_SETTING] = "INSERT OR REPLACE INTO settings(name, value) VALUES(?,?)",
     [ACRE_WRITE_PUT_TOKEN] =
         "INSERT OR REPLACE INTO tokens(id, hash, user, project, role, note, created_ms,"
-        " expires_ms, revoked_ms) VALUES(?,?,?,?,?,?,?,?,?)",
+        " expires_ms, revoked_ms, parent) VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [ACRE_WRITE_REMOVE_TOKEN] = "DELETE FROM tokens WHERE id = ?",
     [ACRE_WRITE_PUT_RESERVATION] =
         "INSERT OR REPLACE INTO reservations(id, user, state, start_ms, end_ms, detail)"
         " VALUES(?,?,?,?,?,?)",
@@ -155,12 +156,16 @@ static int add_job(struct acre_sqlite *self, const union acre_op_record *record,
     put_text(&row, job->project);
     put_text(&row, job->name);
     put_number(&row, job->array);
+    put_number(&row, job->spec_id);
     int step = run(&row);
     if ((step & 0xff) == SQLITE_CONSTRAINT) {
         return acre_fail(err, ACRE_EEXISTS, "store: job %" PRIu64 " is there already", job->id);
     }
     if (step != SQLITE_DONE) {
         return acre_sqlite_fail(self, self->writer, "commit", err);
+    }
+    if (job->spec_id != 0) {
+        return 0;
     }
     struct row spec = row_of(self, ACRE_WRITE_ADD_SPEC);
     put_number(&spec, job->id);
@@ -215,6 +220,14 @@ static int put_token(struct acre_sqlite *self, const union acre_op_record *recor
     put_number(&row, token->created_ms);
     put_number(&row, token->expires_ms);
     put_number(&row, token->revoked_ms);
+    put_number(&row, token->parent);
+    return run_or_fail(self, &row, err);
+}
+
+static int remove_token(struct acre_sqlite *self, const union acre_op_record *record,
+                        struct acre_error *err) {
+    struct row row = row_of(self, ACRE_WRITE_REMOVE_TOKEN);
+    put_number(&row, record->token.id);
     return run_or_fail(self, &row, err);
 }
 
@@ -275,10 +288,15 @@ typedef int write_op(struct acre_sqlite *self, const union acre_op_record *recor
                      struct acre_error *err);
 
 static write_op *const writers[] = {
-    [ACRE_OP_ADD_JOB] = add_job,         [ACRE_OP_UPDATE_JOB] = update_job,
-    [ACRE_OP_PUT_ACCOUNT] = put_account, [ACRE_OP_PUT_SETTING] = put_setting,
-    [ACRE_OP_PUT_TOKEN] = put_token,     [ACRE_OP_PUT_RESERVATION] = put_reservation,
-    [ACRE_OP_PUT_DRAIN] = put_drain,     [ACRE_OP_REMOVE_DRAIN] = remove_drain,
+    [ACRE_OP_ADD_JOB] = add_job,
+    [ACRE_OP_UPDATE_JOB] = update_job,
+    [ACRE_OP_PUT_ACCOUNT] = put_account,
+    [ACRE_OP_PUT_SETTING] = put_setting,
+    [ACRE_OP_PUT_TOKEN] = put_token,
+    [ACRE_OP_REMOVE_TOKEN] = remove_token,
+    [ACRE_OP_PUT_RESERVATION] = put_reservation,
+    [ACRE_OP_PUT_DRAIN] = put_drain,
+    [ACRE_OP_REMOVE_DRAIN] = remove_drain,
     [ACRE_OP_AUDIT] = add_audit,
 };
 _Static_assert(ACRE_COUNT(writers) == ACRE_OP_KIND_COUNT, "every kind is written");

@@ -47,6 +47,7 @@ void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job
 void acre_batch_put_account(struct acre_batch *batch, const struct acre_store_account *account);
 void acre_batch_put_setting(struct acre_batch *batch, const char *name, struct acre_str value);
 void acre_batch_put_token(struct acre_batch *batch, const struct acre_store_token *token);
+void acre_batch_remove_token(struct acre_batch *batch, uint64_t id);
 void acre_batch_put_reservation(struct acre_batch *batch,
                                 const struct acre_store_reservation *reservation);
 void acre_batch_put_drain(struct acre_batch *batch, const struct acre_store_drain *drain);
@@ -75,12 +76,14 @@ struct acre_job_filter {
     bool newest_first; /* then after_id 0 means from the newest */
     uint32_t limit;    /* 1 ... 1000 */
 };
-/* Return false to stop. The record is good until the function returns. */
+/* Return false to stop. The record is good until the function returns. In lists a job whose spec is
+ * another's (spec_id) comes without it: a thousand members of an array would be a thousand copies.
+ */
 typedef bool acre_job_visit(void *context, const struct acre_store_job *job);
 int acre_store_jobs(struct acre_store *store, const struct acre_job_filter *filter,
                     acre_job_visit *visit, void *context, struct acre_error *err);
 int acre_store_job(struct acre_store *store, uint64_t id, acre_job_visit *visit, void *context,
-                   struct acre_error *err);             /* ACRE_ENOTFOUND */
+                   struct acre_error *err);             /* always with its spec; ACRE_ENOTFOUND */
 uint64_t acre_store_last_job(struct acre_store *store); /* largest id ever given; 0: none */
 
 /* JOB-3 statistics of jobs that ended at or after since_ms, counted by the store. */

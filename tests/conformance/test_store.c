@@ -91,6 +91,7 @@ static bool check_token(void *context, const struct acre_store_token *token) {
     CHECK_U64(token->created_ms, 5);
     CHECK_U64(token->expires_ms, 6);
     CHECK_U64(token->revoked_ms, *seen == 0 ? 8 : 7);
+    CHECK_U64(token->parent, *seen == 0 ? 0 : 1);
     ++*seen;
     return true;
 }
@@ -119,7 +120,7 @@ static bool check_drain(void *context, const struct acre_store_drain *drain) {
 /* Rows that are put replace those of the same key, in the same batch or a later one. */
 static void put_small_tables(struct bed *bed) {
     struct acre_store_account account = {"b", "x", UINT64_MAX, 1.25, 99};
-    struct acre_store_token token = {1, {0}, "ada", "vision", "admin", "laptop", 5, 6, 7};
+    struct acre_store_token token = {1, {0}, "ada", "vision", "admin", "laptop", 5, 6, 7, 0};
     memset(token.hash, 0xab, sizeof(token.hash));
     struct acre_store_reservation reservation = {4, "ada", "pending", 10, 20, ACRE_STR("{}")};
     struct acre_batch *batch = acre_batch_create();
@@ -130,6 +131,9 @@ static void put_small_tables(struct bed *bed) {
     acre_batch_put_account(batch, &account);
     acre_batch_put_token(batch, &token);
     token.id = 2;
+    token.parent = 1;
+    acre_batch_put_token(batch, &token);
+    token.id = 3;
     acre_batch_put_token(batch, &token);
     acre_batch_put_reservation(batch, &reservation);
     acre_batch_put_setting(batch, "policy", ACRE_STR("old"));
@@ -142,7 +146,10 @@ static void put_small_tables(struct bed *bed) {
     acre_batch_put_account(batch, &account);
     token.id = 1;
     token.revoked_ms = 8;
+    token.parent = 0;
     acre_batch_put_token(batch, &token);
+    acre_batch_remove_token(batch, 3);
+    acre_batch_remove_token(batch, 4); /* none that is there is none to remove */
     reservation.state = "active";
     acre_batch_put_reservation(batch, &reservation);
     acre_batch_put_setting(batch, "policy", ACRE_STR("new"));

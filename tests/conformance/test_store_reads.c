@@ -4,6 +4,8 @@
 #include "support/store_kit.h"
 #include "support/test.h"
 
+#include <stdio.h>
+
 static const struct acre_job_filter everything = {.limit = 1000};
 
 /* --- lists ---------------------------------------------------------------------------------- */
@@ -266,12 +268,59 @@ static void audit_lists_follow_their_filters(void) {
     bed_each(filter_audit);
 }
 
+/* Job 1 has the spec, 2 and 3 point at it; 4 has its own. */
+static bool keep_spec(void *context, const struct acre_store_job *job) {
+    char *text = context;
+    snprintf(text, 64, "%llu:%.*s", (unsigned long long)job->spec_id, (int)job->spec.length,
+             job->spec.data);
+    return false;
+}
+
+static void share_a_spec(struct bed *bed) {
+    static const char *const found[] = {"0:{}1", "1:{}1", "1:{}1", "0:{}4"};
+    static const char *const listed[] = {"0:{}1", "1:", "1:", "0:{}4"};
+    struct acre_batch *batch = acre_batch_create();
+    for (uint64_t id = 1; id <= 4; id++) {
+        struct acre_store_job job = kit_job(id);
+        job.array = id < 4 ? 1 : 0;
+        job.spec_id = id == 2 || id == 3 ? 1 : 0;
+        job.spec = job.spec_id != 0 ? (struct acre_str){0}
+                   : id == 1        ? ACRE_STR("{}1")
+                                    : ACRE_STR("{}4");
+        acre_batch_add_job(batch, &job);
+    }
+    struct acre_store_job same = kit_job(3);
+    acre_batch_update_job(batch, &same); /* in the same batch, */
+    bed_commit_ok(bed, batch);
+    batch = acre_batch_create();
+    struct acre_store_job later = kit_job(2);
+    acre_batch_update_job(batch, &later); /* and in another: the spec stays whose it was */
+    struct acre_store_job first = kit_job(1);
+    first.live = false;
+    acre_batch_update_job(batch, &first);
+    bed_commit_ok(bed, batch);
+    for (uint64_t id = 1; id <= 4; id++) {
+        char text[64] = "";
+        struct acre_job_filter filter = {.after_id = id - 1, .limit = 1};
+        acre_test_context("%s, job %u", bed->name, (unsigned)id);
+        CHECK_EQ(acre_store_job(bed->store, id, keep_spec, text, NULL), 0);
+        CHECK_STR(text, found[id - 1]);
+        CHECK_EQ(acre_store_jobs(bed->store, &filter, keep_spec, text, NULL), 0);
+        CHECK_STR(text, listed[id - 1]);
+    }
+}
+
+static void jobs_share_a_spec(void) {
+    bed_each(share_a_spec);
+}
+
 #define TEST(name)                                                                                 \
     { #name, name, 120 }
 static const struct acre_test tests[] = {
     TEST(lists_follow_their_filters),  TEST(a_visit_may_stop_or_read_on),
     TEST(statistics_count_what_ended), TEST(a_clock_that_went_back_counts_as_no_time),
     TEST(the_audit_trail_is_chained),  TEST(audit_lists_follow_their_filters),
+    TEST(jobs_share_a_spec),
 };
 
 ACRE_TEST_MAIN(tests)

@@ -21,10 +21,11 @@ static void check(const struct acre_submission *submission, const struct acre_na
     struct acre_buf out;
     acre_buf_init(&out, ACRE_RECORD_SPEC_MAX);
     ACRE_ASSERT(acre_record_write_spec(names, &submission->spec, &submission->launch, &out) == 0);
-    json_t *json;
+    json_t *json = NULL;
     struct acre_launch launch;
     struct acre_str text = {out.data, out.length};
-    ACRE_ASSERT(acre_record_read_launch(text, &json, &launch, NULL) == 0);
+    ACRE_ASSERT(acre_json_parse("spec", text, ACRE_RECORD_SPEC_MAX, &json, NULL) == 0);
+    ACRE_ASSERT(acre_record_read_launch(json, &launch, NULL) == 0);
     ACRE_ASSERT(strcmp(launch.directory, submission->launch.directory) == 0);
     ACRE_ASSERT(launch.no_network == submission->launch.no_network &&
                 launch.warn_signal == submission->launch.warn_signal &&
@@ -40,9 +41,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_inventory_device device = {.id = "g0", .model = "NVIDIA H100", .vendor = "NVIDIA"};
     acre_inventory_add_device(inventory, &device);
     struct acre_names *names = acre_names_create();
+    acre_names_intern(names, acre_str_from(device.model));
+    acre_names_intern(names, acre_str_from(device.vendor));
+    acre_names_intern(names, ACRE_STR("zone=a"));
     struct acre_submission *submission = acre_calloc(1, sizeof(*submission));
-    struct acre_submit_context context = {
-        .names = names, .inventory = inventory, .now_ms = NOW_MS, .find = find_job};
+    struct acre_submit_context context = {.names = names,
+                                          .inventory = inventory,
+                                          .now_ms = NOW_MS,
+                                          .max_grace_ms = 600000,
+                                          .find = find_job};
     struct acre_str text = {(const char *)data, size};
     struct acre_error err = {0};
     json_t *body = NULL;

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 
 /* Reads every byte that the job points to. */
-static size_t walk(const struct acre_wire_job *job) {
+static size_t walk(struct acre_wire_job *job) {
     size_t sum = strlen(job->directory);
     for (uint32_t i = 0; i < job->argument_count; i++) {
         sum += strlen(job->arguments[i]);
     }
     ACRE_ASSERT(job->arguments[job->argument_count] == NULL);
     for (uint32_t i = 0; i < job->member_count; i++) {
-        for (char **line = job->environment[i]; *line != NULL; line++) {
+        for (char **line = acre_wire_environment(job, i); *line != NULL; line++) {
             sum += strlen(*line);
         }
     }

@@ -162,7 +162,7 @@ _Noreturn static void become(const struct share *share, int procs, char **env) {
 static void on_ready(void *context, int result, const struct acre_error *err) {
     struct share *share = context;
     struct try *try = share->try;
-    char pipe_path[108], log_path[120];
+    char pipe_path[108];
     char *env[ENVIRONMENT_MAX] = {NULL};
     struct acre_buf text;
     struct acre_error failure = {0};
@@ -172,13 +172,12 @@ static void on_ready(void *context, int result, const struct acre_error *err) {
         return;
     }
     say(try, "ready", share->number, 0, "");
-    acre_mps_paths(try->mps, try->gpu, pipe_path, log_path);
+    acre_mps_pipe(try->mps, try->gpu, pipe_path);
     acre_buf_init(&text, 65536);
     const char *libraries = getenv("LD_LIBRARY_PATH");
     acre_buf_printf(&text, "LD_LIBRARY_PATH=%s", libraries != NULL ? libraries : "");
     acre_buf_putc(&text, '\0');
-    if (acre_visible_environment(NULL, &share->device, 1, 0, pipe_path, log_path, &text, &failure) <
-        0) {
+    if (acre_visible_environment(NULL, &share->device, 1, 0, pipe_path, &text, &failure) < 0) {
         fail(try, "environment", share->number, failure.text);
     }
     uint32_t count = 0;

@@ -136,8 +136,10 @@ class Daemon(daemon.Daemon):
 
     @property
     def admin_token(self):
-        """As the first start shows it, once."""
-        return self.wait_said(r"^(acre_\d+_[\w-]{43})$")
+        """As the first start leaves it."""
+        path = self.wait_said(r"the admin's token is in a file.* path=\"?([^\s\"]+)")
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
 
     @property
     def admin(self):

@@ -86,6 +86,11 @@ class Submit(daemon.TestCase):
         self.assertNotIn("LEFT=", result.stdout)
         self.assertIn("LEFT=behind\n",
                       self.daemon.run("run", "--export", "--", "env", LEFT="behind").stdout)
+        token = self.daemon.run("token", "create").stdout.strip()  # is kept with no job by chance
+        self.assertNotIn("ACRE_TOKEN", self.daemon.run("run", "--export", "--", "env",
+                                                       ACRE_TOKEN=token).stdout)
+        self.assertIn(f"ACRE_TOKEN={token}", self.daemon.run(
+            "run", "--export", "--env", "ACRE_TOKEN", "--", "env", ACRE_TOKEN=token).stdout)
 
     def test_it_runs_here(self):
         # Not in /tmp: a job has one of its own.

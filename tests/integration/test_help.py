@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import program
 
-SHARED = ["server PATH|URL", "token-file FILE", "cacert FILE", "json", "quiet"]
+SHARED = ["server PATH|URL", "token-file FILE", "cacert FILE", "insecure", "json", "quiet"]
 JOB = ["gpus N|0.X", "gpu-memory SIZE", "nodes N", "cpus N", "memory SIZE", "model NAME,...",
        "label KEY=VALUE", "priority LEVEL", "time TIME", "estimate TIME", "retries N",
        "isolation KIND", "exclusive", "hold", "begin TIME", "after [ok:|any:]JOB",
@@ -21,7 +21,7 @@ COMMANDS = {
               "until-done", "interval TIME", "count N"] + SHARED,
     "show": SHARED,
     "why": SHARED,
-    "logs": ["follow", "stream NAME", "tail BYTES", "attempt N"] + SHARED,
+    "logs": ["follow", "stream NAME", "tail BYTES", "attempt N", "raw"] + SHARED,
     "cancel": ["array"] + SHARED,
     "hold": ["array"] + SHARED,
     "release": ["array"] + SHARED,
@@ -57,8 +57,8 @@ COMMANDS = {
     "compute cache": ["to SIZE", "directory DIR", "json"],
     "serve": ["config FILE", "state DIR", "socket PATH", "listen ADDRESS", "no-tcp",
               "tls-cert FILE", "tls-key FILE", "sim FILE", "policy FILE", "run-as USER",
-              "allow-root", "admins NAMES", "operators NAMES", "project NAME", "rate N",
-              "failures N", "connections N", "sample TIME", "log-level LEVEL"],
+              "min-uid N", "allow-root", "admins NAMES", "operators NAMES", "project NAME",
+              "rate N", "failures N", "connections N", "sample TIME", "log-level LEVEL"],
     "doctor": ["json"],
     "simulate faults": ["seeds N", "first-seed N", "steps N", "story", "json", "quiet"],
     "simulate replay": ["trace FILE", "nodes NxG", "policy NAME,...", "estimates HOW",

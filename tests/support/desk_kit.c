@@ -152,7 +152,8 @@ int desk_kit_submit(struct desk_kit *kit, uint32_t gpus, uint32_t count, uint64_
     acre_desk_set_actor(kit->desk, "user:ada", "unix:1000");
     char text[80];
     snprintf(text, sizeof(text), "{\"command\":\"true\",\"gpus\":%u,\"share_milli\":1000}", gpus);
-    return acre_desk_submit(kit->desk, &spec, count, acre_str_from(text), false, ret_id, err);
+    return acre_desk_submit(kit->desk, &spec, count, acre_str_from(text), false, kit->limited,
+                            ret_id, err);
 }
 
 struct waiting {

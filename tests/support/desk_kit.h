@@ -18,6 +18,7 @@ struct desk_kit {
     bool real;       /* the devices pretend to be real ones */
     uint32_t milli;  /* of each device that jobs ask for; 0: all of it */
     uint64_t mib;
+    bool limited;    /* its jobs are those of a user who is held to the limits of the policy */
     int64_t pids[4]; /* what the engine says are the processes of `pid_job` */
     uint64_t pid_job;
     /* Whoever watches runs, as in struct acre_desk_sink. */

@@ -2,6 +2,8 @@
  * test wants from the server is posted to the loop, so the two share no memory unguarded. */
 #include "support/http_kit.h"
 
+#include "api/problem.h"
+#include "core/clock.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -22,8 +24,17 @@ enum { PATIENCE_MS = 10000, IN_MAX = 64 * 1024 * 1024 };
 
 /* --- the server --- */
 
+/* "ms=20": it takes so long. */
+static void work(struct acre_exchange *exchange) {
+    const char *ms = acre_http_query(exchange, "ms");
+    uint64_t work_ns = ms != NULL ? strtoull(ms, NULL, 10) * 1000000 : 0;
+    for (uint64_t began_ns = acre_monotonic_ns(); acre_monotonic_ns() - began_ns < work_ns;) {
+    }
+}
+
 static void answer_echo(struct acre_exchange *exchange, const struct acre_http_request *request) {
     struct acre_buf body;
+    work(exchange);
     acre_buf_init(&body, IN_MAX);
     acre_buf_printf(&body, "%s %s", request->method, request->path);
     const char *key, *value;
@@ -57,6 +68,20 @@ static void on_closed(void *context) {
     kit->stream = NULL;
 }
 
+/* "/know-admin": with a privilege; "/know?user=ann": of this name. */
+static void answer_known(struct acre_exchange *exchange, const struct acre_http_request *request) {
+    const char *user = acre_http_query(exchange, "user");
+    struct acre_error err = {0};
+    int status = acre_http_know(exchange, user != NULL ? user : "somebody",
+                                strcmp(request->path, "/know-admin") == 0, &err);
+    if (status == 0) {
+        answer_echo(exchange, request);
+    } else if (status != ACRE_HTTP_LATER) {
+        acre_http_hang_up(exchange);
+        acre_problem_answer_as(exchange, status, &err);
+    }
+}
+
 void http_kit_handle(void *context, struct acre_exchange *exchange,
                      const struct acre_http_request *request) {
     struct http_kit *kit = context;
@@ -75,6 +100,8 @@ void http_kit_handle(void *context, struct acre_exchange *exchange,
         acre_buf_printf(&body, "%d %u %s", request->peer->is_unix, request->peer->uid,
                         request->peer->address);
         acre_http_answer(exchange, 200, "text/plain", &body);
+    } else if (strncmp(request->path, "/know", 5) == 0) {
+        answer_known(exchange, request);
     } else if (strcmp(request->path, "/big") == 0) {
         struct acre_buf body = {.data = acre_calloc(1, HTTP_KIT_BIG_BYTES + 1),
                                 .length = HTTP_KIT_BIG_BYTES,

@@ -3,6 +3,7 @@
  * The handler answers by path:
  *   /echo    at once, with "METHOD path?key=value... body"
  *   /later   the same, from a posted function
+ *   /know    the same, and the client is known from then on; /know-admin: with a privilege
  *   /park    never, until http_kit_answer_parked
  *   /big     8 MiB of 'x' at once
  *   /stream  a stream; http_kit_send and http_kit_end drive it

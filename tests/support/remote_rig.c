@@ -26,7 +26,7 @@ struct rig rig_open(const char *backend, uint32_t device) {
     struct acre_error err = {0};
     setenv("ACRE_RUNNER", strcmp(backend, "double") == 0 ? RUNNER_DOUBLE : RUNNER, 1);
     /* Sanitizers let it die of what it does. */
-    setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0:handle_sigill=0", 1);
+    setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0:handle_sigill=0:use_sigaltstack=0", 1);
     setenv("TSAN_OPTIONS", "handle_segv=0:handle_abort=0:handle_sigill=0", 1);
     int r = acre_remote_open(backend, device, &rig.place, &err);
     if (r == ACRE_EUNAVAILABLE) {

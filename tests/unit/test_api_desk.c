@@ -95,7 +95,7 @@ static void every_member_of_a_large_array_has_its_spec(void) {
                                  .priority = ACRE_PRIORITY_NORMAL,
                                  .request = {.replicas = 1, .gpus = 1, .milli = 1000}};
     REQUIRE_EQ(acre_desk_submit(kit.desk, &spec, 4, (struct acre_str){text.data, text.length},
-                                false, &first, &err),
+                                false, false, &first, &err),
                0);
     desk_kit_until(&kit, four_submitted);
     for (uint64_t id = first; id < first + 4; id++) {
@@ -130,6 +130,42 @@ static void an_array_over_quota_changes_nothing(void) {
     REQUIRE_EQ(desk_kit_submit(&kit, 1, 1, &id, &err), 0);
     desk_kit_until(&kit, has_completed);
     CHECK_EQ(acre_sched_check(acre_desk_sched(kit.desk), &err), 0);
+    desk_kit_finish(&kit);
+}
+
+static bool three_submitted(struct desk_kit *kit) {
+    return kit->event_count >= 3;
+}
+
+/* A user's limits refuse an array whole, hold after a restart, and are not for operators. */
+static void limits_of_a_user_hold_over_a_restart(void) {
+    struct desk_kit kit = {.on_disk = true, .limited = true};
+    uint64_t id = 0;
+    struct acre_error err = {0};
+    desk_kit_start(&kit);
+    struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
+    *policy = *acre_policy_default();
+    policy->limits.queued_jobs = 4;
+    acre_desk_set_policy(kit.desk, policy);
+    free(policy);
+    acre_desk_pause(kit.desk, true);
+    REQUIRE_EQ(desk_kit_submit(&kit, 1, 3, &id, &err), 0);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        acre_test_context("restarted %d times", restarted);
+        CHECK_EQ(desk_kit_submit(&kit, 1, 2, &id, &err), ACRE_ELIMIT);
+        CHECK_HAS(err.text, "3 of your jobs are waiting and you submit 2 more");
+        struct acre_sched_counts counts;
+        acre_sched_counts(acre_desk_sched(kit.desk), &counts);
+        CHECK_U64(counts.jobs[ACRE_JOB_QUEUED], 3);
+        CHECK_EQ(acre_sched_check(acre_desk_sched(kit.desk), &err), 0);
+        if (restarted == 0) {
+            desk_kit_until(&kit, three_submitted);
+            desk_kit_stop(&kit);
+            desk_kit_start(&kit);
+        }
+    }
+    kit.limited = false;
+    CHECK_EQ(desk_kit_submit(&kit, 1, 2, &id, &err), 0);
     desk_kit_finish(&kit);
 }
 
@@ -175,7 +211,7 @@ static void everything_comes_back_after_a_restart(void) {
     struct desk_kit kit = {.on_disk = true};
     struct acre_error err = {0};
     uint64_t running = 0, waiting = 0, reservation = 0;
-    kit.run_ms = 150;
+    kit.run_ms = 1500;
     desk_kit_start(&kit);
     REQUIRE_EQ(desk_kit_submit(&kit, 2, 1, &running, NULL), 0);
     desk_kit_until(&kit, is_running);
@@ -233,12 +269,12 @@ static void everything_comes_back_after_a_restart(void) {
 static void an_end_nobody_saw_is_told_after_the_restart(void) {
     struct desk_kit kit = {.on_disk = true};
     uint64_t id = 0;
-    kit.run_ms = 20;
+    kit.run_ms = 1000; /* long enough for the daemon to be away by then */
     desk_kit_start(&kit);
     REQUIRE_EQ(desk_kit_submit(&kit, 1, 1, &id, NULL), 0);
     desk_kit_until(&kit, is_running);
     desk_kit_stop(&kit);
-    desk_kit_turns(&kit, 60);
+    desk_kit_turns(&kit, 1100);
     kit.event_count = 0;
     desk_kit_start(&kit);
     desk_kit_until(&kit, has_completed);
@@ -370,11 +406,29 @@ static void a_job_whose_device_is_gone_waits_again(void) {
     desk_kit_finish(&kit);
 }
 
+/* Refused changes make no record, so nothing is committed, for as long as they go on. */
+static void callers_of_refused_changes_are_forgotten(void) {
+    struct desk_kit kit = {0};
+    char origin[65];
+    memset(origin, 'x', sizeof(origin) - 1);
+    origin[sizeof(origin) - 1] = '\0';
+    desk_kit_start(&kit);
+    for (int turn = 0; turn < 40; turn++) { /* 100 MB in all: more than the memory of a turn */
+        for (int i = 0; i < 20000; i++) {
+            acre_desk_set_actor(kit.desk, origin, origin);
+        }
+        desk_kit_turns(&kit, 2);
+    }
+    desk_kit_finish(&kit);
+}
+
 static const struct acre_test tests[] = {
+    {"callers_of_refused_changes_are_forgotten", callers_of_refused_changes_are_forgotten, 0},
     {"a_job_goes_its_way_and_every_step_is_stored", a_job_goes_its_way_and_every_step_is_stored, 0},
     {"many_jobs_run_once_each", many_jobs_run_once_each, 0},
     {"every_member_of_a_large_array_has_its_spec", every_member_of_a_large_array_has_its_spec, 0},
     {"an_array_over_quota_changes_nothing", an_array_over_quota_changes_nothing, 0},
+    {"limits_of_a_user_hold_over_a_restart", limits_of_a_user_hold_over_a_restart, 0},
     {"a_failed_commit_takes_back_and_goes_on", a_failed_commit_takes_back_and_goes_on, 0},
     {"everything_comes_back_after_a_restart", everything_comes_back_after_a_restart, 0},
     {"an_end_nobody_saw_is_told_after_the_restart", an_end_nobody_saw_is_told_after_the_restart, 0},

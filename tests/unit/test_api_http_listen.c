@@ -179,8 +179,9 @@ static void a_port_in_use_is_an_error(void) {
     struct acre_error err = {0};
     options.address = address;
     REQUIRE_EQ(acre_loop_create(&options.loop, NULL), 0);
-    CHECK_EQ(acre_http_start(&options, &http, &err), ACRE_EIO);
+    CHECK_EQ(acre_http_start(&options, &http, &err), ACRE_EEXISTS);
     CHECK_HAS(err.text, address);
+    CHECK_HAS(err.text, "another program is listening on it");
     acre_loop_destroy(options.loop);
     http_kit_stop(&kit);
 }

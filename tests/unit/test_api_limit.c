@@ -102,7 +102,24 @@ static void nonsense_is_a_programmers_error(void) {
     CHECK(acre_dies(create_without_keys));
 }
 
+static void many_at_once_are_asked_for_then_charged(void) {
+    struct acre_limit_options options = {.keys = 8, .burst = 100, .per_minute = 60};
+    struct acre_limit *limit = acre_limit_create(&options);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 100, 1000), 0);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 101, 1000), 1000);
+    acre_limit_charge(limit, ACRE_STR("a"), 90, 1000);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 40, 1000), 30000);
+    acre_limit_charge(limit, ACRE_STR("a"), 40, 1000); /* too many: none */
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 40, 31000), 0);
+    CHECK_U64(acre_limit_ask(limit, ACRE_STR("b"), 100, 1000), 0);
+    CHECK(acre_limit_ask(limit, ACRE_STR("b"), UINT32_MAX, 1000) > 0);
+    acre_limit_destroy(limit);
+}
+
 static const struct acre_test tests[] = {
+    {"many_at_once_are_asked_for_then_charged", many_at_once_are_asked_for_then_charged, 0},
     {"a_burst_is_followed_by_the_rate", a_burst_is_followed_by_the_rate, 0},
     {"keys_do_not_share", keys_do_not_share, 0},
     {"a_full_table_forgets_the_one_that_loses_least", a_full_table_forgets_the_one_that_loses_least,

@@ -198,7 +198,7 @@ static void every_field_comes_back(void) {
     struct acre_store_job row = row_of(&job, &spec, &detail);
     struct acre_recorded_job back;
     struct acre_error err = {0};
-    REQUIRE_EQ(acre_record_read_job(&row, acre_ledger_names(ledger), arena, &back, &err), 0);
+    REQUIRE_EQ(acre_record_read_job(&row, NULL, acre_ledger_names(ledger), arena, &back, &err), 0);
     check_job(&back.job, &job);
     CHECK_STR(back.exit_text, "GPU memory");
     CHECK(back.exited);
@@ -282,7 +282,7 @@ static void an_end_is_the_same_before_and_after_it_is_stored(void) {
          "{\"kind\":\"not started\",\"code\":null,\"text\":\"why\",\"peak_ram_mib\":null,"
          "\"peak_gpu_mib\":null,\"cpu_ms\":null,\"gpu_use_milli\":null}"},
         {1,
-         {ACRE_EXIT_OUT_OF_MEMORY, 9, 100, 2000, 55, 321},
+         {ACRE_EXIT_OUT_OF_MEMORY, 9, 100, 2000, 55, 77, 321},
          "{\"kind\":\"out of memory\",\"code\":9,\"text\":\"why\",\"peak_ram_mib\":100,"
          "\"peak_gpu_mib\":2000,\"cpu_ms\":55,\"gpu_use_milli\":321}"},
     };
@@ -302,9 +302,10 @@ static void an_end_is_the_same_before_and_after_it_is_stored(void) {
         acre_test_context("row %zu, stored", i);
         REQUIRE_EQ(acre_record_write_detail(ledger, &job, "why", (struct acre_str){0}, &detail), 0);
         struct acre_store_job row = row_of(&job, &spec, &detail);
-        REQUIRE_EQ(acre_record_read_job(&row, NULL, arena, &back, NULL), 0);
+        REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
         acre_view_recorded(&stored, &row, &back, arena);
         check_exit(&stored, rows[i].expect);
+        CHECK_U64(back.job.exit.log_bytes, rows[i].exit.log_bytes);
         json_decref(back.spec);
         acre_buf_finish(&detail);
     }
@@ -325,7 +326,7 @@ static void parts_are_found_by_name(void) {
     struct acre_store_job row = row_of(&job, &spec, &detail);
     struct acre_arena *arena = acre_arena_create(1 << 20);
     struct acre_recorded_job back;
-    REQUIRE_EQ(acre_record_read_job(&row, NULL, arena, &back, NULL), 0);
+    REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
     REQUIRE(back.part_count == 2);
     struct acre_part parts[2];
     struct acre_allocation held;
@@ -386,15 +387,15 @@ static void a_changed_row_is_refused(void) {
         struct acre_recorded_job back;
         struct acre_error err = {0};
         acre_test_context("%s %s", rows[i].spec, rows[i].detail);
-        CHECK_EQ(acre_record_read_job(&row, acre_ledger_names(ledger), arena, &back, &err),
+        CHECK_EQ(acre_record_read_job(&row, NULL, acre_ledger_names(ledger), arena, &back, &err),
                  ACRE_ECORRUPT);
         CHECK_EQ(err.code, ACRE_ECORRUPT);
         CHECK_HAS(err.text, "job 77 in the store");
     }
     struct acre_launch launch;
-    json_t *json = NULL;
-    CHECK_EQ(acre_record_read_launch(ACRE_STR("{\"script\": 1}"), &json, &launch, NULL),
-             ACRE_ECORRUPT);
+    json_t *json = json_pack("{s:i}", "script", 1);
+    CHECK_EQ(acre_record_read_launch(json, &launch, NULL), ACRE_ECORRUPT);
+    json_decref(json);
     acre_arena_destroy(arena);
     acre_ledger_destroy(ledger);
 }

@@ -118,13 +118,15 @@ static void note_refusal(void *context, const struct acre_http_request *request,
     snprintf(world->last_user, sizeof(world->last_user), "%s", user != NULL ? user->name : "-");
 }
 
-static void start(struct world *world, struct acre_limit *requests, struct acre_limit *guesses) {
+static void start(struct world *world, struct acre_limit *requests, struct acre_limit *strangers,
+                  struct acre_limit *guesses) {
     struct acre_router_options options = {.routes = routes,
                                           .count = ACRE_COUNT(routes),
                                           .authenticate = authenticate,
                                           .refused = note_refusal,
                                           .context = world,
                                           .requests = requests,
+                                          .strangers = strangers,
                                           .guesses = guesses,
                                           .now_ms = now};
     world->router = acre_router_create(&options);
@@ -219,7 +221,7 @@ static const struct {
 
 static void requests_find_their_route_or_are_told_why_not(void) {
     struct world world = {0};
-    start(&world, NULL, NULL);
+    start(&world, NULL, NULL, NULL);
     for (size_t i = 0; i < ACRE_COUNT(asked); i++) {
         struct http_answer answer;
         acre_test_context("%s as %s: %s", asked[i].line, asked[i].token, asked[i].body);
@@ -235,7 +237,7 @@ static void requests_find_their_route_or_are_told_why_not(void) {
 
 static void head_is_get(void) {
     struct world world = {0};
-    start(&world, NULL, NULL);
+    start(&world, NULL, NULL, NULL);
     struct http_client client = http_client_open(&world.kit);
     http_client_puts(&client, "HEAD /health HTTP/1.0\r\n\r\n");
     CHECK(http_client_ends(&client));
@@ -249,17 +251,22 @@ static void too_many_requests_of_a_user_wait(void) {
     struct acre_limit_options options = {.keys = 64, .burst = 2, .per_minute = 30};
     struct acre_limit *requests = acre_limit_create(&options);
     struct world world = {0};
-    start(&world, requests, NULL);
+    struct acre_limit *strangers = acre_limit_create(&options);
+    start(&world, requests, strangers, NULL);
     static const struct {
         uint64_t now_ms;
         const char *path, *token;
         int status;
     } rows[] = {
-        {0, "GET /jobs", "user", 200},    {0, "GET /jobs", "user", 200},
-        {0, "GET /jobs", "user", 429},    {0, "GET /jobs", "viewer", 200},
-        {0, "GET /health", NULL, 200},    {0, "GET /health", NULL, 200},
-        {0, "GET /health", NULL, 429},    {1000, "GET /jobs", "user", 429},
-        {2000, "GET /jobs", "user", 200}, {2000, "GET /health", NULL, 200},
+        {0, "GET /jobs", "user", 200},     {0, "GET /nowhere", "user", 404},
+        {0, "GET /jobs", "user", 429},     {0, "GET /nowhere", "user", 429},
+        {0, "GET /jobs", "viewer", 200},   {0, "GET /health", "viewer", 200},
+        {0, "GET /health", "viewer", 429}, {0, "GET /health", NULL, 200},
+        {0, "GET /nowhere", NULL, 404},    {0, "GET /health", NULL, 429},
+        {0, "GET /nowhere", NULL, 429},    {0, "PATCH /jobs", NULL, 429},
+        {0, "GET /jobs", NULL, 429},       {0, "GET /jobs", "guess", 429},
+        {0, "GET /jobs", "operator", 200}, {1000, "GET /jobs", "user", 429},
+        {2000, "GET /jobs", "user", 200},  {2000, "GET /health", NULL, 200},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct http_answer answer;
@@ -271,11 +278,13 @@ static void too_many_requests_of_a_user_wait(void) {
             CHECK_HAS(answer.head,
                       rows[i].now_ms == 0 ? "\r\nRetry-After: 2\r\n" : "\r\nRetry-After: 1\r\n");
             CHECK_HAS(answer.body.data, "\"code\":\"RATE\"");
+            CHECK_HAS(answer.body.data, "the limit is 30 a minute; try again in ");
         }
         http_answer_free(&answer);
     }
     stop(&world);
     acre_limit_destroy(requests);
+    acre_limit_destroy(strangers);
 }
 
 /* After three wrong tokens the next wrong one waits; the right one does not. */
@@ -283,7 +292,7 @@ static void guessing_tokens_is_slow(void) {
     struct acre_limit_options options = {.keys = 64, .burst = 3, .per_minute = 60};
     struct acre_limit *guesses = acre_limit_create(&options);
     struct world world = {0};
-    start(&world, NULL, guesses);
+    start(&world, NULL, NULL, guesses);
     static const struct {
         uint64_t now_ms;
         const char *path, *token;
@@ -305,6 +314,53 @@ static void guessing_tokens_is_slow(void) {
     }
     stop(&world);
     acre_limit_destroy(guesses);
+}
+
+/* Every further request over the limit costs a stranger a connection, and a user nothing. */
+static void strangers_over_their_limit_are_hung_up_on(void) {
+    struct acre_limit_options options = {.keys = 64, .burst = 1, .per_minute = 1};
+    struct acre_limit *limits[] = {acre_limit_create(&options), acre_limit_create(&options)};
+    struct world world = {0};
+    start(&world, limits[0], limits[1], NULL);
+    struct http_client client = http_client_open(&world.kit);
+    for (int i = 0; i < 20; i++) {
+        http_client_puts(&client, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    CHECK_EQ(http_client_status(&client), 404);
+    CHECK_EQ(http_client_status(&client), 429);
+    CHECK(http_client_ends(&client));
+    CHECK_EQ(world.refusals, 2);
+    http_client_close(&client);
+    client = http_client_open(&world.kit);
+    static const int statuses[] = {200, 429, 429};
+    for (size_t i = 0; i < ACRE_COUNT(statuses); i++) {
+        http_client_puts(&client, "GET /jobs HTTP/1.1\r\nHost: a\r\nAuthorization: user\r\n\r\n");
+        CHECK_EQ(http_client_status(&client), statuses[i]);
+    }
+    http_client_close(&client);
+    stop(&world);
+    acre_limit_destroy(limits[0]);
+    acre_limit_destroy(limits[1]);
+}
+
+static void a_refusal_names_the_user_also_where_there_is_nothing(void) {
+    struct world world = {0};
+    start(&world, NULL, NULL, NULL);
+    static const struct {
+        const char *line, *token, *user;
+    } rows[] = {{"POST /nowhere", "user", "user"},
+                {"PATCH /jobs", "user", "user"},
+                {"POST /nowhere", "guess", "-"},
+                {"PATCH /jobs", NULL, "-"},
+                {"POST /jobs", NULL, "-"}};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct http_answer answer;
+        ask(&world, rows[i].line, rows[i].token, "", &answer);
+        http_answer_free(&answer);
+        acre_test_context("%s as %s", rows[i].line, rows[i].token);
+        CHECK_STR(world.last_user, rows[i].user);
+    }
+    stop(&world);
 }
 
 static void roles_have_an_order_and_names(void) {
@@ -357,6 +413,9 @@ static const struct acre_test tests[] = {
     {"head_is_get", head_is_get, 0},
     {"too_many_requests_of_a_user_wait", too_many_requests_of_a_user_wait, 0},
     {"guessing_tokens_is_slow", guessing_tokens_is_slow, 0},
+    {"strangers_over_their_limit_are_hung_up_on", strangers_over_their_limit_are_hung_up_on, 0},
+    {"a_refusal_names_the_user_also_where_there_is_nothing",
+     a_refusal_names_the_user_also_where_there_is_nothing, 0},
     {"roles_have_an_order_and_names", roles_have_an_order_and_names, 0},
     {"a_broken_table_is_a_programmers_error", a_broken_table_is_a_programmers_error, 0},
 };

@@ -40,13 +40,24 @@ struct rig {
 static int submit(struct rig *rig, const char *text) {
     rig->inventory = make_inventory();
     rig->names = acre_names_create();
+    static const char *const here[] = {"NVIDIA", "zone=a", "rack=r 1"};
+    for (size_t i = 0; i < ACRE_COUNT(here); i++) {
+        acre_names_intern(rig->names, acre_str_from(here[i]));
+    }
+    for (uint32_t i = 0; i < acre_inventory_devices(rig->inventory); i++) {
+        acre_names_intern(rig->names,
+                          acre_str_from(acre_inventory_device(rig->inventory, i)->model));
+    }
     rig->err = (struct acre_error){0};
     int r = acre_json_parse("body", acre_str_from(text), 1 << 20, &rig->body, &rig->err);
     if (r == 0) {
         r = acre_fields_check_body(acre_submit_fields, rig->body, &rig->err);
     }
-    struct acre_submit_context context = {
-        .names = rig->names, .inventory = rig->inventory, .now_ms = NOW_MS, .find = find_job};
+    struct acre_submit_context context = {.names = rig->names,
+                                          .inventory = rig->inventory,
+                                          .now_ms = NOW_MS,
+                                          .max_grace_ms = 600000,
+                                          .find = find_job};
     return r == 0 ? acre_submit_read(rig->body, &context, &rig->submission, &rig->err) : r;
 }
 
@@ -72,6 +83,9 @@ static void bad_bodies_name_the_field(void) {
         {"{\"command\": 7}", ACRE_EINVALID, "command"},
         {"{\"command\": \"x\", \"script\": \"y\"}", ACRE_EINVALID, "one of command and script"},
         {"{\"script\": \"\\n\"}", ACRE_EINVALID, "script: empty"},
+        {"{\"command\": \"x\", \"grace\": \"601s\"}", ACRE_EINVALID,
+         "grace: 10m1s; accepted: at most 10m (max_grace in the policy"},
+        {"{\"command\": \"x\", \"grace\": \"3650d\"}", ACRE_EINVALID, "grace: "},
         {"{\"command\": \"x\", \"gpu\": 1}", ACRE_EINVALID, "gpu"},
         {"{\"command\": \"x\", \"gpus\": 0}", ACRE_EINVALID, "gpus: 0; accepted: a whole number"},
         {"{\"command\": \"x\", \"gpus\": 0.05}", ACRE_EINVALID, "gpus: 0.05"},
@@ -95,6 +109,9 @@ static void bad_bodies_name_the_field(void) {
         {"{\"command\": \"x\", \"environment\": {\"\": \"\"}}", ACRE_EINVALID, "environment: ''"},
         {"{\"command\": \"x\", \"environment\": {\"A\": 1}}", ACRE_EINVALID, "environment"},
         {"{\"command\": \"x\", \"labels\": [\"zone\"]}", ACRE_EINVALID, "KEY=VALUE"},
+        {"{\"command\": \"x\", \"labels\": [\"zone=b\"]}", ACRE_ENOFIT, "no node has 'zone=b'"},
+        {"{\"command\": \"x\", \"vendor\": \"zone=a\"}", ACRE_EINVALID, "vendor: 'zone=a'"},
+        {"{\"command\": \"x\", \"vendor\": \"AMD\"}", ACRE_ENOFIT, "vendor: 'AMD'"},
         {"{\"command\": \"x\", \"model\": \"Z9000\"}", ACRE_ENOFIT, "'Z9000' is not here"},
         {"{\"command\": \"x\", \"model\": \"\"}", ACRE_ENOFIT, "there are: NVIDIA H100"},
         {"{\"command\": \"x\", \"after\": [\"6\"]}", ACRE_ENOTFOUND, "there is no job 6"},
@@ -172,7 +189,7 @@ static void every_field_is_understood(void) {
     const struct acre_job_spec *spec = &rig.submission.spec;
     const struct acre_request *request = &spec->request;
     CHECK_STR(rig.submission.project, "p");
-    CHECK_STR(acre_names_text(rig.names, spec->name), "n");
+    CHECK_STR(rig.submission.name, "n");
     CHECK_U64(request->replicas, 3);
     CHECK_U64(request->cpu_milli, 1500);
     CHECK_U64(request->ram_mib, 2048);

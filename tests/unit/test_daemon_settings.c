@@ -21,6 +21,7 @@ static void defaults_hold(void) {
     REQUIRE_EQ(read_settings(&given, &settings, &err), 0);
     CHECK_U64(settings.rate, 20000);
     CHECK_U64(settings.failures, 60);
+    CHECK_U64(settings.min_uid, 1000);
     CHECK_U64(settings.sample, 2000);
     CHECK_STR(settings.log_level, "info");
     CHECK_STR(settings.project, "default");

@@ -21,6 +21,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What a short shell script needs; the sanitizer's own memory is charged to its first moments. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+enum { SMALL_MIB = 256 };
+#define HAS_SMALL
+#endif
+#endif
+#ifndef HAS_SMALL
+enum { SMALL_MIB = 16 };
+#endif
+
 /* Outside /tmp, which jobs see their own of: so that what is refused is refused by rights. */
 static char directory[64];
 
@@ -269,6 +280,78 @@ static void a_memory_hog_is_ended_alone(void) {
     over_layouts(memory_hog);
 }
 
+/* The limit of the run that printed its groups, as a number; 0: none. With `of_all`, the one that
+ * all runs have together. */
+static uint64_t find_memory_limit(struct rig *rig, uint64_t job, bool of_all) {
+    char path[512], text[64] = "";
+    const char *groups = rig_output(rig, job, 1);
+    const char *v1 = strstr(groups, ":memory:"), *v2 = strstr(groups, "0::");
+    const char *at = v1 != NULL ? v1 + strlen(":memory:") : v2 != NULL ? v2 + strlen("0::") : "";
+    const char *end = of_all ? strstr(at, rig->cgroup) : NULL;
+    int length = (int)(end != NULL ? (size_t)(end - at) + strlen(rig->cgroup) : strcspn(at, "\n"));
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%s%.*s/%s", v1 != NULL ? "/memory" : "", length, at,
+             v1 != NULL ? "memory.limit_in_bytes" : "memory.max");
+    return strtoull(acre_file_peek(path, text, sizeof(text)), NULL, 10);
+}
+
+/* A run that asks for no memory has the default; what one of them leaves is not the next one's. */
+static void default_memory(struct rig *rig) {
+    uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint32_t milli = (uint32_t)ACRE_MAX((UINT64_C(64) << 20) * 1000 / total, 1); /* 64 MiB or so */
+    struct acre_engine_limits limits = {.memory_milli = milli};
+    rig->driver->limit(rig->engine, &limits);
+    if (has_layout(rig, "none")) {
+        rig_run(rig, 1, "ulimit -d");
+        rig_expect(rig, 1, ACRE_RUN_EXITED, 0);
+        CHECK_STR(rig_output(rig, 1, 1), "unlimited\n"); /* address space is not memory */
+        return;
+    }
+    rig_run(rig, 1, "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done");
+    const struct rig_seen *seen = rig_wait_exit(rig, 1);
+    CHECK_EQ((int)seen->result.ending, ACRE_RUN_OUT_OF_MEMORY);
+    CHECK_HAS(seen->result.text, "ran out of memory: limit ");
+    CHECK_HAS(seen->result.text, "iB, the default; ask for more with --memory");
+    for (uint64_t job = 2; job < 20; job++) { /* with v1 some are in groups of earlier ones */
+        rig_run(rig, job, "cat /proc/self/cgroup; read line; exit 3");
+        rig_expect(rig, job, ACRE_RUN_EXITED, 3);
+        CHECK(rig->seen[job].result.peak_ram_mib <= SMALL_MIB);
+    }
+    rig_run(rig, 20, "cat /proc/self/cgroup; echo ready; exec sleep 1000");
+    rig_wait_output(rig, 20, "ready");
+    uint64_t own = find_memory_limit(rig, 20, false), all = find_memory_limit(rig, 20, true);
+    CHECK(own <= total * milli / 1000 && own + (2 << 20) > total * milli / 1000);
+    CHECK(all >= total / 2 - (1 << 20) && all < total);
+    rig_signal(rig, 20, ACRE_RUN_KILL);
+    rig_expect(rig, 20, ACRE_RUN_SIGNALED, SIGKILL);
+    limits.memory_milli = milli * 2; /* another limit: not the groups of before */
+    rig->driver->limit(rig->engine, &limits);
+    rig_run(rig, 21, "cat /proc/self/cgroup; echo ready; exec sleep 1000");
+    rig_wait_output(rig, 21, "ready");
+    CHECK(find_memory_limit(rig, 21, false) > own + own / 2);
+    rig_signal(rig, 21, ACRE_RUN_KILL);
+    rig_expect(rig, 21, ACRE_RUN_SIGNALED, SIGKILL);
+}
+
+static void a_run_that_asks_for_no_memory_has_the_default(void) {
+    over_layouts(default_memory);
+}
+
+/* However its supervisor is protected. */
+static void jobs_are_killed_before_others(void) {
+    struct rig rig;
+    open_rig(&rig);
+    rig_open(&rig);
+    /* The supervisor takes its own score back when the job has lived for some milliseconds. */
+    rig_run(&rig, 1,
+            "score() { cat /proc/$1/oom_score_adj; }; score self;"
+            "until [ $(score $PPID) -lt $(score self) ]; do :; done; score $PPID");
+    rig_expect(&rig, 1, ACRE_RUN_EXITED, 0);
+    int job = 0, supervisor = 0;
+    CHECK_EQ(sscanf(rig_output(&rig, 1, 1), "%d %d", &job, &supervisor), 2);
+    CHECK(job > 0 && supervisor < job);
+    close_rig(&rig);
+}
+
 static void a_cpu_hog_gets_its_share(void) {
     struct rig rig;
     open_rig(&rig);
@@ -479,6 +562,39 @@ static void a_job_can_be_cut_off_the_network(void) {
                   true);
 }
 
+static void private_processes(struct rig *rig) {
+    char script[128], path[64], text[4096];
+    snprintf(script, sizeof(script), "echo $$; ls -d /proc/[0-9]*; echo end; sleep %s", marker());
+    struct acre_run_spec spec = rig_spec(rig, 1, script);
+    spec.private_processes = true;
+    rig_start(rig, &spec);
+    /* Outside, its number is the daemon's. */
+    int64_t pid = rig_wait_start(rig, 1)->pid;
+    snprintf(path, sizeof(path), "/proc/%" PRId64 "/cmdline", pid);
+    CHECK_STR(acre_file_peek(path, text, sizeof(text)), "sh");
+    rig_wait_output(rig, 1, "end");
+    /* Inside there are the supervisor and the shell, which makes the list. */
+    CHECK_STR(rig_output(rig, 1, 1), "2\n/proc/1\n/proc/2\nend\n");
+    int64_t pids[8];
+    uint32_t count = 0;
+    for (int turn = 0; turn < 2000 && count != 2; turn++) { /* until it sleeps */
+        rig_turn(rig, 5);
+        count = rig->driver->pids(rig->engine, spec.run, pids, ACRE_COUNT(pids));
+    }
+    CHECK_EQ(count, 2);
+    rig_close(rig);
+    rig_open(rig);
+    rig->driver->adopt(rig->engine, spec.run);
+    rig_signal(rig, 1, ACRE_RUN_TERMINATE);
+    rig_expect(rig, 1, ACRE_RUN_SIGNALED, SIGTERM);
+    CHECK_EQ(count_processes(marker()), 0);
+}
+
+static void other_processes_can_be_hidden(void) {
+    need_private_files();
+    over_layouts(private_processes);
+}
+
 static void the_environment_is_clean(void) {
     struct rig rig;
     setenv("ACRE_TEST_SECRET", "leaks", 1);
@@ -512,6 +628,9 @@ static const struct acre_test tests[] = {
     {"nothing_outlives_the_command", nothing_outlives_the_command, 0},
     {"a_fork_bomb_is_contained_and_ends", a_fork_bomb_is_contained_and_ends, 0},
     {"a_memory_hog_is_ended_alone", a_memory_hog_is_ended_alone, 0},
+    {"a_run_that_asks_for_no_memory_has_the_default", a_run_that_asks_for_no_memory_has_the_default,
+     0},
+    {"jobs_are_killed_before_others", jobs_are_killed_before_others, 0},
     {"a_cpu_hog_gets_its_share", a_cpu_hog_gets_its_share, 0},
     {"the_job_runs_as_its_user_and_gains_nothing", the_job_runs_as_its_user_and_gains_nothing, 0},
     {"a_chroot_is_told_from_a_machine", a_chroot_is_told_from_a_machine, 0},
@@ -520,6 +639,7 @@ static const struct acre_test tests[] = {
     {"another_device_node_is_refused", another_device_node_is_refused, 0},
     {"namespaces_and_mounts_are_refused", namespaces_and_mounts_are_refused, 0},
     {"a_job_can_be_cut_off_the_network", a_job_can_be_cut_off_the_network, 0},
+    {"other_processes_can_be_hidden", other_processes_can_be_hidden, 0},
     {"the_environment_is_clean", the_environment_is_clean, 0},
 };
 

@@ -1,6 +1,6 @@
 /* test_engine_local.c - the local engine when things go wrong around it, and what it gives runs.
  * ENG-1; must-show: running jobs survive, their exit codes arrive, nothing is started twice. */
-#include "engine/mps_place.h"
+#include "engine/mps_process.h"
 #include "engine/visible.h"
 #include "support/engine_rig.h"
 #include "support/test.h"
@@ -256,19 +256,24 @@ static void accounts_are_found_or_refused(void) {
     static const struct {
         const char *user, *run_as;
         bool allow_root;
+        uid_t min_uid;
         const char *text; /* of the refusal, or what `id -un` says */
         bool runs;
     } rows[] = {
-        {"nobody", NULL, false, "nobody\n", true},
-        {"nosuchuser", NULL, false, "no account named nosuchuser", false},
-        {"nosuchuser", "nobody", false, "nobody\n", true},
-        {"root", NULL, false, "only with allow_root", false},
-        {"nobody", "root", false, "only with allow_root", false},
-        {"root", NULL, true, "root\n", true},
-        {"../../etc", NULL, false, "no account named ../../etc", false},
-        {"", NULL, false, "no account named", false},
+        {"nobody", NULL, false, 0, "nobody\n", true},
+        {"nosuchuser", NULL, false, 0, "no account named nosuchuser", false},
+        {"nosuchuser", "nobody", false, 0, "nobody\n", true},
+        {"root", NULL, false, 0, "only with --allow-root", false},
+        {"nobody", "root", false, 0, "only with --allow-root", false},
+        {"root", NULL, true, 1000, "root\n", true},
+        {"daemon", NULL, true, 1000, "user daemon: its uid 1 is below --min-uid 1000", false},
+        {"daemon", NULL, false, 1, "daemon\n", true},
+        {"nobody", "daemon", false, 1000, "daemon\n", true}, /* named: then it is meant */
+        {"nobody", NULL, false, 1000, "nobody\n", true},
+        {"../../etc", NULL, false, 0, "no account named ../../etc", false},
+        {"", NULL, false, 0, "no account named", false},
         {"a-name-that-is-much-longer-than-any-account-can-have-on-any-machine-anywhere", NULL,
-         false, "too long", false},
+         false, 0, "too long", false},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct rig rig;
@@ -277,6 +282,7 @@ static void accounts_are_found_or_refused(void) {
         rig_init(&rig, &acre_engine_local);
         rig.local.run_as = rows[i].run_as;
         rig.local.allow_root = rows[i].allow_root;
+        rig.local.min_uid = rows[i].min_uid;
         rig_open(&rig);
         rig.user = rows[i].user;
         rig_run(&rig, 1, "id -un");
@@ -507,7 +513,7 @@ static bool has_mps_daemon(const struct tree *tree) {
     char directory[128];
     snprintf(directory, sizeof(directory), "%s/mps", tree->root);
     REQUIRE_EQ(acre_mps_place_init(&place, directory, GPU, NULL), 0);
-    return acre_mps_place_daemon(&place) != 0;
+    return acre_mps_process_find(&place, MPS_DOUBLE) != 0;
 }
 
 static void wait_without_mps_daemon(struct rig *rig, const struct tree *tree) {
@@ -678,6 +684,27 @@ static void a_forgotten_run_leaves_only_logs(void) {
     rig_finish(&rig);
 }
 
+/* Two of them are over the limit: the older one goes, although nobody told how much they wrote. */
+static void logs_of_lost_runs_count(void) {
+    struct rig rig;
+    open_rig(&rig);
+    rig.driver->limit(rig.engine, &(struct acre_engine_limits){.logs_mib = 1});
+    for (uint64_t i = 1; i <= 2; i++) {
+        rig_run(&rig, i, "echo $PPID; head -c 700000 /dev/zero; echo >&2; sleep 1000");
+        for (int turn = 0; turn < 6000 && rig_output(&rig, i, 2)[0] == '\0'; turn++) {
+            rig_turn(&rig, 5); /* until it has written all */
+        }
+        REQUIRE_EQ(kill((pid_t)strtol(rig_output(&rig, i, 1), NULL, 10), SIGKILL), 0);
+        rig_expect(&rig, i, ACRE_RUN_LOST, 0);
+    }
+    for (int turn = 0; turn < 2000 && rig_output(&rig, 1, 2)[0] != '\0'; turn++) {
+        rig_turn(&rig, 5);
+    }
+    CHECK_STR(rig_output(&rig, 1, 2), "");
+    CHECK(rig_output(&rig, 2, 2)[0] != '\0');
+    rig_finish(&rig);
+}
+
 static const struct acre_test tests[] = {
     {"runs_survive_kill_9_of_the_daemon", runs_survive_kill_9_of_the_daemon, 0},
     {"a_start_that_was_on_its_way_is_known_or_never_was",
@@ -707,6 +734,7 @@ static const struct acre_test tests[] = {
     {"shares_of_an_amd_gpu_never_meet_also_over_a_restart",
      shares_of_an_amd_gpu_never_meet_also_over_a_restart, 0},
     {"a_forgotten_run_leaves_only_logs", a_forgotten_run_leaves_only_logs, 0},
+    {"logs_of_lost_runs_count", logs_of_lost_runs_count, 0},
 };
 
 ACRE_TEST_MAIN(tests)

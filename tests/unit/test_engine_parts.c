@@ -1,5 +1,6 @@
 /* test_engine_parts.c - the pieces of the engines that can be looked at alone: names, messages,
  * layouts, process trees, and the fake engine's faults. ENG-1. */
+#include "core/file.h"
 #include "core/rand.h"
 #include "engine/cgroup.h"
 #include "engine/fake.h"
@@ -77,6 +78,8 @@ static void encode(struct acre_buf *out) {
     acre_buf_init(&environment[0], 100);
     acre_buf_init(&environment[1], 100);
     acre_buf_append(&environment[0], "A=1\0B=", 7);
+    job.common = (char[]){"C=3\0B=2\0BB="};
+    job.common_bytes = sizeof("C=3\0B=2\0BB=");
     CHECK_EQ(acre_wire_encode(&job, environment, out, NULL), 0);
     acre_buf_finish(&environment[0]);
     acre_buf_finish(&environment[1]);
@@ -91,9 +94,15 @@ static void a_start_arrives_as_it_was(void) {
     CHECK_U64(job.run.job, 9);
     CHECK_U64(job.groups[2], 7);
     CHECK_U64(job.rules[0].major, 195);
-    CHECK_STR(job.environment[0][0], "A=1");
-    CHECK_STR(job.environment[0][1], "B=");
-    CHECK(job.environment[0][2] == NULL && job.environment[1][0] == NULL);
+    static const char *const expected[2][5] = {{"A=1", "B=", "C=3", "BB="}, {"C=3", "B=2", "BB="}};
+    for (uint32_t member = 0; member < 2; member++) {
+        char **environment = acre_wire_environment(&job, member);
+        size_t count = 0;
+        for (; expected[member][count] != NULL && environment[count] != NULL; count++) {
+            CHECK_STR(environment[count], expected[member][count]);
+        }
+        CHECK(expected[member][count] == NULL && environment[count] == NULL);
+    }
     CHECK_STR(job.arguments[1], "-c");
     CHECK_STR(job.arguments[2], "");
     CHECK(job.arguments[3] == NULL);
@@ -124,6 +133,7 @@ static void a_damaged_start_is_refused(void) {
         acre_buf_append(&copy, out.data, out.length);
         copy.data[acre_rand_below(&rand, copy.length)] = (char)acre_rand_next(&rand);
         if (acre_wire_decode(copy.data, copy.length, &job, NULL) == 0) {
+            (void)acre_wire_environment(&job, job.member_count - 1);
             acre_wire_job_finish(&job);
         }
         acre_buf_finish(&copy);
@@ -215,6 +225,49 @@ static void a_refused_limit_is_told(void) {
     CHECK_HAS(err.text, "1.1/memory.limit_in_bytes = 67108864");
     CHECK(access(tree_path(&tree, "m/acre-x/1.1"), F_OK) != 0);
     tree_erase(&tree);
+}
+
+/* All runs together leave half of the processes that are possible here. */
+static void processes_of_all_jobs_are_limited(void) {
+    static const struct {
+        const char *mount, *outer, *expected;
+    } rows[] = {
+        {"cgroup cgroup rw,pids", "1000\n", "500"},
+        {"cgroup2 cgroup2 rw", "1000\n", "500"},
+        {"cgroup cgroup rw,pids", "max\n", NULL}, /* the machine's */
+    };
+    static const char *const files[] = {
+        "g/cgroup.subtree_control", "g/acre-x/cgroup.subtree_control",
+        "g/acre-x/run/cgroup.subtree_control", "g/acre-x/plain/cgroup.subtree_control",
+        "g/acre-x/pids.max"};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("row %zu", i);
+        struct tree tree = tree_create(NULL);
+        char text[256], most[64], shown[96];
+        for (size_t j = 0; j < ACRE_COUNT(files); j++) {
+            tree_put(&tree, files[j], "");
+        }
+        tree_put(&tree, "g/pids.max", rows[i].outer);
+        snprintf(text, sizeof(text), "30 1 0:26 / %s/g rw - %s\n", tree.root, rows[i].mount);
+        tree_put(&tree, "mountinfo", text);
+        struct acre_cgroup cgroup;
+        acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+        acre_file_peek(tree_path(&tree, "g/acre-x/pids.max"), most, sizeof(most));
+        uint64_t machine =
+            strtoull(acre_file_peek("/proc/sys/kernel/pid_max", text, sizeof(text)), NULL, 10);
+        if (rows[i].expected != NULL) {
+            CHECK_STR(most, rows[i].expected);
+        } else {
+            CHECK(strtoull(most, NULL, 10) > 0 && strtoull(most, NULL, 10) <= machine / 2);
+        }
+        struct acre_buf out;
+        acre_buf_init(&out, 4096);
+        acre_cgroup_describe(&cgroup, &out);
+        snprintf(shown, sizeof(shown), "processes of all jobs: at most %s\n", most);
+        CHECK_HAS(out.data, shown);
+        acre_buf_finish(&out);
+        tree_erase(&tree);
+    }
 }
 
 /* ---- trees ---- */
@@ -378,6 +431,7 @@ static const struct acre_test tests[] = {
     {"a_fact_is_whole_or_it_is_none", a_fact_is_whole_or_it_is_none, 0},
     {"layouts_are_told_apart", layouts_are_told_apart, 0},
     {"a_refused_limit_is_told", a_refused_limit_is_told, 0},
+    {"processes_of_all_jobs_are_limited", processes_of_all_jobs_are_limited, 0},
     {"descendants_are_found_and_killed", descendants_are_found_and_killed, 0},
     {"faults_come_by_seed_and_asking_again_repairs_them",
      faults_come_by_seed_and_asking_again_repairs_them, 0},

@@ -172,13 +172,13 @@ static void the_environment_names_the_members_devices(void) {
          "ROCR_VISIBLE_DEVICES= ACRE_GPUS=GPU-x ACRE_GPU_SHARE=1.0 ACRE_GPU_MEMORY_MIB=0 "},
         {ROWS(half), 0,
          "CUDA_VISIBLE_DEVICES=" H200 " NVIDIA_VISIBLE_DEVICES=" H200
-         " CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_MPS_PIPE_DIRECTORY=/p CUDA_MPS_LOG_DIRECTORY=/l "
+         " CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_MPS_PIPE_DIRECTORY=/p "
          "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=71885M "
          "ROCR_VISIBLE_DEVICES= ACRE_GPUS=" H200
          " ACRE_GPU_SHARE=0.505 ACRE_GPU_MEMORY_MIB=71885 "},
         {ROWS(tiny), 0,
          "CUDA_VISIBLE_DEVICES=" H200 " NVIDIA_VISIBLE_DEVICES=" H200
-         " CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_MPS_PIPE_DIRECTORY=/p CUDA_MPS_LOG_DIRECTORY=/l "
+         " CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_MPS_PIPE_DIRECTORY=/p "
          "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=1 ROCR_VISIBLE_DEVICES= ACRE_GPUS=" H200
          " ACRE_GPU_SHARE=0.009 ACRE_GPU_MEMORY_MIB=0 "},
         {ROWS(sliced), 0,
@@ -209,7 +209,7 @@ static void the_environment_names_the_members_devices(void) {
         acre_buf_init(&env, 8192);
         acre_test_context("row %zu", i);
         CHECK_EQ(acre_visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count,
-                                          rows[i].member, "/p", "/l", &env, &err),
+                                          rows[i].member, "/p", &env, &err),
                  0);
         CHECK_STR(flat(&env), rows[i].expect);
         acre_buf_finish(&env);
@@ -239,7 +239,7 @@ static void what_cannot_be_seen_is_refused(void) {
         acre_buf_puts(&env, "A=1");
         acre_test_context("row %zu", i);
         CHECK_EQ(acre_visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count, 0,
-                                          rows[i].daemon ? "/p" : NULL, "/l", &env, &err),
+                                          rows[i].daemon ? "/p" : NULL, &env, &err),
                  rows[i].result);
         CHECK_HAS(err.text, rows[i].text);
         CHECK_STR(env.data, "A=1");
@@ -249,7 +249,7 @@ static void what_cannot_be_seen_is_refused(void) {
     struct acre_buf small;
     struct acre_error err = {0};
     acre_buf_init(&small, 16);
-    CHECK_EQ(acre_visible_environment(NULL, NULL, 0, 0, NULL, NULL, &small, &err), ACRE_ELIMIT);
+    CHECK_EQ(acre_visible_environment(NULL, NULL, 0, 0, NULL, &small, &err), ACRE_ELIMIT);
     acre_buf_finish(&small);
 }
 

@@ -29,7 +29,7 @@ static const struct {
 };
 
 static void what_is_asked_is_believed_at_first(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     for (size_t i = 0; i < ACRE_COUNT(unlearnt); i++) {
         acre_test_context("row %zu", i);
         struct acre_job_spec job = spec(1, 2, unlearnt[i].estimate_ms, unlearnt[i].limit_ms);
@@ -40,7 +40,7 @@ static void what_is_asked_is_believed_at_first(void) {
 }
 
 static void two_runs_of_a_name_say_more(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     struct acre_job_spec job = spec(1, 2, HOUR_MS, 0), other = spec(1, 3, HOUR_MS, 0);
     acre_forecast_ended(forecast, &job, 10 * MIN_MS);
     acre_forecast_ended(forecast, &job, 20 * MIN_MS);
@@ -57,7 +57,7 @@ static void two_runs_of_a_name_say_more(void) {
 }
 
 static void runs_that_asked_nothing_are_learnt_too(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     struct acre_job_spec job = spec(1, 0, 0, 0);
     acre_forecast_ended(forecast, &job, 4 * HOUR_MS);
     CHECK_U64(acre_forecast_run_ms(forecast, &job, MIN_MS), MIN_MS); /* one is no habit */
@@ -77,7 +77,7 @@ static void runs_that_asked_nothing_are_learnt_too(void) {
 }
 
 static void one_monster_does_not_spoil_an_account(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     struct acre_job_spec job = spec(1, 0, MIN_MS, 0);
     acre_forecast_ended(forecast, &job, 1000 * HOUR_MS);
     CHECK(acre_forecast_run_ms(forecast, &job, HOUR_MS) <= 8 * MIN_MS);
@@ -85,7 +85,7 @@ static void one_monster_does_not_spoil_an_account(void) {
 }
 
 static void an_unlearnt_interval_holds_its_middle(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     const uint64_t planned_ms[] = {0, 1000, MIN_MS, HOUR_MS, 100 * HOUR_MS, 100000 * HOUR_MS};
     for (size_t i = 0; i < ACRE_COUNT(planned_ms); i++) {
         struct acre_forecast_wait wait = acre_forecast_wait(forecast, planned_ms[i]);
@@ -106,7 +106,7 @@ static void intervals_are_calibrated_by_experience(void) {
     } worlds[] = {{0.1, 0.5}, {0.9, 1.1}, {1.0, 6.0}};
     for (size_t world = 0; world < ACRE_COUNT(worlds); world++) {
         acre_test_context("world %zu", world);
-        struct acre_forecast *forecast = acre_forecast_create();
+        struct acre_forecast *forecast = acre_forecast_create(NULL);
         struct acre_rand rand;
         acre_rand_seed(&rand, world + 1);
         uint32_t inside = 0, seen = 0;
@@ -135,7 +135,7 @@ static void intervals_are_calibrated_by_experience(void) {
 }
 
 static void what_was_forgotten_is_not_compared(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     for (uint64_t job = 1; job <= 100; job++) {
         acre_forecast_estimated(forecast, job, NOW_MS, NOW_MS + HOUR_MS);
     }
@@ -152,7 +152,7 @@ static void what_was_forgotten_is_not_compared(void) {
 }
 
 static void memory_is_bounded(void) {
-    struct acre_forecast *forecast = acre_forecast_create();
+    struct acre_forecast *forecast = acre_forecast_create(NULL);
     for (uint64_t job = 1; job <= 200000; job++) {
         struct acre_job_spec row = spec((uint32_t)job, (uint32_t)job, 1, 0);
         acre_forecast_estimated(forecast, job, NOW_MS, NOW_MS);

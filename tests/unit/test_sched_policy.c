@@ -34,7 +34,11 @@ static void every_key_is_read(void) {
                     "\"half_life\":\"1h30m\",\"priority_age\":90,\"preempt_min_run\":\"5s\","
                     "\"preempt_grace\":0,\"retry_base\":0.25,\"retry_max\":\"2m\","
                     "\"default_estimate\":\"10m\",\"idle\":\"never\",\"idle_below\":0.125,"
-                    "\"idle_after\":\"1h\",\"idle_warn\":\"1m\","
+                    "\"idle_after\":\"1h\",\"idle_warn\":\"1m\",\"private_processes\":true,"
+                    "\"max_queued_jobs\":5,\"max_queued_size\":\"1GiB\",\"max_names\":6,"
+                    "\"max_array\":4,"
+                    "\"max_tokens\":7,\"max_followers\":8,\"max_connections\":9,"
+                    "\"max_logs\":\"2GiB\",\"max_grace\":\"1m\",\"default_memory\":0.25,"
                     "\"quotas\":[{\"who\":\"user:*\",\"gpus\":0.5,\"memory\":\"160GiB\","
                     "\"running\":8,\"queued\":1000,\"gpu_hours\":500,\"soft\":true},"
                     "{\"who\":\"project:vision\",\"gpus\":4,\"memory\":1024}],"
@@ -54,6 +58,17 @@ static void every_key_is_read(void) {
     CHECK_U64(got.idle_below_milli, 125);
     CHECK_U64(got.idle_after_ms, 3600000);
     CHECK_U64(got.idle_warn_ms, 60000);
+    CHECK(got.private_processes);
+    CHECK_U64(got.limits.queued_jobs, 5);
+    CHECK_U64(got.limits.queued_mib, 1024);
+    CHECK_U64(got.limits.array, 4);
+    CHECK_U64(got.limits.names, 6);
+    CHECK_U64(got.limits.tokens, 7);
+    CHECK_U64(got.limits.followers, 8);
+    CHECK_U64(got.limits.connections, 9);
+    CHECK_U64(got.limits.logs_mib, 2048);
+    CHECK_U64(got.limits.grace_ms, 60000);
+    CHECK_U64(got.limits.memory_milli, 250);
     REQUIRE_EQ(got.quota_count, 2);
     CHECK_STR(got.quotas[0].who, "user:*");
     CHECK_U64(got.quotas[0].gpu_milli, 500);
@@ -107,6 +122,9 @@ static const struct {
     {"{\"half_life\":4000000000}", "half_life: '4000000000'"},
     {"{\"half_life\":[1]}", "half_life: '[1]'"},
     {"{\"retry_base\":0.0001}", "retry_base"},
+    {"{\"max_queued_jobs\":0}", "max_queued_jobs: '0'; accepted: whole numbers from 1"},
+    {"{\"max_grace\":\"25h\"}", "max_grace: '25h'"},
+    {"{\"default_memory\":0}", "default_memory: '0'; accepted: numbers from 0.001 to 1"},
     {"{\"idle_below\":1.001}",
      "idle_below: '1.0009999999999999'; accepted: numbers from 0.001 to 1.0"},
     {"{\"idle_below\":0}", "idle_below: '0'"},

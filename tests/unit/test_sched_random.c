@@ -111,6 +111,7 @@ static void submit(struct play *play) {
         .user = kit_name(play->ledger, user),
         .project = kit_name(play->ledger, project),
         .name = kit_name(play->ledger, user),
+        .bytes = (uint32_t)(play->last_id % 7) * 1000,
         .request = random_request(play),
         .priority = (enum acre_job_priority)(1 + below(play, 4)),
         .limit_ms = one_in(play, 2) ? 1000 * (1 + below(play, 600)) : 0,
