@@ -329,7 +329,8 @@ class Daemon:
         self.variables = {"LD_LIBRARY_PATH": trial.environment["LD_LIBRARY_PATH"]}
         self.log = open(os.path.join(self.state, "log"), "a+")
         self.child = subprocess.Popen(
-            [trial.program("acre"), "serve", "--state", self.state, "--socket", self.socket],
+            [trial.program("acre"), "serve", "--state", self.state, "--socket", self.socket,
+             "--no-tcp", "--min-uid", "1"],  # USERS are the system's
             env=trial.environment, stdout=self.log, stderr=self.log)
 
     def ask(self, method, path, body=None, uid=0):
