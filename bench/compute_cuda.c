@@ -7,7 +7,7 @@
  * into another; it leaves by itself when nobody wrote for some ten seconds. */
 #include "compute_raw.h"
 
-#include "compute/cuda_rtc.h"
+#include "compute/gpu/cuda_rtc.h"
 #include "core/clock.h"
 #include "core/dl.h"
 

@@ -4,7 +4,7 @@
  * pipeline), clFinish. There are no graphs and no resident kernels: those figures stand alone. */
 #include "compute_raw.h"
 
-#include "compute/opencl_abi.h"
+#include "compute/opencl/abi.h"
 #include "core/dl.h"
 
 #include <errno.h>

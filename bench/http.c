@@ -5,7 +5,7 @@
  * The server runs on a thread of its own; this thread keeps `connections` keep-alive connections
  * busy with one POST of 80 bytes each at a time. "server_us" is the processor time of the server's
  * thread a request, so it does not depend on how fast the client is. */
-#include "api/http.h"
+#include "http/http.h"
 #include "bench.h"
 
 #include <arpa/inet.h>

@@ -230,6 +230,42 @@ struct acre_json *acre_reply_begin(struct acre_reply *reply) {
     return &reply->json;
 }
 
+/* An answer that waits for the commit of what it says. */
+struct answer {
+    struct acre_desk_waiter waiter; /* first: the desk knows nothing else of it */
+    struct acre_exchange *exchange;
+    int status;
+    const char *content_type;
+    struct acre_buf body;
+};
+
+static void send_answer(struct acre_desk_waiter *waiter, const struct acre_error *err) {
+    struct answer *answer = (struct answer *)waiter;
+    if (err != NULL) {
+        acre_problem_answer(answer->exchange, err);
+    } else {
+        acre_http_answer(answer->exchange, answer->status, answer->content_type, &answer->body);
+    }
+    acre_buf_finish(&answer->body);
+    free(answer);
+}
+
+void acre_api_answer(struct acre_api *api, struct acre_exchange *exchange, int status,
+                     const char *content_type, struct acre_buf *body) {
+    if (acre_desk_is_durable(api->desk)) {
+        acre_http_answer(exchange, status, content_type, body);
+        return;
+    }
+    struct answer *answer = acre_calloc(1, sizeof(*answer));
+    *answer = (struct answer){.waiter.done = send_answer,
+                              .exchange = exchange,
+                              .status = status,
+                              .content_type = content_type,
+                              .body = *body};
+    acre_buf_init(body, body->max); /* taken */
+    acre_desk_wait(api->desk, &answer->waiter);
+}
+
 void acre_reply_send(struct acre_api *api, struct acre_call *call, struct acre_reply *reply,
                      int status) {
     acre_json_object_end(&reply->json);
@@ -238,7 +274,7 @@ void acre_reply_send(struct acre_api *api, struct acre_call *call, struct acre_r
                           ACRE_ANSWER_MAX_BYTES);
     } else {
         acre_buf_putc(&reply->buf, '\n');
-        acre_desk_answer(api->desk, call->exchange, status, "application/json", &reply->buf);
+        acre_api_answer(api, call->exchange, status, "application/json", &reply->buf);
     }
     acre_buf_finish(&reply->buf);
 }

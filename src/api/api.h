@@ -6,11 +6,11 @@
 #define ACRE_API_API_H
 
 #include "api/auth.h"
-#include "api/desk.h"
-#include "api/problem.h"
 #include "api/refusals.h"
 #include "api/route.h"
-#include "api/sse.h"
+#include "desk/desk.h"
+#include "http/problem.h"
+#include "http/sse.h"
 
 /* What was counted of ended jobs, and when it is counted again (stats.c). */
 struct acre_ended {
@@ -107,6 +107,9 @@ void acre_reply_send(struct acre_api *api, struct acre_call *call, struct acre_r
 /* Throw it away. */
 void acre_reply_drop(struct acre_reply *reply);
 
+/* Answer when everything seen so far is durable. Takes the body. */
+void acre_api_answer(struct acre_api *api, struct acre_exchange *exchange, int status,
+                     const char *content_type, struct acre_buf *body);
 /* The request is refused: audited if it would have changed something. */
 void acre_api_fail(struct acre_api *api, struct acre_call *call, const struct acre_error *err);
 /* May anything be changed now? False: it was refused. Names the caller for the audit trail. */

@@ -6,8 +6,8 @@
  * is also what the document says. */
 #include "api/field.h"
 
-#include "api/http.h"
 #include "core/units.h"
+#include "http/http.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -71,7 +71,7 @@ void acre_handle_openapi(void *api, struct acre_call *call);
 void acre_handle_events(void *api, struct acre_call *call);
 extern const struct acre_field acre_events_fields[];
 
-/* seeds.c */
+/* aliases.c */
 void acre_handle_gpu_status(void *api, struct acre_call *call);
 void acre_handle_gpu_allocate(void *api, struct acre_call *call);
 void acre_handle_gpu_release(void *api, struct acre_call *call);

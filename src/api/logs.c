@@ -145,7 +145,7 @@ static void answer_range(struct acre_api *api, struct acre_call *call, struct ac
         close(newest);
     }
     put_headers(call->exchange, offset, size);
-    acre_desk_answer(api->desk, call->exchange, 200, "text/plain; charset=utf-8", &body);
+    acre_api_answer(api, call->exchange, 200, "text/plain; charset=utf-8", &body);
     acre_buf_finish(&body);
 }
 

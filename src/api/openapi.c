@@ -4,8 +4,8 @@
  * content type only; failures are one shared response, the problem object. */
 #include "api/openapi.h"
 
-#include "api/problem.h"
 #include "core/json.h"
+#include "http/problem.h"
 
 #include <ctype.h>
 #include <stdio.h>

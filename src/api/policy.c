@@ -72,7 +72,7 @@ static void answer_policy(struct acre_api *api, struct acre_call *call) {
     acre_json_begin(&json, &body, false);
     acre_policy_write(acre_desk_policy(api->desk), &json);
     acre_json_end(&json);
-    acre_desk_answer(api->desk, call->exchange, 200, "application/json", &body);
+    acre_api_answer(api, call->exchange, 200, "application/json", &body);
     acre_buf_finish(&body);
 }
 
@@ -152,7 +152,7 @@ static void answer_quotas(struct acre_api *api, struct acre_call *call) {
     struct acre_buf body;
     acre_buf_init(&body, ACRE_ANSWER_MAX_BYTES);
     acre_buf_printf(&body, "{\"quotas\":%s}\n", text != NULL ? text : "[]");
-    acre_desk_answer(api->desk, call->exchange, 200, "application/json", &body);
+    acre_api_answer(api, call->exchange, 200, "application/json", &body);
     acre_buf_finish(&body);
     free(text);
     json_decref(policy);

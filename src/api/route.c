@@ -11,7 +11,7 @@
  * further try costs a new one. */
 #include "api/route.h"
 
-#include "api/problem.h"
+#include "http/problem.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

@@ -11,8 +11,8 @@
 #define ACRE_API_ROUTE_H
 
 #include "api/field.h"
-#include "api/http.h"
 #include "api/limit.h"
+#include "http/http.h"
 
 enum acre_role {
     ACRE_ROLE_NONE, /* of a route: everybody, without authentication */

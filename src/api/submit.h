@@ -6,8 +6,8 @@
 #define ACRE_API_SUBMIT_H
 
 #include "api/field.h"
-#include "api/inventory.h"
-#include "api/record.h"
+#include "desk/inventory.h"
+#include "desk/record.h"
 #include "sched/sched.h"
 
 /* The fields of POST /jobs and POST /queue/submit. */

@@ -5,7 +5,7 @@
 #ifndef ACRE_API_VIEW_H
 #define ACRE_API_VIEW_H
 
-#include "api/record.h"
+#include "desk/record.h"
 #include "sched/why.h"
 
 struct acre_job_view {

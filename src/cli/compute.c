@@ -5,9 +5,9 @@
 #include "cli/compute.h"
 
 #include "cli/cli.h"
-#include "core/pocl.h"
 #include "core/str.h"
 #include "core/units.h"
+#include "opencl/pocl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

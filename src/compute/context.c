@@ -9,12 +9,12 @@
  * need be for ever; who closes waits for the thread only for a while. */
 #include "compute/context.h"
 
-#include "compute/buffer.h"
 #include "compute/graph.h"
 #include "compute/keeper.h"
+#include "compute/memory/buffer.h"
 #include "compute/program.h"
-#include "compute/remote.h"
-#include "compute/ring.h"
+#include "compute/ring/ring.h"
+#include "compute/runner/remote.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 #include "core/thread.h"

@@ -8,10 +8,10 @@
  * of recording is an order they may run in. */
 #include "compute/graph.h"
 
-#include "compute/buffer.h"
 #include "compute/context.h"
+#include "compute/memory/buffer.h"
 #include "compute/program.h"
-#include "compute/ring.h"
+#include "compute/ring/ring.h"
 #include "compute/stream.h"
 
 #include <stdlib.h>

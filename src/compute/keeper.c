@@ -10,7 +10,7 @@
 
 #include "compute/context.h"
 #include "compute/program.h"
-#include "compute/remote.h"
+#include "compute/runner/remote.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 #include "core/thread.h"

@@ -4,11 +4,11 @@
  * handles, values and a grid it can take. */
 #include "compute/launch.h"
 
-#include "compute/buffer.h"
 #include "compute/context.h"
 #include "compute/graph.h"
+#include "compute/memory/buffer.h"
 #include "compute/program.h"
-#include "compute/ring.h"
+#include "compute/ring/ring.h"
 #include "compute/stream.h"
 
 #include <acre/parameter.h>

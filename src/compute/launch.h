@@ -3,7 +3,7 @@
 #define ACRE_COMPUTE_LAUNCH_H
 
 #include "compute/inner.h"
-#include "compute/signature.h"
+#include "compute/source/signature.h"
 
 struct launch {
     struct acre_native_launch native; /* points into the two below */

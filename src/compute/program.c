@@ -12,10 +12,10 @@
 
 #include "compute/cache.h"
 #include "compute/context.h"
-#include "compute/dialect.h"
 #include "compute/graph.h"
-#include "compute/lexer.h"
-#include "compute/ring.h"
+#include "compute/ring/ring.h"
+#include "compute/source/dialect.h"
+#include "compute/source/lexer.h"
 #include "core/clock.h"
 
 #include <acre/parameter.h>

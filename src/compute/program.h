@@ -3,7 +3,7 @@
 #define ACRE_COMPUTE_PROGRAM_H
 
 #include "compute/inner.h"
-#include "compute/signature.h"
+#include "compute/source/signature.h"
 
 struct acre_kernel {
     struct acre_program *program;

@@ -4,9 +4,9 @@
  * never touches a compute context. A device that is divided is left out; its slices are listed. */
 #include "daemon/nodes.h"
 
-#include "api/inventory.h"
 #include "core/clock.h"
 #include "daemon/sampler.h"
+#include "desk/inventory.h"
 #include "device/device.h"
 #include "device/node.h"
 #include "device/sim.h"

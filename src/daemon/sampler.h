@@ -6,10 +6,10 @@
 #ifndef ACRE_DAEMON_SAMPLER_H
 #define ACRE_DAEMON_SAMPLER_H
 
-#include "api/inventory.h"
 #include "core/loop.h"
+#include "desk/inventory.h"
+#include "device/health.h"
 #include "engine/watch.h"
-#include "ledger/health.h"
 
 struct acre_devices;
 struct acre_device_sample;

@@ -4,7 +4,7 @@
 #ifndef ACRE_DEVICE_OPENCL_ABI_H
 #define ACRE_DEVICE_OPENCL_ABI_H
 
-#include "core/opencl.h"
+#include "opencl/query.h"
 
 enum {
     OPENCL_DEVICE_PCI_BUS_INFO_KHR = 0x410F, /* extension cl_khr_pci_bus_info */

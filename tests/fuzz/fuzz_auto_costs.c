@@ -1,6 +1,6 @@
 /* Files of learned costs: whatever the bytes, reading looks at nothing outside of them; what it
  * accepts says the same when it is written and read again, and can be chosen from. */
-#include "compute/auto_cost.h"
+#include "compute/auto/cost.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,6 +1,6 @@
 /* Compiled programs: whatever the bytes, what is taken for a whole image is listed without a look
  * outside of it, and each kernel of the list is found by its name. */
-#include "compute/gpu_image.h"
+#include "compute/gpu/image.h"
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * it hands out obeys its rules: a clean path, no control characters, no body over the limit.
  *
  * The first byte chooses how the rest is cut. */
-#include "api/http.h"
-#include "api/http_reader.h"
 #include "fuzz.h"
+#include "http/http.h"
+#include "http/reader.h"
 
 #include <strings.h>
 

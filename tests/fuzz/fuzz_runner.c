@@ -1,6 +1,6 @@
 /* What a runner reads: messages of the ring, requests, graphs. Damaged ones are refused; of whole
  * ones everything they point to is inside. The first byte says which it is. */
-#include "compute/wire.h"
+#include "compute/runner/wire.h"
 #include "fuzz.h"
 
 #include <stdlib.h>

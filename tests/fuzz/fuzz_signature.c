@@ -1,6 +1,6 @@
 /* Kernel signatures: whatever the text, reading ends, stays within its limits, and places what it
  * found inside the text. What was read as a signature reads the same again from its own writing. */
-#include "compute/signature.h"
+#include "compute/source/signature.h"
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * As compute_cuda.c: TAP, skips with the reason where there is no GPU. GPU-3, GPU-4, GPU-6. */
 #include "support/gpu_kit.h"
 
-#include "compute/gpu_place.h"
+#include "compute/gpu/place.h"
 
 #include <inttypes.h>
 #include <poll.h>

@@ -126,9 +126,17 @@ class Rules(unittest.TestCase):
                 self.assertIn(name.split("/")[0], tidy.INCLUDES, directory)
 
     def test_layers_have_no_cycle(self):
-        def below(directory, seen):
-            self.assertNotIn(directory, seen)
-            for name in tidy.INCLUDES[directory].split():
-                below(name.split("/")[0], seen + [directory])
-        for directory in tidy.INCLUDES:
-            below(directory, [])
+        def below(house, seen):
+            self.assertNotIn(house, seen)
+            rows = [row for name, row in tidy.INCLUDES.items() if name.split("/")[0] == house]
+            for name in {name.split("/")[0] for row in rows for name in row.split()} - {house}:
+                below(name, seen + [house])
+        for house in {name.split("/")[0] for name in tidy.INCLUDES}:
+            below(house, [])
+
+    def test_a_cycle_of_headers_is_found(self):
+        texts = {"src/core/a.h": '#include "core/b.h"\n', "src/core/b.h": '#include "core/c.h"\n',
+                 "src/core/c.h": '\n#include "core/b.h"\n', "src/core/d.h": '#include "core/b.h"\n'}
+        files = {path: tidy.File(path, text) for path, text in texts.items()}
+        self.assertEqual([(path, line) for path, line, _ in tidy.check_cycles(files)],
+                         [("src/core/c.h", 2)])

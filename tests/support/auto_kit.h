@@ -3,7 +3,7 @@
 #ifndef ACRE_TEST_AUTO_KIT_H
 #define ACRE_TEST_AUTO_KIT_H
 
-#include "compute/auto_inner.h"
+#include "compute/auto/inner.h"
 #include "core/rand.h"
 #include "support/test.h"
 

@@ -1,6 +1,6 @@
 /* cpu_rig.c - see cpu_rig.h. */
 #include "support/cpu_rig.h"
-#include "compute/dialect.h"
+#include "compute/source/dialect.h"
 #include "support/test.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef ACRE_TEST_DESK_KIT_H
 #define ACRE_TEST_DESK_KIT_H
 
-#include "api/desk.h"
+#include "desk/desk.h"
 
 #include "engine/fake.h"
 

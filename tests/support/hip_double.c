@@ -6,7 +6,7 @@
  * ACRE_HIP_DOUBLE holds words: `none` (no device), `fault` (streams answer 719 from the second
  * query on), `full` (no memory). What a call was given and must be right is checked here: a wrong
  * value answers 1, as HIP does. */
-#include "compute/hip_abi.h"
+#include "compute/gpu/hip_abi.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * test wants from the server is posted to the loop, so the two share no memory unguarded. */
 #include "support/http_kit.h"
 
-#include "api/problem.h"
 #include "core/clock.h"
+#include "http/problem.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>

@@ -12,7 +12,7 @@
 #ifndef ACRE_HTTP_KIT_H
 #define ACRE_HTTP_KIT_H
 
-#include "api/http.h"
+#include "http/http.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,8 +1,8 @@
 /* place_double.c - see place_double.h. One lock for everything; a handle is an index plus one. */
 #include "support/place_double.h"
 
-#include "compute/buffer.h"
 #include "compute/context.h"
+#include "compute/memory/buffer.h"
 #include "compute/stream.h"
 #include "core/rand.h"
 

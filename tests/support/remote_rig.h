@@ -2,7 +2,7 @@
 #ifndef ACRE_REMOTE_RIG_H
 #define ACRE_REMOTE_RIG_H
 
-#include "compute/remote_inner.h"
+#include "compute/runner/remote_inner.h"
 
 struct rig {
     const struct acre_backend *table;

@@ -7,7 +7,7 @@
  * A source is compiled to itself; "bad" is not. Where DOUBLE_FILES names a directory, "hang" makes
  * a file "hangs" there, and a place takes long to close, as with a tool in the process, and makes a
  * file "cleaned" in the end. */
-#include "compute/runner.h"
+#include "compute/runner/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>

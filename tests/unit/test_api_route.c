@@ -1,7 +1,7 @@
 /* The way of a request to its handler (API-2, SEC-1): paths, methods, who may, how often, what
  * with; each refusal with its status and header. */
-#include "api/problem.h"
 #include "api/route.h"
+#include "http/problem.h"
 #include "support/dies.h"
 #include "support/http_kit.h"
 #include "support/test.h"

@@ -1,6 +1,6 @@
 /* test_compute_auto_cost.c - the cost model: on simulated costs it ends near the best of each size,
  * after a bounded number of other calls; as text it is what it was. */
-#include "compute/auto_cost.h"
+#include "compute/auto/cost.h"
 #include "core/rand.h"
 #include "support/test.h"
 

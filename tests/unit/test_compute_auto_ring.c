@@ -1,8 +1,8 @@
 /* test_compute_auto_ring.c - kernels as handlers of rings: which can be, that they compile for the
  * device that keeps them, and that they do there what the kernels do. */
-#include "compute/auto_ring.h"
-#include "compute/dialect.h"
-#include "compute/ring.h"
+#include "compute/auto/resident.h"
+#include "compute/ring/ring.h"
+#include "compute/source/dialect.h"
 #include "support/auto_kit.h"
 #include "support/compilers.h"
 

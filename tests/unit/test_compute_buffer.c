@@ -2,7 +2,7 @@
 #include "support/place_double.h"
 #include "support/test.h"
 
-#include "compute/buffer.h"
+#include "compute/memory/buffer.h"
 #include "core/clock.h"
 #include "core/rand.h"
 

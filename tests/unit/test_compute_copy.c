@@ -2,8 +2,8 @@
 #include "support/place_double.h"
 #include "support/test.h"
 
-#include "compute/buffer.h"
 #include "compute/graph.h"
+#include "compute/memory/buffer.h"
 #include "core/rand.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The CPU back end through its table: order, threads, waiting, times (GPU-1, GPU-3). */
-#include "compute/cpu_pool.h"
+#include "compute/cpu/workers.h"
 #include "core/rand.h"
 #include "support/cpu_rig.h"
 #include "support/test.h"

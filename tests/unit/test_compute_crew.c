@@ -1,5 +1,5 @@
 /* test_compute_crew.c - copies that several threads make together. */
-#include "compute/crew.h"
+#include "compute/auto/crew.h"
 #include "core/rand.h"
 #include "support/test.h"
 

@@ -4,9 +4,9 @@
  * written and given to the system's compiler: it compares the types of all functions (number of
  * parameters, size and kind of each, what pointers point to), sizes and offsets of structs and
  * values of constants, by static assertions. Elsewhere the test is skipped, with the reason. */
-#include "compute/cuda_abi.h"
-#include "compute/cuda_faults.h"
-#include "compute/cufile_abi.h"
+#include "compute/gpu/cuda_abi.h"
+#include "compute/gpu/cuda_faults.h"
+#include "compute/gpu/cufile_abi.h"
 #include "core/buf.h"
 #include "core/file.h"
 #include "support/test.h"
@@ -105,7 +105,7 @@ static const struct layout driver_layouts[] = {
     {CUDA_WAIT_GEQ, "CU_STREAM_WAIT_VALUE_GEQ"},
     {CUDA_MEMORY_UNIFIED, "CU_MEMORYTYPE_UNIFIED"},
     {CUDA_PEER_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"},
-    /* Numbers that gpu*.c shares with HIP. */
+    /* Numbers that compute/gpu shares with HIP. */
     {600, "CUDA_ERROR_NOT_READY"},
     {1, "CU_STREAM_NON_BLOCKING"},
     {0, "CU_STREAM_WRITE_VALUE_DEFAULT"},

@@ -1,8 +1,8 @@
 /* test_compute_cuda_rtc.c - NVRTC: which architecture is asked for, real compilations, real logs.
  *
  * No GPU is needed to compile; NVRTC is, and where it is not installed those tests are skipped. */
-#include "compute/cuda_rtc.h"
-#include "compute/gpu_image.h"
+#include "compute/gpu/cuda_rtc.h"
+#include "compute/gpu/image.h"
 #include "support/test.h"
 
 #include <stdio.h>

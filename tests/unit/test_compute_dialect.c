@@ -1,7 +1,7 @@
 /* The portable dialect (GPU-1): its words on every compiler that is here, lines numbered as the
  * user does, kernels under their own names; and every example of docs/kernels.md. */
-#include "compute/dialect.h"
-#include "compute/ring.h"
+#include "compute/ring/ring.h"
+#include "compute/source/dialect.h"
 #include "core/file.h"
 #include "support/compilers.h"
 #include "support/opencl_rig.h"

@@ -1,7 +1,7 @@
 /* test_compute_gpu.c - what CUDA and HIP share and needs no GPU: fills in steps, images, codes. */
-#include "compute/cuda.h"
-#include "compute/gpu_image.h"
-#include "compute/gpu_place.h"
+#include "compute/gpu/cuda.h"
+#include "compute/gpu/image.h"
+#include "compute/gpu/place.h"
 #include "core/rand.h"
 #include "support/test.h"
 

@@ -3,10 +3,10 @@
  *
  * Compilation is real: AMD's compiler makes code objects for three architectures. Where its
  * libraries are missing these tests are skipped with what dlopen said. */
-#include "compute/dialect.h"
-#include "compute/gpu_image.h"
-#include "compute/gpu_place.h"
-#include "compute/hip.h"
+#include "compute/gpu/hip.h"
+#include "compute/gpu/image.h"
+#include "compute/gpu/place.h"
+#include "compute/source/dialect.h"
 
 #include "support/test.h"
 

@@ -6,7 +6,7 @@
  * where a number is; each number is a _Static_assert. Addresses and handles, numbers for us, are
  * pointers there, and are written so. A second file with one thing wrong in each row must be
  * refused for each of them. */
-#include "compute/hip.h"
+#include "compute/gpu/hip.h"
 
 #include "core/buf.h"
 #include "core/file.h"
@@ -48,7 +48,7 @@ static const struct number numbers[] = {
 #define X(name, code, error, lasting, words) {name, code},
         HIP_FAULTS(X)
 #undef X
-    /* What gpu*.c takes to be the same as in CUDA. */
+    /* What compute/gpu takes to be the same as in CUDA. */
     {"hipErrorNotReady", 600},
     {"hipStreamNonBlocking", 1},
     {"hipHostRegisterPortable", 1},

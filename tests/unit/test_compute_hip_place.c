@@ -1,7 +1,7 @@
 /* HIP's table from open to close, over a library that answers as HIP 6 does (hip_double.c): what is
  * given to HIP is right, device by device and thread by thread. What AMD's own library answers
  * without a device is in test_compute_hip.c, real devices in tests/gpu. */
-#include "compute/gpu_place.h"
+#include "compute/gpu/place.h"
 
 #include "support/gpu_kit.h"
 

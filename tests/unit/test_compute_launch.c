@@ -3,9 +3,9 @@
 #include "support/place_double.h"
 #include "support/test.h"
 
-#include "compute/buffer.h"
 #include "compute/context.h"
 #include "compute/graph.h"
+#include "compute/memory/buffer.h"
 #include "compute/program.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "support/place_double.h"
 #include "support/test.h"
 
-#include "compute/buffer.h"
+#include "compute/memory/buffer.h"
 
 #include <stdlib.h>
 

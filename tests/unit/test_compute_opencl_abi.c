@@ -14,7 +14,7 @@ static const char comparison[] =
     "#define CL_USE_DEPRECATED_OPENCL_1_2_APIS\n"
     "#include <CL/cl.h>\n"
     "#include <CL/cl_ext.h>\n"
-    "#include \"compute/opencl_abi.h\"\n"
+    "#include \"compute/opencl/abi.h\"\n"
     "#include \"device/opencl_abi.h\"\n"
     "#define SAME(name) _Static_assert(OPENCL_##name == CL_##name, #name);\n"
     "#define X(name, value) SAME(name)\n"

@@ -1,6 +1,6 @@
 /* OpenCL back end: what is refused, what fails, and what is left when it does (GPU-6, Bad input).
  * Failures that no driver gives on request are put into the place's table of functions. */
-#include "compute/opencl_place.h"
+#include "compute/opencl/place.h"
 
 #include "support/opencl_rig.h"
 

@@ -2,7 +2,7 @@
  * random tests keep a shadow of who may touch which bytes, by what the test itself did. */
 #include "support/test.h"
 
-#include "compute/pool.h"
+#include "compute/memory/pool.h"
 #include "core/rand.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Back ends are counted through a copy of their table, and an epoch passes without a runner being
  * killed, by counting it up. */
 #include "compute/cache.h"
-#include "compute/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "compute/program.h"
 #include "support/opencl_rig.h"
 #include "support/tree.h"

@@ -1,8 +1,8 @@
 /* Rings whose device rests: its circuit is open (GPU-6). The breaker is told of failures, and its
  * minute is over when the test says so. For each back end that is here, in this process and in a
  * runner's: on a GPU the ring is a resident kernel, elsewhere a worker. And how long calls wait. */
-#include "compute/remote.h"
-#include "compute/ring_inner.h"
+#include "compute/ring/inner.h"
+#include "compute/runner/remote.h"
 #include "core/clock.h"
 #include "support/test.h"
 

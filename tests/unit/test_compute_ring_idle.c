@@ -1,7 +1,8 @@
 /* Resident kernels that leave the device while nobody calls, and that have to wait for room on it
  * (GPU-4). On the CPU rings have workers, so the kernel that stays is the test's own: one lane that
- * does what acre_ring does (ring_source.c), which takes a thread of the device for itself. */
-#include "compute/ring_inner.h"
+ * does what acre_ring does (compute/ring/source.c), which takes a thread of the device for itself.
+ */
+#include "compute/ring/inner.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 #include "core/rand.h"

@@ -1,5 +1,5 @@
 /* Kernel signatures (GPU-1): what is read from sources in four languages, and what is refused. */
-#include "compute/signature.h"
+#include "compute/source/signature.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * its own, as every test is; where one is not installed its tests are skipped with the reason. */
 #include "conformance/compute_kernels.h"
 
-#include "compute/cuda_rtc.h"
-#include "compute/dialect.h"
-#include "compute/gpu_image.h"
-#include "compute/gpu_place.h"
-#include "compute/hip.h"
-#include "compute/ring.h"
+#include "compute/gpu/cuda_rtc.h"
+#include "compute/gpu/hip.h"
+#include "compute/gpu/image.h"
+#include "compute/gpu/place.h"
+#include "compute/ring/ring.h"
+#include "compute/source/dialect.h"
 
 #include "support/test.h"
 

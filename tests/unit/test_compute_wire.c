@@ -1,5 +1,5 @@
 /* What a runner reads: whole messages are understood, damaged ones refused (GPU-6). */
-#include "compute/wire.h"
+#include "compute/runner/wire.h"
 #include "support/test.h"
 
 #include <stdlib.h>

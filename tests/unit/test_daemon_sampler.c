@@ -1,7 +1,7 @@
 /* The sampler: GPUs are read on a thread of its own and handed over on the loop's. */
 #include "daemon/sampler.h"
 
-#include "api/inventory.h"
+#include "desk/inventory.h"
 #include "device/device.h"
 #include "support/test.h"
 

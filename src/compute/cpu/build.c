@@ -1,0 +1,330 @@
+/* build.c - kernels compiled by the system's compiler.
+ *
+ * cc, gcc or clang, whichever PATH has first, is run (no shell) on a file in a directory of its
+ * own, which is gone when it has ended. Its messages are the log, in English and without colours.
+ *
+ * Numbers come out the same with every compiler here, and the same as C says: each operation is
+ * rounded by itself (-ffp-contract=off; GPUs fuse a*b+c, which is the one difference of the last
+ * bit to expect; write fma() where it matters), nothing is reordered (no -ffast-math). errno and
+ * traps of mathematical functions are given up, so that loops can be vectorised. The libraries are
+ * named by their files that every system has, so that no development package is needed. */
+#include "compute/cpu/module.h"
+#include "compute/source/dialect_cpu.h"
+
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OBJECT_MAX_BYTES = 256 << 20, WORDS_MAX_OPTIONS = 64, ENVIRONMENT_MAX = 4096 };
+
+static const char *const frame_max = "-Wframe-larger-than=32768"; /* DIALECT_CPU_FIBERS */
+_Static_assert(CPU_FIBER_STACK_BYTES - CPU_FIBER_GUARD_BYTES >= 32768 + 16384, "room");
+
+static const char *const before[] = {
+    "-std=gnu17",
+    "-O3",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fgnu89-inline",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
+    "-fstack-clash-protection", /* no frame reaches over the guard of a stack */
+    "-fno-strict-aliasing",
+    "-fno-semantic-interposition",
+    "-Werror=implicit-function-declaration",
+};
+static const char *const after[] = {
+    "-fdiagnostics-color=never",
+    "-shared",
+    "-nostdlib",
+    "-nostartfiles",
+    "-l:libm.so.6",
+    "-l:libc.so.6",
+    "-lgcc",
+};
+
+void cpu_temporary(char *path, size_t size) {
+    const char *directory = getenv("TMPDIR");
+    bool fits = directory != NULL && directory[0] == '/' && strlen(directory) + 16 < size;
+    snprintf(path, size, "%s/acre-XXXXXX", fits ? directory : "/tmp");
+}
+
+/* --- finding it ----------------------------------------------------------------------------- */
+
+static bool find_in_path(const char *name, char *ret_path, size_t size) {
+    const char *path = getenv("PATH");
+    struct acre_split parts = acre_split_begin(acre_str_from(path), ':');
+    struct acre_str part;
+    while (acre_split_next(&parts, &part)) {
+        struct stat info;
+        int length =
+            snprintf(ret_path, size, "%.*s/%s", (int)ACRE_MIN(part.length, size), part.data, name);
+        if (part.length > 0 && part.data[0] == '/' && length > 0 && (size_t)length < size &&
+            access(ret_path, X_OK) == 0 && stat(ret_path, &info) == 0 && S_ISREG(info.st_mode)) {
+            return true;
+        }
+    }
+    ret_path[0] = '\0';
+    return false;
+}
+
+void cpu_find_compiler(struct cpu *cpu) {
+    static const char *const names[] = {"cc", "gcc", "clang"};
+    bool found = false;
+    for (size_t i = 0; i < ACRE_COUNT(names) && !found; i++) {
+        found = find_in_path(names[i], cpu->compiler, sizeof(cpu->compiler));
+    }
+    struct stat info;
+    char real[PATH_MAX];
+    if (!found || stat(cpu->compiler, &info) < 0 || realpath(cpu->compiler, real) == NULL) {
+        cpu->compiler[0] = '\0';
+        return;
+    }
+    const char *slash = strrchr(real, '/');
+    snprintf(cpu->compiler_version, sizeof(cpu->compiler_version), "%.24s %" PRIx64 " %" PRIx64,
+             slash + 1, (uint64_t)info.st_size, (uint64_t)info.st_mtime);
+}
+
+/* --- running it ----------------------------------------------------------------------------- */
+
+struct command {
+    char directory[256], source[288], object[288];
+    char *words[WORDS_MAX_OPTIONS + 48];
+    size_t count;
+    char *options; /* cut into words */
+    char temporary[288], language[16];
+    char *environment[ENVIRONMENT_MAX];
+};
+
+static void add_words(struct command *command, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        command->words[command->count++] = (char *)(uintptr_t)words[i]; /* exec's old type */
+    }
+}
+
+/* The user's own words; what would name files is ours. */
+static int add_options(struct command *command, const char *options, struct acre_error *err) {
+    command->options = strdup(options);
+    if (command->options == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "cpu: options");
+    }
+    size_t count = 0;
+    for (char *at = command->options; *at != '\0';) {
+        char *end = at + strcspn(at, " ");
+        bool is_last = *end == '\0';
+        *end = '\0';
+        if (*at != '\0') {
+            if (*at != '-' || strncmp(at, "-o", 2) == 0 || ++count > WORDS_MAX_OPTIONS) {
+                char shown[96];
+                return acre_fail(
+                    err, ACRE_EINVALID, "options: '%s'; accepted: up to %d that begin with '-'",
+                    acre_str_show(acre_str_from(at), shown, sizeof(shown)), WORDS_MAX_OPTIONS);
+            }
+            command->words[command->count++] = at;
+        }
+        at = is_last ? end : end + 1;
+    }
+    return 0;
+}
+
+static void make_environment(struct command *command) {
+    size_t count = 0;
+    snprintf(command->language, sizeof(command->language), "LC_ALL=C");
+    command->environment[count++] = command->language;
+    command->environment[count++] = command->temporary;
+    for (char **at = environ; *at != NULL && count < ENVIRONMENT_MAX - 1; at++) {
+        if (strncmp(*at, "LC_ALL=", 7) != 0 && strncmp(*at, "TMPDIR=", 7) != 0) {
+            command->environment[count++] = *at;
+        }
+    }
+    command->environment[count] = NULL;
+}
+
+/* All it says, until it closes its end; what is too much is read and dropped. */
+static void read_log(int fd, struct acre_buf *log) {
+    char part[4096];
+    for (;;) {
+        ssize_t n = read(fd, part, sizeof(part));
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            break;
+        }
+        if (n > 0) {
+            (void)acre_buf_append(log, part, (size_t)n);
+        }
+    }
+}
+
+static int spawn(const char *program, struct command *command, int out, pid_t *ret_pid,
+                 struct acre_error *err) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out, 1);
+    posix_spawn_file_actions_adddup2(&actions, out, 2);
+    int e =
+        posix_spawn(ret_pid, program, &actions, &attributes, command->words, command->environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return e == 0 ? 0 : acre_fail_errno(err, e, "cpu: %s", program);
+}
+
+/* `ret_failed`: it ended with something else than 0. */
+static int run(const char *program, struct command *command, struct acre_buf *log, bool *ret_failed,
+               struct acre_error *err) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return acre_fail_errno(err, errno, "cpu: pipe");
+    }
+    pid_t pid = 0;
+    int r = spawn(program, command, ends[1], &pid, err);
+    close(ends[1]);
+    if (r == 0) {
+        read_log(ends[0], log);
+        int status = 0;
+        pid_t ended;
+        do {
+            ended = waitpid(pid, &status, 0);
+        } while (ended < 0 && errno == EINTR);
+        /* Where the program ignores SIGCHLD nobody knows how it ended: what it made tells. */
+        *ret_failed = ended == pid ? status != 0 : access(command->object, R_OK) < 0;
+    }
+    close(ends[0]);
+    return r;
+}
+
+/* --- the slot ------------------------------------------------------------------------------- */
+
+static int make_directory(struct command *command, const struct acre_native_source *source,
+                          struct acre_error *err) {
+    cpu_temporary(command->directory, sizeof(command->directory));
+    if (mkdtemp(command->directory) == NULL) {
+        return acre_fail_errno(err, errno, "cpu: directory %s for the compiler",
+                               command->directory);
+    }
+    snprintf(command->source, sizeof(command->source), "%s/kernel.c", command->directory);
+    snprintf(command->object, sizeof(command->object), "%s/kernel.so", command->directory);
+    snprintf(command->temporary, sizeof(command->temporary), "TMPDIR=%s", command->directory);
+    int fd = open(command->source, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool is_written =
+        file != NULL && fwrite(source->text, 1, source->length, file) == source->length;
+    int e = errno;
+    if (file == NULL && fd >= 0) {
+        close(fd);
+    }
+    if (file != NULL && fclose(file) != 0 && is_written) { /* what it held back is written here */
+        e = errno;
+        is_written = false;
+    }
+    return is_written ? 0 : acre_fail_errno(err, e, "cpu: %s", command->source);
+}
+
+static void remove_directory(struct command *command) {
+    if (command->source[0] != '\0') {
+        unlink(command->source);
+        unlink(command->object);
+        rmdir(command->directory);
+    }
+}
+
+/* The first line that is an error, for the one line people see at first. */
+static int refuse(const struct acre_buf *log, size_t from, struct acre_error *err) {
+    struct acre_str text = {log->data + from, log->length - from};
+    struct acre_split lines = acre_split_begin(text, '\n');
+    struct acre_str line;
+    struct acre_str first = {0};
+    while (acre_split_next(&lines, &line)) {
+        bool is_error = memmem(line.data, line.length, "error:", 6) != NULL;
+        if (first.length == 0 || is_error) {
+            first = line;
+        }
+        if (is_error) {
+            break;
+        }
+    }
+    char shown[400];
+    return acre_fail(err, ACRE_EINVALID, "%s",
+                     first.length > 0 ? acre_str_show_text(first, shown, sizeof(shown))
+                                      : "cpu: the compiler failed and said nothing");
+}
+
+static int take_object(const struct command *command, struct acre_buf *binary,
+                       struct acre_error *err) {
+    struct acre_buf object;
+    acre_buf_init(&object, OBJECT_MAX_BYTES);
+    int r = acre_file_read(command->object, OBJECT_MAX_BYTES, &object, err);
+    uint32_t local_bytes = r == 0 ? cpu_module_local_bytes(object.data, object.length) : 0;
+    if (r == 0 && local_bytes > CPU_LOCAL_MAX_BYTES) {
+        r = acre_fail(err, ACRE_EINVALID, "cpu: %u bytes of local arrays; accepted: up to %d",
+                      local_bytes, CPU_LOCAL_MAX_BYTES);
+    }
+    if (r == 0 && cpu_module_pack(object.data, object.length, binary) < 0) {
+        r = acre_fail(err, ACRE_ELIMIT, "cpu: %zu bytes of compiled kernels", object.length);
+    }
+    acre_buf_finish(&object);
+    return r;
+}
+
+static int build(const char *program, struct command *command,
+                 const struct acre_native_source *source, struct acre_buf *binary,
+                 struct acre_buf *log, struct acre_error *err) {
+    const char *const files[] = {"-o", command->object, command->source};
+    size_t from = log->length;
+    add_words(command, &program, 1);
+    add_words(command, before, ACRE_COUNT(before));
+    if (strncmp(source->text, DIALECT_CPU_FIBERS, strlen(DIALECT_CPU_FIBERS)) == 0) {
+        add_words(command, &frame_max, 1);
+    }
+    int r = add_options(command, source->options, err);
+    r = r == 0 ? make_directory(command, source, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    add_words(command, files, ACRE_COUNT(files));
+    add_words(command, after, ACRE_COUNT(after));
+    make_environment(command);
+    bool has_failed = false;
+    r = run(program, command, log, &has_failed, err);
+    if (r == 0 && has_failed) {
+        r = refuse(log, from, err);
+    }
+    return r == 0 ? take_object(command, binary, err) : r;
+}
+
+int cpu_compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+                struct acre_buf *log, struct acre_error *err) {
+    const struct cpu *cpu = ((struct cpu_place *)place)->self;
+    if (cpu->compiler[0] == '\0') {
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "cpu: no compiler for kernels: none of cc, gcc, clang is in PATH");
+    }
+    struct command *command = calloc(1, sizeof(*command));
+    if (command == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "cpu: compiler");
+    }
+    int r = build(cpu->compiler, command, source, binary, log, err);
+    remove_directory(command);
+    free(command->options);
+    free(command);
+    return r;
+}

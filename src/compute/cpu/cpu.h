@@ -1,0 +1,70 @@
+/* cpu.h - the CPU as a device: what the files of this room share. backend.h is how others see it,
+ * and says which thread may call the slots below. */
+#ifndef ACRE_COMPUTE_CPU_CPU_H
+#define ACRE_COMPUTE_CPU_CPU_H
+
+#include "compute/cpu/workers.h"
+
+struct cpu_region {
+    struct cpu_region *next, **link;
+    char *base;
+    uint64_t bytes;
+    enum acre_memory kind;
+};
+
+struct cpu_module;
+
+struct cpu_place {
+    struct cpu *self;
+    struct cpu_pool pool;
+    pthread_mutex_t lock; /* regions, streams, modules, kernels; taken before pool.lock */
+    struct cpu_region *regions;
+    struct cpu_stream *streams;
+    struct cpu_module *modules;
+    struct cpu_kernel *natives;
+    uint64_t device_bytes;
+};
+
+struct cpu {
+    uint32_t cores;
+    struct cpu_guards guards;
+    uint64_t memory_bytes;
+    char model[96];
+    uint64_t features;         /* hash of what the cores can do */
+    char compiler[256];        /* path; "": none */
+    char compiler_version[64]; /* what tells one from another: size and time of the file */
+};
+
+/* Before work is given and things are freed: what signals and notices told to be done is seen done
+ * from here on, also where their word went through another process. */
+static inline void cpu_pool_see(struct cpu_pool *pool) {
+    atomic_load_explicit(&pool->told, memory_order_acquire);
+}
+
+/* stream.c: slots of the table. */
+int cpu_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
+             struct acre_error *err);
+int cpu_fill(void *place, uint64_t stream, const struct acre_native_fill *fill,
+             struct acre_error *err);
+int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
+               struct acre_error *err);
+int cpu_signal_later(void *place, uint64_t stream, uint64_t value, struct acre_error *err);
+int cpu_wait(void *place, uint64_t stream, uint64_t word_region, uint64_t word_offset,
+             uint64_t value, struct acre_error *err);
+int cpu_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err);
+int cpu_profile(void *place, uint64_t stream, bool on, struct acre_error *err);
+int cpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
+                uint32_t *ret_count, struct acre_error *err);
+
+/* build.c: likewise, and finding the compiler. */
+void cpu_find_compiler(struct cpu *cpu);
+int cpu_compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+                struct acre_buf *log, struct acre_error *err);
+/* module.c */
+int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+             struct acre_error *err);
+void cpu_unload(void *place, uint64_t module);
+int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
+               struct acre_kernel_facts *ret_facts, struct acre_error *err);
+
+#endif

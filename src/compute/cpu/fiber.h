@@ -1,0 +1,42 @@
+/* fiber.h - the work items of one group, as fibers of one thread: for kernels with barriers.
+ *
+ * Each item has a stack of its own; a barrier goes on with the next item, so that all have come to
+ * it when the first goes on behind it. An item that has ended is not waited for. One thread uses
+ * one struct cpu_fibers. build.c has the compiler refuse kernels with frames of half a stack;
+ * calls that outgrow it all the same meet the guard below it, and end as other faults do. The
+ * system counts the maps of a process, and guards are many: on a large machine only the lowest
+ * stacks have one, and one that has none works like the others. */
+#ifndef ACRE_COMPUTE_CPU_FIBER_H
+#define ACRE_COMPUTE_CPU_FIBER_H
+
+#include "core/base.h"
+
+enum { CPU_FIBER_STACK_BYTES = 65536, CPU_FIBER_GUARD_BYTES = 4096 /* of these */ };
+
+struct cpu_fibers;
+
+/* What is left for guards: of all pools of a runtime. Any thread. */
+struct cpu_guards {
+    _Atomic uint32_t left;
+};
+void cpu_guards_init(struct cpu_guards *guards);
+/* How many each of so many threads may have, so that as many are left for others. */
+uint32_t cpu_guards_share(const struct cpu_guards *guards, uint32_t threads);
+
+/* With guards below the first `guard_max` stacks at most. NULL: out of memory. */
+struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guards,
+                                     uint32_t guard_max);
+void cpu_fibers_destroy(struct cpu_fibers *fibers); /* NULL is fine */
+
+/* What compiled kernels get (its layout is repeated in dialect_cpu.c). */
+struct cpu_fibers_call {
+    struct cpu_fibers *fibers;
+    /* item(context, 0 .. items - 1), each in a fiber; done when all have ended. */
+    void (*run)(struct cpu_fibers *fibers, uint32_t items,
+                void (*item)(const void *context, uint32_t index), const void *context);
+    void (*barrier)(struct cpu_fibers *fibers); /* by an item */
+};
+
+void cpu_fibers_call_init(struct cpu_fibers_call *call, struct cpu_fibers *fibers);
+
+#endif

@@ -1,0 +1,41 @@
+/* heap.h - the pools of a context and the driver behind them: one for each kind of memory.
+ *
+ * A heap takes blocks from the back end when its pool has no room and gives them back when asked.
+ * The pool is under context->lock, the back end is called without it. Gate held (entered) where it
+ * says so. */
+#ifndef ACRE_COMPUTE_MEMORY_HEAP_H
+#define ACRE_COMPUTE_MEMORY_HEAP_H
+
+#include "compute/inner.h"
+#include "compute/memory/pool.h"
+
+struct heap {
+    struct acre_context *context;
+    enum acre_memory kind;
+    struct pool *pool;
+};
+
+int heap_init(struct heap *heap, struct acre_context *context, enum acre_memory kind,
+              uint64_t block_min_bytes, uint64_t block_max_bytes, struct acre_error *err);
+void heap_finish(struct heap *heap); /* gives all blocks back; the place is still open */
+/* After a loss, gate written: device blocks are gone, host blocks get regions of the new place. */
+int heap_rebuild(struct heap *heap, struct acre_error *err);
+
+/* Entered, and entered still when it returns 0; not when it fails. May wait for what was freed and
+ * give cached blocks back before it fails (the gate is free meanwhile: resolve afterwards). The
+ * text says how much is held, by how many (`*buffers`, under context->lock), and what is free. */
+int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
+               const uint32_t *buffers, struct chunk **ret_chunk, struct acre_error *err);
+/* The same without waiting; no text. ACRE_ENOFIT: the limit is in the way of a block. */
+int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
+              struct chunk **ret_chunk, struct acre_error *err);
+/* A chunk was freed at this moment of the stream: see that others hear of it some time. Gate held;
+ * the stream has a handle. */
+void heap_freed(struct acre_stream *stream, uint64_t bytes);
+/* Wait a while for what was freed while streams still used it. Not entered: that may need the
+ * context to be made anew. */
+void heap_settle(struct heap *heap, uint32_t timeout_ms);
+/* Entered; rings paused: drivers wait for every kernel before they take memory back. */
+void heap_trim(struct heap *heap, uint64_t keep_bytes);
+
+#endif

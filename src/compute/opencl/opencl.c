@@ -1,0 +1,341 @@
+/* opencl.c - OpenCL through the ICD loader: devices, places, and what differs here.
+ *
+ * Any driver of version 1.2 does, and PoCL makes every machine have one. A place is a context with
+ * one device. Compared with what backend.h describes for GPUs of one vendor:
+ *
+ *   memory   Buffers are parts of regions. Where the device has shared virtual memory, device
+ *            regions are that, and kernels take addresses. Elsewhere regions are buffer objects and
+ *            a part is a sub-buffer, which may begin only at multiples of an alignment of the
+ *            device (128 to 512 bytes): other offsets are refused as ACRE_EUNSUPPORTED.
+ *            ACRE_OPENCL_MEMORY=buffers in the environment asks for the second way.
+ *   host     PINNED memory is copied from and to where it is; whether pages are pinned for it is
+ *            the driver's affair. Kernels reach MAPPED memory on CPUs (a buffer object over it) and
+ *            with fine-grained system SVM; elsewhere the launch is refused, and the region serves
+ *            for signal words, which the host writes.
+ *   signals  A device writes no word for us: a marker's completion, called by the driver, does, and
+ *            wakes who sleeps on it (stream.c). Completions also end waits and notify.
+ *   memory() OpenCL tells no free memory: it is the device's less what this place has taken.
+ *   faults   A kernel that writes out of bounds on a CPU device ends the process: that is what
+ *            runners are for. What a driver survives is remembered by the completion and told by
+ *            check(); the words of streams that failed stay where they are.
+ *   programs Bytes are the driver's, behind a checksum of ours: drivers trust what they load.
+ *            PoCL specialises a kernel when it is first launched with a group size, so the first
+ *            launch takes longer there.
+ *   absent   Graphs, rings, native kernels, file transfer, sharing of regions. */
+#include "compute/opencl/place.h"
+#include "core/dl.h"
+#include "opencl/pocl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NOTES_MAX = 512 };
+
+struct opencl {
+    struct opencl_api api;
+    struct acre_opencl_found devices[ACRE_OPENCL_FOUND_MAX]; /* those that can compile */
+    uint32_t count;
+};
+
+static const char *const sonames[] = {"libOpenCL.so.1", NULL};
+
+static const struct acre_dl_symbol symbols[] = {
+#define X(is_required, result, field, symbol, arguments)                                           \
+    {.name = #symbol, .offset = offsetof(struct opencl, api.query.field), .required = is_required},
+    OPENCL_QUERY_SYMBOLS(X)
+#undef X
+#define X(is_required, result, field, symbol, arguments)                                           \
+    {.name = #symbol, .offset = offsetof(struct opencl, api.field), .required = is_required},
+        OPENCL_SYMBOLS(X)
+#undef X
+};
+
+static const struct {
+    int32_t code;
+    int ours;
+    const char *name;
+} errors[] = {
+#define X(name, value, ours) {value, ACRE_E##ours, "CL_" #name},
+    OPENCL_ERRORS(X)
+#undef X
+};
+
+const char *opencl_error_name(int32_t code, char text[32]) {
+    for (size_t i = 0; i < ACRE_COUNT(errors); i++) {
+        if (errors[i].code == code) {
+            return errors[i].name;
+        }
+    }
+    snprintf(text, 32, "code %" PRId32, code);
+    return text;
+}
+
+int opencl_fail(struct acre_error *err, int32_t code, const char *call) {
+    int ours = ACRE_EINTERNAL;
+    for (size_t i = 0; i < ACRE_COUNT(errors); i++) {
+        ours = errors[i].code == code ? errors[i].ours : ours;
+    }
+    char text[32];
+    return acre_fail(err, ours, "%s: %s", call, opencl_error_name(code, text));
+}
+
+void opencl_link_add(struct opencl_link *list, struct opencl_link *link) {
+    link->next = list;
+    link->previous = list->previous;
+    list->previous->next = link;
+    list->previous = link;
+}
+
+void opencl_link_remove(struct opencl_link *link) {
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+}
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+static uint64_t number_of(const struct opencl_api *api, opencl_device device, uint32_t what) {
+    uint64_t value = 0;
+    acre_opencl_number(&api->query, device, what, &value);
+    return value;
+}
+
+static void close_runtime(void *self) {
+    free(self);
+}
+
+/* PoCL says nothing when that is why it has no device. */
+static void note_trouble(struct acre_buf *notes) {
+    char path[PATH_MAX];
+    int trouble = acre_pocl_directory(path) ? acre_pocl_trouble(path) : 0;
+    if (trouble != 0) {
+        char shown[NOTES_MAX / 2];
+        struct acre_error why = {0};
+        acre_str_show(acre_str_from(path), shown, sizeof(shown));
+        acre_fail_errno(&why, trouble, "PoCL needs a directory it can write: %s", shown);
+        acre_buf_puts(notes, why.text);
+    }
+}
+
+/* Devices that answer and compile, of what the platforms list. */
+static int list(struct opencl *cl, struct acre_error *err) {
+    struct acre_buf notes;
+    acre_buf_init(&notes, NOTES_MAX);
+    uint32_t listed = 0;
+    int r = acre_opencl_list(&cl->api.query,
+                             OPENCL_DEVICE_TYPE_GPU | OPENCL_DEVICE_TYPE_ACCELERATOR |
+                                 OPENCL_DEVICE_TYPE_CPU,
+                             cl->devices, &listed, &notes, err);
+    for (uint32_t i = 0; i < listed; i++) {
+        opencl_device device = cl->devices[i].device;
+        if (number_of(&cl->api, device, OPENCL_DEVICE_AVAILABLE) != 0 &&
+            number_of(&cl->api, device, OPENCL_DEVICE_COMPILER_AVAILABLE) != 0) {
+            cl->devices[cl->count++] = cl->devices[i];
+        }
+    }
+    if (r == 0 && cl->count == 0) {
+        note_trouble(&notes);
+        r = acre_fail(err, ACRE_EUNAVAILABLE,
+                      "OpenCL lists %u devices, none that is available and compiles%s%s", listed,
+                      notes.length > 0 ? "; " : "", notes.length > 0 ? notes.data : "");
+    }
+    acre_buf_finish(&notes);
+    return r;
+}
+
+static int open_runtime(void **ret_self, struct acre_error *err) {
+    struct opencl *cl = calloc(1, sizeof(*cl));
+    if (cl == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "opencl");
+    }
+    const char *soname;
+    int r = acre_dl_load(sonames, symbols, ACRE_COUNT(symbols), cl, &soname, err);
+    r = r == 0 ? list(cl, err) : r;
+    if (r < 0) {
+        close_runtime(cl);
+        return r;
+    }
+    *ret_self = cl;
+    return 0;
+}
+
+static uint32_t count_devices(void *self) {
+    return ((const struct opencl *)self)->count;
+}
+
+/* Device, driver and platform; a hash stands for the end of what has no room. */
+static void identify(const struct opencl_api *api, const struct acre_opencl_found *found,
+                     char *identity, size_t size) {
+    char device[ACRE_OPENCL_TEXT_MAX];
+    char driver[ACRE_OPENCL_TEXT_MAX];
+    char platform[ACRE_OPENCL_TEXT_MAX];
+    char all[3 * ACRE_OPENCL_TEXT_MAX + 8];
+    struct acre_str parts[] = {
+        acre_opencl_text(&api->query, found->device, OPENCL_DEVICE_VERSION, device, sizeof(device)),
+        acre_opencl_text(&api->query, found->device, OPENCL_DRIVER_VERSION, driver, sizeof(driver)),
+        acre_opencl_platform_text(&api->query, found->platform, OPENCL_PLATFORM_VERSION, platform,
+                                  sizeof(platform))};
+    int length = snprintf(all, sizeof(all), "%.*s; %.*s; %.*s", (int)parts[0].length, parts[0].data,
+                          (int)parts[1].length, parts[1].data, (int)parts[2].length, parts[2].data);
+    snprintf(identity, size, "%s", all);
+    if ((size_t)length >= size) {
+        char hash[20];
+        int hashed = snprintf(hash, sizeof(hash), "~%016" PRIx64,
+                              acre_hash_bytes(all, ACRE_MIN((size_t)length, sizeof(all) - 1)));
+        memcpy(identity + size - 1 - hashed, hash, (size_t)hashed);
+    }
+}
+
+static uint32_t narrow(uint64_t value) {
+    return (uint32_t)ACRE_MIN(value, (uint64_t)UINT32_MAX);
+}
+
+static void describe(void *self, uint32_t index, struct acre_compute_device *ret_device) {
+    const struct opencl *cl = self;
+    ACRE_ASSERT(index < cl->count);
+    const struct opencl_api *api = &cl->api;
+    opencl_device device = cl->devices[index].device;
+    struct acre_compute_device described = {.capabilities = ACRE_CAN_SOURCE};
+    char text[ACRE_OPENCL_TEXT_MAX];
+    struct acre_str name = acre_str_trim(
+        acre_opencl_text(&api->query, device, OPENCL_DEVICE_NAME, text, sizeof(text)));
+    snprintf(described.name, sizeof(described.name), "%.*s", (int)name.length, name.data);
+    identify(api, &cl->devices[index], described.identity, sizeof(described.identity));
+    described.memory_bytes = number_of(api, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
+    described.units = narrow(number_of(api, device, OPENCL_DEVICE_MAX_COMPUTE_UNITS));
+    described.group_max = narrow(number_of(api, device, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE));
+    described.local_bytes = narrow(number_of(api, device, OPENCL_DEVICE_LOCAL_MEM_SIZE));
+    if (number_of(api, device, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0) {
+        described.capabilities |= ACRE_CAN_DOUBLE;
+    }
+    if (acre_opencl_has_extension(&api->query, device, "cl_khr_int64_base_atomics") &&
+        acre_opencl_has_extension(&api->query, device, "cl_khr_int64_extended_atomics")) {
+        described.capabilities |= ACRE_CAN_ATOMIC64;
+    }
+    *ret_device = described;
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static bool has_svm_functions(const struct opencl_api *api) {
+    return api->svm_alloc != NULL && api->svm_free != NULL && api->svm_copy != NULL &&
+           api->svm_fill != NULL && api->set_arg_svm != NULL;
+}
+
+static void ask_device(struct opencl_place *place) {
+    const struct opencl_api *api = place->api;
+    opencl_device device = place->device;
+    const char *memory = getenv("ACRE_OPENCL_MEMORY");
+    uint64_t svm = has_svm_functions(api) && (memory == NULL || strcmp(memory, "buffers") != 0)
+                       ? number_of(api, device, OPENCL_DEVICE_SVM_CAPABILITIES)
+                       : 0;
+    place->has_svm = (svm & OPENCL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
+    place->has_system_svm = place->has_svm && (svm & OPENCL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0;
+    place->is_cpu = (number_of(api, device, OPENCL_DEVICE_TYPE) & OPENCL_DEVICE_TYPE_CPU) != 0;
+    place->total_bytes = number_of(api, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
+    place->alloc_max_bytes = number_of(api, device, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    uint64_t align_bits = number_of(api, device, OPENCL_DEVICE_MEM_BASE_ADDR_ALIGN);
+    place->part_align_bytes = ACRE_MAX(narrow(align_bits / 8), 1U);
+}
+
+static int place_open(void *self, uint32_t device, void **ret_place, struct acre_error *err) {
+    struct opencl *cl = self;
+    ACRE_ASSERT(device < cl->count);
+    struct opencl_place *place = calloc(1, sizeof(*place));
+    if (place == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "place");
+    }
+    place->api = &cl->api;
+    place->device = cl->devices[device].device;
+    intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)cl->devices[device].platform, 0};
+    int32_t code = OPENCL_SUCCESS;
+    place->context = cl->api.create_context(properties, 1, &place->device, NULL, NULL, &code);
+    if (code != OPENCL_SUCCESS) {
+        free(place);
+        return opencl_fail(err, code, "clCreateContext");
+    }
+    ask_device(place);
+    place->cache_fd = opencl_cache_open(&cl->api.query, cl->devices[device].platform);
+    pthread_mutex_init(&place->lock, NULL);
+    pthread_cond_init(&place->quiet, NULL);
+    struct opencl_link *lists[] = {&place->due, &place->wanted, &place->streams, &place->regions,
+                                   &place->modules};
+    for (size_t i = 0; i < ACRE_COUNT(lists); i++) {
+        lists[i]->next = lists[i]->previous = lists[i];
+    }
+    *ret_place = place;
+    return 0;
+}
+
+static void place_close(void *closed) {
+    struct opencl_place *place = closed;
+    opencl_completions_end(place);
+    while (place->streams.next != &place->streams) {
+        opencl_stream_destroy(place, (uintptr_t)place->streams.next);
+    }
+    while (place->modules.next != &place->modules) {
+        opencl_unload(place, (uintptr_t)place->modules.next);
+    }
+    while (place->regions.next != &place->regions) {
+        opencl_region_destroy(place, (uintptr_t)place->regions.next);
+    }
+    place->api->release_context(place->context);
+    if (place->cache_fd >= 0) {
+        close(place->cache_fd);
+    }
+    pthread_cond_destroy(&place->quiet);
+    pthread_mutex_destroy(&place->lock);
+    free(place);
+}
+
+static int check(void *checked, struct acre_error *err) {
+    struct opencl_place *place = checked;
+    pthread_mutex_lock(&place->lock);
+    int r = place->failed != 0 ? acre_fail(err, place->failed, "%s", place->failure) : 0;
+    pthread_mutex_unlock(&place->lock);
+    return r;
+}
+
+static int memory(void *asked, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
+    (void)err;
+    struct opencl_place *place = asked;
+    pthread_mutex_lock(&place->lock);
+    *ret_free = place->total_bytes - place->used_bytes;
+    pthread_mutex_unlock(&place->lock);
+    *ret_total = place->total_bytes;
+    return 0;
+}
+
+const struct acre_backend acre_backend_opencl = {
+    .name = "opencl",
+    .what = "OpenCL devices through libOpenCL",
+    .language = ACRE_LANGUAGE_OPENCL,
+    .capabilities = ACRE_CAN_SOURCE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64,
+    .wakes = true,
+    .open = open_runtime,
+    .close = close_runtime,
+    .count = count_devices,
+    .describe = describe,
+    .place_open = place_open,
+    .place_close = place_close,
+    .check = check,
+    .memory = memory,
+    .region_create = opencl_region_create,
+    .region_destroy = opencl_region_destroy,
+    .stream_create = opencl_stream_create,
+    .stream_destroy = opencl_stream_destroy,
+    .copy = opencl_copy,
+    .fill = opencl_fill,
+    .launch = opencl_launch,
+    .signal = opencl_signal,
+    .wait = opencl_wait,
+    .notify = opencl_notify,
+    .compile = opencl_compile,
+    .load = opencl_load,
+    .unload = opencl_unload,
+    .kernel = opencl_kernel,
+    .profile = opencl_profile,
+    .timings = opencl_timings,
+};

@@ -1,0 +1,400 @@
+/* desk.c - the desk's front: made and closed, asked and told. The turn itself is turn.c, runs
+ * are run.c, reading the store is load.c. */
+#include "desk/state.h"
+
+#include "ledger/reservation.h"
+#include "sched/burden.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SPECS_MAX = 4096, /* about what one second of submissions brings */
+    SPECS_MAX_BYTES = 4 << 20,
+    ARENA_MAX_BYTES = 64 << 20, /* names of who asked, in one turn */
+    PROBE_MS = 1000,
+};
+
+int acre_desk_create(const struct acre_desk_options *options, struct acre_desk **ret_desk,
+                     struct acre_error *err) {
+    struct acre_desk *desk = acre_calloc(1, sizeof(*desk));
+    desk->options = *options;
+    desk->sink = options->sink;
+    desk->options.probe_ms = options->probe_ms != 0 ? options->probe_ms : PROBE_MS;
+    desk->last_waiter = &desk->waiters;
+    desk->sequence = 1;
+    desk->specs = acre_specs_create(SPECS_MAX, SPECS_MAX_BYTES);
+    desk->arena = acre_arena_create(ARENA_MAX_BYTES);
+    desk->policy = acre_calloc(1, sizeof(*desk->policy));
+    desk->node_reasons =
+        acre_calloc(acre_inventory_nodes(options->inventory) + 1U, sizeof(*desk->node_reasons));
+    acre_buf_init(&desk->spec_text, ACRE_RECORD_SPEC_MAX);
+    acre_buf_init(&desk->detail, ACRE_RECORD_DETAIL_MAX);
+    acre_desk_set_actor(desk, NULL, NULL);
+    struct acre_store_options store = {.url = options->store_url, .loop = options->loop};
+    int r = acre_store_open(&store, &desk->store, err);
+    if (r == 0) {
+        r = desk_load(desk, err);
+    }
+    if (r < 0) {
+        acre_desk_destroy(desk);
+        return r;
+    }
+    *ret_desk = desk;
+    return 0;
+}
+
+void acre_desk_destroy(struct acre_desk *desk) {
+    if (desk == NULL) {
+        return;
+    }
+    if (desk->state == DESK_OPEN) {
+        desk_commit(desk, false);
+    }
+    desk->state = DESK_CLOSED;
+    acre_loop_each_turn(desk->options.loop, NULL, NULL);
+    acre_timer_cancel(desk->timer);
+    acre_timer_cancel(desk->probe);
+    acre_store_close(desk->store); /* commits what was given, and tells those who wait */
+    struct acre_error gone = {.code = ACRE_EUNAVAILABLE, .text = "the server is stopping"};
+    desk_fail_waiters(desk, &gone);
+    desk_unload(desk);
+    acre_batch_destroy(desk->batch);
+    acre_specs_destroy(desk->specs);
+    acre_arena_destroy(desk->arena);
+    acre_buf_finish(&desk->spec_text);
+    json_decref(desk->parsed);
+    acre_buf_finish(&desk->detail);
+    free(desk->policy);
+    free(desk->node_reasons);
+    free(desk->events.items);
+    free(desk->actions.items);
+    free(desk->rows.slots);
+    free(desk->accounts.slots);
+    free(desk->external);
+    free(desk->submissions);
+    free(desk->places);
+    free(desk->texts);
+    acre_map_finish(&desk->text_of_job);
+    free(desk->holding);
+    free(desk);
+}
+
+void acre_desk_start(struct acre_desk *desk, const struct acre_engine_driver *engine, void *self) {
+    ACRE_ASSERT(desk->state == DESK_IDLE);
+    desk->engine = engine;
+    desk->engine_self = self;
+    desk->state = DESK_OPEN;
+    desk_adopt(desk);
+    acre_loop_each_turn(desk->options.loop, desk_turn, desk);
+}
+
+struct acre_sched *acre_desk_sched(struct acre_desk *desk) {
+    return desk->sched;
+}
+
+struct acre_ledger *acre_desk_ledger(struct acre_desk *desk) {
+    return desk->ledger;
+}
+
+struct acre_store *acre_desk_store(struct acre_desk *desk) {
+    return desk->store;
+}
+
+const struct acre_inventory *acre_desk_inventory(const struct acre_desk *desk) {
+    return desk->options.inventory;
+}
+
+const struct acre_policy *acre_desk_policy(const struct acre_desk *desk) {
+    return desk->policy;
+}
+
+const struct acre_engine_driver *acre_desk_engine(const struct acre_desk *desk, void **ret_self) {
+    *ret_self = desk->engine_self;
+    return desk->engine;
+}
+
+int acre_desk_log_path(struct acre_desk *desk, struct acre_run run, int stream, char *path,
+                       size_t size, struct acre_error *err) {
+    if (desk->engine == NULL || desk->engine->log_path == NULL) {
+        return acre_fail(err, ACRE_EUNSUPPORTED, "this engine keeps no logs");
+    }
+    return desk->engine->log_path(desk->engine_self, run, stream, path, size, err);
+}
+
+const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node) {
+    return desk->node_reasons[node] != NULL ? desk->node_reasons[node] : "";
+}
+
+void acre_desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
+    ACRE_ASSERT(node < acre_inventory_nodes(desk->options.inventory));
+    free(desk->node_reasons[node]);
+    desk->node_reasons[node] = reason[0] != '\0' ? acre_strdup(reason) : NULL;
+}
+
+bool acre_desk_is_paused(const struct acre_desk *desk) {
+    return desk->paused;
+}
+
+/* Time goes on from where it was when the clock is set back; the difference is carried until the
+ * clock has caught up. */
+uint64_t acre_desk_now(struct acre_desk *desk) {
+    uint64_t wall_ms = acre_clock_wall_ms(desk->options.clock);
+    if (wall_ms >= desk->now_ms) {
+        desk->skew_ms = 0;
+    } else if (wall_ms + desk->skew_ms < desk->now_ms) {
+        desk->skew_ms = desk->now_ms - wall_ms;
+    }
+    desk->now_ms = wall_ms + desk->skew_ms;
+    return desk->now_ms;
+}
+
+void acre_desk_set_actor(struct acre_desk *desk, const char *actor, const char *origin) {
+    desk->actor = actor != NULL ? acre_arena_strndup(desk->arena, actor, strlen(actor)) : "acre";
+    desk->origin = origin != NULL ? acre_arena_strndup(desk->arena, origin, strlen(origin)) : "";
+}
+
+int acre_desk_writable(const struct acre_desk *desk, struct acre_error *err) {
+    if (desk->state == DESK_OPEN) {
+        return 0;
+    }
+    return acre_fail(err, desk->fault.code == ACRE_ENOMEM ? ACRE_ENOMEM : ACRE_EUNAVAILABLE,
+                     "nothing can be recorded now, so nothing is changed (jobs run on): %s",
+                     desk->fault.text);
+}
+
+int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err) {
+    return desk->state != DESK_BLIND ? 0 : acre_desk_writable(desk, err);
+}
+
+void acre_desk_touch(struct acre_desk *desk) {
+    desk->touched = true;
+}
+
+struct acre_batch *acre_desk_batch(struct acre_desk *desk) {
+    desk_changed(desk);
+    return desk->batch;
+}
+
+void acre_desk_audit(struct acre_desk *desk, const char *action, const char *target,
+                     const char *result, const char *detail) {
+    if (desk->state != DESK_OPEN) {
+        return; /* there is nowhere to write it */
+    }
+    if (desk->batch == NULL) {
+        desk->batch = acre_batch_create();
+    }
+    struct acre_store_audit row = {.at_ms = acre_desk_now(desk),
+                                   .actor = desk->actor,
+                                   .origin = desk->origin,
+                                   .action = action,
+                                   .target = target,
+                                   .result = result,
+                                   .detail = detail};
+    acre_batch_audit(desk->batch, &row);
+}
+
+/* Take back what was submitted in this call: it is in no batch yet. */
+static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, uint32_t events,
+                        uint32_t actions) {
+    for (uint64_t id = end; id-- > first;) {
+        acre_sched_cancel(desk->sched, id, acre_desk_now(desk), NULL);
+        acre_sched_drop(desk->sched, id);
+    }
+    desk->events.count = events;
+    desk->actions.count = actions; /* the ids are used up: the scheduler takes none twice */
+}
+
+static void keep_submission(struct acre_desk *desk, uint64_t first, uint32_t count,
+                            struct acre_str text) {
+    desk->submissions = acre_grow(desk->submissions, desk->submission_count,
+                                  &desk->submission_capacity, sizeof(*desk->submissions));
+    struct desk_submission *to = &desk->submissions[desk->submission_count++];
+    *to = (struct desk_submission){.first = first, .count = count, .length = text.length};
+    to->text = acre_calloc(text.length + 1, 1);
+    memcpy(to->text, text.data, text.length);
+}
+
+int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
+                     struct acre_str text, bool external, bool limited, uint64_t *ret_first_id,
+                     struct acre_error *err) {
+    ACRE_ASSERT(count > 0 && text.length <= UINT32_MAX);
+    int r = acre_desk_writable(desk, err);
+    spec->bytes = (uint32_t)text.length;
+    if (r == 0 && limited) {
+        r = acre_sched_within_limits(desk->sched, spec, count, err);
+    }
+    uint64_t first = desk->next_job;
+    uint64_t now_ms = acre_desk_now(desk);
+    uint32_t events = desk->events.count;
+    uint32_t actions = desk->actions.count;
+    uint32_t first_index = spec->array_index;
+    bool is_array = spec->array != 0;
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        spec->id = desk->next_job;
+        spec->array = is_array ? first : 0;
+        spec->array_index = first_index + i;
+        r = acre_sched_submit(desk->sched, spec, now_ms, err);
+        desk->next_job += r == 0;
+    }
+    if (r < 0) {
+        undo_submit(desk, first, desk->next_job, events, actions);
+        return r;
+    }
+    if (external) {
+        desk_add_external(desk, first);
+    }
+    acre_specs_put(desk->specs, first, text);
+    keep_submission(desk, first, count, text);
+    desk_changed(desk);
+    *ret_first_id = first;
+    return 0;
+}
+
+void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy) {
+    struct acre_buf text;
+    struct acre_json json;
+    acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
+    acre_json_begin(&json, &text, false);
+    acre_policy_write(policy, &json);
+    int r = acre_json_end(&json);
+    ACRE_ASSERT(r == 0); /* it was read from no more than that */
+    *desk->policy = *policy;
+    acre_sched_set_policy(desk->sched, policy, acre_desk_now(desk));
+    desk_limit_engine(desk);
+    acre_batch_put_setting(acre_desk_batch(desk), "policy",
+                           (struct acre_str){text.data, text.length});
+    acre_buf_finish(&text);
+}
+
+void acre_desk_pause(struct acre_desk *desk, bool paused) {
+    desk->paused = paused;
+    acre_sched_pause(desk->sched, paused);
+    acre_batch_put_setting(acre_desk_batch(desk), "paused",
+                           paused ? ACRE_STR("true") : ACRE_STR("false"));
+}
+
+static void write_reservation(const struct acre_desk *desk, const struct acre_reservation *from,
+                              struct acre_buf *out) {
+    struct acre_json json;
+    acre_json_begin(&json, out, false);
+    acre_json_object(&json);
+    acre_json_put_u64(&json, "share_milli", from->milli);
+    acre_json_put_string(&json, "isolation", acre_isolation_name(from->isolation));
+    acre_json_key(&json, "devices");
+    acre_json_array(&json);
+    for (uint32_t i = 0; i < from->device_count; i++) {
+        struct acre_ledger_device device;
+        acre_ledger_device_info(desk->ledger, from->devices[i], &device);
+        acre_json_string(&json, device.id);
+    }
+    acre_json_array_end(&json);
+    acre_json_object_end(&json);
+    acre_json_end(&json);
+}
+
+void acre_desk_put_reservation(struct acre_desk *desk, uint64_t id) {
+    struct acre_reservation from;
+    if (!acre_ledger_find_reservation(desk->ledger, id, &from)) {
+        return;
+    }
+    struct acre_buf detail;
+    acre_buf_init(&detail, ACRE_RECORD_DETAIL_MAX);
+    write_reservation(desk, &from, &detail);
+    struct acre_store_reservation row = {
+        .id = id,
+        .user = acre_names_text(acre_ledger_names(desk->ledger), from.user),
+        .state = acre_reservation_state_name(from.state),
+        .start_ms = from.start_ms,
+        .end_ms = from.end_ms,
+        .detail = {detail.data, detail.length},
+    };
+    acre_batch_put_reservation(acre_desk_batch(desk), &row);
+    acre_sched_ledger_changed(desk->sched);
+    desk_note_reservations(desk, acre_desk_now(desk));
+    acre_buf_finish(&detail);
+}
+
+static bool keep_spec(void *context, const struct acre_store_job *row) {
+    struct acre_desk *desk = context;
+    acre_buf_clear(&desk->spec_text);
+    acre_buf_append(&desk->spec_text, row->spec.data, row->spec.length);
+    return false;
+}
+
+/* The job that has the spec: the first of an array. */
+static uint64_t spec_owner(const struct acre_desk *desk, uint64_t job) {
+    struct acre_job found;
+    bool shared = acre_sched_find(desk->sched, job, &found) && found.spec.array != 0;
+    return shared ? found.spec.array : job;
+}
+
+static int find_spec(struct acre_desk *desk, uint64_t owner, struct acre_str *ret_text,
+                     struct acre_error *err) {
+    if (acre_specs_find(desk->specs, owner, ret_text)) {
+        return 0;
+    }
+    int r = acre_store_job(desk->store, owner, keep_spec, desk, err);
+    if (r == 0) {
+        *ret_text = (struct acre_str){desk->spec_text.data, desk->spec_text.length};
+    }
+    return r;
+}
+
+int acre_desk_spec(struct acre_desk *desk, uint64_t job, struct acre_str *ret_text,
+                   struct acre_error *err) {
+    return find_spec(desk, spec_owner(desk, job), ret_text, err);
+}
+
+int acre_desk_parsed_spec(struct acre_desk *desk, uint64_t job, json_t **ret_spec,
+                          struct acre_error *err) {
+    uint64_t owner = spec_owner(desk, job);
+    struct acre_str text = {0};
+    if (desk->parsed == NULL || desk->parsed_id != owner) {
+        json_t *parsed = NULL;
+        int r = find_spec(desk, owner, &text, err);
+        if (r == 0) {
+            r = acre_json_parse("spec", text, ACRE_RECORD_SPEC_MAX, &parsed, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+        json_decref(desk->parsed);
+        desk->parsed = parsed;
+        desk->parsed_id = owner;
+        desk->parsed_bytes = text.length;
+    }
+    *ret_spec = desk->parsed;
+    return 0;
+}
+
+size_t acre_desk_parsed_bytes(const struct acre_desk *desk) {
+    return desk->parsed != NULL ? desk->parsed_bytes : 0;
+}
+
+/* The turn whose commit is needed for all that was seen. */
+static uint64_t needed(const struct acre_desk *desk) {
+    return desk->dirty ? desk->sequence : desk->seen;
+}
+
+bool acre_desk_is_durable(const struct acre_desk *desk) {
+    return needed(desk) <= desk->committed;
+}
+
+void acre_desk_wait(struct acre_desk *desk, struct acre_desk_waiter *waiter) {
+    if (acre_desk_is_durable(desk)) {
+        waiter->done(waiter, NULL);
+        return;
+    }
+    waiter->sequence = needed(desk);
+    waiter->next = NULL;
+    *desk->last_waiter = waiter;
+    desk->last_waiter = &waiter->next;
+    desk->waiting++;
+}
+
+void acre_desk_timings(const struct acre_desk *desk, struct acre_desk_timings *ret_timings) {
+    *ret_timings = desk->timings;
+    ret_timings->waiting = desk->waiting;
+}

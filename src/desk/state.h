@@ -1,0 +1,140 @@
+/* state.h - the inside of the desk, shared by its files. Private to src/desk. */
+#ifndef ACRE_DESK_STATE_H
+#define ACRE_DESK_STATE_H
+
+#include "core/map.h"
+#include "desk/desk.h"
+#include "desk/record.h"
+#include "desk/specs.h"
+
+struct desk_event {
+    struct acre_desk_event told;
+    const char *actor, *origin; /* in the arena of the turn */
+};
+
+struct desk_events {
+    struct desk_event *items;
+    uint32_t count, capacity;
+};
+
+struct desk_actions {
+    struct acre_sched_action *items;
+    uint32_t count, capacity;
+};
+
+/* A set of numbers, emptied in one step. */
+struct desk_set {
+    uint64_t *slots; /* value, 0: free */
+    uint32_t count, capacity;
+};
+
+/* The spec of jobs submitted in this turn: consecutive ids, one text. Until their rows are written
+ * it is nowhere else: `specs` forgets what is too much for it. */
+struct desk_submission {
+    uint64_t first;
+    uint32_t count;
+    char *text;
+    size_t length;
+};
+
+/* What a job held when its run ended, in this turn. */
+struct desk_place {
+    uint64_t job;
+    struct acre_str parts; /* in the arena of the turn */
+};
+
+/* What an engine said about the end of a job that is still here. */
+struct desk_text {
+    uint64_t job;
+    char text[160];
+};
+
+enum desk_state {
+    DESK_IDLE,   /* not started */
+    DESK_OPEN,   /* at work */
+    DESK_BROKEN, /* a commit failed: read only, probing */
+    DESK_BLIND,  /* and not even reading worked */
+    DESK_CLOSED, /* the last commit is under way; nothing is acted upon */
+};
+
+struct acre_desk {
+    struct acre_desk_options options;
+    struct acre_desk_sink sink;
+    enum desk_state state;
+    struct acre_error fault; /* while broken */
+    struct acre_store *store;
+    struct acre_ledger *ledger;
+    struct acre_sched *sched;
+    struct acre_policy *policy;
+    char **node_reasons;                     /* by node; NULL: not drained */
+    const struct acre_engine_driver *engine; /* NULL before start */
+    void *engine_self;
+    uint64_t epoch, next_job; /* the epoch counts cores */
+    bool paused;
+
+    uint64_t now_ms, skew_ms; /* the clock went back by so much */
+    struct acre_timer *timer, *probe;
+    uint64_t timer_at_ms;
+    uint64_t reservations_ms; /* when the next one begins or ends */
+
+    const char *actor, *origin; /* in the arena */
+    struct acre_arena *arena;   /* of this turn */
+    struct acre_batch *batch;   /* of this turn; NULL: nothing to write yet */
+    struct desk_events events;
+    struct desk_actions actions;
+    bool touched;      /* the scheduler has something to think about */
+    bool dirty;        /* this turn changed something answers must wait for */
+    uint64_t sequence; /* of this turn */
+    uint64_t seen;     /* the last turn that changed something */
+    uint64_t committed;
+    uint32_t in_flight; /* commits */
+    struct acre_desk_waiter *waiters, **last_waiter;
+    uint32_t waiting;
+
+    struct acre_specs *specs;
+    struct acre_buf spec_text;        /* what acre_desk_spec read last */
+    json_t *parsed;                   /* the spec that was parsed last; NULL: none */
+    uint64_t parsed_id, parsed_bytes; /* the job that has it, and how long it is */
+    struct acre_buf detail;
+    struct desk_set rows, accounts; /* of this turn */
+    uint64_t *external;             /* live jobs that run elsewhere */
+    uint32_t external_count, external_capacity;
+    struct desk_submission *submissions; /* of this turn */
+    uint32_t submission_count, submission_capacity, submission_found;
+    struct desk_place *places; /* of this turn */
+    uint32_t place_count, place_capacity, place_found;
+    struct desk_text *texts;
+    struct acre_map text_of_job; /* places in `texts` */
+    uint32_t text_count, text_capacity;
+    uint64_t *holding; /* jobs that held devices when the store was read */
+    uint32_t holding_count, holding_capacity;
+    struct acre_desk_timings timings;
+};
+
+/* load.c: make the core anew from the store. */
+int desk_load(struct acre_desk *desk, struct acre_error *err);
+void desk_unload(struct acre_desk *desk);
+/* After a load with an engine: adopt, start again, signal again, reap. */
+void desk_adopt(struct acre_desk *desk);
+
+/* turn.c */
+void desk_turn(void *desk); /* at the end of each turn of the loop */
+void desk_commit(struct acre_desk *desk, bool is_probe);
+void desk_arm(struct acre_desk *desk);
+void desk_note_reservations(struct acre_desk *desk, uint64_t now_ms);
+void desk_event(void *desk, const struct acre_sched_event *event);
+void desk_action(void *desk, const struct acre_sched_action *action);
+void desk_changed(struct acre_desk *desk);
+bool desk_set_add(struct desk_set *set, uint64_t value); /* false: was there */
+void desk_set_clear(struct desk_set *set);
+void desk_fail_waiters(struct acre_desk *desk, const struct acre_error *err);
+
+/* run.c */
+void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
+void desk_limit_engine(const struct acre_desk *desk); /* as the policy says */
+void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job);
+void desk_add_external(struct acre_desk *desk, uint64_t job);
+void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */
+void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text);
+
+#endif
