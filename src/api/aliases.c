@@ -8,6 +8,7 @@
 #include "api/handlers.h"
 #include "api/jobs.h"
 #include "api/stats.h"
+#include "desk/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -160,9 +161,6 @@ static void write_allocated(struct acre_api *api, struct acre_call *call, const 
 /* Take it now or not at all: what does not fit is not left in the queue. */
 static int allocate(struct acre_api *api, struct acre_call *call, const char *name,
                     struct acre_job *ret_job, struct acre_error *err) {
-    struct acre_sched *sched = acre_desk_sched(api->desk);
-    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    uint64_t now_ms = acre_desk_now(api->desk);
     uint64_t mib =
         (uint64_t)ceil(json_number_value(json_object_get(call->body, "memory_gb")) * 1024.0);
     struct acre_submission submission = {
@@ -173,25 +171,11 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
                              .milli = 1000,
                              .mib = mib},
                  .priority = acre_submit_priority(json_object_get(call->body, "priority")),
-                 .fixed = true}};
-    struct acre_part parts[64];
-    uint32_t count = 0;
-    uint64_t id = 0;
-    int r = acre_ledger_plan(ledger, &submission.spec.request, now_ms, parts, ACRE_COUNT(parts),
-                             &count, err);
-    if (r == 0) {
-        r = acre_jobs_submit_external(api, call, &submission, &id, err);
-    }
-    if (r < 0) {
-        return r;
-    }
-    acre_sched_pass(sched, now_ms, 0);
-    bool found = acre_sched_find(sched, id, ret_job);
-    if (!found || !acre_job_state_holds(ret_job->state)) {
-        acre_sched_cancel(sched, id, now_ms, NULL);
-        return acre_fail(err, ACRE_ENOFIT, "gpu_count: it fits, but others wait before it");
-    }
-    return 0;
+                 .fixed = true},
+        .launch = {.external = true, .directory = ""},
+        .count = 1};
+    int r = acre_desk_may_place(api->desk, &submission.spec.request, err);
+    return r == 0 ? acre_jobs_allocate(api, call, &submission, ret_job, err) : r;
 }
 
 void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
@@ -279,8 +263,7 @@ void acre_handle_job_complete(void *context, struct acre_call *call) {
         return;
     }
     int failed = status != NULL && strcmp(status, "failed") == 0 ? 1 : 0;
-    const char *name =
-        found ? acre_names_text(acre_ledger_names(acre_desk_ledger(api->desk)), job.spec.name) : "";
+    const char *name = found ? acre_names_text(acre_desk_names(api->desk), job.spec.name) : "";
     release(api, call, name, id, code != NULL ? (int)json_integer_value(code) : failed);
 }
 
@@ -304,14 +287,12 @@ static void write_statistics(const struct acre_stats *stats, struct acre_json *j
 
 static void write_queued(struct acre_api *api, const struct acre_job *job, uint64_t now_ms,
                          struct acre_json *json) {
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     struct acre_when when = {0};
     char id[24];
     snprintf(id, sizeof(id), "%llu", (unsigned long long)job->spec.id);
     const char *name = acre_names_text(names, job->spec.name);
-    bool known =
-        acre_sched_when(acre_desk_sched(api->desk), job->spec.id, now_ms, &when, NULL) == 0 &&
-        when.known;
+    bool known = acre_desk_when(api->desk, job->spec.id, &when, NULL) == 0 && when.known;
     acre_json_object(json);
     acre_json_put_string(json, "id", id);
     acre_json_put_string(json, "runId", name[0] != '\0' ? name : id);
@@ -410,8 +391,6 @@ void acre_handle_orchestrator(void *context, struct acre_call *call) {
 static void set_paused(struct acre_api *api, struct acre_call *call, bool paused) {
     if (acre_api_may_change(api, call)) {
         acre_desk_pause(api->desk, paused);
-        acre_api_audit(api, paused ? "scheduling stopped" : "scheduling started", "orchestrator",
-                       "");
         answer_orchestrator(api, call);
     }
 }

@@ -161,6 +161,14 @@ void acre_api_destroy(struct acre_api *api) {
     free(api);
 }
 
+void acre_api_set_http(struct acre_api *api, struct acre_http *http) {
+    api->http = http;
+}
+
+void acre_api_stop(struct acre_api *api) {
+    api->stopping = true;
+}
+
 void acre_api_set_limits(struct acre_api *api, const struct acre_api_limits *limits) {
     acre_limit_destroy(api->requests);
     acre_limit_destroy(api->strangers);
@@ -191,7 +199,7 @@ void acre_api_handle(void *context, struct acre_exchange *exchange,
 
 void acre_api_event(void *context, const struct acre_desk_event *event) {
     struct acre_api *api = context;
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     struct acre_buf text;
     struct acre_json json;
     acre_buf_init(&text, 4096);

@@ -76,6 +76,10 @@ struct acre_api_options {
 };
 struct acre_api *acre_api_create(const struct acre_api_options *options);
 void acre_api_destroy(struct acre_api *api); /* NULL is fine */
+/* The server it answers through, once it listens: its connections are shown. */
+void acre_api_set_http(struct acre_api *api, struct acre_http *http);
+/* From now on it says that it is stopping: health is no longer good. */
+void acre_api_stop(struct acre_api *api);
 /* New limits; who was limited starts afresh. */
 void acre_api_set_limits(struct acre_api *api, const struct acre_api_limits *limits);
 /* Record how many refusals were not recorded one by one; also before the end. */

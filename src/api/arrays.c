@@ -3,32 +3,32 @@
 #include "api/budget.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
+#include "desk/commands.h"
 
 #include <stdio.h>
 
 /* What is done to a member: a command, or (NULL) a new priority. */
 struct change {
-    int (*command)(struct acre_sched *sched, uint64_t job, uint64_t now_ms, struct acre_error *err);
+    int (*command)(struct acre_desk *desk, uint64_t job, struct acre_error *err);
     enum acre_job_priority priority;
 };
 
-static int apply(const struct change *change, struct acre_sched *sched, uint64_t job,
-                 uint64_t now_ms, struct acre_error *err) {
-    return change->command != NULL
-               ? change->command(sched, job, now_ms, err)
-               : acre_sched_set_priority(sched, job, change->priority, now_ms, err);
+static int apply(const struct change *change, struct acre_desk *desk, uint64_t job,
+                 struct acre_error *err) {
+    return change->command != NULL ? change->command(desk, job, err)
+                                   : acre_desk_set_priority(desk, job, change->priority, err);
 }
 
 /* A walk over the members the scheduler has: their numbers grow by one, with gaps where some have
  * been dropped. */
 struct members {
-    struct acre_sched *sched;
+    const struct acre_sched *sched;
     uint64_t array, next;
     uint32_t left;
 };
 
 static struct members members_of(struct acre_api *api, uint64_t array) {
-    struct acre_sched *sched = acre_desk_sched(api->desk);
+    const struct acre_sched *sched = acre_desk_sched(api->desk);
     return (struct members){sched, array, array, acre_sched_members(sched, array)};
 }
 
@@ -69,14 +69,13 @@ static int fail_without_member(struct acre_api *api, uint64_t array, struct acre
 static int change_members(struct acre_api *api, uint64_t array, const struct change *change,
                           struct acre_json *json, struct acre_error *err) {
     struct members members = members_of(api, array);
-    uint64_t now_ms = acre_desk_now(api->desk);
     struct acre_job member;
     uint32_t changed = 0;
     acre_json_put_u64(json, "array", array);
     acre_json_key(json, "jobs");
     acre_json_array(json);
     while (next_live(&members, &member)) {
-        if (apply(change, members.sched, member.spec.id, now_ms, err) == 0) {
+        if (apply(change, api->desk, member.spec.id, err) == 0) {
             acre_json_u64(json, member.spec.id);
             changed++;
         }
@@ -95,7 +94,7 @@ static int own(struct acre_api *api, struct acre_call *call, uint64_t array,
     }
     char what[40];
     snprintf(what, sizeof(what), "array %llu", (unsigned long long)array);
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     return acre_api_owns(call, acre_names_text(names, member.spec.user), what, err);
 }
 
@@ -115,7 +114,7 @@ static void change_array(struct acre_api *api, struct acre_call *call, int statu
         return;
     }
     uint32_t count = acre_sched_members(acre_desk_sched(api->desk), array);
-    bool is_free = change->command == acre_sched_cancel;
+    bool is_free = change->command == acre_desk_cancel;
     if (!acre_api_may_change(api, call) || !(is_free || acre_budget_take(api, call, count))) {
         return;
     }
@@ -130,15 +129,15 @@ static void change_array(struct acre_api *api, struct acre_call *call, int statu
 }
 
 void acre_handle_array_cancel(void *context, struct acre_call *call) {
-    change_array(context, call, 202, &(struct change){.command = acre_sched_cancel});
+    change_array(context, call, 202, &(struct change){.command = acre_desk_cancel});
 }
 
 void acre_handle_array_hold(void *context, struct acre_call *call) {
-    change_array(context, call, 200, &(struct change){.command = acre_sched_hold});
+    change_array(context, call, 200, &(struct change){.command = acre_desk_hold});
 }
 
 void acre_handle_array_release(void *context, struct acre_call *call) {
-    change_array(context, call, 200, &(struct change){.command = acre_sched_release});
+    change_array(context, call, 200, &(struct change){.command = acre_desk_release});
 }
 
 void acre_handle_array_priority(void *context, struct acre_call *call) {

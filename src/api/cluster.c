@@ -1,11 +1,10 @@
-/* cluster.c - nodes and GPUs: what they are, how they feel, what is free, and draining them.
- *
- * A drain is a row in the store and a mark in the ledger; both are made in one turn. */
+/* cluster.c - nodes and GPUs: what they are, how they feel, what is free, and draining them. */
 #include "api/api.h"
 
 #include "api/cluster.h"
 #include "api/handlers.h"
 #include "api/view.h"
+#include "desk/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +71,7 @@ uint32_t acre_cluster_first_holder(const struct acre_holders *holders, uint32_t 
 
 static void write_holders(struct acre_api *api, uint32_t device, const struct acre_holders *holders,
                           struct acre_json *json) {
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     acre_json_key(json, "holders");
     acre_json_array(json);
     for (uint32_t i = acre_cluster_first_holder(holders, device);
@@ -242,33 +241,6 @@ void acre_handle_gpus(void *context, struct acre_call *call) {
 
 /* --- draining ------------------------------------------------------------------------------- */
 
-/* The row of a drain, and the audit row beside it. */
-static void record_drain(struct acre_api *api, const char *kind, const char *name, bool drained,
-                         const char *reason) {
-    char target[160];
-    snprintf(target, sizeof(target), "%s:%s", kind, name);
-    struct acre_batch *batch = acre_desk_batch(api->desk);
-    if (drained) {
-        struct acre_store_drain row = {
-            .target = target, .reason = reason, .since_ms = acre_desk_now(api->desk)};
-        acre_batch_put_drain(batch, &row);
-    } else {
-        acre_batch_remove_drain(batch, target);
-    }
-    acre_api_audit(api, drained ? "drained" : "undrained", target, reason);
-    acre_sched_ledger_changed(acre_desk_sched(api->desk));
-}
-
-void acre_cluster_drain(struct acre_api *api, uint32_t device, bool drained, const char *reason) {
-    struct acre_ledger_device info;
-    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    int r = drained ? acre_ledger_drain_device(ledger, device, reason, NULL)
-                    : acre_ledger_undrain_device(ledger, device, NULL);
-    ACRE_ASSERT(r == 0);
-    acre_ledger_device_info(ledger, device, &info);
-    record_drain(api, "device", info.id, drained, reason);
-}
-
 static const char *reason_of(const struct acre_call *call) {
     const char *reason = json_string_value(json_object_get(call->body, "reason"));
     return reason != NULL && reason[0] != '\0' ? reason : "drained by an operator";
@@ -288,7 +260,7 @@ static void change_gpu(struct acre_api *api, struct acre_call *call, bool draine
     if (!acre_api_may_change(api, call)) {
         return;
     }
-    acre_cluster_drain(api, device, drained, drained ? reason_of(call) : "");
+    acre_desk_drain_device(api->desk, device, drained ? reason_of(call) : NULL);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     struct acre_holders holders = acre_cluster_holders(api, call->arena);
@@ -314,9 +286,7 @@ static void change_node(struct acre_api *api, struct acre_call *call, bool drain
     if (!acre_api_may_change(api, call)) {
         return;
     }
-    acre_ledger_drain_node(acre_desk_ledger(api->desk), node, drained, NULL);
-    acre_desk_set_node_reason(api->desk, node, drained ? reason_of(call) : "");
-    record_drain(api, "node", name, drained, drained ? reason_of(call) : "");
+    acre_desk_drain_node(api->desk, node, drained ? reason_of(call) : NULL);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     struct acre_holders holders = acre_cluster_holders(api, call->arena);

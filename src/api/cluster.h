@@ -20,8 +20,4 @@ struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena
 /* Where those of `device` begin, or would. */
 uint32_t acre_cluster_first_holder(const struct acre_holders *holders, uint32_t device);
 
-/* Drain a device or return it to service, durably, with an audit row by the actor. The desk must be
- * writable. */
-void acre_cluster_drain(struct acre_api *api, uint32_t device, bool drained, const char *reason);
-
 #endif

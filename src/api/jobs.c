@@ -3,6 +3,7 @@
 
 #include "api/budget.h"
 #include "api/handlers.h"
+#include "desk/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +28,10 @@ void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const st
     struct acre_why why;
     struct acre_when when;
     if (explain && !acre_job_state_holds(job->state) && acre_job_state_is_live(job->state)) {
-        if (acre_sched_why(acre_desk_sched(desk), job->spec.id, view.now_ms, &why, NULL) == 0) {
+        if (acre_desk_why(desk, job->spec.id, &why, NULL) == 0) {
             view.why = &why;
         }
-        if (acre_sched_when(acre_desk_sched(desk), job->spec.id, view.now_ms, &when, NULL) == 0) {
+        if (acre_desk_when(desk, job->spec.id, &when, NULL) == 0) {
             view.when = &when;
         }
     }
@@ -137,7 +138,7 @@ int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
                     struct acre_error *err) {
     struct acre_job job;
     if (acre_sched_find(acre_desk_sched(api->desk), id, &job)) {
-        *ret_owner = acre_names_text(acre_ledger_names(acre_desk_ledger(api->desk)), job.spec.user);
+        *ret_owner = acre_names_text(acre_desk_names(api->desk), job.spec.user);
         *ret_attempt = job.attempt;
         *ret_live = acre_job_state_is_live(job.state);
         return 0;
@@ -193,9 +194,9 @@ int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority prio
 
 /* A command about one job that the caller owns, and the job as it is then. */
 static void change(struct acre_api *api, struct acre_call *call, uint64_t id, int status,
-                   int (*command)(struct acre_sched *, uint64_t, uint64_t, struct acre_error *)) {
+                   int (*command)(struct acre_desk *, uint64_t, struct acre_error *)) {
     struct acre_error err = {0};
-    if (command(acre_desk_sched(api->desk), id, acre_desk_now(api->desk), &err) < 0) {
+    if (command(api->desk, id, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
@@ -210,8 +211,7 @@ static void set_priority(struct acre_api *api, struct acre_call *call, uint64_t 
     }
     int r = acre_jobs_may_have(call, priority, &err);
     if (r == 0) {
-        r = acre_sched_set_priority(acre_desk_sched(api->desk), id, priority,
-                                    acre_desk_now(api->desk), &err);
+        r = acre_desk_set_priority(api->desk, id, priority, &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);
@@ -241,7 +241,7 @@ void acre_handle_job_show(void *context, struct acre_call *call) {
 void acre_handle_job_cancel(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id) && acre_jobs_own(context, call, id)) {
-        change(context, call, id, 202, acre_sched_cancel);
+        change(context, call, id, 202, acre_desk_cancel);
     }
 }
 
@@ -249,7 +249,7 @@ void acre_handle_job_hold(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id) && acre_jobs_own(context, call, id) &&
         acre_budget_take(context, call, 1)) {
-        change(context, call, id, 200, acre_sched_hold);
+        change(context, call, id, 200, acre_desk_hold);
     }
 }
 
@@ -257,7 +257,7 @@ void acre_handle_job_release(void *context, struct acre_call *call) {
     uint64_t id = 0;
     if (read_id(context, call, &id) && acre_jobs_own(context, call, id) &&
         acre_budget_take(context, call, 1)) {
-        change(context, call, id, 200, acre_sched_release);
+        change(context, call, id, 200, acre_desk_release);
     }
 }
 
@@ -277,18 +277,17 @@ void acre_handle_job_why(void *context, struct acre_call *call) {
     if (!read_id(api, call, &id)) {
         return;
     }
-    struct acre_sched *sched = acre_desk_sched(api->desk);
-    uint64_t now_ms = acre_desk_now(api->desk);
     struct acre_job job;
-    bool live = acre_sched_find(sched, id, &job) && acre_job_state_is_live(job.state);
+    bool live =
+        acre_sched_find(acre_desk_sched(api->desk), id, &job) && acre_job_state_is_live(job.state);
     const char *owner = "";
     uint32_t attempt = 0;
     if (!live && acre_jobs_owner(api, call, id, &owner, &attempt, &live, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    bool waits = live && acre_sched_why(sched, id, now_ms, &why, &err) == 0;
-    bool known = live && acre_sched_when(sched, id, now_ms, &when, &err) == 0;
+    bool waits = live && acre_desk_why(api->desk, id, &why, &err) == 0;
+    bool known = live && acre_desk_when(api->desk, id, &when, &err) == 0;
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     acre_json_key(json, "why");

@@ -28,10 +28,11 @@ int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
 /* May the caller's jobs have this priority? ACRE_EDENIED. */
 int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority priority,
                        struct acre_error *err);
-/* Submit a job that runs elsewhere: what it asks for is in `submission`, the rest is filled in. */
-int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
-                              struct acre_submission *submission, uint64_t *ret_first,
-                              struct acre_error *err);
+/* A job that runs elsewhere and takes its devices now, or not at all (acre_desk_allocate): who owns
+ * it is filled in. */
+int acre_jobs_allocate(struct acre_api *api, struct acre_call *call,
+                       struct acre_submission *submission, struct acre_job *ret_job,
+                       struct acre_error *err);
 
 extern const struct acre_field acre_jobs_priority_fields[];
 

@@ -66,7 +66,7 @@ static bool is_wanted(const struct wanted *wanted, const struct acre_names *name
 static void list_live(struct acre_api *api, struct acre_call *call, const struct acre_page *page) {
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     struct wanted wanted = read_wanted(call);
     struct acre_sched_counts counts;
     struct acre_job job;

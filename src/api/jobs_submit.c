@@ -31,16 +31,15 @@ static bool find_job(void *context, uint64_t job, enum acre_job_state *ret_state
 /* Who submits, who is charged, and whether that is allowed. */
 static int fill_owner(struct acre_api *api, struct acre_call *call,
                       struct acre_submission *submission, struct acre_error *err) {
-    struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
-    const char *project = submission->project != NULL ? submission->project : call->user.project;
     int r = acre_jobs_may_have(call, submission->spec.priority, err);
     if (r == 0 && submission->project != NULL) {
         r = acre_auth_may_charge(call, submission->project, err);
     }
-    if (r == 0) {
-        submission->spec.user = acre_names_intern(names, acre_str_from(call->user.name));
-        submission->spec.project = acre_names_intern(names, acre_str_from(project));
-    }
+    submission->user = call->user.name;
+    submission->spec.user =
+        acre_names_find(acre_desk_names(api->desk), acre_str_from(call->user.name));
+    submission->project = submission->project != NULL ? submission->project : call->user.project;
+    submission->limited = acre_budget_limits(call);
     return r;
 }
 
@@ -57,34 +56,59 @@ static int check_budget(struct acre_api *api, const struct acre_call *call,
     return r;
 }
 
-/* The name is the job's once it is accepted, and forgotten otherwise. */
-static int submit(struct acre_api *api, const struct acre_call *call,
-                  struct acre_submission *submission, uint64_t *ret_first, struct acre_error *err) {
-    struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
-    struct acre_buf text;
-    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
-    submission->spec.name = acre_names_take(names, acre_str_from(submission->name));
-    int r = acre_record_write_spec(names, &submission->spec, &submission->launch, &text);
-    if (r < 0) {
-        r = acre_fail(err, ACRE_ELIMIT, "the job's description is longer than %d bytes",
-                      ACRE_RECORD_SPEC_MAX);
+/* The spec as it is kept, and what that costs its user; refused when they cannot pay. */
+static int write_spec(struct acre_api *api, const struct acre_call *call,
+                      const struct acre_submission *submission, struct acre_buf *text,
+                      struct acre_cost *ret_cost, struct acre_error *err) {
+    if (acre_record_write_spec(acre_desk_names(api->desk), &submission->spec, &submission->launch,
+                               text) < 0) {
+        return acre_fail(err, ACRE_ELIMIT, "the job's description is longer than %d bytes",
+                         ACRE_RECORD_SPEC_MAX);
     }
-    struct acre_cost cost = {
-        .kib = submission->count * ACRE_JOB_KIB + (uint32_t)(text.length >> 10),
+    *ret_cost = (struct acre_cost){
+        .kib = submission->count * ACRE_JOB_KIB + (uint32_t)(text->length >> 10),
         .members = submission->count,
     };
+    return check_budget(api, call, submission, *ret_cost, err);
+}
+
+static int submit(struct acre_api *api, struct acre_call *call, struct acre_submission *submission,
+                  uint64_t *ret_first, struct acre_error *err) {
+    struct acre_cost cost;
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
+    int r = fill_owner(api, call, submission, err);
     if (r == 0) {
-        r = check_budget(api, call, submission, cost, err);
+        r = write_spec(api, call, submission, &text, &cost, err);
     }
     if (r == 0) {
-        r = acre_desk_submit(api->desk, &submission->spec, submission->count,
-                             (struct acre_str){text.data, text.length}, submission->launch.external,
-                             acre_budget_limits(call), ret_first, err);
+        r = acre_desk_submit(api->desk, submission, (struct acre_str){text.data, text.length},
+                             ret_first, err);
     }
     if (r == 0) {
         acre_budget_pay(api, call, cost);
     }
-    acre_names_give(names, submission->spec.name);
+    acre_buf_finish(&text);
+    return r;
+}
+
+int acre_jobs_allocate(struct acre_api *api, struct acre_call *call,
+                       struct acre_submission *submission, struct acre_job *ret_job,
+                       struct acre_error *err) {
+    struct acre_cost cost;
+    struct acre_buf text;
+    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
+    int r = fill_owner(api, call, submission, err);
+    if (r == 0) {
+        r = write_spec(api, call, submission, &text, &cost, err);
+    }
+    if (r == 0) {
+        r = acre_desk_allocate(api->desk, submission, (struct acre_str){text.data, text.length},
+                               ret_job, err);
+        if (r == 0 || r == ACRE_ENOFIT) { /* recorded, even when it was canceled at once */
+            acre_budget_pay(api, call, cost);
+        }
+    }
     acre_buf_finish(&text);
     return r;
 }
@@ -105,7 +129,7 @@ static int submit_body(struct acre_api *api, struct acre_call *call,
                        struct acre_submission *submission, uint64_t *ret_first,
                        struct acre_error *err) {
     struct acre_submit_context context = {
-        .names = acre_ledger_names(acre_desk_ledger(api->desk)),
+        .names = acre_desk_names(api->desk),
         .inventory = acre_desk_inventory(api->desk),
         .now_ms = acre_desk_now(api->desk),
         .max_grace_ms = acre_desk_policy(api->desk)->limits.grace_ms,
@@ -116,19 +140,6 @@ static int submit_body(struct acre_api *api, struct acre_call *call,
     if (r == 0) {
         r = check_array(api, call, submission->count, err);
     }
-    if (r == 0) {
-        r = fill_owner(api, call, submission, err);
-    }
-    return r == 0 ? submit(api, call, submission, ret_first, err) : r;
-}
-
-int acre_jobs_submit_external(struct acre_api *api, struct acre_call *call,
-                              struct acre_submission *submission, uint64_t *ret_first,
-                              struct acre_error *err) {
-    submission->launch.external = true;
-    submission->launch.directory = "";
-    submission->count = 1;
-    int r = fill_owner(api, call, submission, err);
     return r == 0 ? submit(api, call, submission, ret_first, err) : r;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/handlers.h"
+#include "desk/commands.h"
 #include "sched/why.h"
 
 #include <stdlib.h>
@@ -90,8 +91,7 @@ static bool change_policy(struct acre_api *api, struct acre_call *call, const js
     struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
     int r = acre_policy_read(changes, acre_desk_policy(api->desk), policy, &err);
     if (r == 0) {
-        acre_desk_set_policy(api->desk, policy);
-        acre_api_audit(api, "policy changed", what, acre_policy_name(policy->kind));
+        acre_desk_set_policy(api->desk, policy, what);
     } else {
         acre_api_fail(api, call, &err);
     }
@@ -208,7 +208,7 @@ void acre_handle_quota_delete(void *context, struct acre_call *call) {
 
 void acre_handle_usage(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    const struct acre_names *names = acre_ledger_names(acre_desk_ledger(api->desk));
+    const struct acre_names *names = acre_desk_names(api->desk);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     struct acre_usage usage;

@@ -1,14 +1,13 @@
-/* reservations.c - devices kept for somebody from one time to another (ALC-8).
+/* reservations.c - devices kept for one user from one time to another (ALC-8).
  *
  * A reservation names its devices, or asks for a number of them: then the first ones that are free
  * in the window are taken, in the order of the ledger. */
-#include "ledger/reservation.h"
-
 #include "api/api.h"
 #include "api/budget.h"
 #include "api/handlers.h"
 #include "api/submit.h"
 #include "api/view.h"
+#include "desk/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,10 +42,10 @@ const struct acre_field acre_reserve_fields[] = {
 
 static void write_reservation(struct acre_api *api, const struct acre_reservation *from,
                               struct acre_json *json) {
-    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
+    const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     acre_json_object(json);
     acre_json_put_u64(json, "id", from->id);
-    acre_json_put_string(json, "user", acre_names_text(acre_ledger_names(ledger), from->user));
+    acre_json_put_string(json, "user", acre_names_text(acre_desk_names(api->desk), from->user));
     acre_json_put_string(json, "state", acre_reservation_state_name(from->state));
     acre_json_put_u64(json, "share_milli", from->milli);
     acre_json_put_string(json, "isolation", acre_isolation_name(from->isolation));
@@ -120,7 +119,7 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
     return 0;
 }
 
-static int read_spec(struct acre_api *api, struct acre_call *call, uint64_t now_ms,
+static int read_spec(const struct acre_call *call, uint64_t now_ms,
                      struct acre_reservation_spec *to, struct acre_error *err) {
     const json_t *share = json_object_get(call->body, "share");
     const json_t *isolation = json_object_get(call->body, "isolation");
@@ -129,8 +128,6 @@ static int read_spec(struct acre_api *api, struct acre_call *call, uint64_t now_
     if (isolation != NULL) {
         acre_isolation_parse(acre_str_from(json_string_value(isolation)), &to->isolation);
     }
-    to->user = acre_names_intern(acre_ledger_names(acre_desk_ledger(api->desk)),
-                                 acre_str_from(call->user.name));
     const json_t *gpus = json_object_get(call->body, "gpus");
     const json_t *devices = json_object_get(call->body, "devices");
     if ((gpus != NULL) == (json_array_size(devices) > 0)) {
@@ -154,32 +151,6 @@ static int find_devices(struct acre_api *api, const json_t *list, uint32_t *devi
     return 0;
 }
 
-/* The first ones that could be reserved alone, tried one by one; the error is the last one's. */
-static int choose_devices(struct acre_api *api, struct acre_reservation_spec *spec, uint64_t now_ms,
-                          uint32_t wanted, uint32_t *devices, struct acre_error *err) {
-    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    uint32_t total = acre_ledger_device_count(ledger);
-    uint32_t found = 0;
-    int r = 0;
-    spec->device_count = 1;
-    for (uint32_t d = 0; d < total && found < wanted; d++) {
-        struct acre_ledger_device info;
-        acre_ledger_device_info(ledger, d, &info);
-        spec->devices = &d;
-        r = info.drained ? ACRE_ECONFLICT : acre_ledger_may_reserve(ledger, spec, now_ms, err);
-        if (r == 0) {
-            devices[found++] = d;
-        } else if (r != ACRE_ECONFLICT) {
-            return r;
-        }
-    }
-    if (found < wanted) {
-        return acre_fail(err, ACRE_ECONFLICT, "gpus: %u; free in that window: %u of %u", wanted,
-                         found, total);
-    }
-    return 0;
-}
-
 void acre_handle_reserve(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
@@ -195,25 +166,20 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
                           : (uint32_t)json_integer_value(json_object_get(call->body, "gpus"));
     uint32_t *devices = acre_calloc(wanted + 1U, sizeof(*devices));
     uint64_t now_ms = acre_desk_now(api->desk); /* one now: a later one would call this one past */
-    int r = read_spec(api, call, now_ms, &spec, &err);
-    if (r == 0) {
-        r = list != NULL ? find_devices(api, list, devices, &err)
-                         : choose_devices(api, &spec, now_ms, wanted, devices, &err);
+    int r = read_spec(call, now_ms, &spec, &err);
+    if (r == 0 && list != NULL) {
+        r = find_devices(api, list, devices, &err);
     }
-    spec.devices = devices;
+    spec.devices = list != NULL ? devices : NULL;
     spec.device_count = wanted;
     if (r == 0) {
-        r = acre_ledger_reserve(acre_desk_ledger(api->desk), &spec, now_ms, &id, &err);
+        r = acre_desk_reserve(api->desk, call->user.name, &spec, now_ms, &id, &err);
     }
     free(devices);
     if (r < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    char target[40];
-    snprintf(target, sizeof(target), "reservation:%llu", (unsigned long long)id);
-    acre_desk_put_reservation(api->desk, id);
-    acre_api_audit(api, "reserved", target, "");
     acre_ledger_find_reservation(acre_desk_ledger(api->desk), id, &made);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
@@ -224,7 +190,7 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
 
 void acre_handle_unreserve(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    struct acre_ledger *ledger = acre_desk_ledger(api->desk);
+    const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     struct acre_error err = {0};
     struct acre_reservation found;
     uint64_t id = 0;
@@ -235,7 +201,8 @@ void acre_handle_unreserve(void *context, struct acre_call *call) {
         r = acre_fail(&err, ACRE_ENOTFOUND, "there is no reservation %llu", (unsigned long long)id);
     }
     if (r == 0) {
-        r = acre_api_owns(call, acre_names_text(acre_ledger_names(ledger), found.user), what, &err);
+        r = acre_api_owns(call, acre_names_text(acre_desk_names(api->desk), found.user), what,
+                          &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);
@@ -244,13 +211,10 @@ void acre_handle_unreserve(void *context, struct acre_call *call) {
     if (!acre_api_may_change(api, call)) {
         return;
     }
-    r = acre_ledger_cancel_reservation(ledger, id, acre_desk_now(api->desk), &err);
-    if (r < 0) {
+    if (acre_desk_unreserve(api->desk, id, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    acre_desk_put_reservation(api->desk, id);
-    acre_api_audit(api, "reservation cancelled", what, "");
     acre_ledger_find_reservation(ledger, id, &found);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);

@@ -6,21 +6,10 @@
 #define ACRE_API_SUBMIT_H
 
 #include "api/field.h"
-#include "desk/inventory.h"
-#include "desk/record.h"
-#include "sched/sched.h"
+#include "desk/commands.h"
 
 /* The fields of POST /jobs and POST /queue/submit. */
 extern const struct acre_field acre_submit_fields[];
-
-struct acre_submission {
-    struct acre_job_spec spec; /* user, project, name and id are the caller's to fill */
-    struct acre_launch launch; /* borrows from the body */
-    struct acre_dependency dependencies[ACRE_JOB_DEPENDENCIES_MAX];
-    const char *project; /* NULL: the caller's */
-    const char *name;    /* NULL or "": none */
-    uint32_t count;      /* of jobs; an array's spec.array is not 0 */
-};
 
 /* Where an ended job stands. False: there is no such job. */
 typedef bool acre_submit_find(void *context, uint64_t job, enum acre_job_state *ret_state);
@@ -36,8 +25,9 @@ struct acre_submit_context {
 
 /* `body` has passed acre_fields_check_body. ACRE_EINVALID naming the field, the value and what is
  * accepted; ACRE_ENOTFOUND for a dependency that does not exist, ACRE_ENOFIT for a model, vendor
- * or label that is not here (the model "h100" finds "NVIDIA H100 80GB HBM3"). `ret_submission` is
- * large and must stay where it is. */
+ * or label that is not here (the model "h100" finds "NVIDIA H100 80GB HBM3"). The project is NULL
+ * where none is named; user and limits are the caller's to fill. `ret_submission` is large and must
+ * stay where it is. */
 int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
                      struct acre_submission *ret_submission, struct acre_error *err);
 

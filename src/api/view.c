@@ -89,7 +89,7 @@ static void copy_parts(struct acre_job_view *view, const struct acre_ledger *led
 void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger,
                     const struct acre_job *job, const struct acre_launch *launch,
                     struct acre_arena *arena) {
-    struct acre_names *names = acre_ledger_names((struct acre_ledger *)ledger);
+    const struct acre_names *names = acre_ledger_names((struct acre_ledger *)ledger);
     view->job = job;
     view->user = acre_names_text(names, job->spec.user);
     view->project = acre_names_text(names, job->spec.project);

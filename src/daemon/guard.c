@@ -5,8 +5,8 @@
  * who made them and nobody else: an operator's drain stays. */
 #include "daemon/guard.h"
 
-#include "api/cluster.h"
 #include "core/log.h"
+#include "desk/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct watched {
 
 struct acre_guard {
     struct acre_inventory *inventory;
-    struct acre_api *api;
+    struct acre_desk *desk;
     struct acre_sampler *sampler;
     struct acre_watchdog *watchdog;
     struct acre_health_policy policy;
@@ -58,13 +58,14 @@ void acre_guard_destroy(struct acre_guard *guard) {
 
 /* A device that was drained for its health before a restart is judged anew, and comes back when it
  * passes its probes. */
-void acre_guard_set(struct acre_guard *guard, struct acre_api *api, struct acre_sampler *sampler) {
-    guard->api = api;
+void acre_guard_set(struct acre_guard *guard, struct acre_desk *desk,
+                    struct acre_sampler *sampler) {
+    guard->desk = desk;
     guard->sampler = sampler;
-    uint64_t now_ms = acre_desk_now(api->desk);
+    uint64_t now_ms = acre_desk_now(desk);
     for (uint32_t d = 0; d < acre_inventory_devices(guard->inventory); d++) {
         struct acre_ledger_device device;
-        acre_ledger_device_info(acre_desk_ledger(api->desk), d, &device);
+        acre_ledger_device_info(acre_desk_ledger(desk), d, &device);
         acre_health_init(&guard->health[d], now_ms);
         if (device.drained && strncmp(device.reason, BY_HEALTH, strlen(BY_HEALTH)) == 0) {
             guard->health[d].state = ACRE_HEALTH_DRAINING;
@@ -128,15 +129,12 @@ void acre_guard_end(void *context, struct acre_run run, struct acre_job_exit *ex
 
 /* Whose process is whose, of all runs and of the engine's servers. */
 static void collect_pids(struct acre_guard *guard) {
-    void *self = NULL;
-    const struct acre_engine_driver *engine = acre_desk_engine(guard->api->desk, &self);
     int64_t *pids = acre_calloc(RUN_PIDS_MAX, sizeof(*pids));
     guard->pid_count = 0;
-    for (uint32_t i = 0; i <= guard->run_count && engine != NULL && engine->pids != NULL; i++) {
+    for (uint32_t i = 0; i <= guard->run_count; i++) {
         struct acre_run run = i < guard->run_count ? guard->runs[i].run : (struct acre_run){0};
-        uint32_t count =
-            ACRE_MIN(engine->pids(self, run, pids, RUN_PIDS_MAX), (uint32_t)RUN_PIDS_MAX);
-        for (uint32_t p = 0; p < count; p++) {
+        uint32_t count = acre_desk_pids(guard->desk, run, pids, RUN_PIDS_MAX);
+        for (uint32_t p = 0; p < ACRE_MIN(count, (uint32_t)RUN_PIDS_MAX); p++) {
             guard->pids = acre_grow(guard->pids, guard->pid_count, &guard->pid_capacity,
                                     sizeof(*guard->pids));
             guard->pids[guard->pid_count++] = (struct acre_watchdog_pid){pids[p], run};
@@ -152,26 +150,24 @@ static void set_drained(struct acre_guard *guard, uint32_t device, bool drained,
                         const char *why) {
     struct acre_ledger_device info;
     char reason[256];
-    acre_ledger_device_info(acre_desk_ledger(guard->api->desk), device, &info);
-    if (acre_desk_writable(guard->api->desk, NULL) < 0 ||
+    acre_ledger_device_info(acre_desk_ledger(guard->desk), device, &info);
+    if (acre_desk_writable(guard->desk, NULL) < 0 ||
         (!drained && strncmp(info.reason, by, strlen(by)) != 0) || (drained && info.drained)) {
         return;
     }
     snprintf(reason, sizeof(reason), "%s%s", by, why);
-    acre_cluster_drain(guard->api, device, drained, drained ? reason : "");
+    acre_desk_drain_device(guard->desk, device, drained ? reason : NULL);
     note(drained ? "GPU drained" : "GPU returned", info.id, reason);
 }
 
 static void on_watchdog(void *context, const struct acre_watchdog_event *event) {
     struct acre_guard *guard = context;
     struct watched *watched = find_run(guard, event->run);
-    void *self = NULL;
     uint32_t device = 0;
-    const struct acre_engine_driver *engine = acre_desk_engine(guard->api->desk, &self);
     switch (event->kind) {
     case ACRE_WATCHDOG_WARN:
         note("a job uses more GPU memory than its share", event->device, event->text);
-        engine->signal(self, event->run, ACRE_RUN_CHECKPOINT, NULL);
+        acre_desk_signal(guard->desk, event->run, ACRE_RUN_CHECKPOINT);
         break;
     case ACRE_WATCHDOG_FINE:
         break;
@@ -181,13 +177,12 @@ static void on_watchdog(void *context, const struct acre_watchdog_event *event) 
         if (watched != NULL) {
             watched->over_memory = true;
         }
-        engine->signal(self, event->run,
-                       event->kind == ACRE_WATCHDOG_KILL ? ACRE_RUN_KILL : ACRE_RUN_TERMINATE,
-                       NULL);
+        acre_desk_signal(guard->desk, event->run,
+                         event->kind == ACRE_WATCHDOG_KILL ? ACRE_RUN_KILL : ACRE_RUN_TERMINATE);
         break;
     case ACRE_WATCHDOG_QUARANTINE:
     case ACRE_WATCHDOG_RESTORED:
-        if (acre_ledger_find_device(acre_desk_ledger(guard->api->desk), event->device, &device)) {
+        if (acre_ledger_find_device(acre_desk_ledger(guard->desk), event->device, &device)) {
             set_drained(guard, device, event->kind == ACRE_WATCHDOG_QUARANTINE, BY_WATCHDOG,
                         event->text);
         }
@@ -199,7 +194,7 @@ static void judge_health(struct acre_guard *guard, const struct acre_sampled_dev
                          uint64_t now_ms) {
     struct acre_health *health = &guard->health[sampled->device];
     struct acre_ledger_device info;
-    acre_ledger_device_info(acre_desk_ledger(guard->api->desk), sampled->device, &info);
+    acre_ledger_device_info(acre_desk_ledger(guard->desk), sampled->device, &info);
     enum acre_health_action action =
         acre_health_observe(health, &guard->policy, &sampled->health, now_ms);
     if (action == ACRE_HEALTH_NOTHING) {
@@ -221,32 +216,28 @@ static void judge_health(struct acre_guard *guard, const struct acre_sampled_dev
 static void count_foreign(struct acre_guard *guard, const struct acre_sampled_device *sampled) {
     struct acre_ledger_device info;
     struct acre_device_live live = sampled->live;
-    acre_ledger_device_info(acre_desk_ledger(guard->api->desk), sampled->device, &info);
+    acre_ledger_device_info(acre_desk_ledger(guard->desk), sampled->device, &info);
     uint64_t mib = acre_watchdog_foreign_mib(guard->watchdog, info.id);
     live.foreign_mib = mib == ACRE_WATCHDOG_UNKNOWN ? ACRE_INVENTORY_UNKNOWN : mib;
     snprintf(live.health, sizeof(live.health), "%s",
              acre_health_state_name(guard->health[sampled->device].state));
     acre_inventory_set_live(guard->inventory, sampled->device, &live);
     uint64_t counted = mib == ACRE_WATCHDOG_UNKNOWN ? 0 : ACRE_MIN(mib, info.memory_mib);
-    if (counted != info.foreign_mib &&
-        acre_ledger_set_foreign(acre_desk_ledger(guard->api->desk), sampled->device, counted,
-                                NULL) == 0) {
-        acre_sched_ledger_changed(acre_desk_sched(guard->api->desk));
-        acre_desk_touch(guard->api->desk);
+    if (counted != info.foreign_mib) {
+        acre_desk_set_foreign(guard->desk, sampled->device, counted);
     }
 }
 
 /* How much each run uses its devices, as far as nobody shares them (POL-8). */
 static void tell_use(struct acre_guard *guard, const struct acre_sampled_round *round) {
-    struct acre_sched *sched = acre_desk_sched(guard->api->desk);
-    uint64_t now_ms = acre_desk_now(guard->api->desk);
+    const struct acre_sched *sched = acre_desk_sched(guard->desk);
     for (uint32_t i = 0; i < guard->run_count; i++) {
         struct acre_job job;
         struct acre_allocation allocation;
         uint64_t sum_milli = 0;
         uint32_t count = 0;
         if (!acre_sched_find(sched, guard->runs[i].run.job, &job) ||
-            !acre_ledger_find(acre_desk_ledger(guard->api->desk), job.allocation, &allocation)) {
+            !acre_ledger_find(acre_desk_ledger(guard->desk), job.allocation, &allocation)) {
             continue;
         }
         for (uint32_t p = 0; p < allocation.part_count; p++) {
@@ -261,16 +252,14 @@ static void tell_use(struct acre_guard *guard, const struct acre_sampled_round *
             }
         }
         if (count > 0 && count == allocation.part_count) {
-            acre_sched_sampled(sched, job.spec.id, job.attempt, (uint32_t)(sum_milli / count),
-                               now_ms);
-            acre_desk_touch(guard->api->desk);
+            acre_desk_sampled(guard->desk, guard->runs[i].run, (uint32_t)(sum_milli / count));
         }
     }
 }
 
 void acre_guard_round(void *context, const struct acre_sampled_round *round) {
     struct acre_guard *guard = context;
-    if (guard->api == NULL || acre_desk_readable(guard->api->desk, NULL) < 0) {
+    if (guard->desk == NULL || acre_desk_readable(guard->desk, NULL) < 0) {
         return;
     }
     struct acre_watchdog_level *levels = acre_calloc(round->device_count + 1U, sizeof(*levels));
@@ -292,7 +281,7 @@ void acre_guard_round(void *context, const struct acre_sampled_round *round) {
                                             .pids = guard->pids,
                                             .pid_count = guard->pid_count};
     acre_watchdog_step(guard->watchdog, &reading, on_watchdog, guard);
-    uint64_t now_ms = acre_desk_now(guard->api->desk);
+    uint64_t now_ms = acre_desk_now(guard->desk);
     for (uint32_t i = 0; i < round->device_count; i++) {
         count_foreign(guard, &round->devices[i]);
         judge_health(guard, &round->devices[i], now_ms);

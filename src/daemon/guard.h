@@ -8,13 +8,13 @@
 #include "daemon/sampler.h"
 #include "sched/job.h"
 
-struct acre_api;
+struct acre_desk;
 struct acre_guard;
 
 struct acre_guard *acre_guard_create(struct acre_inventory *inventory);
 void acre_guard_destroy(struct acre_guard *guard); /* NULL is fine */
 /* Before the first round. */
-void acre_guard_set(struct acre_guard *guard, struct acre_api *api, struct acre_sampler *sampler);
+void acre_guard_set(struct acre_guard *guard, struct acre_desk *desk, struct acre_sampler *sampler);
 
 /* For the sampler. */
 void acre_guard_round(void *guard, const struct acre_sampled_round *round);

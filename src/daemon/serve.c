@@ -13,6 +13,7 @@
 #include "daemon/guard.h"
 #include "daemon/nodes.h"
 #include "daemon/notify.h"
+#include "desk/commands.h"
 #include "engine/local.h"
 
 #include <errno.h>
@@ -355,7 +356,7 @@ static int start_sampler(struct serve *serve, struct acre_error *err) {
             serve->device_map = NULL;
         }
     }
-    acre_guard_set(serve->guard, serve->api, serve->sampler);
+    acre_guard_set(serve->guard, serve->desk, serve->sampler);
     return r;
 }
 
@@ -458,7 +459,7 @@ static int start_listening(struct serve *serve, struct acre_error *err) {
         }
         acre_log(ACRE_LOG_INFO, "serving", {"socket", serve->socket}, {"tcp", tcp},
                  {"state", serve->state});
-        serve->api->http = serve->http;
+        acre_api_set_http(serve->api, serve->http);
     }
     return r;
 }
@@ -542,7 +543,7 @@ static void on_stop(void *context) {
         return;
     }
     serve->stopping = true;
-    serve->api->stopping = true;
+    acre_api_stop(serve->api);
     log_plain(ACRE_LOG_INFO, "stopping; jobs run on");
     acre_notify("STOPPING=1");
     acre_http_drain(serve->http, DRAIN_MS, drained, serve);
@@ -588,8 +589,7 @@ static void on_reload(void *context) {
         if (acre_desk_writable(serve->desk, &err) < 0 || read_policy(serve, &err) < 0) {
             log_error("the policy stays as it was", &err);
         } else {
-            acre_desk_set_policy(serve->desk, &serve->policy);
-            acre_desk_audit(serve->desk, "policy changed", "policy", "ok", settings.policy);
+            acre_desk_set_policy(serve->desk, &serve->policy, settings.policy);
         }
     }
     log_plain(ACRE_LOG_INFO, "settings read again");

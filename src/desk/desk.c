@@ -2,9 +2,6 @@
  * are run.c, reading the store is load.c. */
 #include "desk/state.h"
 
-#include "ledger/reservation.h"
-#include "sched/burden.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,12 +87,16 @@ void acre_desk_start(struct acre_desk *desk, const struct acre_engine_driver *en
     acre_loop_each_turn(desk->options.loop, desk_turn, desk);
 }
 
-struct acre_sched *acre_desk_sched(struct acre_desk *desk) {
+const struct acre_sched *acre_desk_sched(const struct acre_desk *desk) {
     return desk->sched;
 }
 
-struct acre_ledger *acre_desk_ledger(struct acre_desk *desk) {
+const struct acre_ledger *acre_desk_ledger(const struct acre_desk *desk) {
     return desk->ledger;
+}
+
+const struct acre_names *acre_desk_names(const struct acre_desk *desk) {
+    return acre_ledger_names(desk->ledger);
 }
 
 struct acre_store *acre_desk_store(struct acre_desk *desk) {
@@ -110,9 +111,14 @@ const struct acre_policy *acre_desk_policy(const struct acre_desk *desk) {
     return desk->policy;
 }
 
-const struct acre_engine_driver *acre_desk_engine(const struct acre_desk *desk, void **ret_self) {
-    *ret_self = desk->engine_self;
-    return desk->engine;
+int acre_desk_why(struct acre_desk *desk, uint64_t job, struct acre_why *ret_why,
+                  struct acre_error *err) {
+    return acre_sched_why(desk->sched, job, acre_desk_now(desk), ret_why, err);
+}
+
+int acre_desk_when(struct acre_desk *desk, uint64_t job, struct acre_when *ret_when,
+                   struct acre_error *err) {
+    return acre_sched_when(desk->sched, job, acre_desk_now(desk), ret_when, err);
 }
 
 int acre_desk_log_path(struct acre_desk *desk, struct acre_run run, int stream, char *path,
@@ -127,7 +133,7 @@ const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node) {
     return desk->node_reasons[node] != NULL ? desk->node_reasons[node] : "";
 }
 
-void acre_desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
+void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
     ACRE_ASSERT(node < acre_inventory_nodes(desk->options.inventory));
     free(desk->node_reasons[node]);
     desk->node_reasons[node] = reason[0] != '\0' ? acre_strdup(reason) : NULL;
@@ -168,10 +174,6 @@ int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err) {
     return desk->state != DESK_BLIND ? 0 : acre_desk_writable(desk, err);
 }
 
-void acre_desk_touch(struct acre_desk *desk) {
-    desk->touched = true;
-}
-
 struct acre_batch *acre_desk_batch(struct acre_desk *desk) {
     desk_changed(desk);
     return desk->batch;
@@ -193,127 +195,6 @@ void acre_desk_audit(struct acre_desk *desk, const char *action, const char *tar
                                    .result = result,
                                    .detail = detail};
     acre_batch_audit(desk->batch, &row);
-}
-
-/* Take back what was submitted in this call: it is in no batch yet. */
-static void undo_submit(struct acre_desk *desk, uint64_t first, uint64_t end, uint32_t events,
-                        uint32_t actions) {
-    for (uint64_t id = end; id-- > first;) {
-        acre_sched_cancel(desk->sched, id, acre_desk_now(desk), NULL);
-        acre_sched_drop(desk->sched, id);
-    }
-    desk->events.count = events;
-    desk->actions.count = actions; /* the ids are used up: the scheduler takes none twice */
-}
-
-static void keep_submission(struct acre_desk *desk, uint64_t first, uint32_t count,
-                            struct acre_str text) {
-    desk->submissions = acre_grow(desk->submissions, desk->submission_count,
-                                  &desk->submission_capacity, sizeof(*desk->submissions));
-    struct desk_submission *to = &desk->submissions[desk->submission_count++];
-    *to = (struct desk_submission){.first = first, .count = count, .length = text.length};
-    to->text = acre_calloc(text.length + 1, 1);
-    memcpy(to->text, text.data, text.length);
-}
-
-int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, bool external, bool limited, uint64_t *ret_first_id,
-                     struct acre_error *err) {
-    ACRE_ASSERT(count > 0 && text.length <= UINT32_MAX);
-    int r = acre_desk_writable(desk, err);
-    spec->bytes = (uint32_t)text.length;
-    if (r == 0 && limited) {
-        r = acre_sched_within_limits(desk->sched, spec, count, err);
-    }
-    uint64_t first = desk->next_job;
-    uint64_t now_ms = acre_desk_now(desk);
-    uint32_t events = desk->events.count;
-    uint32_t actions = desk->actions.count;
-    uint32_t first_index = spec->array_index;
-    bool is_array = spec->array != 0;
-    for (uint32_t i = 0; i < count && r == 0; i++) {
-        spec->id = desk->next_job;
-        spec->array = is_array ? first : 0;
-        spec->array_index = first_index + i;
-        r = acre_sched_submit(desk->sched, spec, now_ms, err);
-        desk->next_job += r == 0;
-    }
-    if (r < 0) {
-        undo_submit(desk, first, desk->next_job, events, actions);
-        return r;
-    }
-    if (external) {
-        desk_add_external(desk, first);
-    }
-    acre_specs_put(desk->specs, first, text);
-    keep_submission(desk, first, count, text);
-    desk_changed(desk);
-    *ret_first_id = first;
-    return 0;
-}
-
-void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy) {
-    struct acre_buf text;
-    struct acre_json json;
-    acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
-    acre_json_begin(&json, &text, false);
-    acre_policy_write(policy, &json);
-    int r = acre_json_end(&json);
-    ACRE_ASSERT(r == 0); /* it was read from no more than that */
-    *desk->policy = *policy;
-    acre_sched_set_policy(desk->sched, policy, acre_desk_now(desk));
-    desk_limit_engine(desk);
-    acre_batch_put_setting(acre_desk_batch(desk), "policy",
-                           (struct acre_str){text.data, text.length});
-    acre_buf_finish(&text);
-}
-
-void acre_desk_pause(struct acre_desk *desk, bool paused) {
-    desk->paused = paused;
-    acre_sched_pause(desk->sched, paused);
-    acre_batch_put_setting(acre_desk_batch(desk), "paused",
-                           paused ? ACRE_STR("true") : ACRE_STR("false"));
-}
-
-static void write_reservation(const struct acre_desk *desk, const struct acre_reservation *from,
-                              struct acre_buf *out) {
-    struct acre_json json;
-    acre_json_begin(&json, out, false);
-    acre_json_object(&json);
-    acre_json_put_u64(&json, "share_milli", from->milli);
-    acre_json_put_string(&json, "isolation", acre_isolation_name(from->isolation));
-    acre_json_key(&json, "devices");
-    acre_json_array(&json);
-    for (uint32_t i = 0; i < from->device_count; i++) {
-        struct acre_ledger_device device;
-        acre_ledger_device_info(desk->ledger, from->devices[i], &device);
-        acre_json_string(&json, device.id);
-    }
-    acre_json_array_end(&json);
-    acre_json_object_end(&json);
-    acre_json_end(&json);
-}
-
-void acre_desk_put_reservation(struct acre_desk *desk, uint64_t id) {
-    struct acre_reservation from;
-    if (!acre_ledger_find_reservation(desk->ledger, id, &from)) {
-        return;
-    }
-    struct acre_buf detail;
-    acre_buf_init(&detail, ACRE_RECORD_DETAIL_MAX);
-    write_reservation(desk, &from, &detail);
-    struct acre_store_reservation row = {
-        .id = id,
-        .user = acre_names_text(acre_ledger_names(desk->ledger), from.user),
-        .state = acre_reservation_state_name(from.state),
-        .start_ms = from.start_ms,
-        .end_ms = from.end_ms,
-        .detail = {detail.data, detail.length},
-    };
-    acre_batch_put_reservation(acre_desk_batch(desk), &row);
-    acre_sched_ledger_changed(desk->sched);
-    desk_note_reservations(desk, acre_desk_now(desk));
-    acre_buf_finish(&detail);
 }
 
 static bool keep_spec(void *context, const struct acre_store_job *row) {

@@ -17,6 +17,7 @@
 #include "desk/inventory.h"
 #include "engine/engine.h"
 #include "sched/sched.h"
+#include "sched/why.h"
 #include "store/store.h"
 
 struct acre_desk;
@@ -64,51 +65,43 @@ struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk);
  * every turn of the loop. */
 void acre_desk_start(struct acre_desk *desk, const struct acre_engine_driver *engine, void *self);
 
-struct acre_sched *acre_desk_sched(struct acre_desk *desk);
-struct acre_ledger *acre_desk_ledger(struct acre_desk *desk);
+/* --- reading: what is changed is changed through commands.h ----------------------------------- */
+
+const struct acre_sched *acre_desk_sched(const struct acre_desk *desk);
+const struct acre_ledger *acre_desk_ledger(const struct acre_desk *desk);
+const struct acre_names *acre_desk_names(const struct acre_desk *desk); /* the ledger's */
 struct acre_store *acre_desk_store(struct acre_desk *desk);
 const struct acre_inventory *acre_desk_inventory(const struct acre_desk *desk);
 const struct acre_policy *acre_desk_policy(const struct acre_desk *desk);
+/* As acre_sched_why and acre_sched_when, now. */
+int acre_desk_why(struct acre_desk *desk, uint64_t job, struct acre_why *ret_why,
+                  struct acre_error *err);
+int acre_desk_when(struct acre_desk *desk, uint64_t job, struct acre_when *ret_when,
+                   struct acre_error *err);
 int acre_desk_log_path(struct acre_desk *desk, struct acre_run run, int stream, char *path,
                        size_t size, struct acre_error *err);
-const struct acre_engine_driver *acre_desk_engine(const struct acre_desk *desk, void **ret_self);
+/* Processes of a run; of job 0: the engine's own servers on GPUs. Returns how many there are. */
+uint32_t acre_desk_pids(struct acre_desk *desk, struct acre_run run, int64_t *pids, uint32_t max);
 /* Wall time that never goes back. */
 uint64_t acre_desk_now(struct acre_desk *desk);
 bool acre_desk_is_paused(const struct acre_desk *desk);
+/* Why a node is drained (the ledger keeps that of devices alone); "" for none. */
+const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node);
+/* Is this a live job that runs elsewhere? Which one of this user's has that name? */
+bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job);
+bool acre_desk_find_external(const struct acre_desk *desk, const char *user, const char *name,
+                             uint64_t *ret_job);
 
-/* --- commands ------------------------------------------------------------------------------- */
+/* --- recording ------------------------------------------------------------------------------ */
 
-/* Who is asking: stands in the audit trail beside what the following calls change, until told
- * otherwise. NULL: the scheduler itself. Borrowed. */
+/* Who is asking: stands in the audit trail next to what the following calls change, until this is
+ * called again or the turn ends. NULL: the scheduler itself. Borrowed. */
 void acre_desk_set_actor(struct acre_desk *desk, const char *actor, const char *origin);
 
 /* 0; ACRE_ENOMEM (disk full) or ACRE_EUNAVAILABLE while nothing can be written: the reason. */
 int acre_desk_writable(const struct acre_desk *desk, struct acre_error *err);
 /* ACRE_EUNAVAILABLE while not even reading works. */
 int acre_desk_readable(const struct acre_desk *desk, struct acre_error *err);
-
-/* Submit `count` jobs that differ by array_index alone (first, first + 1 ...): all or none. The
- * spec's id, array and bytes are given here. `text` is their spec (record.h), kept once for all of
- * them; `external`: as in it. `limited`: its user is held to the limits of the policy. */
-int acre_desk_submit(struct acre_desk *desk, struct acre_job_spec *spec, uint32_t count,
-                     struct acre_str text, bool external, bool limited, uint64_t *ret_first_id,
-                     struct acre_error *err);
-/* Is this a live job that runs elsewhere? Which one of this user's has that name? */
-bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job);
-bool acre_desk_find_external(const struct acre_desk *desk, const char *user, const char *name,
-                             uint64_t *ret_job);
-/* It has ended. */
-void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code);
-void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *policy);
-void acre_desk_pause(struct acre_desk *desk, bool paused);
-/* Why a node is drained (the ledger keeps that of devices alone); "" for none. */
-const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node);
-void acre_desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason);
-/* Record a reservation as the ledger has it now. */
-void acre_desk_put_reservation(struct acre_desk *desk, uint64_t id);
-
-/* The scheduler should look again at the end of this turn: something outside changed. */
-void acre_desk_touch(struct acre_desk *desk);
 
 /* The batch of this turn, for rows of the caller's own. Whoever waits for the answer sees it. */
 struct acre_batch *acre_desk_batch(struct acre_desk *desk);

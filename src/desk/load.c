@@ -39,7 +39,7 @@ void desk_unload(struct acre_desk *desk) {
     acre_map_finish(&desk->text_of_job);
     desk->holding_count = 0;
     for (uint32_t i = 0; i < acre_inventory_nodes(desk->options.inventory); i++) {
-        acre_desk_set_node_reason(desk, i, "");
+        desk_set_node_reason(desk, i, "");
     }
 }
 
@@ -165,7 +165,7 @@ static bool visit_drain(void *context, const struct acre_store_drain *row) {
     if (strncmp(row->target, "node:", 5) == 0 &&
         acre_ledger_find_node(ledger, row->target + 5, &index)) {
         acre_ledger_drain_node(ledger, index, true, NULL);
-        acre_desk_set_node_reason(load->desk, index, row->reason);
+        desk_set_node_reason(load->desk, index, row->reason);
     } else if (strncmp(row->target, "device:", 7) == 0 &&
                acre_ledger_find_device(ledger, row->target + 7, &index)) {
         acre_ledger_drain_device(ledger, index, row->reason, NULL);

@@ -3,11 +3,10 @@
  * Every action names a run by (job, attempt) and is repeated after a crash, so it is looked at
  * again before it is carried out: a job that was canceled meanwhile is not started. A run that the
  * engine does not know when it is to be ended has ended: the scheduler is told so. */
+#include "desk/commands.h"
+
 #include "desk/state.h"
-
 #include "desk/symptom.h"
-
-#include "ledger/reservation.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -440,6 +439,16 @@ static void start(struct acre_desk *desk, struct acre_run run) {
         tell_unmeasured(desk, run, ACRE_EXIT_NOT_STARTED, 0, err.text);
     }
     acre_arena_destroy(arena);
+}
+
+uint32_t acre_desk_pids(struct acre_desk *desk, struct acre_run run, int64_t *pids, uint32_t max) {
+    return desk->engine != NULL && desk->engine->pids != NULL
+               ? desk->engine->pids(desk->engine_self, run, pids, max)
+               : 0;
+}
+
+void acre_desk_signal(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal) {
+    desk->engine->signal(desk->engine_self, run, signal, NULL);
 }
 
 /* --- ending --------------------------------------------------------------------------------- */

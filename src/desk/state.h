@@ -111,6 +111,12 @@ struct acre_desk {
     struct acre_desk_timings timings;
 };
 
+/* desk.c */
+void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason);
+
+/* devices.c: record a reservation as the ledger has it now. */
+void desk_put_reservation(struct acre_desk *desk, uint64_t id);
+
 /* load.c: make the core anew from the store. */
 int desk_load(struct acre_desk *desk, struct acre_error *err);
 void desk_unload(struct acre_desk *desk);

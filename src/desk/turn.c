@@ -503,7 +503,7 @@ static void tick_reservations(struct acre_desk *desk, uint64_t now_ms) {
             if (due->slots[i] != 0 &&
                 acre_ledger_find_reservation(desk->ledger, id, &reservation) &&
                 (due->slots[i] & 7) != (uint64_t)reservation.state) {
-                acre_desk_put_reservation(desk, id);
+                desk_put_reservation(desk, id);
             }
         }
         desk->touched = true;

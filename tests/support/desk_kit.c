@@ -1,6 +1,7 @@
 /* desk_kit.c - wiring as in src/daemon/serve.c, without a network. */
 #include "support/desk_kit.h"
 
+#include "desk/commands.h"
 #include "support/test.h"
 
 #include <ftw.h>
@@ -138,22 +139,22 @@ void desk_kit_finish(struct desk_kit *kit) {
 
 int desk_kit_submit(struct desk_kit *kit, uint32_t gpus, uint32_t count, uint64_t *ret_id,
                     struct acre_error *err) {
-    struct acre_names *names = acre_ledger_names(acre_desk_ledger(kit->desk));
-    struct acre_job_spec spec = {
-        .user = acre_names_intern(names, ACRE_STR("ada")),
-        .project = acre_names_intern(names, ACRE_STR("vision")),
-        .request = {.replicas = 1,
-                    .gpus = gpus,
-                    .milli = kit->milli != 0 ? kit->milli : 1000,
-                    .mib = kit->mib},
-        .priority = ACRE_PRIORITY_NORMAL,
-        .array = count > 1 ? UINT64_MAX : 0,
+    struct acre_submission submission = {
+        .user = "ada",
+        .project = "vision",
+        .spec = {.request = {.replicas = 1,
+                             .gpus = gpus,
+                             .milli = kit->milli != 0 ? kit->milli : 1000,
+                             .mib = kit->mib},
+                 .priority = ACRE_PRIORITY_NORMAL,
+                 .array = count > 1 ? UINT64_MAX : 0},
+        .count = count,
+        .limited = kit->limited,
     };
     acre_desk_set_actor(kit->desk, "user:ada", "unix:1000");
     char text[80];
     snprintf(text, sizeof(text), "{\"command\":\"true\",\"gpus\":%u,\"share_milli\":1000}", gpus);
-    return acre_desk_submit(kit->desk, &spec, count, acre_str_from(text), false, kit->limited,
-                            ret_id, err);
+    return acre_desk_submit(kit->desk, &submission, acre_str_from(text), ret_id, err);
 }
 
 struct waiting {

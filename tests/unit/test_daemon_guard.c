@@ -2,7 +2,7 @@
  * enforced, sick devices leave service and come back (CAP-10), use is recorded (JOB-6, POL-8). */
 #include "daemon/guard.h"
 
-#include "api/api.h"
+#include "desk/commands.h"
 #include "support/desk_kit.h"
 #include "support/test.h"
 
@@ -13,7 +13,6 @@ enum { GPU = 1 }; /* of the kit's devices, the one that is looked at first */
 
 struct rig {
     struct desk_kit kit;
-    struct acre_api api;
     struct acre_guard *guard;
     uint64_t monotonic_ms;
     struct acre_sampled_device device;
@@ -29,8 +28,7 @@ static void start(struct rig *rig) {
     rig->guard = acre_guard_create(rig->kit.inventory);
     rig->kit.watcher = rig->guard;
     desk_kit_start(&rig->kit);
-    rig->api = (struct acre_api){.desk = rig->kit.desk};
-    acre_guard_set(rig->guard, &rig->api, NULL);
+    acre_guard_set(rig->guard, rig->kit.desk, NULL);
     rig->device = (struct acre_sampled_device){
         .device = GPU,
         .live = {.sampled_ms = 1,
@@ -120,7 +118,7 @@ static void a_sick_device_leaves_and_comes_back(void) {
 static void an_operators_drain_stays(void) {
     struct rig *rig = acre_calloc(1, sizeof(*rig));
     start(rig);
-    acre_ledger_drain_device(acre_desk_ledger(rig->kit.desk), GPU, "new fan", NULL);
+    acre_desk_drain_device(rig->kit.desk, GPU, "new fan");
     rig->device.health.valid |= ACRE_HEALTH_XIDS;
     rig->device.health.xid_count = 1;
     rig->device.xids[0] = 79;

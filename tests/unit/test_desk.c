@@ -1,13 +1,13 @@
 /* The desk: commit before act, answers and events only of what is durable, faults survived (STO-1,
  * JOB-2). The store is in memory and fails when it is told to; runs are pretended. */
+#include "desk/commands.h"
 #include "support/desk_kit.h"
 
-#include "desk/record.h"
-#include "ledger/reservation.h"
 #include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool has_completed(struct desk_kit *kit) {
     return desk_kit_told(kit, ACRE_SCHED_COMPLETED, 0) >= 1;
@@ -88,21 +88,21 @@ static void every_member_of_a_large_array_has_its_spec(void) {
         acre_buf_putc(&text, 'x');
     }
     acre_buf_puts(&text, "\"}");
-    struct acre_names *names = acre_ledger_names(acre_desk_ledger(kit.desk));
-    struct acre_job_spec spec = {.user = acre_names_intern(names, ACRE_STR("ada")),
-                                 .project = acre_names_intern(names, ACRE_STR("lab")),
-                                 .array = UINT64_MAX,
-                                 .priority = ACRE_PRIORITY_NORMAL,
-                                 .request = {.replicas = 1, .gpus = 1, .milli = 1000}};
-    REQUIRE_EQ(acre_desk_submit(kit.desk, &spec, 4, (struct acre_str){text.data, text.length},
-                                false, false, &first, &err),
-               0);
+    struct acre_submission submission = {
+        .user = "ada",
+        .project = "lab",
+        .spec = {.array = UINT64_MAX,
+                 .priority = ACRE_PRIORITY_NORMAL,
+                 .request = {.replicas = 1, .gpus = 1, .milli = 1000}},
+        .count = 4};
+    struct acre_str spec_text = {text.data, text.length};
+    REQUIRE_EQ(acre_desk_submit(kit.desk, &submission, spec_text, &first, &err), 0);
     desk_kit_until(&kit, four_submitted);
     for (uint64_t id = first; id < first + 4; id++) {
         struct acre_str stored = {0};
         acre_test_context("job %u", (unsigned)id);
         CHECK_EQ(acre_desk_spec(kit.desk, id, &stored, &err), 0);
-        CHECK(acre_str_equal(stored, (struct acre_str){text.data, text.length}));
+        CHECK(acre_str_equal(stored, spec_text));
     }
     acre_buf_finish(&text);
     desk_kit_finish(&kit);
@@ -119,7 +119,7 @@ static void an_array_over_quota_changes_nothing(void) {
     policy->quota_count = 1;
     snprintf(policy->quotas[0].who, sizeof(policy->quotas[0].who), "user:ada");
     policy->quotas[0].queued = 5;
-    acre_desk_set_policy(kit.desk, policy);
+    acre_desk_set_policy(kit.desk, policy, "policy");
     free(policy);
     CHECK_EQ(desk_kit_submit(&kit, 1, 20, &id, &err), ACRE_EDENIED);
     struct acre_sched_counts counts;
@@ -146,7 +146,7 @@ static void limits_of_a_user_hold_over_a_restart(void) {
     struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
     *policy = *acre_policy_default();
     policy->limits.queued_jobs = 4;
-    acre_desk_set_policy(kit.desk, policy);
+    acre_desk_set_policy(kit.desk, policy, "policy");
     free(policy);
     acre_desk_pause(kit.desk, true);
     REQUIRE_EQ(desk_kit_submit(&kit, 1, 3, &id, &err), 0);
@@ -220,22 +220,17 @@ static void everything_comes_back_after_a_restart(void) {
     struct acre_policy *policy = acre_calloc(1, sizeof(*policy));
     *policy = *acre_policy_default();
     policy->kind = ACRE_POLICY_SJF;
-    acre_desk_set_policy(kit.desk, policy);
+    acre_desk_set_policy(kit.desk, policy, "policy");
     free(policy);
     const uint32_t device = 3;
-    struct acre_reservation_spec spec = {
-        .user = acre_names_intern(acre_ledger_names(acre_desk_ledger(kit.desk)), ACRE_STR("ada")),
-        .devices = &device,
-        .device_count = 1,
-        .milli = 1000,
-        .start_ms = acre_desk_now(kit.desk) + 60000,
-        .end_ms = acre_desk_now(kit.desk) + 120000};
-    REQUIRE_EQ(acre_ledger_reserve(acre_desk_ledger(kit.desk), &spec, acre_desk_now(kit.desk),
-                                   &reservation, &err),
-               0);
-    acre_desk_put_reservation(kit.desk, reservation);
-    struct acre_store_drain drain = {.target = "node:gpu-b", .reason = "fan", .since_ms = 1};
-    acre_batch_put_drain(acre_desk_batch(kit.desk), &drain);
+    struct acre_reservation_spec spec = {.devices = &device,
+                                         .device_count = 1,
+                                         .milli = 1000,
+                                         .start_ms = acre_desk_now(kit.desk) + 60000,
+                                         .end_ms = acre_desk_now(kit.desk) + 120000};
+    uint64_t now_ms = acre_desk_now(kit.desk);
+    REQUIRE_EQ(acre_desk_reserve(kit.desk, "ada", &spec, now_ms, &reservation, &err), 0);
+    acre_desk_drain_node(kit.desk, 1, "fan");
     desk_kit_turns(&kit, 10);
     desk_kit_stop(&kit);
 
@@ -335,46 +330,44 @@ static void every_step_is_in_the_audit_trail(void) {
     desk_kit_finish(&kit);
 }
 
-struct reserved {
-    uint64_t id;
-    char state[16];
-};
-
-static bool find_reservation(void *context, const struct acre_store_reservation *row) {
-    struct reserved *wanted = context;
-    if (row->id == wanted->id) {
-        snprintf(wanted->state, sizeof(wanted->state), "%s", row->state);
-    }
-    return true;
+static bool has_state(void *context, const struct acre_store_reservation *row) {
+    const char **state = context;
+    *state = strcmp(row->state, *state) == 0 ? NULL : *state;
+    return *state != NULL;
 }
 
-static const char *stored_reservation(struct desk_kit *kit, struct reserved *wanted) {
-    REQUIRE_EQ(acre_store_reservations(acre_desk_store(kit->desk), find_reservation, wanted, NULL),
-               0);
-    return wanted->state;
+static bool is_reserved_as(struct desk_kit *kit, const char *state) {
+    REQUIRE_EQ(acre_store_reservations(acre_desk_store(kit->desk), has_state, &state, NULL), 0);
+    return state == NULL;
+}
+static bool is_pending(struct desk_kit *kit) {
+    return is_reserved_as(kit, "pending");
+}
+static bool is_active(struct desk_kit *kit) {
+    return is_reserved_as(kit, "active");
+}
+static bool is_over(struct desk_kit *kit) {
+    return is_reserved_as(kit, "completed");
 }
 
 /* ALC-8: a reservation begins and ends by itself, and each change is recorded. */
 static void reservations_begin_and_end_by_the_clock(void) {
     struct desk_kit kit = {0};
-    struct reserved made = {0};
+    uint64_t id = 0;
     const uint32_t device = 2;
     desk_kit_start(&kit);
     uint64_t now_ms = acre_desk_now(kit.desk);
-    struct acre_reservation_spec spec = {
-        .user = acre_names_intern(acre_ledger_names(acre_desk_ledger(kit.desk)), ACRE_STR("ada")),
-        .devices = &device,
-        .device_count = 1,
-        .milli = 1000,
-        .start_ms = now_ms + 60000,
-        .end_ms = now_ms + 120000};
-    REQUIRE_EQ(acre_ledger_reserve(acre_desk_ledger(kit.desk), &spec, now_ms, &made.id, NULL), 0);
-    acre_desk_put_reservation(kit.desk, made.id);
-    static const char *const states[] = {"pending", "active", "completed"};
+    struct acre_reservation_spec spec = {.devices = &device,
+                                         .device_count = 1,
+                                         .milli = 1000,
+                                         .start_ms = now_ms + 60000,
+                                         .end_ms = now_ms + 120000};
+    REQUIRE_EQ(acre_desk_reserve(kit.desk, "ada", &spec, now_ms, &id, NULL), 0);
+    static bool (*const states[])(struct desk_kit *) = {is_pending, is_active, is_over};
     for (size_t i = 0; i < ACRE_COUNT(states); i++) {
-        acre_desk_touch(kit.desk);
-        desk_kit_turns(&kit, 10);
-        CHECK_STR(stored_reservation(&kit, &made), states[i]);
+        acre_test_context("state %u", (unsigned)i);
+        acre_desk_set_foreign(kit.desk, 0, 0); /* wakes the scheduler */
+        desk_kit_until(&kit, states[i]);
         acre_clock_advance(&kit.clock, 60000);
     }
     desk_kit_finish(&kit);
