@@ -116,7 +116,8 @@ static double bench_engine(struct state *state, const struct acre_local_options 
     struct acre_error err = {0};
     struct acre_engine_sink sink = {.exited = on_exited, .context = state};
     if (acre_loop_create(&state->loop, &err) < 0 ||
-        acre_engine_local.open(options, state->loop, &sink, &state->engine, &err) < 0) {
+        acre_engine_local.open(&(struct acre_engine_options){.own = options}, state->loop, &sink,
+                               &state->engine, &err) < 0) {
         bench_fail("%s", err.text);
     }
     acre_engine_local.describe(state->engine, contained);

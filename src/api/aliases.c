@@ -26,7 +26,7 @@ static void put_gib(struct acre_json *json, const char *key, uint64_t mib) {
 
 static void write_gpu(struct acre_api *api, uint32_t index, uint32_t number,
                       const struct acre_holders *holders, struct acre_json *json) {
-    const struct acre_inventory_device *known =
+    const struct acre_engine_device *known =
         acre_inventory_device(acre_desk_inventory(api->desk), index);
     bool read = known->live.sampled_ms != 0;
     uint32_t first = acre_cluster_first_holder(holders, index);

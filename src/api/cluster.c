@@ -123,7 +123,7 @@ static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_ho
     struct acre_ledger_device device;
     struct acre_ledger_node node;
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    const struct acre_inventory_device *known =
+    const struct acre_engine_device *known =
         acre_inventory_device(acre_desk_inventory(api->desk), index);
     acre_ledger_device_info(ledger, index, &device);
     acre_ledger_node_info(ledger, device.node, &node);

@@ -70,7 +70,7 @@ struct picture {
 
 static void add_columns(struct picture *picture, const struct acre_record_type *type) {
     for (uint32_t i = 0; i < type->count; i++) {
-        const struct acre_field *field = &type->fields[i];
+        const struct acre_column *field = &type->fields[i];
         if (field->heading[0] == '\0') {
             continue;
         }
@@ -88,7 +88,7 @@ static void add_columns(struct picture *picture, const struct acre_record_type *
     }
 }
 
-static enum acre_colour colour_of(const struct acre_field *field, const char *text) {
+static enum acre_colour colour_of(const struct acre_column *field, const char *text) {
     if (strcmp(field->name, "state") == 0) {
         return strcmp(text, "ok") == 0 ? ACRE_COLOUR_GREEN : ACRE_COLOUR_RED;
     }
@@ -107,7 +107,7 @@ static void add_device(struct picture *picture, const struct acre_node_info *nod
             continue;
         }
         const void *record = source.type == &acre_info_type ? (const void *)info : sample;
-        acre_field_format(source.type, record, source.field, text, sizeof(text));
+        acre_column_format(source.type, record, source.field, text, sizeof(text));
         acre_table_cell(picture->devices, colour_of(&source.type->fields[source.field], text),
                         text);
     }
@@ -122,7 +122,7 @@ static void add_process(struct picture *picture, const struct acre_device_info *
     acre_table_cell(picture->processes, ACRE_COLOUR_NONE, info->id);
     for (uint32_t i = 0; i < acre_process_type.count; i++) {
         char text[ACRE_FIELD_TEXT_MAX];
-        acre_field_format(&acre_process_type, process, i, text, sizeof(text));
+        acre_column_format(&acre_process_type, process, i, text, sizeof(text));
         acre_table_cell(picture->processes, colour_of(&acre_process_type.fields[i], text), text);
     }
 }
@@ -206,9 +206,9 @@ static void print_head(struct view *view, const struct picture *picture, struct 
     acre_buf_printf(
         out, ": %s CPUs, %s RAM (%s available)\n\n",
         ACRE_HAS(&node, ACRE_NODE, cpu_milli) ? cpus : "-",
-        acre_field_format(&acre_node_type, &node, ACRE_NODE_ram_total_mib, total, sizeof(total)),
-        acre_field_format(&acre_node_type, &node, ACRE_NODE_ram_available_mib, available,
-                          sizeof(available)));
+        acre_column_format(&acre_node_type, &node, ACRE_NODE_ram_total_mib, total, sizeof(total)),
+        acre_column_format(&acre_node_type, &node, ACRE_NODE_ram_available_mib, available,
+                           sizeof(available)));
 }
 
 static void print_foot(struct view *view, const struct picture *picture, struct acre_buf *out) {

@@ -11,6 +11,9 @@
 
 #define ACRE_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A number that nobody measured. */
+#define ACRE_UNKNOWN UINT64_MAX
+
 #define ACRE_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define ACRE_MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -23,25 +23,22 @@ struct watched {
 };
 
 struct acre_guard {
-    struct acre_inventory *inventory;
     struct acre_desk *desk;
     struct acre_sampler *sampler;
     struct acre_watchdog *watchdog;
     struct acre_health_policy policy;
-    struct acre_health *health; /* by device of the inventory */
+    struct acre_health *health; /* by device; those read here were there at the start */
     struct watched *runs;
     uint32_t run_count, run_capacity;
     struct acre_watchdog_pid *pids;
     uint32_t pid_count, pid_capacity;
 };
 
-struct acre_guard *acre_guard_create(struct acre_inventory *inventory) {
+struct acre_guard *acre_guard_create(void) {
     struct acre_guard *guard = acre_calloc(1, sizeof(*guard));
     struct acre_watchdog_options options = acre_watchdog_defaults();
-    guard->inventory = inventory;
     guard->watchdog = acre_watchdog_create(&options);
     guard->policy = acre_health_policy_default();
-    guard->health = acre_calloc(acre_inventory_devices(inventory) + 1U, sizeof(*guard->health));
     return guard;
 }
 
@@ -63,7 +60,9 @@ void acre_guard_set(struct acre_guard *guard, struct acre_desk *desk,
     guard->desk = desk;
     guard->sampler = sampler;
     uint64_t now_ms = acre_desk_now(desk);
-    for (uint32_t d = 0; d < acre_inventory_devices(guard->inventory); d++) {
+    uint32_t count = acre_ledger_device_count(acre_desk_ledger(desk));
+    guard->health = acre_calloc(count + 1U, sizeof(*guard->health));
+    for (uint32_t d = 0; d < count; d++) {
         struct acre_ledger_device device;
         acre_ledger_device_info(acre_desk_ledger(desk), d, &device);
         acre_health_init(&guard->health[d], now_ms);
@@ -116,9 +115,8 @@ void acre_guard_end(void *context, struct acre_run run, struct acre_job_exit *ex
     struct acre_clock clock = acre_clock_real();
     struct acre_watchdog_use use;
     acre_watchdog_end(guard->watchdog, run, acre_clock_monotonic_ns(&clock) / 1000000, &use);
-    exit->peak_gpu_mib = use.peak_mib == ACRE_WATCHDOG_UNKNOWN ? ACRE_UNKNOWN : use.peak_mib;
-    exit->gpu_use_milli =
-        use.mean_milli == ACRE_WATCHDOG_UNKNOWN ? UINT32_MAX : (uint32_t)use.mean_milli;
+    exit->peak_gpu_mib = use.peak_mib == ACRE_UNKNOWN ? ACRE_UNKNOWN : use.peak_mib;
+    exit->gpu_use_milli = use.mean_milli == ACRE_UNKNOWN ? UINT32_MAX : (uint32_t)use.mean_milli;
     if (watched->over_memory && exit->kind == ACRE_EXIT_SIGNAL) {
         exit->kind = ACRE_EXIT_OUT_OF_MEMORY;
     }
@@ -218,11 +216,11 @@ static void count_foreign(struct acre_guard *guard, const struct acre_sampled_de
     struct acre_device_live live = sampled->live;
     acre_ledger_device_info(acre_desk_ledger(guard->desk), sampled->device, &info);
     uint64_t mib = acre_watchdog_foreign_mib(guard->watchdog, info.id);
-    live.foreign_mib = mib == ACRE_WATCHDOG_UNKNOWN ? ACRE_INVENTORY_UNKNOWN : mib;
+    live.foreign_mib = mib == ACRE_UNKNOWN ? ACRE_UNKNOWN : mib;
     snprintf(live.health, sizeof(live.health), "%s",
              acre_health_state_name(guard->health[sampled->device].state));
-    acre_inventory_set_live(guard->inventory, sampled->device, &live);
-    uint64_t counted = mib == ACRE_WATCHDOG_UNKNOWN ? 0 : ACRE_MIN(mib, info.memory_mib);
+    acre_desk_set_live(guard->desk, sampled->device, &live);
+    uint64_t counted = mib == ACRE_UNKNOWN ? 0 : ACRE_MIN(mib, info.memory_mib);
     if (counted != info.foreign_mib) {
         acre_desk_set_foreign(guard->desk, sampled->device, counted);
     }
@@ -245,7 +243,7 @@ static void tell_use(struct acre_guard *guard, const struct acre_sampled_round *
                 const struct acre_sampled_device *device = &round->devices[d];
                 if (device->device == allocation.parts[p].device &&
                     allocation.parts[p].milli == 1000 &&
-                    device->live.utilization_pct != ACRE_INVENTORY_UNKNOWN) {
+                    device->live.utilization_pct != ACRE_UNKNOWN) {
                     sum_milli += device->live.utilization_pct * 10;
                     count++;
                 }
@@ -262,15 +260,15 @@ void acre_guard_round(void *context, const struct acre_sampled_round *round) {
     if (guard->desk == NULL || acre_desk_readable(guard->desk, NULL) < 0) {
         return;
     }
+    const struct acre_inventory *inventory = acre_desk_inventory(guard->desk);
     struct acre_watchdog_level *levels = acre_calloc(round->device_count + 1U, sizeof(*levels));
     for (uint32_t i = 0; i < round->device_count; i++) {
         const struct acre_device_live *live = &round->devices[i].live;
         levels[i] = (struct acre_watchdog_level){
-            .device = acre_inventory_device(guard->inventory, round->devices[i].device)->id,
+            .device = acre_inventory_device(inventory, round->devices[i].device)->id,
             .used_mib = live->used_mib,
-            .use_milli = live->utilization_pct == ACRE_INVENTORY_UNKNOWN
-                             ? ACRE_WATCHDOG_UNKNOWN
-                             : live->utilization_pct * 10};
+            .use_milli =
+                live->utilization_pct == ACRE_UNKNOWN ? ACRE_UNKNOWN : live->utilization_pct * 10};
     }
     collect_pids(guard);
     struct acre_watchdog_reading reading = {.now_ms = round->monotonic_ms,

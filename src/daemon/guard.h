@@ -11,9 +11,9 @@
 struct acre_desk;
 struct acre_guard;
 
-struct acre_guard *acre_guard_create(struct acre_inventory *inventory);
+struct acre_guard *acre_guard_create(void);
 void acre_guard_destroy(struct acre_guard *guard); /* NULL is fine */
-/* Before the first round. */
+/* When the desk is loaded, before the first round. */
 void acre_guard_set(struct acre_guard *guard, struct acre_desk *desk, struct acre_sampler *sampler);
 
 /* For the sampler. */

@@ -34,30 +34,6 @@ struct round {
     struct acre_sampled_round round;
 };
 
-static uint64_t known_or(bool known, uint64_t value) {
-    return known ? value : ACRE_INVENTORY_UNKNOWN;
-}
-
-struct acre_device_live acre_sampler_live(const struct acre_device_sample *sample) {
-#define FIELD(name) known_or(ACRE_HAS(sample, ACRE_SAMPLE, name), (uint64_t)sample->name)
-    struct acre_device_live live = {
-        .sampled_ms = sample->sampled_ms,
-        .used_mib = FIELD(memory_used_mib),
-        .foreign_mib = FIELD(memory_foreign_mib),
-        .utilization_pct = FIELD(utilization_gpu_pct),
-        .temperature_c = ACRE_HAS(sample, ACRE_SAMPLE, temperature_c) && sample->temperature_c >= 0
-                             ? (uint64_t)sample->temperature_c
-                             : ACRE_INVENTORY_UNKNOWN,
-        .power_mw = FIELD(power_mw),
-        .processes = FIELD(processes),
-    };
-#undef FIELD
-    if (ACRE_HAS(sample, ACRE_SAMPLE, state)) {
-        acre_str_copy(live.state, sizeof(live.state), acre_str_from(sample->state));
-    }
-    return live;
-}
-
 /* Throttling by heat or by the hardware; a power limit is an ordinary thing. */
 static bool is_slowed(uint64_t reasons) {
     return (reasons >> ACRE_THROTTLE_hardware_slowdown & 1) != 0 ||
@@ -106,8 +82,8 @@ static void add_processes(struct acre_sampler *sampler, uint32_t index, const ch
         round->processes[round->process_count++] = (struct acre_watchdog_process){
             .pid = (int64_t)process->pid,
             .device = id,
-            .mib = ACRE_HAS(process, ACRE_PROCESS, memory_mib) ? process->memory_mib
-                                                               : ACRE_WATCHDOG_UNKNOWN};
+            .mib =
+                ACRE_HAS(process, ACRE_PROCESS, memory_mib) ? process->memory_mib : ACRE_UNKNOWN};
     }
 }
 
@@ -148,10 +124,9 @@ static struct round *read_all(struct acre_sampler *sampler) {
         }
         struct acre_sampled_device *to = &made->round.devices[made->round.device_count++];
         to->device = index;
-        to->live = acre_sampler_live(&sampler->readings[i].sample);
+        to->live = acre_machine_live(&sampler->readings[i].sample);
         fill_health(sampler, i, &sampler->readings[i].sample, to);
-        add_processes(sampler, i, acre_inventory_device(sampler->options.inventory, index)->id,
-                      &made->round);
+        add_processes(sampler, i, acre_devices_info(devices, i)->id, &made->round);
     }
     return made;
 }

@@ -7,12 +7,11 @@
 #define ACRE_DAEMON_SAMPLER_H
 
 #include "core/loop.h"
-#include "desk/inventory.h"
 #include "device/health.h"
+#include "engine/machine.h"
 #include "engine/watch.h"
 
 struct acre_devices;
-struct acre_device_sample;
 struct acre_sampler;
 
 enum { ACRE_SAMPLE_XIDS_MAX = 8 };
@@ -29,7 +28,7 @@ struct acre_sampled_round {
     uint64_t monotonic_ms;
     struct acre_sampled_device *devices;
     uint32_t device_count;
-    struct acre_watchdog_process *processes; /* `device`: its id, of the inventory */
+    struct acre_watchdog_process *processes; /* `device`: its id */
     uint32_t process_count;
 };
 
@@ -37,8 +36,7 @@ struct acre_sampler_options {
     struct acre_loop *loop;
     struct acre_devices *devices; /* its own from now on; closed with it */
     uint32_t *map;                /* index there -> index in the inventory, UINT32_MAX: none; own */
-    const struct acre_inventory *inventory;
-    uint64_t busy_ms; /* between rounds while runs use GPUs */
+    uint64_t busy_ms;             /* between rounds while runs use GPUs */
     uint64_t idle_ms;
     void (*deliver)(void *context, const struct acre_sampled_round *round);
     void *context;
@@ -50,8 +48,5 @@ int acre_sampler_start(const struct acre_sampler_options *options,
 void acre_sampler_stop(struct acre_sampler *sampler);
 /* Do runs use GPUs? True after false: a round at once. */
 void acre_sampler_set_busy(struct acre_sampler *sampler, bool busy);
-
-/* A reading as the inventory shows it. Any thread. */
-struct acre_device_live acre_sampler_live(const struct acre_device_sample *sample);
 
 #endif

@@ -11,10 +11,10 @@
 #include "core/log.h"
 #include "daemon/directory.h"
 #include "daemon/guard.h"
-#include "daemon/nodes.h"
 #include "daemon/notify.h"
 #include "desk/commands.h"
-#include "engine/local.h"
+#include "device/device.h"
+#include "engine/engines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,9 +52,6 @@ struct serve {
     struct acre_settings settings;
     struct acre_clock clock;
     struct acre_loop *loop;
-    struct acre_inventory *inventory;
-    struct acre_devices *devices; /* until the sampler has it */
-    uint32_t *device_map;
     struct acre_policy policy; /* of the file, if there is one; the desk borrows it */
     struct acre_desk *desk;
     struct acre_auth *auth;
@@ -63,7 +60,6 @@ struct serve {
     struct acre_http *http;
     struct acre_guard *guard;
     struct acre_sampler *sampler;
-    void *engine;
     char state[PATH_MAX], socket[PATH_MAX], logs[PATH_MAX + 8], url[PATH_MAX + 32];
     char token_path[PATH_MAX + 16]; /* where the first start leaves the admin's */
     uint32_t connections;           /* at once: as set, or as many as there are descriptors for */
@@ -181,18 +177,6 @@ static int read_policy(struct serve *serve, struct acre_error *err) {
     return r;
 }
 
-static int find_nodes(struct serve *serve, struct acre_error *err) {
-    int r = 0;
-    serve->inventory = acre_inventory_create();
-    for (uint32_t i = 0; i < serve->settings.sim.count && r == 0; i++) {
-        r = acre_nodes_simulated(serve->inventory, serve->settings.sim.items[i], err);
-    }
-    if (serve->settings.sim.count == 0) {
-        acre_nodes_here(serve->inventory, &serve->devices, &serve->device_map);
-    }
-    return r;
-}
-
 static void on_event(void *context, const struct acre_desk_event *event) {
     struct serve *serve = context;
     acre_api_event(serve->api, event);
@@ -229,7 +213,7 @@ static int open_desk(struct serve *serve, struct acre_error *err) {
         .loop = serve->loop,
         .clock = &serve->clock,
         .store_url = serve->url,
-        .inventory = serve->inventory,
+        .logs_directory = serve->logs,
         .policy = serve->settings.policy != NULL ? &serve->policy : NULL,
         .sink = {.event = on_event,
                  .begin = on_begin,
@@ -237,7 +221,7 @@ static int open_desk(struct serve *serve, struct acre_error *err) {
                  .trouble = on_trouble,
                  .context = serve},
     };
-    serve->guard = acre_guard_create(serve->inventory);
+    serve->guard = acre_guard_create();
     return acre_desk_create(&options, &serve->desk, err);
 }
 
@@ -303,28 +287,11 @@ static void name_group(const struct serve *serve, char *name, size_t size) {
     }
 }
 
-static int open_engine(struct serve *serve, struct acre_error *err) {
-    char group[32];
-    name_group(serve, group, sizeof(group));
-    if (serve->settings.run_as != NULL && serve->settings.run_as[0] != '\0') {
-        acre_log(ACRE_LOG_WARN,
-                 "all jobs share one account: users can read, change and end each other's jobs and "
-                 "files",
-                 {"run-as", serve->settings.run_as});
-    }
-    struct acre_local_options options = {.state_directory = serve->state,
-                                         .cgroup_name = group,
-                                         .run_as = serve->settings.run_as,
-                                         .min_uid = (uid_t)serve->settings.min_uid,
-                                         .allow_root = serve->settings.allow_root};
-    struct acre_engine_sink sink = acre_desk_engine_sink(serve->desk);
-    int r = acre_engine_local.open(&options, serve->loop, &sink, &serve->engine, err);
-    if (r < 0) {
-        return r;
-    }
+/* What the engines can contain and what they cannot. */
+static void log_engines(const struct serve *serve) {
     struct acre_buf text;
     acre_buf_init(&text, PEM_MAX_BYTES);
-    acre_engine_local.describe(serve->engine, &text);
+    acre_desk_describe_engines(serve->desk, &text);
     struct acre_split lines = acre_split_begin((struct acre_str){text.data, text.length}, '\n');
     struct acre_str line;
     while (acre_split_next(&lines, &line)) {
@@ -335,25 +302,78 @@ static int open_engine(struct serve *serve, struct acre_error *err) {
         }
     }
     acre_buf_finish(&text);
-    return 0;
+}
+
+/* Those that were named, or the first there is. */
+static int open_engines(struct serve *serve, struct acre_error *err) {
+    const struct acre_settings *settings = &serve->settings;
+    char group[32];
+    name_group(serve, group, sizeof(group));
+    if (settings->run_as != NULL && settings->run_as[0] != '\0') {
+        acre_log(ACRE_LOG_WARN,
+                 "all jobs share one account: users can read, change and end each other's jobs and "
+                 "files",
+                 {"run-as", settings->run_as});
+    }
+    struct acre_engine_options options = {.state_directory = serve->state,
+                                          .group = group,
+                                          .sim = (const char *const *)settings->sim.items,
+                                          .sim_count = settings->sim.count,
+                                          .run_as = settings->run_as,
+                                          .min_uid = (uint32_t)settings->min_uid,
+                                          .allow_root = settings->allow_root};
+    int r = 0;
+    for (uint32_t i = 0; i < ACRE_MAX(settings->engine.count, 1U) && r == 0; i++) {
+        const struct acre_engine_driver *driver = acre_engines[0];
+        if (settings->engine.count > 0) {
+            r = acre_engine_find(settings->engine.items[i], &driver, &options.address, err);
+            r = r < 0 ? acre_fail_in(err, r, "--engine") : 0;
+        }
+        if (r == 0) {
+            r = acre_desk_add_engine(serve->desk, driver, &options, err);
+        }
+    }
+    if (r == 0) {
+        log_engines(serve);
+        r = acre_desk_load(serve->desk, err);
+    }
+    return r;
+}
+
+/* Which of this machine's devices are in the inventory: those are read regularly. */
+static uint32_t *map_devices(const struct serve *serve, const struct acre_devices *devices,
+                             bool *ret_any) {
+    const struct acre_inventory *inventory = acre_desk_inventory(serve->desk);
+    uint32_t count = acre_devices_count(devices);
+    uint32_t *map = acre_calloc(count + 1U, sizeof(*map));
+    for (uint32_t i = 0; i < count; i++) {
+        if (acre_inventory_find_device(inventory, acre_devices_info(devices, i)->id, &map[i])) {
+            *ret_any = true;
+        } else {
+            map[i] = UINT32_MAX;
+        }
+    }
+    return map;
 }
 
 static int start_sampler(struct serve *serve, struct acre_error *err) {
-    bool any = serve->devices != NULL && acre_inventory_devices(serve->inventory) > 0;
     int r = 0;
-    if (any) {
+    if (!acre_inventory_is_simulated(acre_desk_inventory(serve->desk)) &&
+        acre_inventory_devices(acre_desk_inventory(serve->desk)) > 0) {
+        struct acre_device_options where = {.telemetry_only = true};
+        struct acre_devices *devices = acre_devices_open(&where);
+        bool any = false;
         struct acre_sampler_options options = {.loop = serve->loop,
-                                               .devices = serve->devices,
-                                               .map = serve->device_map,
-                                               .inventory = serve->inventory,
+                                               .devices = devices,
+                                               .map = map_devices(serve, devices, &any),
                                                .busy_ms = serve->settings.sample,
                                                .idle_ms = IDLE_SAMPLE_MS,
                                                .deliver = acre_guard_round,
                                                .context = serve->guard};
-        r = acre_sampler_start(&options, &serve->sampler, err);
-        if (r == 0) {
-            serve->devices = NULL; /* the sampler's now */
-            serve->device_map = NULL;
+        r = any ? acre_sampler_start(&options, &serve->sampler, err) : 0;
+        if (serve->sampler == NULL) { /* else they are the sampler's now */
+            acre_devices_close(devices);
+            free(options.map);
         }
     }
     acre_guard_set(serve->guard, serve->desk, serve->sampler);
@@ -612,9 +632,9 @@ static int watch_signals(struct serve *serve, struct acre_error *err) {
 typedef int step(struct serve *serve, struct acre_error *err);
 
 static int start(struct serve *serve, struct acre_error *err) {
-    static step *const steps[] = {protect,       find_places,   find_descriptors, read_policy,
-                                  find_nodes,    open_desk,     open_api,         open_engine,
-                                  start_sampler, watch_signals, make_first_token, start_listening};
+    static step *const steps[] = {protect,       find_places,      find_descriptors, read_policy,
+                                  open_desk,     open_api,         open_engines,     start_sampler,
+                                  watch_signals, make_first_token, start_listening};
     enum acre_log_level level;
     int r = acre_settings_read(serve->given, &serve->settings, err);
     if (r < 0) {
@@ -627,7 +647,7 @@ static int start(struct serve *serve, struct acre_error *err) {
         r = steps[i](serve, err);
     }
     if (r == 0) {
-        acre_desk_start(serve->desk, &acre_engine_local, serve->engine);
+        acre_desk_start(serve->desk);
         acre_notify("READY=1");
     }
     return r;
@@ -643,16 +663,10 @@ static void finish(struct serve *serve) {
     }
     acre_sampler_stop(serve->sampler);
     acre_desk_destroy(serve->desk);
-    if (serve->engine != NULL) {
-        acre_engine_local.close(serve->engine);
-    }
     acre_api_destroy(serve->api);
     acre_sse_destroy(serve->sse);
     acre_auth_destroy(serve->auth);
     acre_guard_destroy(serve->guard);
-    acre_nodes_close(serve->devices);
-    free(serve->device_map);
-    acre_inventory_destroy(serve->inventory);
     acre_loop_destroy(serve->loop);
     acre_settings_finish(&serve->settings);
 }

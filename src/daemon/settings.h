@@ -27,6 +27,8 @@
       "its key in PEM")                                                                            \
     X(sim,             "sim",             LIST,     "FILE",    NULL,                               \
       "simulated nodes instead of this machine's GPUs; may be given several times")                \
+    X(engine,          "engine",          LIST,     "NAME",    NULL,                               \
+      "where jobs run, NAME or NAME=ADDRESS (default: this machine); may be given several times") \
     X(policy,          "policy",          STRING,   "FILE",    NULL,                               \
       "rules of the queue in JSON, until others are set through the API")                          \
     X(run_as,          "run-as",          STRING,   "USER",    NULL,                               \

@@ -1,7 +1,7 @@
 /* commands.c - what is asked about jobs and rules: from the call to core, rows and audit trail. */
 #include "desk/commands.h"
 
-#include "desk/state.h"
+#include "desk/inner.h"
 #include "sched/burden.h"
 
 #include <stdlib.h>
@@ -147,7 +147,7 @@ void acre_desk_set_policy(struct acre_desk *desk, const struct acre_policy *poli
     ACRE_ASSERT(r == 0); /* it was read from no more than that */
     *desk->policy = *policy;
     acre_sched_set_policy(desk->sched, policy, acre_desk_now(desk));
-    desk_limit_engine(desk);
+    desk_limit_engines(desk);
     acre_batch_put_setting(acre_desk_batch(desk), "policy",
                            (struct acre_str){text.data, text.length});
     acre_desk_audit(desk, "policy changed", what, "ok", acre_policy_name(policy->kind));

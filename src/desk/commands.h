@@ -65,6 +65,9 @@ int acre_desk_unreserve(struct acre_desk *desk, uint64_t id, struct acre_error *
 
 /* --- what is measured ----------------------------------------------------------------------- */
 
+/* Current readings of a device. */
+void acre_desk_set_live(struct acre_desk *desk, uint32_t device,
+                        const struct acre_device_live *live);
 /* Memory that processes which are not ours use on a device. */
 void acre_desk_set_foreign(struct acre_desk *desk, uint32_t device, uint64_t mib);
 /* Mean use of its GPUs by a run since the last time. */

@@ -1,6 +1,6 @@
 /* desk.c - the desk's front: made and closed, asked and told. The turn itself is turn.c, runs
  * are run.c, reading the store is load.c. */
-#include "desk/state.h"
+#include "desk/inner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +24,12 @@ int acre_desk_create(const struct acre_desk_options *options, struct acre_desk *
     desk->specs = acre_specs_create(SPECS_MAX, SPECS_MAX_BYTES);
     desk->arena = acre_arena_create(ARENA_MAX_BYTES);
     desk->policy = acre_calloc(1, sizeof(*desk->policy));
-    desk->node_reasons =
-        acre_calloc(acre_inventory_nodes(options->inventory) + 1U, sizeof(*desk->node_reasons));
+    desk->inventory = acre_inventory_create();
     acre_buf_init(&desk->spec_text, ACRE_RECORD_SPEC_MAX);
     acre_buf_init(&desk->detail, ACRE_RECORD_DETAIL_MAX);
     acre_desk_set_actor(desk, NULL, NULL);
     struct acre_store_options store = {.url = options->store_url, .loop = options->loop};
     int r = acre_store_open(&store, &desk->store, err);
-    if (r == 0) {
-        r = desk_load(desk, err);
-    }
     if (r < 0) {
         acre_desk_destroy(desk);
         return r;
@@ -56,7 +52,9 @@ void acre_desk_destroy(struct acre_desk *desk) {
     acre_store_close(desk->store); /* commits what was given, and tells those who wait */
     struct acre_error gone = {.code = ACRE_EUNAVAILABLE, .text = "the server is stopping"};
     desk_fail_waiters(desk, &gone);
+    desk_close_engines(desk);
     desk_unload(desk);
+    acre_inventory_destroy(desk->inventory);
     acre_batch_destroy(desk->batch);
     acre_specs_destroy(desk->specs);
     acre_arena_destroy(desk->arena);
@@ -78,10 +76,14 @@ void acre_desk_destroy(struct acre_desk *desk) {
     free(desk);
 }
 
-void acre_desk_start(struct acre_desk *desk, const struct acre_engine_driver *engine, void *self) {
-    ACRE_ASSERT(desk->state == DESK_IDLE);
-    desk->engine = engine;
-    desk->engine_self = self;
+int acre_desk_load(struct acre_desk *desk, struct acre_error *err) {
+    ACRE_ASSERT(desk->state == DESK_IDLE && desk->ledger == NULL);
+    int r = desk_recall_nodes(desk, err);
+    return r == 0 ? desk_load(desk, err) : r;
+}
+
+void acre_desk_start(struct acre_desk *desk) {
+    ACRE_ASSERT(desk->state == DESK_IDLE && desk->ledger != NULL);
     desk->state = DESK_OPEN;
     desk_adopt(desk);
     acre_loop_each_turn(desk->options.loop, desk_turn, desk);
@@ -104,7 +106,7 @@ struct acre_store *acre_desk_store(struct acre_desk *desk) {
 }
 
 const struct acre_inventory *acre_desk_inventory(const struct acre_desk *desk) {
-    return desk->options.inventory;
+    return desk->inventory;
 }
 
 const struct acre_policy *acre_desk_policy(const struct acre_desk *desk) {
@@ -121,20 +123,15 @@ int acre_desk_when(struct acre_desk *desk, uint64_t job, struct acre_when *ret_w
     return acre_sched_when(desk->sched, job, acre_desk_now(desk), ret_when, err);
 }
 
-int acre_desk_log_path(struct acre_desk *desk, struct acre_run run, int stream, char *path,
-                       size_t size, struct acre_error *err) {
-    if (desk->engine == NULL || desk->engine->log_path == NULL) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "this engine keeps no logs");
-    }
-    return desk->engine->log_path(desk->engine_self, run, stream, path, size, err);
-}
-
 const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node) {
-    return desk->node_reasons[node] != NULL ? desk->node_reasons[node] : "";
+    const struct acre_inventory_node *known = acre_inventory_node(desk->inventory, node);
+    return desk->node_reasons[node] != NULL ? desk->node_reasons[node]
+           : known->is_lost                 ? known->why_lost
+                                            : "";
 }
 
 void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
-    ACRE_ASSERT(node < acre_inventory_nodes(desk->options.inventory));
+    ACRE_ASSERT(node < acre_inventory_nodes(desk->inventory));
     free(desk->node_reasons[node]);
     desk->node_reasons[node] = reason[0] != '\0' ? acre_strdup(reason) : NULL;
 }

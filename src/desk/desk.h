@@ -47,23 +47,29 @@ struct acre_desk_options {
     struct acre_loop *loop;
     const struct acre_clock *clock;
     const char *store_url;
-    const struct acre_inventory *inventory; /* borrowed */
-    const struct acre_policy *policy;       /* until one is set through the API; NULL: default */
+    const struct acre_policy *policy; /* until one is set through the API; NULL: default */
     struct acre_desk_sink sink;
-    uint64_t probe_ms; /* between tries after a failed commit; 0: 1,000 */
+    const char *logs_directory; /* for output that engines deliver; NULL: it is not kept */
+    uint64_t probe_ms;          /* between tries after a failed commit; 0: 1,000 */
 };
 
-/* Opens the store (its errors) and reads it. Nothing runs yet. */
+/* Opens the store (its errors). */
 int acre_desk_create(const struct acre_desk_options *options, struct acre_desk **ret_desk,
                      struct acre_error *err);
-/* What is decided is committed; answers that wait are given up. NULL is fine. */
+/* What is decided is committed; answers that wait are given up; engines are closed, jobs run on.
+ * NULL is fine. */
 void acre_desk_destroy(struct acre_desk *desk);
 
-/* The sink for the engine to be opened with. */
-struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk);
+/* Open an engine: it reports the nodes it has. Before the load; its errors. */
+int acre_desk_add_engine(struct acre_desk *desk, const struct acre_engine_driver *driver,
+                         const struct acre_engine_options *options, struct acre_error *err);
+/* What the engines can contain and what they cannot, one line each. */
+void acre_desk_describe_engines(struct acre_desk *desk, struct acre_buf *out);
+/* Read the store: everything is in its place, and nothing runs yet. */
+int acre_desk_load(struct acre_desk *desk, struct acre_error *err);
 /* Go: adopt what runs, reap what nobody knows, schedule. From now on the desk acts at the end of
  * every turn of the loop. */
-void acre_desk_start(struct acre_desk *desk, const struct acre_engine_driver *engine, void *self);
+void acre_desk_start(struct acre_desk *desk);
 
 /* --- reading: what is changed is changed through commands.h ----------------------------------- */
 
@@ -85,7 +91,7 @@ uint32_t acre_desk_pids(struct acre_desk *desk, struct acre_run run, int64_t *pi
 /* Wall time that never goes back. */
 uint64_t acre_desk_now(struct acre_desk *desk);
 bool acre_desk_is_paused(const struct acre_desk *desk);
-/* Why a node is drained (the ledger keeps that of devices alone); "" for none. */
+/* Why a node takes nothing new (drained, or lost); "" for none. */
 const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node);
 /* Is this a live job that runs elsewhere? Which one of this user's has that name? */
 bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job);

@@ -3,7 +3,7 @@
  * A drain is a mark in the ledger and a row in the store, both made in one turn. */
 #include "desk/commands.h"
 
-#include "desk/state.h"
+#include "desk/inner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ void acre_desk_drain_device(struct acre_desk *desk, uint32_t device, const char 
 
 void acre_desk_drain_node(struct acre_desk *desk, uint32_t node, const char *reason) {
     struct acre_ledger_node info;
-    int r = acre_ledger_drain_node(desk->ledger, node, reason != NULL, NULL);
+    bool is_lost = acre_inventory_node(desk->inventory, node)->is_lost;
+    int r = acre_ledger_drain_node(desk->ledger, node, reason != NULL || is_lost, NULL);
     ACRE_ASSERT(r == 0);
     acre_ledger_node_info(desk->ledger, node, &info);
     desk_set_node_reason(desk, node, reason != NULL ? reason : "");
@@ -52,6 +53,11 @@ void acre_desk_set_foreign(struct acre_desk *desk, uint32_t device, uint64_t mib
         acre_sched_ledger_changed(desk->sched);
         desk->touched = true;
     }
+}
+
+void acre_desk_set_live(struct acre_desk *desk, uint32_t device,
+                        const struct acre_device_live *live) {
+    acre_inventory_set_live(desk->inventory, device, live);
 }
 
 /* --- reserving ------------------------------------------------------------------------------ */

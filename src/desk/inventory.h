@@ -1,37 +1,12 @@
-/* inventory.h - the nodes and devices this daemon looks after: what they are, and how they feel.
+/* inventory.h - the nodes and devices that engines have reported: what they are, current readings.
  *
- * Filled once by the daemon (this machine, or simulated nodes), read by handlers, and poured into
- * every new ledger, whose indexes are the order of adding. Live values come from the sampler;
- * unknown is ACRE_INVENTORY_UNKNOWN. Loop thread only. It holds no allocation: that is the
- * ledger's. */
+ * Indexes are the order of the first report and stay good; the ledger has the same. Loop thread
+ * only. It holds no allocation: that is the ledger's. */
 #ifndef ACRE_DESK_INVENTORY_H
 #define ACRE_DESK_INVENTORY_H
 
+#include "engine/node.h"
 #include "ledger/nodes.h"
-
-#define ACRE_INVENTORY_UNKNOWN UINT64_MAX
-
-/* How a device feels, as last read. */
-struct acre_device_live {
-    uint64_t sampled_ms; /* wall clock; 0: never */
-    uint64_t used_mib, foreign_mib;
-    uint64_t utilization_pct;
-    uint64_t temperature_c; /* below 0: unknown */
-    uint64_t power_mw;
-    uint64_t processes;
-    char state[16]; /* "ok", "lost"; "": unknown */
-    char health[16];
-};
-
-struct acre_inventory_device {
-    const char *id, *model, *vendor, *pci, *driver;
-    uint64_t memory_mib; /* 0: unknown */
-    uint32_t island, step_milli;
-    uint32_t units; /* AMD: compute units; 0: unknown */
-    uint32_t node;
-    bool is_mig, exclusive_only, simulated;
-    struct acre_device_live live;
-};
 
 struct acre_inventory_node {
     const char *name;
@@ -39,7 +14,10 @@ struct acre_inventory_node {
     const char *const *labels; /* "key=value" */
     uint32_t label_count;
     uint32_t first_device, device_count;
+    uint32_t engine; /* the one that has it: an index of the desk's */
     bool simulated;
+    bool is_lost;
+    char why_lost[120];
 };
 
 struct acre_inventory;
@@ -47,11 +25,15 @@ struct acre_inventory;
 struct acre_inventory *acre_inventory_create(void);
 void acre_inventory_destroy(struct acre_inventory *inventory); /* NULL is fine */
 
-/* Copied. The devices added after a node are its own. */
-void acre_inventory_add_node(struct acre_inventory *inventory,
-                             const struct acre_inventory_node *node);
-void acre_inventory_add_device(struct acre_inventory *inventory,
-                               const struct acre_inventory_device *device);
+/* A node as its engine reports it, copied. A new one gets the next index. One that is known is no
+ * longer lost, and its readings are new. ACRE_ECONFLICT: it is another engine's, or has other
+ * devices than before; nothing changed. */
+int acre_inventory_put(struct acre_inventory *inventory, uint32_t engine,
+                       const struct acre_engine_node *node, uint32_t *ret_index,
+                       struct acre_error *err);
+/* Take back the node that was added last. */
+void acre_inventory_undo(struct acre_inventory *inventory);
+void acre_inventory_lose(struct acre_inventory *inventory, uint32_t node, const char *why);
 void acre_inventory_set_live(struct acre_inventory *inventory, uint32_t device,
                              const struct acre_device_live *live);
 
@@ -59,12 +41,16 @@ uint32_t acre_inventory_nodes(const struct acre_inventory *inventory);
 uint32_t acre_inventory_devices(const struct acre_inventory *inventory);
 const struct acre_inventory_node *acre_inventory_node(const struct acre_inventory *inventory,
                                                       uint32_t index);
-const struct acre_inventory_device *acre_inventory_device(const struct acre_inventory *inventory,
-                                                          uint32_t index);
+const struct acre_engine_device *acre_inventory_device(const struct acre_inventory *inventory,
+                                                       uint32_t index);
+bool acre_inventory_find_node(const struct acre_inventory *inventory, const char *name,
+                              uint32_t *ret_index);
+bool acre_inventory_find_device(const struct acre_inventory *inventory, const char *id,
+                                uint32_t *ret_index);
 bool acre_inventory_is_simulated(const struct acre_inventory *inventory); /* any of it */
 
-/* Add all nodes to an empty ledger: the indexes are the same there. */
-int acre_inventory_fill(const struct acre_inventory *inventory, struct acre_ledger *ledger,
-                        struct acre_error *err);
+/* Add one node, the next, to the ledger: its index is the same there. */
+int acre_inventory_fill(const struct acre_inventory *inventory, uint32_t node,
+                        struct acre_ledger *ledger, struct acre_error *err);
 
 #endif

@@ -4,7 +4,7 @@
  * their ids, then reservations still to come: a job that overran into one keeps its place. A job
  * whose devices are gone goes back to the queue, and its processes, which nobody adopts, are
  * reaped. Engines are asked only after everything is in its place. */
-#include "desk/state.h"
+#include "desk/inner.h"
 
 #include "ledger/reservation.h"
 #include "sched/why.h"
@@ -38,7 +38,7 @@ void desk_unload(struct acre_desk *desk) {
     desk->text_count = 0;
     acre_map_finish(&desk->text_of_job);
     desk->holding_count = 0;
-    for (uint32_t i = 0; i < acre_inventory_nodes(desk->options.inventory); i++) {
+    for (uint32_t i = 0; i < acre_inventory_nodes(desk->inventory); i++) {
         desk_set_node_reason(desk, i, "");
     }
 }
@@ -230,9 +230,8 @@ static int load_reservations(struct load *load, bool active) {
     return r < 0 ? r : load->result;
 }
 
-/* One that was never set is empty. */
-static int read_setting(struct acre_desk *desk, const char *name, struct acre_buf *value,
-                        struct acre_error *err) {
+int desk_read_setting(struct acre_desk *desk, const char *name, struct acre_buf *value,
+                      struct acre_error *err) {
     struct acre_error reason = {0};
     int r = acre_store_setting(desk->store, name, value, &reason);
     if (r == 0 || r == ACRE_ENOTFOUND) {
@@ -246,7 +245,7 @@ static int load_policy(struct acre_desk *desk, struct acre_error *err) {
         desk->options.policy != NULL ? desk->options.policy : acre_policy_default();
     struct acre_buf text;
     acre_buf_init(&text, ACRE_POLICY_BYTES_MAX);
-    int r = read_setting(desk, "policy", &text, err);
+    int r = desk_read_setting(desk, "policy", &text, err);
     if (r == 0 && text.length > 0) {
         r = acre_policy_load("policy in the store", (struct acre_str){text.data, text.length}, base,
                              desk->policy, err);
@@ -260,7 +259,7 @@ static int load_policy(struct acre_desk *desk, struct acre_error *err) {
 static int load_paused(struct acre_desk *desk, struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, 16);
-    int r = read_setting(desk, "paused", &text, err);
+    int r = desk_read_setting(desk, "paused", &text, err);
     desk->paused = r == 0 && strcmp(text.data, "true") == 0;
     acre_sched_pause(desk->sched, desk->paused);
     acre_buf_finish(&text);
@@ -293,7 +292,10 @@ int desk_load(struct acre_desk *desk, struct acre_error *err) {
     struct load load = {.desk = desk, .err = err, .arena = acre_arena_create(LOAD_ARENA_MAX_BYTES)};
     desk->epoch++;
     desk->ledger = acre_ledger_create(&ledger);
-    int r = acre_inventory_fill(desk->options.inventory, desk->ledger, err);
+    int r = 0;
+    for (uint32_t i = 0; i < acre_inventory_nodes(desk->inventory) && r == 0; i++) {
+        r = acre_inventory_fill(desk->inventory, i, desk->ledger, err);
+    }
     if (r == 0) {
         r = load_policy(desk, err);
     }
@@ -315,7 +317,7 @@ int desk_load(struct acre_desk *desk, struct acre_error *err) {
 /* Ask for each run that is believed to be live, and again for those whose start may not have been
  * asked for. Signals are repeated by the scheduler itself, with its first pass. */
 void desk_adopt(struct acre_desk *desk) {
-    desk_limit_engine(desk);
+    desk_limit_engines(desk);
     for (uint32_t i = 0; i < desk->holding_count; i++) {
         struct acre_job job;
         if (!acre_sched_find(desk->sched, desk->holding[i], &job)) {
@@ -331,6 +333,8 @@ void desk_adopt(struct acre_desk *desk) {
         }
     }
     desk->holding_count = 0;
-    desk->engine->reap(desk->engine_self);
+    for (uint32_t i = 0; i < desk->engine_count; i++) {
+        desk->engines[i].driver->reap(desk->engines[i].self);
+    }
     desk->touched = true;
 }

@@ -5,7 +5,7 @@
  * engine does not know when it is to be ended has ended: the scheduler is told so. */
 #include "desk/commands.h"
 
-#include "desk/state.h"
+#include "desk/inner.h"
 #include "desk/symptom.h"
 
 #include <limits.h>
@@ -183,7 +183,7 @@ static void tell_unmeasured(struct acre_desk *desk, struct acre_run run, enum ac
 }
 
 static void on_started(void *context, struct acre_run run, uint64_t now_ms, int64_t pid) {
-    struct acre_desk *desk = context;
+    struct acre_desk *desk = ((struct desk_engine *)context)->desk;
     (void)now_ms; /* the engine's clock may differ from what was told before */
     (void)pid;
     if (desk->state == DESK_OPEN) { /* else it is told again when the store works */
@@ -214,7 +214,7 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
         [ACRE_RUN_NOT_STARTED] = ACRE_EXIT_NOT_STARTED,
         [ACRE_RUN_LOST] = ACRE_EXIT_LOST,
     };
-    struct acre_desk *desk = context;
+    struct acre_desk *desk = ((struct desk_engine *)context)->desk;
     if (desk->state != DESK_OPEN) {
         return; /* the engine keeps its record until it is told to forget it */
     }
@@ -228,8 +228,26 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
     tell_exit(desk, run, &end, look_closer(desk, run, &end, result->text));
 }
 
-struct acre_engine_sink acre_desk_engine_sink(struct acre_desk *desk) {
-    return (struct acre_engine_sink){.started = on_started, .exited = on_exited, .context = desk};
+static void on_node(void *context, const struct acre_engine_node *node) {
+    desk_put_node(context, node);
+}
+
+static void on_node_lost(void *context, const char *name, const char *why) {
+    desk_lose_node(context, name, why);
+}
+
+static void on_output(void *context, struct acre_run run, int stream, uint64_t offset,
+                      const void *bytes, size_t length) {
+    desk_keep_output(((struct desk_engine *)context)->desk, run, stream, offset, bytes, length);
+}
+
+struct acre_engine_sink desk_engine_sink(struct desk_engine *engine) {
+    return (struct acre_engine_sink){.started = on_started,
+                                     .exited = on_exited,
+                                     .node = on_node,
+                                     .node_lost = on_node_lost,
+                                     .output = on_output,
+                                     .context = engine};
 }
 
 void acre_desk_end_external(struct acre_desk *desk, uint64_t job, int code) {
@@ -322,13 +340,13 @@ static void add_places(const struct acre_desk *desk, const struct acre_job *job,
         const struct acre_part *part = &allocation->parts[i];
         uint32_t member = i / each;
         if (i % each == 0 && member < request->replicas) {
-            nodes[member] = acre_inventory_node(desk->options.inventory, part->node)->name;
+            nodes[member] = acre_inventory_node(desk->inventory, part->node)->name;
         }
         if (part->device == ACRE_DEVICE_NONE) {
             continue;
         }
-        const struct acre_inventory_device *device =
-            acre_inventory_device(desk->options.inventory, part->device);
+        const struct acre_engine_device *device =
+            acre_inventory_device(desk->inventory, part->device);
         devices[run->device_count++] = (struct acre_run_device){
             .id = device->id,
             .vendor = device->vendor,
@@ -368,12 +386,11 @@ static int start_run(struct acre_desk *desk, const struct acre_job *job, struct 
     if (r == 0) {
         r = acre_record_read_launch(parsed, &launch, err);
     }
-    if (r < 0) {
-        return r;
+    const struct desk_engine *engine = r == 0 ? desk_engine_of(desk, job, err) : NULL;
+    if (engine == NULL) {
+        return r < 0 ? r : ACRE_ECONFLICT;
     }
-    if (!acre_ledger_find(desk->ledger, job->allocation, &allocation)) {
-        return acre_fail(err, ACRE_ECONFLICT, "its devices are no longer held");
-    }
+    acre_ledger_find(desk->ledger, job->allocation, &allocation);
     const struct acre_request *request = &job->spec.request;
     struct acre_run_spec spec = {
         .run = run,
@@ -397,15 +414,7 @@ static int start_run(struct acre_desk *desk, const struct acre_job *job, struct 
     if (desk->sink.begin != NULL) {
         desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
     }
-    return desk->engine->start(desk->engine_self, &spec, err);
-}
-
-void desk_limit_engine(const struct acre_desk *desk) {
-    struct acre_engine_limits limits = {.memory_milli = desk->policy->limits.memory_milli,
-                                        .logs_mib = desk->policy->limits.logs_mib};
-    if (desk->engine != NULL && desk->engine->limit != NULL) {
-        desk->engine->limit(desk->engine_self, &limits);
-    }
+    return engine->driver->start(engine->self, &spec, err);
 }
 
 void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job) {
@@ -418,7 +427,9 @@ void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job) {
         desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
         acre_arena_destroy(arena);
     }
-    desk->engine->adopt(desk->engine_self, run);
+    const struct desk_engine *engine = desk_engine_of(desk, job, NULL);
+    ACRE_ASSERT(engine != NULL); /* it holds what it was started on */
+    engine->driver->adopt(engine->self, run);
 }
 
 static void start(struct acre_desk *desk, struct acre_run run) {
@@ -441,14 +452,17 @@ static void start(struct acre_desk *desk, struct acre_run run) {
     acre_arena_destroy(arena);
 }
 
-uint32_t acre_desk_pids(struct acre_desk *desk, struct acre_run run, int64_t *pids, uint32_t max) {
-    return desk->engine != NULL && desk->engine->pids != NULL
-               ? desk->engine->pids(desk->engine_self, run, pids, max)
-               : 0;
+/* ACRE_ENOTFOUND: no engine knows it. */
+static int signal_run(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal,
+                      struct acre_error *err) {
+    struct acre_job job;
+    const struct desk_engine *engine =
+        acre_sched_find(desk->sched, run.job, &job) ? desk_engine_of(desk, &job, NULL) : NULL;
+    return engine != NULL ? engine->driver->signal(engine->self, run, signal, err) : ACRE_ENOTFOUND;
 }
 
 void acre_desk_signal(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal) {
-    desk->engine->signal(desk->engine_self, run, signal, NULL);
+    signal_run(desk, run, signal, NULL);
 }
 
 /* --- ending --------------------------------------------------------------------------------- */
@@ -461,7 +475,7 @@ static void end_run(struct acre_desk *desk, struct acre_run run, enum acre_run_s
         return;
     }
     struct acre_error err = {0};
-    int r = desk->engine->signal(desk->engine_self, run, signal, &err);
+    int r = signal_run(desk, run, signal, &err);
     if (r == ACRE_ENOTFOUND && signal != ACRE_RUN_CHECKPOINT) {
         tell_unmeasured(desk, run, ACRE_EXIT_LOST, 0, "the engine does not know this run");
     } else if (r < 0 && r != ACRE_ENOTFOUND && desk->sink.trouble != NULL) {
@@ -486,7 +500,7 @@ void desk_act(struct acre_desk *desk, const struct acre_sched_action *action) {
         break;
     case ACRE_ACTION_FORGET:
         if (!acre_desk_is_external(desk, action->job)) {
-            desk->engine->forget(desk->engine_self, run);
+            desk_forget_run(desk, run);
         }
         break;
     }

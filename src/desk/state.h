@@ -1,4 +1,4 @@
-/* state.h - the inside of the desk, shared by its files. Private to src/desk. */
+/* state.h - what a desk is made of. Private to src/desk. */
 #ifndef ACRE_DESK_STATE_H
 #define ACRE_DESK_STATE_H
 
@@ -49,6 +49,15 @@ struct desk_text {
     char text[160];
 };
 
+enum { DESK_ENGINES_MAX = 8 };
+
+struct desk_engine {
+    struct acre_desk *desk;
+    const struct acre_engine_driver *driver;
+    void *self;
+    uint32_t index;
+};
+
 enum desk_state {
     DESK_IDLE,   /* not started */
     DESK_OPEN,   /* at work */
@@ -66,9 +75,11 @@ struct acre_desk {
     struct acre_ledger *ledger;
     struct acre_sched *sched;
     struct acre_policy *policy;
-    char **node_reasons;                     /* by node; NULL: not drained */
-    const struct acre_engine_driver *engine; /* NULL before start */
-    void *engine_self;
+    char **node_reasons; /* by node, of operators; NULL: not drained */
+    struct acre_inventory *inventory;
+    struct desk_engine engines[DESK_ENGINES_MAX];
+    uint32_t engine_count;
+    bool nodes_changed;       /* those that are remembered */
     uint64_t epoch, next_job; /* the epoch counts cores */
     bool paused;
 
@@ -110,37 +121,5 @@ struct acre_desk {
     uint32_t holding_count, holding_capacity;
     struct acre_desk_timings timings;
 };
-
-/* desk.c */
-void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason);
-
-/* devices.c: record a reservation as the ledger has it now. */
-void desk_put_reservation(struct acre_desk *desk, uint64_t id);
-
-/* load.c: make the core anew from the store. */
-int desk_load(struct acre_desk *desk, struct acre_error *err);
-void desk_unload(struct acre_desk *desk);
-/* After a load with an engine: adopt, start again, signal again, reap. */
-void desk_adopt(struct acre_desk *desk);
-
-/* turn.c */
-void desk_turn(void *desk); /* at the end of each turn of the loop */
-void desk_commit(struct acre_desk *desk, bool is_probe);
-void desk_arm(struct acre_desk *desk);
-void desk_note_reservations(struct acre_desk *desk, uint64_t now_ms);
-void desk_event(void *desk, const struct acre_sched_event *event);
-void desk_action(void *desk, const struct acre_sched_action *action);
-void desk_changed(struct acre_desk *desk);
-bool desk_set_add(struct desk_set *set, uint64_t value); /* false: was there */
-void desk_set_clear(struct desk_set *set);
-void desk_fail_waiters(struct acre_desk *desk, const struct acre_error *err);
-
-/* run.c */
-void desk_act(struct acre_desk *desk, const struct acre_sched_action *action);
-void desk_limit_engine(const struct acre_desk *desk); /* as the policy says */
-void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job);
-void desk_add_external(struct acre_desk *desk, uint64_t job);
-void desk_forget_job(struct acre_desk *desk, uint64_t job); /* its row is committed, it is over */
-void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text);
 
 #endif

@@ -8,7 +8,7 @@
  * The end of a commit: answers in the order of their turns, then the events, then the actions.
  * Sequence numbers of turns say which answers a commit sets free; `seen` is the last turn that
  * changed anything, and what any answer given now must wait for. */
-#include "desk/state.h"
+#include "desk/inner.h"
 
 #include "ledger/reservation.h"
 #include "sched/why.h"
@@ -448,6 +448,7 @@ static void committed(void *context, int code, const struct acre_error *err) {
 }
 
 void desk_commit(struct acre_desk *desk, bool is_probe) {
+    desk_remember_nodes(desk);
     if (desk->batch == NULL) {
         if (desk->events.count == 0) { /* else they still point there */
             reset_arena(desk);         /* refused changes put their callers there */

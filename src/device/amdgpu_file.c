@@ -27,7 +27,7 @@ void acre_amdgpu_take_rows(struct amdgpu *amd, const struct amdgpu_gpu *gpu, boo
         struct acre_str line;
         uint64_t value = 0;
         if (rows[i].divide == 0 && acre_sysfs_line(&amd->fs, &line) == 0) {
-            acre_field_put_text(at, valid, rows[i].bit, line);
+            acre_column_put_text(at, valid, rows[i].bit, line);
         } else if (rows[i].divide != 0 && acre_sysfs_u64(&amd->fs, rows[i].max, &value) == 0) {
             *(uint64_t *)(void *)at = value / rows[i].divide;
             *valid |= UINT64_C(1) << rows[i].bit;

@@ -97,7 +97,7 @@ static void read_device(struct opencl *cl, opencl_device device, struct acre_str
     struct acre_device_info info = {0};
     char text[ACRE_OPENCL_TEXT_MAX];
     for (size_t i = 0; i < ACRE_COUNT(texts); i++) {
-        acre_field_put_text(
+        acre_column_put_text(
             (char *)&info + texts[i].offset, &info.valid, texts[i].bit,
             acre_opencl_text(&cl->query, device, texts[i].what, text, sizeof(text)));
     }

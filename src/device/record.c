@@ -18,25 +18,25 @@
      .rank = field_rank,                                                                           \
      .offset = offsetof(struct tag, field_name)},
 
-static const struct acre_field info_fields[] = {
+static const struct acre_column info_fields[] = {
 #define X(...) FIELD_ROW(acre_device_info, __VA_ARGS__)
     ACRE_INFO_FIELDS(X)
 #undef X
 };
 
-static const struct acre_field sample_fields[] = {
+static const struct acre_column sample_fields[] = {
 #define X(...) FIELD_ROW(acre_device_sample, __VA_ARGS__)
     ACRE_SAMPLE_FIELDS(X)
 #undef X
 };
 
-static const struct acre_field process_fields[] = {
+static const struct acre_column process_fields[] = {
 #define X(...) FIELD_ROW(acre_device_process, __VA_ARGS__)
     ACRE_PROCESS_FIELDS(X)
 #undef X
 };
 
-static const struct acre_field node_fields[] = {
+static const struct acre_column node_fields[] = {
 #define X(...) FIELD_ROW(acre_node_info, __VA_ARGS__)
     ACRE_NODE_FIELDS(X)
 #undef X
@@ -75,7 +75,7 @@ static size_t cut_length(struct acre_str text, size_t room) {
     return length;
 }
 
-void acre_field_put_text(char *to, uint64_t *valid, int bit, struct acre_str text) {
+void acre_column_put_text(char *to, uint64_t *valid, int bit, struct acre_str text) {
     ACRE_ASSERT(bit >= 0 && bit < 64);
     text = acre_str_trim(text);
     size_t length = cut_length(text, ACRE_FIELD_TEXT_MAX - 1);
@@ -91,12 +91,12 @@ void acre_field_put_text(char *to, uint64_t *valid, int bit, struct acre_str tex
     }
 }
 
-bool acre_field_known(const struct acre_record_type *type, const void *record, uint32_t index) {
+bool acre_column_known(const struct acre_record_type *type, const void *record, uint32_t index) {
     ACRE_ASSERT(index < type->count);
     return (*(const uint64_t *)record >> index & 1) != 0;
 }
 
-static const void *place(const struct acre_field *field, const void *record) {
+static const void *place(const struct acre_column *field, const void *record) {
     return (const char *)record + field->offset;
 }
 
@@ -110,11 +110,11 @@ static void reasons_json(struct acre_json *json, uint64_t reasons) {
     acre_json_array_end(json);
 }
 
-void acre_field_json(struct acre_json *json, const struct acre_record_type *type,
-                     const void *record, uint32_t index) {
-    const struct acre_field *field = &type->fields[index];
+void acre_column_json(struct acre_json *json, const struct acre_record_type *type,
+                      const void *record, uint32_t index) {
+    const struct acre_column *field = &type->fields[index];
     acre_json_key(json, field->name);
-    if (!acre_field_known(type, record, index)) {
+    if (!acre_column_known(type, record, index)) {
         acre_json_null(json);
         return;
     }
@@ -141,7 +141,7 @@ void acre_field_json(struct acre_json *json, const struct acre_record_type *type
 void acre_record_json(struct acre_json *json, const struct acre_record_type *type,
                       const void *record) {
     for (uint32_t i = 0; i < type->count; i++) {
-        acre_field_json(json, type, record, i);
+        acre_column_json(json, type, record, i);
     }
 }
 
@@ -179,12 +179,12 @@ static char *format_number(enum acre_unit unit, uint64_t value, char *text, size
     return text;
 }
 
-char *acre_field_format(const struct acre_record_type *type, const void *record, uint32_t index,
-                        char *text, size_t size) {
+char *acre_column_format(const struct acre_record_type *type, const void *record, uint32_t index,
+                         char *text, size_t size) {
     ACRE_ASSERT(size > 0);
-    const struct acre_field *field = &type->fields[index];
+    const struct acre_column *field = &type->fields[index];
     const void *at = place(field, record);
-    if (!acre_field_known(type, record, index)) {
+    if (!acre_column_known(type, record, index)) {
         snprintf(text, size, "-");
         return text;
     }

@@ -6,7 +6,7 @@
 
 #include "device/fields.h"
 
-enum acre_field_kind {
+enum acre_column_kind {
     ACRE_FIELD_text,
     ACRE_FIELD_number,
     ACRE_FIELD_whole,
@@ -30,10 +30,10 @@ enum acre_throttle {
         ACRE_THROTTLE_COUNT
 };
 
-struct acre_field {
+struct acre_column {
     const char *name; /* the JSON key; its ending is its unit */
     const char *heading;
-    enum acre_field_kind kind;
+    enum acre_column_kind kind;
     enum acre_unit unit;
     uint32_t rank;
     size_t offset;
@@ -41,7 +41,7 @@ struct acre_field {
 
 struct acre_record_type {
     const char *name;
-    const struct acre_field *fields;
+    const struct acre_column *fields;
     uint32_t count;
 };
 
@@ -57,25 +57,25 @@ extern const struct acre_record_type acre_node_type;
 #define ACRE_PUT(record, PREFIX, field, value)                                                     \
     ((record)->field = (value), (record)->valid |= UINT64_C(1) << PREFIX##_##field, (void)0)
 #define ACRE_PUT_TEXT(record, PREFIX, field, view)                                                 \
-    acre_field_put_text((record)->field, &(record)->valid, PREFIX##_##field, (view))
+    acre_column_put_text((record)->field, &(record)->valid, PREFIX##_##field, (view))
 #define ACRE_FORGET(record, PREFIX, field)                                                         \
     ((record)->valid &= ~(UINT64_C(1) << PREFIX##_##field), (void)0)
 
-void acre_field_put_text(char *to, uint64_t *valid, int bit, struct acre_str text);
+void acre_column_put_text(char *to, uint64_t *valid, int bit, struct acre_str text);
 
-bool acre_field_known(const struct acre_record_type *type, const void *record, uint32_t index);
+bool acre_column_known(const struct acre_record_type *type, const void *record, uint32_t index);
 
 /* The field as JSON: null when unknown; reasons as an array of names. Inside an object. */
-void acre_field_json(struct acre_json *json, const struct acre_record_type *type,
-                     const void *record, uint32_t index);
+void acre_column_json(struct acre_json *json, const struct acre_record_type *type,
+                      const void *record, uint32_t index);
 /* All fields, in table order, into the open object. */
 void acre_record_json(struct acre_json *json, const struct acre_record_type *type,
                       const void *record);
 
 /* The field as people read it: "139.8 GiB", "76 W", "31 C", "yes"; "-" when unknown. Writes at
  * most `size` bytes, NUL included, and returns `text`. */
-char *acre_field_format(const struct acre_record_type *type, const void *record, uint32_t index,
-                        char *text, size_t size);
+char *acre_column_format(const struct acre_record_type *type, const void *record, uint32_t index,
+                         char *text, size_t size);
 
 const char *acre_throttle_name(enum acre_throttle reason);
 

@@ -1,80 +1,35 @@
 /* engine.h - where jobs run: start, signal, adopt, forget; and facts about them.
  *
- * A run is named by its token (job, attempt); every call is idempotent by token, so that after a
- * crash the caller may simply repeat it. Facts come through the sink on the loop thread; they may
- * be repeated after a restart. An engine decides nothing and keeps no queue. Loop thread only. */
+ * An engine has nodes, and reports them: which there are, which is lost, which is back. A run is
+ * named by its token (job, attempt); every call is idempotent by token, so that after a crash the
+ * caller may simply repeat it. Facts come through the sink on the loop thread; they may be repeated
+ * after a restart. An engine decides nothing and keeps no queue. Loop thread only.
+ *
+ * A new engine is a file with a const table, and a row of engines.c. */
 #ifndef ACRE_ENGINE_ENGINE_H
 #define ACRE_ENGINE_ENGINE_H
 
 #include "core/buf.h"
 #include "core/loop.h"
+#include "engine/node.h"
+#include "engine/run.h"
 
-struct acre_run {
-    uint64_t job;
-    uint32_t attempt; /* 1 ... */
-};
-
-/* One GPU given to the run. */
-struct acre_run_device {
-    const char *id;        /* UUID or PCI id */
-    const char *vendor;    /* "nvidia", "amd", "" */
-    const char *pci;       /* bus id, "" when unknown: finds the device node */
-    uint32_t milli;        /* 1000: whole */
-    uint64_t mib;          /* limit of its memory; 0: none */
-    const char *isolation; /* "none", "time-slicing", "mps", "mig" */
-    uint32_t member;       /* whose it is; in order */
-    bool simulated;        /* no hardware behind it: named in the environment, nothing enforced */
-    uint32_t units;        /* AMD: compute units it has; 0: unknown */
-    const char *cu_ranges; /* AMD share: those the engine chose; NULL: all */
-    uint32_t gpu_instance, compute_instance; /* of a MIG slice (id "MIG-...") */
-};
-
-struct acre_run_spec {
-    struct acre_run run;
-    const char *user;         /* whose job: the Unix account it runs as (see local.h) */
-    const char *const *argv;  /* NULL-terminated, at least one */
-    const char *const *env;   /* "NAME=value", NULL-terminated; added to a clean base */
-    const char *directory;    /* working directory; "" : the account's home, else / */
-    const char *const *nodes; /* one for each member; shown to it as ACRE_NODE */
-    uint32_t members; /* processes of a gang, 1 for most: each sees its own devices, ACRE_RANK and
-                         ACRE_MEMBERS; the first that fails ends the others */
-    const struct acre_run_device *devices;
-    uint32_t device_count;
-    uint64_t cpu_milli; /* 0: no limit */
-    uint64_t ram_mib;   /* 0: the engine's default */
-    uint32_t pids_max;  /* 0: the engine's default */
-    uint64_t limit_ms;  /* wall time; 0: none */
-    uint64_t warn_ms;   /* the warning signal comes so long before; 0: none */
-    uint64_t grace_ms;  /* between SIGTERM and SIGKILL */
-    int warn_signal;    /* SIGUSR1 by default: checkpoint, or the limit is near */
-    bool no_network;
-    bool private_processes; /* sees no processes but its own */
-    const char *stdin_text; /* a script fed to the command; NULL: /dev/null */
-};
-
-enum acre_run_ending {
-    ACRE_RUN_EXITED,        /* code: exit status */
-    ACRE_RUN_SIGNALED,      /* code: signal */
-    ACRE_RUN_TIME_LIMIT,    /* ended by the supervisor at its limit; code: signal */
-    ACRE_RUN_OUT_OF_MEMORY, /* the kernel killed it at its RAM limit; code: signal */
-    ACRE_RUN_NOT_STARTED,   /* text says why */
-    ACRE_RUN_LOST,          /* no supervisor, no record */
-};
-
-struct acre_run_result {
-    enum acre_run_ending ending;
-    int code;
-    uint64_t started_ms, ended_ms; /* wall clock; started 0: never */
-    uint64_t peak_ram_mib;         /* UINT64_MAX: unknown */
-    uint64_t cpu_ms;
-    uint64_t log_bytes;
-    char text[160]; /* "" or why */
-};
-
-/* Told on the loop thread. `started` comes before `exited` for a run that began. */
+/* Called on the loop thread. */
 struct acre_engine_sink {
+    /* `started` comes before `exited` for a run that began. */
     void (*started)(void *context, struct acre_run run, uint64_t now_ms, int64_t pid);
     void (*exited)(void *context, struct acre_run run, const struct acre_run_result *result);
+    /* Optional from here on. A node the engine has, with all of its devices: during open for those
+     * it knows by then, later when one joins, and again when a lost one is back or readings are
+     * new. */
+    void (*node)(void *context, const struct acre_engine_node *node);
+    /* Nothing new can be started there until it is reported again. What becomes of its runs is
+     * reported run by run, when the engine knows. */
+    void (*node_lost)(void *context, const char *name, const char *why);
+    /* Bytes of a run's standard output (1) or error (2), from `offset` on: for engines that keep no
+     * logs on this machine. What was delivered before may come again. */
+    void (*output)(void *context, struct acre_run run, int stream, uint64_t offset,
+                   const void *bytes, size_t length);
     void *context;
 };
 
@@ -90,18 +45,35 @@ struct acre_engine_limits {
     uint64_t logs_mib;     /* kept of one account's runs; the oldest that have ended go first */
 };
 
+/* How the daemon opens engines: all get the same, and take what concerns them. */
+struct acre_engine_options {
+    const char *state_directory; /* the engine's files go here */
+    const char *group;           /* unique to this daemon: names of cgroups and the like */
+    const char *address;         /* of a cluster ("ray=http://..."); NULL: none was given */
+    const char *const *sim;      /* files of simulated nodes, instead of real ones */
+    uint32_t sim_count;
+    const char *run_as; /* all jobs run as this account; NULL: as the one named like the user */
+    bool allow_root;
+    uint32_t min_uid;
+    const void *own; /* the engine's own options instead of all above, for tests; NULL: none */
+};
+
 struct acre_engine_driver {
     const char *name;
     const char *what; /* one line for people */
+    /* Its nodes may be away when the daemon starts: they are remembered, as lost, until reported.
+     */
+    bool remembers_nodes;
 
-    /* Mandatory. start: 0 means accepted; the outcome comes as a fact, even when the command
-     * cannot be run. A run that was started before (also by an earlier process) is not started
-     * again: its facts are told again. signal: ACRE_ENOTFOUND for a run it does not know.
-     * adopt: after open, for each run the caller believes to be live: its facts are told again,
-     * or ACRE_RUN_LOST. reap: end and remove what no one asked to adopt; returns how many.
-     * forget: the end is recorded; the engine's own record may go (logs stay). */
-    int (*open)(const void *options, struct acre_loop *loop, const struct acre_engine_sink *sink,
-                void **ret_self, struct acre_error *err);
+    /* Mandatory. open: nodes are reported before it returns, as far as they are known. start: 0
+     * means accepted; the outcome comes as a fact, even when the command cannot be run. A run that
+     * was started before (also by an earlier process) is not started again: its facts are told
+     * again. signal: ACRE_ENOTFOUND for a run it does not know. adopt: after open, for each run the
+     * caller believes to be live: its facts are told again, or ACRE_RUN_LOST. reap: end and remove
+     * what no one asked to adopt; returns how many. forget: the end is recorded; the engine's own
+     * record may go (logs stay). */
+    int (*open)(const struct acre_engine_options *options, struct acre_loop *loop,
+                const struct acre_engine_sink *sink, void **ret_self, struct acre_error *err);
     void (*close)(void *self); /* jobs run on */
     int (*start)(void *self, const struct acre_run_spec *spec, struct acre_error *err);
     int (*signal)(void *self, struct acre_run run, enum acre_run_signal signal,
@@ -110,9 +82,9 @@ struct acre_engine_driver {
     uint32_t (*reap)(void *self);
     void (*forget)(void *self, struct acre_run run);
 
-    /* Optional. logs: path of a stream's newest file, "" when none yet; `stream` 1 or 2. pids: the
-     * run's processes (for GPU accounting; job 0: the engine's own servers on GPUs); returns how
-     * many there are, fills up to max.
+    /* Optional. log_path: of a stream's newest file, "" when none yet; `stream` 1 or 2 (an engine
+     * without it delivers `output`). pids: the run's processes (for GPU accounting; job 0: the
+     * engine's own servers on GPUs); returns how many there are, fills up to max.
      * limit: from now on; what runs keeps what it has.
      * describe: what it can contain and what it cannot, one line each, for people. */
     int (*log_path)(void *self, struct acre_run run, int stream, char *path, size_t size,
@@ -121,8 +93,5 @@ struct acre_engine_driver {
     void (*limit)(void *self, const struct acre_engine_limits *limits);
     void (*describe)(void *self, struct acre_buf *out);
 };
-
-extern const struct acre_engine_driver acre_engine_local; /* options: struct acre_local_options */
-extern const struct acre_engine_driver acre_engine_fake;  /* options: struct acre_fake_options */
 
 #endif

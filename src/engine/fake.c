@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/rand.h"
 #include "core/str.h"
+#include "engine/machine.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -54,6 +55,7 @@ struct acre_fake_world {
 struct fake {
     struct acre_fake_world *world;
     struct acre_loop *loop;
+    bool owns_world;
     struct acre_engine_sink sink;
     struct acre_timer *timer;
 };
@@ -314,14 +316,47 @@ static void reset_timer(struct fake *self) {
                                         : NULL;
 }
 
-static int fake_open(const void *opaque, struct acre_loop *loop,
+/* Everything is a simulation here, so nodes can only come from files. */
+static int report_nodes(struct fake *self, const struct acre_engine_options *options,
+                        struct acre_error *err) {
+    const struct acre_fake_options *own = options->own;
+    acre_machine_found *found = self->sink.node;
+    int r = 0;
+    for (uint32_t i = 0; found != NULL && own != NULL && i < own->node_count; i++) {
+        found(self->sink.context, &own->nodes[i]);
+    }
+    for (uint32_t i = 0; found != NULL && own == NULL && i < options->sim_count && r == 0; i++) {
+        r = acre_machine_simulated(options->sim[i], found, self->sink.context, err);
+    }
+    return r;
+}
+
+static void fake_close(void *engine) {
+    struct fake *self = engine;
+    acre_timer_cancel(self->timer);
+    self->world->engine = NULL;
+    if (self->owns_world) {
+        acre_fake_world_destroy(self->world);
+    }
+    free(self);
+}
+
+static int fake_open(const struct acre_engine_options *options, struct acre_loop *loop,
                      const struct acre_engine_sink *sink, void **ret_self, struct acre_error *err) {
-    const struct acre_fake_options *options = opaque;
-    if (options->world->engine != NULL) {
+    const struct acre_fake_options *own = options->own;
+    if (own == NULL && options->sim_count == 0) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "engine fake: it has no nodes of its own; name some with --sim FILE");
+    }
+    if (own != NULL && own->world->engine != NULL) {
         return acre_fail(err, ACRE_ECONFLICT, "the world is in use by another engine");
     }
+    struct acre_fake_world_options world = {.seed = 1};
     struct fake *self = acre_calloc(1, sizeof(*self));
-    *self = (struct fake){.world = options->world, .loop = loop, .sink = *sink};
+    *self = (struct fake){.world = own != NULL ? own->world : acre_fake_world_create(&world),
+                          .owns_world = own == NULL,
+                          .loop = loop,
+                          .sink = *sink};
     self->world->engine = self;
     for (size_t i = 0; i < self->world->bucket_count; i++) {
         for (struct fake_run *run = self->world->buckets[i]; run != NULL; run = run->next) {
@@ -330,15 +365,27 @@ static int fake_open(const void *opaque, struct acre_loop *loop,
     }
     sync_time(self);
     reset_timer(self);
+    int r = report_nodes(self, options, err);
+    if (r < 0) {
+        fake_close(self);
+        return r;
+    }
     *ret_self = self;
     return 0;
 }
 
-static void fake_close(void *engine) {
-    struct fake *self = engine;
-    acre_timer_cancel(self->timer);
-    self->world->engine = NULL;
-    free(self);
+void acre_fake_join(struct acre_fake_world *world, const struct acre_engine_node *node) {
+    world->engine->sink.node(world->engine->sink.context, node);
+}
+
+void acre_fake_lose(struct acre_fake_world *world, const char *node, const char *why) {
+    world->engine->sink.node_lost(world->engine->sink.context, node, why);
+}
+
+void acre_fake_write(struct acre_fake_world *world, struct acre_run run, int stream,
+                     uint64_t offset, const char *text) {
+    world->engine->sink.output(world->engine->sink.context, run, stream, offset, text,
+                               strlen(text));
 }
 
 static int fake_start(void *engine, const struct acre_run_spec *spec, struct acre_error *err) {
@@ -446,7 +493,8 @@ static void fake_describe(void *engine, struct acre_buf *out) {
 
 const struct acre_engine_driver acre_engine_fake = {
     .name = "fake",
-    .what = "runs nothing, for tests and simulations",
+    .what = "runs nothing: to try out a policy, or to measure the queue alone",
+    .remembers_nodes = true,
     .open = fake_open,
     .close = fake_close,
     .start = fake_start,

@@ -1,13 +1,14 @@
 /* fake.h - an engine that runs nothing: runs last as long as they are told to.
  *
- * For tests and for the simulator; it obeys the same contract as the others. Its runs live in a
- * world that outlives the engine, as processes outlive a daemon: close and open again is what a
- * restart is to a real one. Time is the loop's, or (loop NULL) virtual: the owner of the world
+ * For tests, and for `acre serve --engine fake --sim FILE` (every run ends at once: to try out a
+ * policy, or to measure the queue alone); it obeys the same contract as the others. Its runs live
+ * in a world that outlives the engine, as processes outlive a daemon: close and open again is what
+ * a restart is to a real one. Time is the loop's, or (loop NULL) virtual: the owner of the world
  * advances it. Faults come by seed. One thread. */
 #ifndef ACRE_ENGINE_FAKE_H
 #define ACRE_ENGINE_FAKE_H
 
-#include "engine/engine.h"
+#include "engine/engines.h"
 
 /* What becomes of one run. All zero: it starts at once and exits with 0 at once. */
 struct acre_fake_plan {
@@ -51,7 +52,15 @@ uint64_t acre_fake_world_began(const struct acre_fake_world *world);
 uint64_t acre_fake_world_running(const struct acre_fake_world *world);
 
 struct acre_fake_options {
-    struct acre_fake_world *world; /* one engine at a time */
+    struct acre_fake_world *world;        /* one engine at a time */
+    const struct acre_engine_node *nodes; /* reported when it is opened */
+    uint32_t node_count;
 };
+
+/* What a cluster does by itself, reported to the engine that is open. */
+void acre_fake_join(struct acre_fake_world *world, const struct acre_engine_node *node);
+void acre_fake_lose(struct acre_fake_world *world, const char *node, const char *why);
+void acre_fake_write(struct acre_fake_world *world, struct acre_run run, int stream,
+                     uint64_t offset, const char *text);
 
 #endif

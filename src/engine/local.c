@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/str.h"
 #include "engine/local_late.h"
+#include "engine/machine.h"
 #include "engine/sandbox.h"
 #include "engine/syscalls.h"
 #include "engine/tree.h"
@@ -222,10 +223,31 @@ static struct acre_local *create(const struct acre_local_options *options, struc
     return self;
 }
 
-static int local_open(const void *opaque, struct acre_loop *loop,
+/* This machine, or what files say that simulated ones have. */
+static int report_nodes(struct acre_local *self, const struct acre_engine_options *options,
+                        struct acre_error *err) {
+    int r = 0;
+    if (self->sink.node == NULL || options->own != NULL) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < options->sim_count && r == 0; i++) {
+        r = acre_machine_simulated(options->sim[i], self->sink.node, self->sink.context, err);
+    }
+    if (options->sim_count == 0) {
+        acre_machine_here(self->sink.node, self->sink.context);
+    }
+    return r;
+}
+
+static int local_open(const struct acre_engine_options *common, struct acre_loop *loop,
                       const struct acre_engine_sink *sink, void **ret_self,
                       struct acre_error *err) {
-    const struct acre_local_options *options = opaque;
+    struct acre_local_options plain = {.state_directory = common->state_directory,
+                                       .cgroup_name = common->group,
+                                       .run_as = common->run_as,
+                                       .min_uid = (uid_t)common->min_uid,
+                                       .allow_root = common->allow_root};
+    const struct acre_local_options *options = common->own != NULL ? common->own : &plain;
     ACRE_ASSERT(options != NULL && options->state_directory != NULL && loop != NULL);
     struct acre_local *self = create(options, loop, sink);
     int r = open_state(self, err);
@@ -247,6 +269,10 @@ static int local_open(const void *opaque, struct acre_loop *loop,
     write_pids(self);
     self->log_room = acre_log_room_create(loop, self->logs, self->runs);
     scan(self);
+    r = report_nodes(self, common, err);
+    if (r < 0) {
+        goto fail;
+    }
     *ret_self = self;
     return 0;
 fail:

@@ -1,4 +1,4 @@
-/* local.h - options of the engine that runs jobs on this machine (acre_engine_local).
+/* local.h - the own options of the engine that runs jobs on this machine (acre_engine_local).
  *
  * Below `state_directory` (0700) it keeps runs/ (one small record a run, until it is forgotten),
  * logs/ (<job>.<attempt>.out and .err, and .1 for the older part; each the account's), facts (a
@@ -6,7 +6,7 @@
 #ifndef ACRE_ENGINE_LOCAL_H
 #define ACRE_ENGINE_LOCAL_H
 
-#include "engine/engine.h"
+#include "engine/engines.h"
 
 #include <sys/types.h>
 

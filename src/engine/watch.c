@@ -24,7 +24,7 @@ enum {
     PIDS_MAX = 4096,  /* remembered of one run; MPS allows 60 clients, a whole GPU some hundreds */
     CHURN_FACTOR = 4, /* ends of other runs postpone the judgement at most to so many return_ms */
 };
-#define UNKNOWN ACRE_WATCHDOG_UNKNOWN
+#define UNKNOWN ACRE_UNKNOWN
 
 struct pid_list {
     int64_t *items;

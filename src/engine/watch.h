@@ -18,8 +18,6 @@ struct acre_watchdog_options {
 };
 struct acre_watchdog_options acre_watchdog_defaults(void); /* 64 MiB, 10 s, 30 s, 30 s */
 
-#define ACRE_WATCHDOG_UNKNOWN UINT64_MAX
-
 struct acre_watchdog_process { /* one process on one device, as the driver lists it */
     int64_t pid;
     const char *device;

@@ -107,7 +107,6 @@ struct acre_job_exit {
     uint64_t log_bytes;     /* it wrote to its logs */
     uint32_t gpu_use_milli; /* mean utilisation of its devices; UINT32_MAX: unknown */
 };
-#define ACRE_UNKNOWN UINT64_MAX
 
 /* One job as it stands; everything that must survive a restart. */
 struct acre_job {

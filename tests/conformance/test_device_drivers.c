@@ -28,9 +28,9 @@ static bool is_one_of(const char *text, const char *const *words, size_t count) 
 /* A valid field holds a value, not a driver's way of saying "unknown". */
 static void check_fields(const struct acre_record_type *type, const void *record) {
     for (uint32_t i = 0; i < type->count; i++) {
-        const struct acre_field *field = &type->fields[i];
+        const struct acre_column *field = &type->fields[i];
         const void *at = (const char *)record + field->offset;
-        if (!acre_field_known(type, record, i)) {
+        if (!acre_column_known(type, record, i)) {
             continue;
         }
         acre_test_context("%s", field->name);

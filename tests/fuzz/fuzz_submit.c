@@ -36,10 +36,14 @@ static void check(const struct acre_submission *submission, const struct acre_na
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_inventory *inventory = acre_inventory_create();
-    struct acre_inventory_node node = {.name = "gpu-a", .cpu_milli = 64000, .ram_mib = 1 << 20};
-    acre_inventory_add_node(inventory, &node);
-    struct acre_inventory_device device = {.id = "g0", .model = "NVIDIA H100", .vendor = "NVIDIA"};
-    acre_inventory_add_device(inventory, &device);
+    struct acre_engine_device device = {.id = "g0", .model = "NVIDIA H100", .vendor = "NVIDIA"};
+    struct acre_engine_node node = {.name = "gpu-a",
+                                    .cpu_milli = 64000,
+                                    .ram_mib = 1 << 20,
+                                    .devices = &device,
+                                    .device_count = 1};
+    uint32_t index;
+    acre_inventory_put(inventory, 0, &node, &index, NULL);
     struct acre_names *names = acre_names_create();
     acre_names_intern(names, acre_str_from(device.model));
     acre_names_intern(names, acre_str_from(device.vendor));

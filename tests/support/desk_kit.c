@@ -54,22 +54,24 @@ static uint32_t tell_pids(void *self, struct acre_run run, int64_t *pids, uint32
     return is_it;
 }
 
-static struct acre_inventory *make_inventory(bool simulated) {
-    struct acre_inventory *inventory = acre_inventory_create();
+static void make_nodes(struct desk_kit *kit) {
     static const char *const names[] = {"gpu-a", "gpu-b"};
-    for (size_t n = 0; n < ACRE_COUNT(names); n++) {
-        struct acre_inventory_node node = {
-            .name = names[n], .cpu_milli = 64000, .ram_mib = 524288, .simulated = simulated};
-        acre_inventory_add_node(inventory, &node);
-        for (int d = 0; d < 2; d++) {
-            char id[32];
-            snprintf(id, sizeof(id), "sim:%s/%d", names[n], d);
-            struct acre_inventory_device device = {
-                .id = id, .model = "H100", .memory_mib = 81920, .simulated = simulated};
-            acre_inventory_add_device(inventory, &device);
+    for (uint32_t n = 0; n < KIT_NODES; n++) {
+        for (uint32_t d = 0; d < KIT_DEVICES; d++) {
+            snprintf(kit->ids[n][d], sizeof(kit->ids[n][d]), "sim:%s/%u", names[n], d);
+            kit->devices[n][d] = (struct acre_engine_device){.id = kit->ids[n][d],
+                                                             .model = "H100",
+                                                             .memory_mib = 81920,
+                                                             .simulated = !kit->real};
         }
+        kit->nodes[n] = (struct acre_engine_node){.name = names[n],
+                                                  .cpu_milli = 64000,
+                                                  .ram_mib = 524288,
+                                                  .devices = kit->devices[n],
+                                                  .device_count = KIT_DEVICES,
+                                                  .simulated = !kit->real};
     }
-    return inventory;
+    kit->node_count = KIT_NODES;
 }
 
 void desk_kit_prepare(struct desk_kit *kit) {
@@ -82,9 +84,10 @@ void desk_kit_prepare(struct desk_kit *kit) {
             kit->url = kit->file_url;
         }
         kit->clock = acre_clock_virtual(KIT_WALL_MS);
-        kit->inventory = make_inventory(!kit->real);
+        make_nodes(kit);
         struct acre_fake_world_options world = {.seed = 1, .plan = plan, .context = kit};
         kit->world = acre_fake_world_create(&world);
+        kit->second_world = kit->two_engines ? acre_fake_world_create(&world) : NULL;
         REQUIRE_EQ(acre_loop_create(&kit->loop, &err), 0);
     }
 }
@@ -95,10 +98,11 @@ void desk_kit_start(struct desk_kit *kit) {
     at_work = kit;
     kit->driver = acre_engine_fake;
     kit->driver.pids = tell_pids;
+    kit->driver.remembers_nodes = kit->remembers_nodes;
     struct acre_desk_options options = {.loop = kit->loop,
                                         .clock = &kit->clock,
                                         .store_url = kit->url != NULL ? kit->url : "memory:",
-                                        .inventory = kit->inventory,
+                                        .logs_directory = kit->logs_directory,
                                         .probe_ms = 5,
                                         .sink = {.event = on_event,
                                                  .begin = on_begin,
@@ -108,15 +112,26 @@ void desk_kit_start(struct desk_kit *kit) {
     int r = acre_desk_create(&options, &kit->desk, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
-    struct acre_fake_options fake = {.world = kit->world};
-    struct acre_engine_sink sink = acre_desk_engine_sink(kit->desk);
-    REQUIRE_EQ(acre_engine_fake.open(&fake, kit->loop, &sink, &kit->engine, &err), 0);
-    acre_desk_start(kit->desk, &kit->driver, kit->engine);
+    struct acre_fake_options fake = {.world = kit->world,
+                                     .nodes = kit->nodes,
+                                     .node_count = kit->two_engines ? 1 : kit->node_count};
+    struct acre_engine_options engine = {.own = &fake};
+    REQUIRE_EQ(acre_desk_add_engine(kit->desk, &kit->driver, &engine, &err), 0);
+    if (kit->two_engines) {
+        kit->second = kit->driver;
+        kit->second.name = "other";
+        fake = (struct acre_fake_options){
+            .world = kit->second_world, .nodes = &kit->nodes[1], .node_count = 1};
+        REQUIRE_EQ(acre_desk_add_engine(kit->desk, &kit->second, &engine, &err), 0);
+    }
+    r = acre_desk_load(kit->desk, &err);
+    CHECK_STR(err.text, "");
+    REQUIRE_EQ(r, 0);
+    acre_desk_start(kit->desk);
 }
 
 void desk_kit_stop(struct desk_kit *kit) {
     acre_desk_destroy(kit->desk);
-    acre_engine_fake.close(kit->engine);
     kit->desk = NULL;
 }
 
@@ -130,7 +145,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 void desk_kit_finish(struct desk_kit *kit) {
     desk_kit_stop(kit);
     acre_fake_world_destroy(kit->world);
-    acre_inventory_destroy(kit->inventory);
+    acre_fake_world_destroy(kit->second_world);
     acre_loop_destroy(kit->loop);
     if (kit->on_disk) {
         nftw(kit->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

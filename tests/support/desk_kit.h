@@ -8,15 +8,18 @@
 
 #include "engine/fake.h"
 
-enum { KIT_EVENTS_MAX = 4096, KIT_WALL_MS = 1700000000 };
+enum { KIT_EVENTS_MAX = 4096, KIT_WALL_MS = 1700000000, KIT_NODES = 2, KIT_DEVICES = 2 };
 
 struct desk_kit {
     const char *url; /* of the store; NULL: "memory:" */
     bool on_disk;    /* a SQLite file of its own instead */
     char folder[64], file_url[96];
-    uint64_t run_ms; /* of each run, in the loop's time */
-    bool real;       /* the devices pretend to be real ones */
-    uint32_t milli;  /* of each device that jobs ask for; 0: all of it */
+    uint64_t run_ms;      /* of each run, in the loop's time */
+    bool remembers_nodes; /* its engine, over restarts */
+    bool two_engines;     /* the second node is that of another engine, "other" */
+    const char *logs_directory;
+    bool real;      /* the devices pretend to be real ones */
+    uint32_t milli; /* of each device that jobs ask for; 0: all of it */
     uint64_t mib;
     bool limited;    /* its jobs are those of a user who is held to the limits of the policy */
     int64_t pids[4]; /* what the engine says are the processes of `pid_job` */
@@ -27,19 +30,21 @@ struct desk_kit {
                   uint32_t count);
     void (*end)(void *context, struct acre_run run, struct acre_job_exit *exit);
 
-    struct acre_engine_driver driver; /* the fake one, with pids */
+    struct acre_engine_driver driver, second; /* the fake one, with pids */
     struct acre_clock clock;
     struct acre_loop *loop;
-    struct acre_inventory *inventory;
+    struct acre_engine_node nodes[KIT_NODES]; /* that the engine has when it is opened */
+    struct acre_engine_device devices[KIT_NODES][KIT_DEVICES];
+    uint32_t node_count;
+    char ids[KIT_NODES][KIT_DEVICES][32];
     struct acre_desk *desk;
-    struct acre_fake_world *world;
-    void *engine;
+    struct acre_fake_world *world, *second_world;  /* second: NULL without two engines */
     struct acre_desk_event events[KIT_EVENTS_MAX]; /* told after their commit */
     uint32_t event_count;
     uint32_t troubles, recoveries;
 };
 
-void desk_kit_prepare(struct desk_kit *kit); /* loop, inventory, world; start does it too */
+void desk_kit_prepare(struct desk_kit *kit); /* loop, nodes, world; start does it too */
 void desk_kit_start(struct desk_kit *kit);
 /* Close desk and engine; runs go on in the world. */
 void desk_kit_stop(struct desk_kit *kit);

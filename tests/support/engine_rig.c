@@ -91,10 +91,11 @@ void rig_init(struct rig *rig, const struct acre_engine_driver *driver) {
 
 void rig_open(struct rig *rig) {
     struct acre_error err = {0};
-    struct acre_engine_sink sink = {on_started, on_exited, rig};
+    struct acre_engine_sink sink = {.started = on_started, .exited = on_exited, .context = rig};
     struct acre_fake_options fake = {.world = rig->world};
-    const void *options = rig->world != NULL ? (const void *)&fake : (const void *)&rig->local;
-    int r = rig->driver->open(options, rig->loop, &sink, &rig->engine, &err);
+    struct acre_engine_options options = {.own = rig->world != NULL ? (const void *)&fake
+                                                                    : (const void *)&rig->local};
+    int r = rig->driver->open(&options, rig->loop, &sink, &rig->engine, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
 }

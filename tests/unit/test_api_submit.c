@@ -11,14 +11,20 @@ enum { NOW_MS = 1000000 };
 
 static struct acre_inventory *make_inventory(void) {
     struct acre_inventory *inventory = acre_inventory_create();
-    struct acre_inventory_node node = {.name = "gpu-a", .cpu_milli = 64000, .ram_mib = 1 << 20};
-    acre_inventory_add_node(inventory, &node);
     static const char *const models[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "A100"};
+    static const char *const ids[] = {"g0", "g1", "g2"};
+    struct acre_engine_device devices[ACRE_COUNT(models)] = {0};
     for (size_t i = 0; i < ACRE_COUNT(models); i++) {
-        char id[16] = {'g', (char)('0' + i), '\0'};
-        struct acre_inventory_device device = {.id = id, .model = models[i], .vendor = "NVIDIA"};
-        acre_inventory_add_device(inventory, &device);
+        devices[i] =
+            (struct acre_engine_device){.id = ids[i], .model = models[i], .vendor = "NVIDIA"};
     }
+    struct acre_engine_node node = {.name = "gpu-a",
+                                    .cpu_milli = 64000,
+                                    .ram_mib = 1 << 20,
+                                    .devices = devices,
+                                    .device_count = ACRE_COUNT(devices)};
+    uint32_t index;
+    REQUIRE_EQ(acre_inventory_put(inventory, 0, &node, &index, NULL), 0);
     return inventory;
 }
 

@@ -25,7 +25,7 @@ static void start(struct rig *rig) {
     rig->kit.begin = acre_guard_begin;
     rig->kit.end = acre_guard_end;
     desk_kit_prepare(&rig->kit);
-    rig->guard = acre_guard_create(rig->kit.inventory);
+    rig->guard = acre_guard_create();
     rig->kit.watcher = rig->guard;
     desk_kit_start(&rig->kit);
     acre_guard_set(rig->guard, rig->kit.desk, NULL);
@@ -33,7 +33,7 @@ static void start(struct rig *rig) {
         .device = GPU,
         .live = {.sampled_ms = 1,
                  .used_mib = 500,
-                 .foreign_mib = ACRE_INVENTORY_UNKNOWN,
+                 .foreign_mib = ACRE_UNKNOWN,
                  .utilization_pct = 0,
                  .temperature_c = 40,
                  .power_mw = 100000,
@@ -82,7 +82,8 @@ static void strangers_memory_is_counted(void) {
     rig->device.live.used_mib = 3500;
     sample(rig, 1000);
     CHECK_U64(info(rig).foreign_mib, 3000);
-    const struct acre_inventory_device *shown = acre_inventory_device(rig->kit.inventory, GPU);
+    const struct acre_engine_device *shown =
+        acre_inventory_device(acre_desk_inventory(rig->kit.desk), GPU);
     CHECK_U64(shown->live.foreign_mib, 3000);
     CHECK_U64(shown->live.used_mib, 3500);
     CHECK_STR(shown->live.health, acre_health_state_name(ACRE_HEALTH_HEALTHY));

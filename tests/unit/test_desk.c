@@ -382,12 +382,14 @@ static void a_job_whose_device_is_gone_waits_again(void) {
     REQUIRE_EQ(desk_kit_submit(&kit, 1, 1, &id, NULL), 0);
     desk_kit_until(&kit, is_running);
     desk_kit_stop(&kit);
-    acre_inventory_destroy(kit.inventory);
-    kit.inventory = acre_inventory_create();
-    struct acre_inventory_node node = {.name = "other", .cpu_milli = 1000, .ram_mib = 1024};
-    struct acre_inventory_device device = {.id = "new", .model = "H100", .memory_mib = 81920};
-    acre_inventory_add_node(kit.inventory, &node);
-    acre_inventory_add_device(kit.inventory, &device);
+    kit.devices[0][0] =
+        (struct acre_engine_device){.id = "new", .model = "H100", .memory_mib = 81920};
+    kit.nodes[0] = (struct acre_engine_node){.name = "other",
+                                             .cpu_milli = 1000,
+                                             .ram_mib = 1024,
+                                             .devices = kit.devices[0],
+                                             .device_count = 1};
+    kit.node_count = 1;
     kit.event_count = 0;
     desk_kit_start(&kit);
     desk_kit_until(&kit, is_running);

@@ -32,8 +32,8 @@ static void unknown_is_null_and_a_dash(void) {
             char text[32];
             acre_test_context("%s", types[t]->fields[i].name);
             CHECK(json_is_null(json_object_get(root, types[t]->fields[i].name)));
-            CHECK_STR(acre_field_format(types[t], nothing, i, text, sizeof(text)), "-");
-            CHECK(!acre_field_known(types[t], nothing, i));
+            CHECK_STR(acre_column_format(types[t], nothing, i, text, sizeof(text)), "-");
+            CHECK(!acre_column_known(types[t], nothing, i));
         }
         json_decref(root);
         acre_buf_finish(&out);
@@ -47,8 +47,8 @@ static void a_known_zero_is_zero(void) {
     struct acre_buf out = as_json(&acre_sample_type, &sample);
     CHECK_HAS(out.data, "\"utilization_gpu_pct\":0");
     CHECK_HAS(out.data, "\"power_mw\":null");
-    CHECK_STR(acre_field_format(&acre_sample_type, &sample, ACRE_SAMPLE_utilization_gpu_pct, text,
-                                sizeof(text)),
+    CHECK_STR(acre_column_format(&acre_sample_type, &sample, ACRE_SAMPLE_utilization_gpu_pct, text,
+                                 sizeof(text)),
               "0 %");
     acre_buf_finish(&out);
 }
@@ -79,17 +79,17 @@ static void fields_read_as_people_write_them(void) {
     };
     char text[64];
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
-        CHECK_STR(acre_field_format(&acre_sample_type, &sample, (uint32_t)cases[i].index, text,
-                                    sizeof(text)),
+        CHECK_STR(acre_column_format(&acre_sample_type, &sample, (uint32_t)cases[i].index, text,
+                                     sizeof(text)),
                   cases[i].text);
     }
-    CHECK_STR(acre_field_format(&acre_info_type, &info, ACRE_INFO_nvlinks, text, sizeof(text)),
+    CHECK_STR(acre_column_format(&acre_info_type, &info, ACRE_INFO_nvlinks, text, sizeof(text)),
               "18");
-    CHECK_STR(acre_field_format(&acre_sample_type, &sample, ACRE_SAMPLE_throttle_reasons, text, 8),
+    CHECK_STR(acre_column_format(&acre_sample_type, &sample, ACRE_SAMPLE_throttle_reasons, text, 8),
               "softwar");
     ACRE_PUT(&sample, ACRE_SAMPLE, throttle_reasons, 0);
-    CHECK_STR(acre_field_format(&acre_sample_type, &sample, ACRE_SAMPLE_throttle_reasons, text,
-                                sizeof(text)),
+    CHECK_STR(acre_column_format(&acre_sample_type, &sample, ACRE_SAMPLE_throttle_reasons, text,
+                                 sizeof(text)),
               "none");
     struct acre_buf out = as_json(&acre_sample_type, &sample);
     CHECK_HAS(out.data, "\"throttle_reasons\":[]");
@@ -134,7 +134,7 @@ static void names_end_in_their_unit(void) {
     };
     for (size_t t = 0; t < ACRE_COUNT(types); t++) {
         for (uint32_t i = 0; i < types[t]->count; i++) {
-            const struct acre_field *field = &types[t]->fields[i];
+            const struct acre_column *field = &types[t]->fields[i];
             size_t length = strlen(endings[field->unit]);
             acre_test_context("%s", field->name);
             CHECK(strlen(field->name) > length);

@@ -110,7 +110,9 @@ static void two_engines_on_one_state_are_refused(void) {
     struct acre_error err = {0};
     struct acre_engine_sink sink = {0};
     void *second = NULL;
-    CHECK_EQ(acre_engine_local.open(&rig.local, rig.loop, &sink, &second, &err), ACRE_ECONFLICT);
+    CHECK_EQ(acre_engine_local.open(&(struct acre_engine_options){.own = &rig.local}, rig.loop,
+                                    &sink, &second, &err),
+             ACRE_ECONFLICT);
     CHECK_HAS(err.text, "in use by process");
     rig_finish(&rig);
 }
@@ -124,7 +126,8 @@ static void a_state_that_cannot_be_written_is_refused(void) {
         struct acre_engine_sink sink = {0};
         void *engine = NULL;
         rig.local.state_directory = bad[i];
-        CHECK(acre_engine_local.open(&rig.local, rig.loop, &sink, &engine, &err) < 0);
+        CHECK(acre_engine_local.open(&(struct acre_engine_options){.own = &rig.local}, rig.loop,
+                                     &sink, &engine, &err) < 0);
         CHECK_HAS(err.text, bad[i]);
     }
     rig_finish(&rig);
@@ -231,7 +234,8 @@ static void a_program_that_is_no_supervisor_fails_the_runs(void) {
     struct acre_error err = {0};
     struct acre_engine_sink sink = {.exited = keep_text, .context = &rig};
     /* Whether it ends before or after it was greeted is a matter of luck. */
-    if (acre_engine_local.open(&rig.local, rig.loop, &sink, &rig.engine, &err) == 0) {
+    if (acre_engine_local.open(&(struct acre_engine_options){.own = &rig.local}, rig.loop, &sink,
+                               &rig.engine, &err) == 0) {
         rig_run(&rig, 1, "exit 0");
         rig_turn(&rig, 200);
         CHECK_EQ((int)rig.seen[1].result.ending, ACRE_RUN_NOT_STARTED);
@@ -242,7 +246,8 @@ static void a_program_that_is_no_supervisor_fails_the_runs(void) {
     void *engine = NULL;
     rig_init(&rig, &acre_engine_local);
     rig.local.program = "/nonexistent/shim";
-    CHECK(acre_engine_local.open(&rig.local, rig.loop, &sink, &engine, &err) < 0);
+    CHECK(acre_engine_local.open(&(struct acre_engine_options){.own = &rig.local}, rig.loop, &sink,
+                                 &engine, &err) < 0);
     CHECK_HAS(err.text, "/nonexistent/shim");
     rig_finish(&rig);
 }

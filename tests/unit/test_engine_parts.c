@@ -336,8 +336,9 @@ static void plan(void *context, const struct acre_run_spec *spec, struct acre_fa
 }
 
 static void start_all(struct acre_fake_world *world, struct told *told, void **ret_engine) {
-    struct acre_engine_sink sink = {on_started, on_exited, told};
-    struct acre_fake_options options = {.world = world};
+    struct acre_engine_sink sink = {.started = on_started, .exited = on_exited, .context = told};
+    struct acre_fake_options fake = {.world = world};
+    struct acre_engine_options options = {.own = &fake};
     struct acre_error err = {0};
     REQUIRE_EQ(acre_engine_fake.open(&options, NULL, &sink, ret_engine, &err), 0);
     void *second;

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define U ACRE_WATCHDOG_UNKNOWN
+#define U ACRE_UNKNOWN
 
 enum { LIMIT = 1000, MORE = 8 };
 
