@@ -1,7 +1,8 @@
-/* acre.h - what all of the library shares: its version and how functions fail.
+/* acre.h - shared by the whole library: the version and the error codes.
  *
- * Functions return 0 or a negative ACRE_E* code. Where a person will read the failure, the last
- * parameter `struct acre_error *err` carries the text; NULL is fine. Any thread. */
+ * Functions return 0 or a negative ACRE_E* code. Functions whose failure a person will read take
+ * `struct acre_error *err` as their last parameter and put the text there; NULL is fine.
+ * Any thread. */
 #ifndef ACRE_ACRE_H
 #define ACRE_ACRE_H
 
@@ -44,7 +45,7 @@ enum acre_error_code {
 #undef X
 };
 
-enum { ACRE_ERROR_TEXT_MAX = 512 }; /* a file name, a line, a value and what is accepted */
+enum { ACRE_ERROR_TEXT_MAX = 512 }; /* room for a file name, a line, a value and what is accepted */
 
 struct acre_error {
     int code;

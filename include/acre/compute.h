@@ -1,17 +1,17 @@
-/* compute.h - kernels on GPUs and CPUs through one interface: all of it.
+/* compute.h - run kernels on GPUs and CPUs through one interface. Includes all of it:
  *
- *   context.h    devices; a tenant's place on one; streams and events
- *   memory.h     buffers, copies, the pool's report
- *   kernel.h     programs, kernels, launches, times
- *   parameter.h  what the kernels of a program take
- *   graph.h      work recorded and launched as a whole
+ *   context.h    devices, contexts, streams, events
+ *   memory.h     buffers, copies, the memory pool's report
+ *   kernel.h     programs, kernels, launches, timings
+ *   parameter.h  the parameters of a program's kernels
+ *   graph.h      work recorded once and launched as a whole
  *   ring.h       a resident kernel that answers messages
  *   pipeline.h   large arrays through a kernel in overlapping pieces
  *   auto.h       the cheapest way to run a call, learned
  *   storage.h    files to and from the device
  *   cache.h      the directory of compiled programs
  *
- * docs/compute.md is a page to start with. */
+ * Start with docs/compute.md. */
 #ifndef ACRE_COMPUTE_H
 #define ACRE_COMPUTE_H
 

@@ -1,8 +1,8 @@
-/* kernel.h - programs, kernels, launches, times.
+/* kernel.h - programs, kernels, launches, timings.
  *
- * Source is in the portable dialect (docs/kernels.md: kernel, global, local, global_id, barrier,
- * atomics), which compiles on every back end, or plain CUDA, HIP or OpenCL, which compiles on
- * its own. Signatures are read from the source, so that arguments are checked before a launch. */
+ * Source is either in the portable dialect (docs/kernels.md: kernel, global, local, global_id,
+ * barrier, atomics), which compiles on every back end, or plain CUDA, HIP or OpenCL, which compiles
+ * only on its own. Signatures are read from the source, so launches check their arguments. */
 #ifndef ACRE_KERNEL_H
 #define ACRE_KERNEL_H
 
@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 struct acre_program;
-struct acre_kernel; /* its program's: lives as long */
+struct acre_kernel; /* belongs to its program and lives as long */
 
 enum acre_language {
-    ACRE_LANGUAGE_AUTO, /* by its words: __global__ CUDA or HIP, __kernel OpenCL; else portable */
+    ACRE_LANGUAGE_AUTO, /* __global__: CUDA or HIP; __kernel: OpenCL; otherwise portable */
     ACRE_LANGUAGE_PORTABLE,
     ACRE_LANGUAGE_CUDA,
     ACRE_LANGUAGE_HIP,
@@ -25,35 +25,36 @@ enum acre_language {
 
 struct acre_source {
     const char *text;
-    const char *name;    /* in messages; NULL: "kernel" */
+    const char *name;    /* for messages; NULL: "kernel" */
     const char *options; /* for the compiler, separated by spaces; NULL: none */
     enum acre_language language;
 };
 
 struct acre_build_report {
-    char *log; /* all the compiler said, lines numbered as in the source; "": nothing */
+    char *log; /* the compiler's full output, with the source's line numbers; "": none */
     bool was_cached;
     double build_ms;
-    char cache[160]; /* "": kept; else why not (read-only, full, damaged and rebuilt) */
+    char cache[160]; /* "": cached; otherwise why not (read-only, full, damaged and rebuilt) */
 };
 
-/* ACRE_EINVALID: it does not compile; the text has the first message, the report all of them.
- * The report (NULL: not wanted) is filled in both cases and freed with acre_build_report_finish. */
+/* ACRE_EINVALID: it does not compile; the error text has the first message, the report has all.
+ * The report (NULL: not wanted) is filled on success and on failure; free it with
+ * acre_build_report_finish. */
 ACRE_API int acre_program_build(struct acre_context *context, const struct acre_source *source,
                                 struct acre_program **ret_program,
                                 struct acre_build_report *ret_report, struct acre_error *err);
 ACRE_API void acre_build_report_finish(struct acre_build_report *report);
-/* What was launched of it was waited for; NULL is fine. */
+/* Wait for its launches first. NULL is fine. */
 ACRE_API void acre_program_destroy(struct acre_program *program);
-/* ACRE_ENOTFOUND lists the kernels there are. */
+/* ACRE_ENOTFOUND: the text lists the program's kernels. */
 ACRE_API int acre_kernel_find(struct acre_program *program, const char *name,
                               struct acre_kernel **ret_kernel, struct acre_error *err);
 
-/* A C function as a kernel of a context with ACRE_CAN_NATIVE. It is called from several threads,
- * each with some of the groups; `arguments` are what the signature names ("void add(global const
- * float *a, uint n)"): where a buffer is, or where the value is. */
+/* A C function as a kernel, on a device with ACRE_CAN_NATIVE. Several threads call it, each for
+ * some of the groups. `arguments` follow the signature ("void add(global const float *a, uint n)"):
+ * each points to the buffer's memory or to the value. */
 struct acre_groups {
-    uint64_t first, end; /* numbers of groups: x first, then y, then z */
+    uint64_t first, end; /* group numbers: x varies fastest, then y, then z */
     uint32_t groups[3], group[3];
 };
 typedef void acre_native_function(const struct acre_groups *groups, const void *const *arguments);
@@ -68,12 +69,12 @@ enum acre_arg_kind {
     ACRE_ARG_INTEGER, /* signed or not */
     ACRE_ARG_FLOAT,
     ACRE_ARG_BYTES, /* vectors, structs */
-    ACRE_ARG_LOCAL, /* so much local memory (OpenCL) */
+    ACRE_ARG_LOCAL, /* an amount of local memory (OpenCL) */
 };
 
 struct acre_arg {
     uint32_t kind;
-    uint32_t bytes; /* of the value; of local memory */
+    uint32_t bytes; /* size of the value, or of local memory */
     union {
         struct {
             struct acre_buffer buffer;
@@ -104,30 +105,31 @@ struct acre_arg {
 
 struct acre_grid {
     uint32_t groups[3]; /* y and z: 0 means 1 */
-    uint32_t group[3];  /* work items of a group; likewise */
+    uint32_t group[3];  /* work items in a group; y and z: 0 means 1 */
 };
 
-/* The grid that covers `items` in groups of 256. */
+/* A grid that covers `items` in groups of 256. */
 ACRE_API struct acre_grid acre_grid_for(uint64_t items);
-/* ACRE_EINVALID: grid or arguments are not what the kernel and the device take; ACRE_ENOTFOUND: a
- * buffer was freed. How the kernel fared is told by who waits for the stream. */
+/* ACRE_EINVALID: the kernel or the device does not accept this grid or these arguments;
+ * ACRE_ENOTFOUND: a buffer was freed. Waiting on the stream returns the kernel's result. */
 ACRE_API int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel,
                          struct acre_grid grid, const struct acre_arg *args, uint32_t count,
                          struct acre_error *err);
 
-/* --- times ---------------------------------------------------------------------------------- */
+/* --- timings -------------------------------------------------------------------------------- */
 
 struct acre_timing {
-    char name[48];     /* of the kernel; "copy in", "copy out", "copy", "fill", "graph" */
-    uint64_t bytes;    /* of copies */
-    double queued_us;  /* between call and start */
+    char name[48];     /* the kernel's, or "copy in", "copy out", "copy", "fill", "graph" */
+    uint64_t bytes;    /* of a copy */
+    double queued_us;  /* from the call to the start */
     double running_us; /* on the device */
 };
 
-/* Measure each piece of work of this stream from now on (costs a few microseconds each). */
+/* Measures every piece of work on this stream from now on, at a few microseconds each. */
 ACRE_API int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *err);
-/* Waits for the stream; oldest first, each told once. What nobody asks for is not kept for ever: of
- * a stream on a GPU the last 1024. ACRE_EUNSUPPORTED: the device measures no times. */
+/* Waits for the stream, then returns its timings, oldest first, each only once. Timings that are
+ * not collected are dropped in time: a stream on a GPU keeps the last 1024. ACRE_EUNSUPPORTED: the
+ * device cannot measure. */
 ACRE_API int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timings,
                                  uint32_t max, uint32_t *ret_count, struct acre_error *err);
 

@@ -1,6 +1,6 @@
-/* parameter.h - what a built program has: its kernels, and what they take.
+/* parameter.h - the kernels of a built program and their parameters.
  *
- * As the source says it; the texts live as long as the program. Any thread. */
+ * As declared in the source; the strings live as long as the program. Any thread. */
 #ifndef ACRE_PARAMETER_H
 #define ACRE_PARAMETER_H
 
@@ -22,20 +22,21 @@ enum acre_parameter_kind {
 
 struct acre_parameter {
     enum acre_parameter_kind kind;
-    uint32_t bytes;   /* of a value; of what a pointer points to; 0: unknown */
-    bool is_const;    /* the kernel does not write what it points to */
-    const char *name; /* "": it has none */
+    uint32_t bytes;   /* size of the value, or of what the pointer points to; 0: unknown */
+    bool is_const;    /* the kernel does not write through the pointer */
+    const char *name; /* "": none */
     const char *type; /* "global const float *" */
 };
 
-/* In the order of the source; NULL: past the last. */
+/* In the order of the source. NULL: no such kernel. */
 ACRE_API struct acre_kernel *acre_program_kernel(struct acre_program *program, uint32_t index);
 ACRE_API const char *acre_kernel_name(const struct acre_kernel *kernel);
-/* False: past the last. */
+/* False: no such parameter. */
 ACRE_API bool acre_kernel_parameter(const struct acre_kernel *kernel, uint32_t index,
                                     struct acre_parameter *ret_parameter);
-/* The only group it may be launched with, where its source names one (reqd_work_group_size of
- * OpenCL); zeros: any that the device takes. It is loaded for that: ACRE_E* if it cannot be. */
+/* The only group size it may be launched with, if its source sets one (OpenCL's
+ * reqd_work_group_size); zeros: any that the device accepts. This loads the kernel, and returns
+ * ACRE_E* if that fails. */
 ACRE_API int acre_kernel_group(struct acre_kernel *kernel, uint32_t ret_group[3],
                                struct acre_error *err);
 

@@ -3,22 +3,22 @@
  * A handler, in the portable dialect,
  *     handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,
  *                         uint lanes)
- * stays on the device and takes messages from shared memory; `lanes` work items run it for one
- * message (32 where it stays, else 1; lane_sync() lets them meet). Where a kernel cannot stay
- * (OpenCL, HIP, CPU, a device that fails the coherence probe) a worker thread launches it for the
- * messages that wait: same results, and the report says why. What a handler writes to `state` is
- * seen by later messages of its warp; by other warps, streams and the host when the ring has
- * stopped, or earlier where the handler uses atomics for it.
+ * stays on the device and takes messages from shared memory. `lanes` work items handle one message
+ * (32 if the kernel is resident, otherwise 1) and meet at lane_sync(). Where a kernel cannot stay
+ * (OpenCL, HIP, CPU, a device that fails the coherence probe), a worker thread launches it for the
+ * waiting messages: the results are the same, and the report says why. Later messages of the same
+ * warp see what a handler writes to `state`. Other warps, streams and the host see it when the ring
+ * has stopped, or earlier if the handler uses atomics.
  *
- * Loading a program or giving memory back to the driver interrupts a resident kernel for some tens
- * of microseconds, because the driver would wait for its end.
+ * Loading a program or returning memory to the driver interrupts a resident kernel for some tens
+ * of microseconds, because the driver would otherwise wait for the kernel to end.
  *
- * A device that takes no work for a while, because too many of its calls failed, stops its rings
- * when they would have to be launched: messages without an answer and new ones fail with
- * ACRE_EUNAVAILABLE, the text says for how long, and the ring comes back by itself.
+ * A device refuses work for a while when too many calls fail. A ring that must be launched in that
+ * time stops: unanswered and new messages fail with ACRE_EUNAVAILABLE, the text says for how long,
+ * and the ring restarts automatically.
  *
- * Any number of threads may call at once. Messages are taken in order of posting; with one warp
- * (the default) they are also finished in that order. */
+ * Any number of threads may call at once. Messages are taken in the order they are posted; with one
+ * warp (the default) they also finish in that order. */
 #ifndef ACRE_RING_H
 #define ACRE_RING_H
 
@@ -32,56 +32,56 @@ struct acre_ring;
 
 struct acre_ring_options {
     const char *handler;      /* its name in the source; NULL: "handle" */
-    uint32_t in_words;        /* of a message, 32 bits each: 1 to 96 */
-    uint32_t out_words;       /* of an answer: 1 to 96 */
-    uint32_t slots;           /* messages under way at most, a power of two, 2 to 65536; 0: 1024 */
+    uint32_t in_words;        /* 32-bit words in a message: 1 to 96 */
+    uint32_t out_words;       /* 32-bit words in an answer: 1 to 96 */
+    uint32_t slots;           /* most messages in flight, a power of two, 2 to 65536; 0: 1024 */
     uint32_t warps;           /* messages handled at once, 1 to 64; 0: 1 */
-    uint32_t hang_ms;         /* a message that takes longer is hung: its context is lost, as by
-                               * a kernel that never ends; 0: 1000. On OpenCL and HIP waiting
-                               * behind other kernels of the context counts too */
-    uint32_t idle_ms;         /* without messages for so long its kernel leaves the device, where
-                               * it is in the way of who shares it, and is back for the next, a
-                               * launch later; 0: it stays */
-    struct acre_buffer state; /* what the handler gets as `state`; id 0: 16 bytes of zeros */
+    uint32_t hang_ms;         /* a message that takes longer is hung: its context is lost, as with
+                               * a kernel that never ends; 0: 1000. On OpenCL and HIP, time spent
+                               * waiting for other kernels of the context counts too */
+    uint32_t idle_ms;         /* after this long without messages the kernel leaves the device,
+                               * where it would slow down others; the next message brings it back,
+                               * at the cost of a launch. 0: it stays */
+    struct acre_buffer state; /* passed to the handler as `state`; id 0: 16 bytes of zeros */
 };
 
 enum acre_ring_path { ACRE_RING_RESIDENT, ACRE_RING_WORKER };
 
 struct acre_ring_report {
     enum acre_ring_path path;
-    char reason[160]; /* why not resident; "" */
+    char reason[160]; /* why the path is not RESIDENT; "": it is */
     bool is_running;
     bool is_resident;                 /* its kernel is on the device now */
-    uint64_t posted, answered, beats; /* beats: of the kernel's health tick */
+    uint64_t posted, answered, beats; /* beats: the kernel's heartbeat counter */
     uint32_t restarts, reloads, hangs;
-    uint32_t naps; /* how often its kernel left because nobody called */
+    uint32_t naps; /* how many times its kernel left the device because the ring was idle */
 };
 
-/* Compile, probe, start. The first three of a context are resident where the device can do that.
- * What can block a resident kernel (loading of modules, growth of pools) is done before it starts.
- */
+/* Compiles, probes, starts. The first three rings of a context are resident if the device can keep
+ * a kernel. Whatever could block a resident kernel (loading modules, growing pools) is done before
+ * it starts. */
 ACRE_API int acre_ring_create(struct acre_context *context, const struct acre_source *source,
                               const struct acre_ring_options *options, struct acre_ring **ret_ring,
                               struct acre_error *err);
 ACRE_API void acre_ring_destroy(struct acre_ring *ring); /* NULL is fine */
-/* What was posted is answered first. A stopped ring refuses messages (ACRE_ECONFLICT). */
+/* Answers what was posted, then stops. A stopped ring refuses messages (ACRE_ECONFLICT). */
 ACRE_API int acre_ring_stop(struct acre_ring *ring, struct acre_error *err);
 ACRE_API int acre_ring_start(struct acre_ring *ring, struct acre_error *err);
-/* Another handler, from the next message on; nothing posted is lost. The old one stays when the
- * new one does not compile. */
+/* Switches to another handler from the next message on; no posted message is lost. The old handler
+ * stays if the new one does not compile. */
 ACRE_API int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
                               struct acre_error *err);
 
-/* Post without waiting (waits only while all slots are taken; ACRE_ETIMEOUT then), and collect.
- * Tickets are collected once each, by any thread, in any order; a slot is taken until then.
- * ACRE_ENOTFOUND: no such ticket, or collected before; ACRE_ETIMEOUT: no answer within
- * `timeout_ms`, it can be collected later. A message that was lost with its context tells that
- * loss. */
+/* Post a message, and collect its answer later. Posting waits only while all slots are taken
+ * (ACRE_ETIMEOUT: none came free). Collect each ticket once, from any thread, in any order; the
+ * message keeps its slot until then. ACRE_ENOTFOUND: no such ticket, or already collected;
+ * ACRE_ETIMEOUT: no answer within `timeout_ms`, collect it later. If the message was lost with its
+ * context, collecting returns that failure. */
 ACRE_API int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms,
                             uint64_t *ret_ticket, struct acre_error *err);
 ACRE_API int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
                                int timeout_ms, struct acre_error *err);
-/* Both, within `timeout_ms` in all; after ACRE_ETIMEOUT nobody can have the answer any more. */
+/* Both, within `timeout_ms` in all. After ACRE_ETIMEOUT the answer can no longer be collected. */
 ACRE_API int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out,
                             int timeout_ms, struct acre_error *err);
 ACRE_API void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report);

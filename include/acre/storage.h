@@ -1,8 +1,9 @@
-/* storage.h - files to and from buffers, by the shortest way there is.
+/* storage.h - files to and from buffers, by the most direct path.
  *
- * cuFile moves data between storage and device without a copy in host memory where driver and
- * file system can; elsewhere two pinned pieces take turns (one is read while the other is copied).
- * Same results; the report says which way it went. Waits for the end. */
+ * Where the driver and the file system support it, cuFile moves data between storage and device
+ * without a copy in host memory. Elsewhere two pinned pieces take turns: one is read while the
+ * other is copied. The results are the same; the report says which path was taken. The calls wait
+ * for the end. */
 #ifndef ACRE_STORAGE_H
 #define ACRE_STORAGE_H
 
@@ -15,21 +16,21 @@ extern "C" {
 enum acre_storage_path { ACRE_STORAGE_AUTO, ACRE_STORAGE_DIRECT, ACRE_STORAGE_STAGED };
 
 struct acre_storage_report {
-    enum acre_storage_path path; /* taken */
+    enum acre_storage_path path; /* the one taken */
     char how[96];                /* "cuFile", "cuFile (compatible)", "two pinned pieces" */
-    char reason[160];            /* why not direct; "" */
+    char reason[160];            /* why not direct; "": it was */
     uint64_t bytes;
     double seconds;
 };
 
-/* `path` asks for a way; ACRE_EUNSUPPORTED when DIRECT is asked for and there is none. A file
- * that is too short is ACRE_EIO, and says how long it is. The report may be NULL. */
+/* `path` asks for a path; ACRE_EUNSUPPORTED: DIRECT was asked for and is not possible. ACRE_EIO:
+ * the file is too short; the text says how long it is. The report may be NULL. */
 ACRE_API int acre_storage_read(struct acre_stream *stream, const char *file, uint64_t file_offset,
                                struct acre_buffer to, uint64_t to_offset, uint64_t bytes,
                                enum acre_storage_path path, struct acre_storage_report *ret_report,
                                struct acre_error *err);
-/* The file is made where there is none, and removed again when that fails; what it has before and
- * behind those bytes stays. */
+/* Creates the file if it does not exist, and removes it again if the write fails. Bytes of the file
+ * outside the range stay as they are. */
 ACRE_API int acre_storage_write(struct acre_stream *stream, const char *file, uint64_t file_offset,
                                 struct acre_buffer from, uint64_t from_offset, uint64_t bytes,
                                 enum acre_storage_path path, struct acre_storage_report *ret_report,
