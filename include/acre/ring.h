@@ -13,9 +13,9 @@
  * Loading a program or returning memory to the driver interrupts a resident kernel for some tens
  * of microseconds, because the driver would otherwise wait for the kernel to end.
  *
- * A device refuses work for a while when too many calls fail. A ring that must be launched in that
- * time stops: unanswered and new messages fail with ACRE_EUNAVAILABLE, the text says for how long,
- * and the ring restarts automatically.
+ * A context refuses calls for a while when too many of them fail. A ring that must be launched in
+ * that time stops: unanswered and new messages fail with ACRE_EUNAVAILABLE, the text says for how
+ * long, and the ring restarts automatically.
  *
  * Any number of threads may call at once. Messages are taken in the order they are posted; with one
  * warp (the default) they also finish in that order. */
