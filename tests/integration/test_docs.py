@@ -1,4 +1,4 @@
-"""What the documents and --help show is run, so that it stays true.
+"""What the documents and --help show is run, so that it stays true; links lead to files.
 
 In the documents: every fenced block ```sh whose first line is `# tested`, as one script. In --help:
 every line under Example(s). Both run in a folder that has examples/ and build/acre, with acre also
@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import daemon
 import program
 
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 BLOCK = re.compile(r"^```sh\n# tested\n(.*?)^```$", re.M | re.S)
 EXAMPLES = re.compile(r"^Examples?:\n((?:  .*\n)+)", re.M)
 
@@ -65,6 +66,19 @@ class Documents(program.TestCase):
                         result = run_script(block[1], fresh.socket)
                     self.assertEqual(result.returncode, 0, result.stdout)
         self.assertGreater(count, 0, "no block is marked; see CONTRIBUTING.md")
+
+    def test_every_link_and_picture_is_there(self):
+        count = 0
+        for document in sorted(documents()):
+            with open(document, encoding="utf-8") as file:
+                links = LINK.findall(file.read())
+            for link in links:
+                if "://" not in link:
+                    count += 1
+                    with self.subTest(at=os.path.relpath(document, program.SOURCE), link=link):
+                        path = os.path.join(os.path.dirname(document), link)
+                        self.assertTrue(os.path.exists(path), "no such file")
+        self.assertGreater(count, 0)
 
     def test_the_examples_of_help_run(self):
         listed = re.findall(r"^  (\w+(?: \w+)?)  +\S", program.run("--help").stdout, re.M)
