@@ -142,6 +142,31 @@ static void reports_grow_stale_and_are_dropped(void) {
     }
 }
 
+/* CAP-2: a report may arrive late, but not when it would be dropped at once. */
+static void a_report_too_old_to_keep_is_refused(void) {
+    static const struct {
+        uint64_t age_ms;
+        int code;
+        bool stale;
+    } rows[] = {
+        {0, 0, false},
+        {ACRE_CAPACITY_STALE_MS, 0, false},
+        {ACRE_CAPACITY_STALE_MS + 1, 0, true},
+        {ACRE_CAPACITY_DROP_MS, 0, true},
+        {ACRE_CAPACITY_DROP_MS + 1, ACRE_ECONFLICT, false},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("age %llu", (unsigned long long)rows[i].age_ms);
+        struct acre_capacity *capacity = acre_capacity_create(ACRE_CAPACITY_LAPSE_MS);
+        struct acre_capacity_report report = report_of(1, 8192, 8192, 0, NOW_MS - rows[i].age_ms);
+        CHECK_EQ(acre_capacity_report(capacity, 0, &report, NOW_MS, NULL), rows[i].code);
+        struct acre_capacity_view view = {0};
+        CHECK_EQ(acre_capacity_get(capacity, 0, NOW_MS, &view) == 0, rows[i].code == 0);
+        CHECK_EQ(view.stale, rows[i].stale);
+        acre_capacity_destroy(capacity);
+    }
+}
+
 /* Late and reordered reports: each node ages by its own time. */
 static void age_counts_from_the_report_not_from_its_arrival(void) {
     struct acre_capacity *capacity = acre_capacity_create(ACRE_CAPACITY_LAPSE_MS);
@@ -562,6 +587,7 @@ static const struct acre_test tests[] = {
     {"an_unknown_node_registers_itself_and_unregisters_once",
      an_unknown_node_registers_itself_and_unregisters_once, 0},
     {"reports_grow_stale_and_are_dropped", reports_grow_stale_and_are_dropped, 0},
+    {"a_report_too_old_to_keep_is_refused", a_report_too_old_to_keep_is_refused, 0},
     {"age_counts_from_the_report_not_from_its_arrival",
      age_counts_from_the_report_not_from_its_arrival, 0},
     {"time_never_goes_back", time_never_goes_back, 0},

@@ -242,6 +242,40 @@ static void used_nodes_are_worth_what_is_left(void) {
     acre_ledger_destroy(ledger);
 }
 
+/* "No room at all if not even one m fits": also where the devices are idle and the average request
+ * would fit. What is left of CPU or RAM is a little more, exactly, or a little less than the class
+ * with 8000 milli-CPU and 30000 MiB asks for. */
+static void what_lacks_cpu_or_ram_for_one_has_no_room(void) {
+    static const struct {
+        uint64_t cpu_left, ram_left;
+    } rows[] = {
+        {8001, 1000000}, {8000, 1000000}, {7999, 1000000}, {128000, 30001},
+        {128000, 30000}, {128000, 29999}, {7999, 29999},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        begin();
+        add_node(128000, 1000000, 8, "H100", "H100", 81559);
+        struct acre_request taken = {.replicas = 1,
+                                     .cpu_milli = 128000 - rows[i].cpu_left,
+                                     .ram_mib = 1000000 - rows[i].ram_left};
+        struct acre_part part;
+        uint32_t count;
+        uint64_t id;
+        REQUIRE_EQ(acre_ledger_plan(ledger, &taken, 1, &part, 1, &count, NULL), 0);
+        REQUIRE_EQ(acre_ledger_place(ledger, &taken, &part, 1, 0, 1, &id, NULL), 0);
+        add_node(128000, 1000000, 8, "H100", "H100", 81559);
+        arrive(ordinary, ACRE_COUNT(ordinary));
+        for (uint32_t node = 0; node < 2; node++) {
+            acre_test_context("row %zu node %u", i, node);
+            struct room room;
+            room_of_node(node, &room);
+            double expected = plain_worth(ordinary, ACRE_COUNT(ordinary), node);
+            CHECK_NEAR(mix_worth(ledger->mix, &room), expected, 0.002 * (1 + expected));
+        }
+        acre_ledger_destroy(ledger);
+    }
+}
+
 static void without_history_nothing_has_worth(void) {
     begin();
     add_cluster();
@@ -293,6 +327,28 @@ static void a_steady_mix_is_not_frozen_again_and_again(void) {
     }
     CHECK(mix_epoch(ledger->mix) > learned); /* other requests came: it learned them */
     acre_ledger_destroy(ledger);
+}
+
+/* A new epoch judges every shape again, so it waits for an eighth as many arrivals as there are
+ * shapes, whatever arrives: with 600 of them the second look, not the first. */
+static void many_shapes_are_frozen_less_often(void) {
+    static const struct {
+        uint32_t shapes, epoch_after_one, epoch_after_two;
+    } rows[] = {{4, 2, 3}, {600, 1, 2}};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%u shapes", rows[i].shapes);
+        begin();
+        for (uint32_t n = 0; n < rows[i].shapes; n++) {
+            add_node(64000 + n, 1000000, 4, "A100", "A100", 40960);
+        }
+        arrive(ordinary, ACRE_COUNT(ordinary));
+        REQUIRE_EQ(mix_epoch(ledger->mix), 1);
+        arrive(only_gpus, ACRE_COUNT(only_gpus));
+        CHECK_EQ(mix_epoch(ledger->mix), rows[i].epoch_after_one);
+        arrive(only_gpus, ACRE_COUNT(only_gpus));
+        CHECK_EQ(mix_epoch(ledger->mix), rows[i].epoch_after_two);
+        acre_ledger_destroy(ledger);
+    }
 }
 
 static void a_quarter_of_the_free_gpu_gone_is_a_new_epoch(void) {
@@ -370,11 +426,13 @@ static const struct acre_test tests[] = {
     {"worth_counts_memory_where_it_is_asked_for", worth_counts_memory_where_it_is_asked_for, 0},
     {"worth_without_cpu_is_by_devices_alone", worth_without_cpu_is_by_devices_alone, 0},
     {"used_nodes_are_worth_what_is_left", used_nodes_are_worth_what_is_left, 0},
+    {"what_lacks_cpu_or_ram_for_one_has_no_room", what_lacks_cpu_or_ram_for_one_has_no_room, 0},
     {"without_history_nothing_has_worth", without_history_nothing_has_worth, 0},
     {"only_cpu_requests_leave_no_worth", only_cpu_requests_leave_no_worth, 0},
     {"unseen_hardware_has_no_worth_until_the_next_epoch",
      unseen_hardware_has_no_worth_until_the_next_epoch, 0},
     {"a_steady_mix_is_not_frozen_again_and_again", a_steady_mix_is_not_frozen_again_and_again, 0},
+    {"many_shapes_are_frozen_less_often", many_shapes_are_frozen_less_often, 0},
     {"a_quarter_of_the_free_gpu_gone_is_a_new_epoch", a_quarter_of_the_free_gpu_gone_is_a_new_epoch,
      0},
     {"many_kinds_do_not_drown_the_common_ones", many_kinds_do_not_drown_the_common_ones, 0},

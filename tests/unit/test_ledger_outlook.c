@@ -165,6 +165,107 @@ static void a_veil_keeps_memory_cpu_and_other_kinds_away(void) {
     kit_destroy(ledger);
 }
 
+/* What others find under a veil is what is free, less what the head needs beyond those that go. */
+static void a_veil_leaves_all_that_the_head_does_not_need(void) {
+    enum { FREE_MIB = KIT_MEMORY_MIB - 40000 };
+    static const struct {
+        struct {
+            uint32_t milli;
+            uint64_t mib, cpu_milli, ram_mib;
+        } goes, head, rest; /* rest: the most that others get; one more is refused */
+    } veils[] = {
+        {{500, 0, 0, 0}, {700, 0, 0, 0}, {300, 0, 0, 0}},
+        {{500, 0, 0, 0}, {400, 0, 0, 0}, {500, 0, 0, 0}},
+        {{100, 40000, 0, 0}, {200, 60000, 0, 0}, {100, FREE_MIB - 20000, 0, 0}},
+        {{200, 40000, 0, 0}, {200, 30000, 0, 0}, {100, FREE_MIB, 0, 0}},
+        {{100, 0, 4000, 0}, {100, 0, 10000, 0}, {0, 0, KIT_CPU_MILLI - 10000, 0}},
+        {{100, 0, 4000, 0}, {100, 0, 4000, 0}, {0, 0, KIT_CPU_MILLI - 4000, 0}},
+        {{100, 0, 0, 5000}, {100, 0, 0, 9000}, {0, 0, 0, KIT_RAM_MIB - 9000}},
+        {{100, 0, 0, 5000}, {100, 0, 0, 3000}, {0, 0, 0, KIT_RAM_MIB - 5000}},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(veils); i++) {
+        acre_test_context("row %zu", i);
+        struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0");
+        struct acre_request goes = kit_both(veils[i].goes.milli, veils[i].goes.mib);
+        goes.cpu_milli = veils[i].goes.cpu_milli;
+        goes.ram_mib = veils[i].goes.ram_mib;
+        struct acre_request head = kit_both(veils[i].head.milli, veils[i].head.mib);
+        head.cpu_milli = veils[i].head.cpu_milli;
+        head.ram_mib = veils[i].head.ram_mib;
+        struct acre_request rest = kit_cpu(veils[i].rest.cpu_milli, veils[i].rest.ram_mib);
+        rest.gpus = veils[i].rest.milli > 0;
+        rest.milli = veils[i].rest.milli;
+        rest.mib = veils[i].rest.mib;
+        uint64_t id = KIT_TAKE(ledger, goes);
+        struct acre_outlook *outlook = acre_outlook_create(ledger, &head);
+        CHECK(acre_outlook_give(outlook, id));
+        acre_outlook_choose(outlook);
+        acre_outlook_veil(outlook);
+        CHECK(has_room(ledger, rest));
+        struct acre_request more = rest;
+        uint64_t *scarce = rest.mib > 0       ? &more.mib
+                           : rest.ram_mib > 0 ? &more.ram_mib
+                                              : &more.cpu_milli;
+        more.milli += rest.mib == 0 && rest.milli > 0;
+        *scarce += rest.mib > 0 || rest.milli == 0;
+        CHECK(!has_room(ledger, more));
+        acre_outlook_unveil(outlook);
+        acre_outlook_destroy(outlook);
+        kit_destroy(ledger);
+    }
+}
+
+/* ALC-4: kinds of sharing never meet, and a device that all have left has no kind. */
+static void a_device_given_back_whole_takes_any_kind(void) {
+    static const enum acre_isolation kinds[] = {ACRE_ISOLATION_NONE, ACRE_ISOLATION_TIME_SLICING,
+                                                ACRE_ISOLATION_MPS};
+    for (size_t i = 0; i < ACRE_COUNT(kinds); i++) {
+        for (size_t j = 0; j < ACRE_COUNT(kinds); j++) {
+            acre_test_context("%s, then %s", acre_isolation_name(kinds[i]),
+                              acre_isolation_name(kinds[j]));
+            struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0");
+            struct acre_request held = kit_share(300);
+            held.isolation = kinds[i];
+            uint64_t first = KIT_TAKE(ledger, held), second = KIT_TAKE(ledger, held);
+            struct acre_request asked = kit_share(500);
+            asked.isolation = kinds[j];
+            struct acre_outlook *outlook = acre_outlook_create(ledger, &asked);
+            CHECK_EQ(acre_outlook_give(outlook, first), i == j);
+            CHECK(acre_outlook_give(outlook, second));
+            acre_outlook_destroy(outlook);
+            kit_destroy(ledger);
+        }
+    }
+}
+
+/* Those that must go are those that hold something on a node of the place, with any of their
+ * parts. */
+static void a_place_names_all_that_hold_something_on_its_nodes(void) {
+    struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0|0 0|0");
+    static const struct acre_part parts[] = {
+        {.node = 0, .device = 0, .milli = 1000, .mib = KIT_MEMORY_MIB}, /* a/0 and b/0 */
+        {.node = 1, .device = 1, .milli = 1000, .mib = KIT_MEMORY_MIB},
+        {.node = 2, .device = 3, .milli = 1000, .mib = KIT_MEMORY_MIB}, /* c/0 */
+    };
+    struct acre_request pair = kit_gang(2, 1, 1000), one = kit_whole(1);
+    uint64_t across = 0, elsewhere = 0;
+    REQUIRE_EQ(acre_ledger_place(ledger, &pair, parts, 2, 0, KIT_NOW_MS, &across, NULL), 0);
+    REQUIRE_EQ(acre_ledger_place(ledger, &one, &parts[2], 1, 0, KIT_NOW_MS, &elsewhere, NULL), 0);
+    struct acre_request asked = kit_whole(2); /* on b alone */
+    struct acre_outlook *outlook = acre_outlook_create(ledger, &asked);
+    CHECK(!acre_outlook_stands(outlook)); /* none is chosen */
+    acre_outlook_give(outlook, elsewhere);
+    REQUIRE(acre_outlook_give(outlook, across));
+    acre_outlook_choose(outlook);
+    uint32_t count;
+    const uint64_t *given = acre_outlook_given(outlook, &count);
+    REQUIRE_EQ(count, 1);
+    CHECK_U64(given[0], across);
+    CHECK(acre_outlook_stands(outlook));
+    acre_outlook_destroy(outlook);
+    kit_destroy(ledger);
+}
+
 static void requests_without_an_outlook_have_none(void) {
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0");
     struct acre_request bad = kit_share(1);
@@ -281,6 +382,11 @@ static const struct acre_test tests[] = {
     {"a_veil_over_a_whole_device_takes_all_of_it", a_veil_over_a_whole_device_takes_all_of_it, 0},
     {"a_veil_keeps_memory_cpu_and_other_kinds_away", a_veil_keeps_memory_cpu_and_other_kinds_away,
      0},
+    {"a_veil_leaves_all_that_the_head_does_not_need", a_veil_leaves_all_that_the_head_does_not_need,
+     0},
+    {"a_device_given_back_whole_takes_any_kind", a_device_given_back_whole_takes_any_kind, 0},
+    {"a_place_names_all_that_hold_something_on_its_nodes",
+     a_place_names_all_that_hold_something_on_its_nodes, 0},
     {"requests_without_an_outlook_have_none", requests_without_an_outlook_have_none, 0},
     {"could_fit_judges_an_idle_cluster", could_fit_judges_an_idle_cluster, 0},
     {"one_node_can_be_asked", one_node_can_be_asked, 0},

@@ -122,8 +122,44 @@ static void kinds_say_which_devices_serve(void) {
     kit_destroy(ledger);
 }
 
+/* CAP-3: devices that could never serve it are in none of the numbers. */
+static void other_hardware_is_not_counted(void) {
+    static const struct {
+        const char *model; /* NULL: any */
+        uint32_t gpus;
+        uint64_t mib;
+        uint32_t devices, fitting;
+    } asks[] = {
+        {NULL, 1, 0, 7, 7}, {"A100", 1, 0, 2, 2},     {"H100", 1, 0, 5, 5},
+        {"L4", 1, 0, 0, 0}, {NULL, 1, 60000, 5, 5},   {NULL, 3, 0, 4, 4},
+        {NULL, 5, 0, 0, 0}, {"A100", 2, 60000, 0, 0},
+    };
+    struct acre_ledger *ledger = kit_create(ACRE_STRATEGY_DEFAULT);
+    const struct acre_device_spec small[] = {{.model = "A100", .memory_mib = 40000},
+                                             {.model = "A100", .memory_mib = 40000}};
+    const struct acre_device_spec one[] = {{.model = "H100", .memory_mib = 80000}};
+    const struct acre_device_spec large[] = {one[0], one[0], one[0], one[0]};
+    kit_add_devices(ledger, "a", small, 2);
+    kit_add_devices(ledger, "b", large, 4);
+    kit_add_devices(ledger, "c", one, 1);
+    for (size_t i = 0; i < ACRE_COUNT(asks); i++) {
+        acre_test_context("row %zu", i);
+        struct acre_request request = kit_gang(1, asks[i].gpus, 100);
+        request.mib = asks[i].mib;
+        request.models[0] = asks[i].model != NULL ? kit_name(ledger, asks[i].model) : 0;
+        struct acre_supply supply;
+        REQUIRE_EQ(acre_ledger_supply(ledger, &request, &supply, NULL), 0);
+        CHECK_EQ(supply.devices, asks[i].devices);
+        CHECK_EQ(supply.fitting, asks[i].fitting);
+        CHECK_U64(supply.free_milli, asks[i].devices * 1000U);
+        CHECK_EQ(supply.asked_milli > 0, asks[i].devices > 0);
+    }
+    kit_destroy(ledger);
+}
+
 static const struct acre_test tests[] = {
     {"numbers_are_those_of_the_books", numbers_are_those_of_the_books, 0},
+    {"other_hardware_is_not_counted", other_hardware_is_not_counted, 0},
     {"what_is_wrong_is_refused", what_is_wrong_is_refused, 0},
     {"kinds_say_which_devices_serve", kinds_say_which_devices_serve, 0},
 };
