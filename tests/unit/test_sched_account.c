@@ -448,6 +448,25 @@ static void the_sums_are_those_of_their_parts(void) {
     destroy(accounts);
 }
 
+/* STO-1: what is put back counts as it was recorded; what cannot have been used counts nothing. */
+static void any_use_that_was_recorded_is_put_back(void) {
+    static const struct {
+        double recorded, counts;
+    } rows[] = {
+        {3.6e9, 3.6e9}, {1, 1},   {0.25, 0.25},  {0, 0},
+        {-1, 0},        {NAN, 0}, {INFINITY, 0}, {-INFINITY, 0},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%g", rows[i].recorded);
+        struct acre_accounts *accounts = create("{}");
+        uint32_t a = open(accounts, "p", "u");
+        acre_accounts_restore(accounts, a, 7, rows[i].recorded, START_MS);
+        CHECK_NEAR(get(accounts, a, START_MS).use_milli_ms, rows[i].counts, 0);
+        CHECK_U64(get(accounts, a, START_MS).charged_milli_ms, 7);
+        destroy(accounts);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"a_pair_has_one_account", a_pair_has_one_account, 0},
     {"use_halves_in_a_half_life", use_halves_in_a_half_life, 0},
@@ -464,6 +483,7 @@ static const struct acre_test tests[] = {
     {"over_a_soft_quota_is_seen", over_a_soft_quota_is_seen, 0},
     {"loads_are_summed_and_never_wrap", loads_are_summed_and_never_wrap, 0},
     {"the_sums_are_those_of_their_parts", the_sums_are_those_of_their_parts, 0},
+    {"any_use_that_was_recorded_is_put_back", any_use_that_was_recorded_is_put_back, 0},
 };
 
 ACRE_TEST_MAIN(tests)

@@ -274,6 +274,82 @@ static void names_are_those_of_the_tables(void) {
     acre_sched_destroy(NULL);
 }
 
+/* A run that was told to start and has not is expected to take its time from when it was placed:
+ * the head begins then, and who ends before may pass (POL-6). */
+static void a_run_put_back_before_its_start_has_its_time_ahead(void) {
+    static const struct {
+        enum acre_job_state state;
+        uint64_t limit_ms; /* of the one that may pass */
+        bool passes;
+    } rows[] = {{ACRE_JOB_ALLOCATING, 90000, true},
+                {ACRE_JOB_ALLOCATING, 110000, false},
+                {ACRE_JOB_RUNNING, 90000, true},
+                {ACRE_JOB_RUNNING, 110000, false}};
+    enum { PLACED_MS = 10000000 };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("row %zu", i);
+        struct play play;
+        init(&play, "0 0", ACRE_POLICY_FCFS);
+        struct acre_job job = job_of(&play, 1, rows[i].state);
+        struct acre_part part = part_on(0);
+        job.spec.limit_ms = 100000;
+        job.scheduled_ms = PLACED_MS;
+        job.started_ms = rows[i].state == ACRE_JOB_RUNNING ? PLACED_MS : 0;
+        REQUIRE_EQ(acre_sched_restore(play.sched, &job, &part, 1, PLACED_MS, NULL), 0);
+        struct acre_job_spec head = spec_of(&play, 2, kit_whole(2));
+        struct acre_job_spec passing = spec_of(&play, 3, kit_whole(1));
+        passing.limit_ms = rows[i].limit_ms;
+        REQUIRE_EQ(acre_sched_submit(play.sched, &head, PLACED_MS, NULL), 0);
+        REQUIRE_EQ(acre_sched_submit(play.sched, &passing, PLACED_MS, NULL), 0);
+        CHECK_U64(acre_sched_pass(play.sched, PLACED_MS, 0), rows[i].passes);
+        finish(&play);
+    }
+}
+
+/* JOB-4: an array counts its members, and takes no more than there may be. */
+static void an_array_takes_as_many_as_there_may_be(void) {
+    struct play play;
+    init(&play, "0", ACRE_POLICY_FCFS);
+    CHECK_EQ(acre_sched_members(play.sched, 1), 0);
+    for (uint32_t i = 0; i <= ACRE_JOB_ARRAY_MAX; i++) {
+        struct acre_job_spec spec = spec_of(&play, i + 1, kit_whole(1));
+        struct acre_error err = {0};
+        spec.array = 1;
+        spec.array_index = i;
+        int r = acre_sched_submit(play.sched, &spec, 1000, &err);
+        if (i < ACRE_JOB_ARRAY_MAX) {
+            REQUIRE_EQ(r, 0);
+        } else {
+            CHECK_EQ(r, ACRE_EINVALID);
+            CHECK_HAS(err.text, "array: 1 has 100000 members; accepted: at most 100000");
+        }
+    }
+    CHECK_EQ(acre_sched_members(play.sched, 1), ACRE_JOB_ARRAY_MAX);
+    CHECK_EQ(acre_sched_members(play.sched, 2), 0);
+    finish(&play);
+}
+
+/* POL-7: a quota counts the least that a request takes anywhere. Half the memory of a
+ * device is half of it; once there is one of twice the memory it is a quarter. */
+static void new_hardware_makes_a_request_smaller(void) {
+    struct acre_policy policy = *acre_policy_default();
+    static const char text[] = "{\"quotas\": [{\"who\": \"user:eve\", \"gpus\": 0.3}]}";
+    REQUIRE_EQ(acre_policy_load("test", acre_str_from(text), acre_policy_default(), &policy, NULL),
+               0);
+    struct play play;
+    init(&play, "0", ACRE_POLICY_FCFS);
+    acre_sched_set_policy(play.sched, &policy, 1000);
+    struct acre_job_spec known = spec_of(&play, 1, kit_memory(KIT_MEMORY_MIB / 2));
+    struct acre_job_spec limited = spec_of(&play, 2, kit_memory(KIT_MEMORY_MIB / 2));
+    limited.user = kit_name(play.ledger, "eve");
+    REQUIRE_EQ(acre_sched_submit(play.sched, &known, 1000, NULL), 0);
+    CHECK_EQ(acre_sched_submit(play.sched, &limited, 1000, NULL), ACRE_EDENIED);
+    kit_add(play.ledger, "large", 1, UINT64_C(2) * KIT_MEMORY_MIB);
+    acre_sched_ledger_changed(play.sched);
+    CHECK_EQ(acre_sched_submit(play.sched, &limited, 2000, NULL), 0);
+    finish(&play);
+}
+
 static const struct acre_test tests[] = {
     {"the_last_action_is_repeated", the_last_action_is_repeated, 0},
     {"what_cannot_be_put_back_is_refused", what_cannot_be_put_back_is_refused, 0},
@@ -281,6 +357,10 @@ static const struct acre_test tests[] = {
     {"jobs_of_a_reservation_wait_for_it", jobs_of_a_reservation_wait_for_it, 0},
     {"many_requests_are_all_served", many_requests_are_all_served, 0},
     {"names_are_those_of_the_tables", names_are_those_of_the_tables, 0},
+    {"a_run_put_back_before_its_start_has_its_time_ahead",
+     a_run_put_back_before_its_start_has_its_time_ahead, 0},
+    {"an_array_takes_as_many_as_there_may_be", an_array_takes_as_many_as_there_may_be, 0},
+    {"new_hardware_makes_a_request_smaller", new_hardware_makes_a_request_smaller, 0},
 };
 
 ACRE_TEST_MAIN(tests)

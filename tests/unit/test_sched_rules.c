@@ -83,6 +83,23 @@ static const struct {
      "{" PREEMPT ", \"quotas\": [{\"who\": \"user:bob\", \"gpus\": 1, \"soft\": true}]}",
      "job 1 bob 1 prio=2; go; job 2 bob 1 prio=4; go; run 1 2; at 100; job 3 ada 1 prio=1; go;"
      "state 1 running; state 2 preempted"},
+    {"POL-7: the share that comes with memory is rounded up: 40779 of 81559 MiB are 0.5", "0 0",
+     "{\"quotas\": [{\"who\": \"user:ada\", \"gpus\": 0.5}]}",
+     "refuse DENIED GPUs job 1 ada 40780m; job 1 ada 40779m; go; run 1"},
+    {"POL-6: without a limit and an estimate a job takes what the policy says: in time", "0 0",
+     "{\"backfill\": true, \"default_estimate\": 90}",
+     "job 1 ada 1 est=100; go; job 2 bob 2; job 3 cid 1; go; run 1 3"},
+    {"POL-6: without a limit and an estimate a job takes what the policy says: too long", "0 0",
+     "{\"backfill\": true, \"default_estimate\": 110}",
+     "job 1 ada 1 est=100; go; job 2 bob 2; job 3 cid 1; go; run 1"},
+    {"POL-6: a run that overstays is expected to take a tenth of its time more", "0 0",
+     "{\"backfill\": true}",
+     "job 1 ada 1 est=1000; go; at 1011; job 2 bob 2; job 3 cid 1 limit=110; go; run 1;"
+     "job 4 dan 1 limit=90; go; run 1 4"},
+    {"POL-6: a run that overstays is expected to take a minute more at least", "0 0",
+     "{\"backfill\": true}",
+     "job 1 ada 1 est=100; go; at 111; job 2 bob 2; job 3 cid 1 limit=70; go; run 1;"
+     "job 4 dan 1 limit=50; go; run 1 4"},
 };
 
 static void every_rule_holds(void) {

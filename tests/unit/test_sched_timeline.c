@@ -306,6 +306,24 @@ static void a_long_queue_costs_little(void) {
     acre_timeline_destroy(timeline);
 }
 
+/* 512 devices on 64 nodes come free one a minute, a node's own an hour apart: a gang begins when
+ * the last device that it needs has come free. */
+static void a_gang_waits_for_as_many_ends_as_it_has_members(void) {
+    static const struct {
+        uint32_t replicas;
+        int64_t minute;
+    } gangs[] = {{2, 2}, {64, 64}, {65, 65}, {300, 300}, {511, 511}, {512, 512}, {513, -1}};
+    for (size_t i = 0; i < ACRE_COUNT(gangs); i++) {
+        acre_test_context("%u members", gangs[i].replicas);
+        struct acre_timeline *timeline = cluster(64, 8);
+        for (uint32_t device = 0; device < 512; device++) {
+            hold(timeline, device % 64, UINT64_C(1) << device / 64, 1000, device + 1);
+        }
+        CHECK_EQ(place(timeline, gangs[i].replicas, 1, 1000, 1), gangs[i].minute);
+        acre_timeline_destroy(timeline);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"an_idle_cluster_starts_now", an_idle_cluster_starts_now, 0},
     {"free_gpus_of_two_nodes_are_not_one_node", free_gpus_of_two_nodes_are_not_one_node, 0},
@@ -316,6 +334,8 @@ static const struct acre_test tests[] = {
     {"a_gang_starts_when_all_members_have_room", a_gang_starts_when_all_members_have_room, 0},
     {"random_places_are_the_earliest", random_places_are_the_earliest, 0},
     {"a_long_queue_costs_little", a_long_queue_costs_little, 0},
+    {"a_gang_waits_for_as_many_ends_as_it_has_members",
+     a_gang_waits_for_as_many_ends_as_it_has_members, 0},
 };
 
 ACRE_TEST_MAIN(tests)

@@ -420,6 +420,21 @@ static void intervals_hold_in_a_living_queue(void) {
     sched_kit_finish(&kit);
 }
 
+/* One that ended without a run has no start, and none is made up for it. */
+static void what_never_ran_never_started(void) {
+    struct sched_kit kit;
+    sched_kit_init(&kit, "0", FCFS);
+    uint64_t runs = submit(&kit, kit_whole(1), 60), waits = submit(&kit, kit_whole(1), 60);
+    REQUIRE_EQ(acre_sched_cancel(kit.sched, waits, kit.now_ms, NULL), 0);
+    struct acre_when answer = when(&kit, waits);
+    CHECK(!answer.known);
+    CHECK_U64(answer.start_ms, 0);
+    answer = when(&kit, runs);
+    CHECK(answer.known);
+    CHECK_U64(answer.start_ms, kit.now_ms);
+    sched_kit_finish(&kit);
+}
+
 static const struct acre_test tests[] = {
     {"jobs_start_when_those_before_end", jobs_start_when_those_before_end, 0},
     {"nodes_are_not_summed", nodes_are_not_summed, 0},
@@ -438,6 +453,7 @@ static const struct acre_test tests[] = {
      0},
     {"a_large_plan_is_kept_a_while", a_large_plan_is_kept_a_while, 0},
     {"intervals_hold_in_a_living_queue", intervals_hold_in_a_living_queue, 0},
+    {"what_never_ran_never_started", what_never_ran_never_started, 0},
 };
 
 ACRE_TEST_MAIN(tests)

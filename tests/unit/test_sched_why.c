@@ -443,6 +443,27 @@ static void usage_is_charged_and_restored(void) {
     sched_kit_finish(&again);
 }
 
+/* A smaller share is offered from the smallest on that the default rules allow, a tenth. */
+static void a_smaller_share_is_offered_from_a_tenth_on(void) {
+    static const struct {
+        const char *cluster;
+        const char *offer; /* NULL: none */
+    } rows[] = {{"500", "or now with --gpus 0.5"},
+                {"899", "or now with --gpus 0.101"},
+                {"900", "or now with --gpus 0.1"},
+                {"901", NULL},
+                {"1000", NULL}};
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        acre_test_context("%s", rows[i].cluster);
+        struct sched_kit kit;
+        sched_kit_init(&kit, rows[i].cluster, "{}");
+        struct acre_why answer = why(&kit, submit(&kit, "ada", kit_whole(1), HOUR_MS));
+        CHECK_EQ(strstr(answer.advice, "or now with") != NULL, rows[i].offer != NULL);
+        CHECK_HAS(answer.advice, rows[i].offer != NULL ? rows[i].offer : "");
+        sched_kit_finish(&kit);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"busy_tells_from_fragmented_per_node", busy_tells_from_fragmented_per_node, 0},
     {"fragmented_is_told_per_device", fragmented_is_told_per_device, 0},
@@ -462,6 +483,7 @@ static const struct acre_test tests[] = {
     {"preempting_paused_and_evaluating", preempting_paused_and_evaluating, 0},
     {"who_does_not_wait_is_an_error", who_does_not_wait_is_an_error, 0},
     {"usage_is_charged_and_restored", usage_is_charged_and_restored, 0},
+    {"a_smaller_share_is_offered_from_a_tenth_on", a_smaller_share_is_offered_from_a_tenth_on, 0},
 };
 
 ACRE_TEST_MAIN(tests)
