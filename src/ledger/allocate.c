@@ -19,6 +19,7 @@ static const char *const event_names[] = {
 };
 
 const char *acre_ledger_event_name(enum acre_ledger_event_kind kind) {
+    ACRE_ASSERT((unsigned)kind < ACRE_COUNT(event_names));
     return event_names[kind];
 }
 
@@ -44,6 +45,7 @@ static bool find_on_one_node(struct acre_ledger *ledger, struct class *class,
     if (best == NULL) {
         return false;
     }
+    ACRE_ASSERT(shapes_get(ledger->shapes, best->shape)->node_count > 0);
     uint32_t node = shapes_get(ledger->shapes, best->shape)->nodes[0];
     if (want->replicas == 1 && want->gpus == 1) {
         place_on_slot(ledger, want, node, best->slot, parts);
@@ -160,6 +162,8 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
                 const struct acre_part *parts, uint32_t count, uint64_t id, uint64_t now_ms,
                 uint64_t *ret_id, struct acre_error *err) {
     bool within = request->reservation != 0;
+    ACRE_ASSERT(count > 0 && count == acre_request_parts(request));
+    ACRE_ASSERT(id <= HOLD_ID_MAX);
     if (holds_find(ledger->holds, id) != NULL) {
         return acre_fail(err, ACRE_EEXISTS, "allocation %llu is already in the ledger",
                          (unsigned long long)id);
@@ -268,6 +272,8 @@ int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_m
 void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
               uint64_t now_ms) {
     struct acre_part one;
+    ACRE_ASSERT(hold->id != 0 && hold->part_count > 0);
+    ACRE_ASSERT(outcome >= ACRE_ALLOCATION_COMPLETED && outcome <= ACRE_ALLOCATION_EXPIRED);
     reserved_note(ledger, hold, false);
     books_give(ledger, hold_parts(ledger, hold, &one), hold->part_count, hold->reservation != 0);
     ledger_tell(

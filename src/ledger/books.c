@@ -66,10 +66,13 @@ static int check_device(const struct acre_ledger *ledger, const struct acre_part
 
 static void apply(struct acre_ledger *ledger, const struct acre_part *part,
                   enum acre_isolation isolation, bool with_device) {
+    ACRE_ASSERT(ledger->nodes[part->node].cpu_free_milli >= part->cpu_milli);
+    ACRE_ASSERT(ledger->nodes[part->node].ram_free_mib >= part->ram_mib);
     ledger->nodes[part->node].cpu_free_milli -= part->cpu_milli;
     ledger->nodes[part->node].ram_free_mib -= part->ram_mib;
     if (with_device && part->device != ACRE_DEVICE_NONE) {
         struct device *device = &ledger->devices[part->device];
+        ACRE_ASSERT(device->milli_used + part->milli <= 1000 && device->count < UINT8_MAX);
         device->milli_used = (uint16_t)(device->milli_used + part->milli);
         if (part->by_share) {
             device->milli_by_share = (uint16_t)(device->milli_by_share + part->milli);
@@ -87,6 +90,8 @@ static void undo(struct acre_ledger *ledger, const struct acre_part *part, bool 
     if (with_device && part->device != ACRE_DEVICE_NONE) {
         struct device *device = &ledger->devices[part->device];
         ACRE_ASSERT(device->count > 0 && device->milli_used >= part->milli);
+        ACRE_ASSERT(part->by_share ? device->milli_by_share >= part->milli
+                                   : device->memory_asked_mib >= part->mib);
         device->milli_used = (uint16_t)(device->milli_used - part->milli);
         if (part->by_share) {
             device->milli_by_share = (uint16_t)(device->milli_by_share - part->milli);
@@ -118,6 +123,7 @@ static void refile(struct acre_ledger *ledger, const struct acre_part *parts, ui
 int books_take(struct acre_ledger *ledger, const struct acre_part *parts, uint32_t count,
                enum acre_isolation isolation, bool exclusive, bool within_reservation,
                struct acre_error *err) {
+    ACRE_ASSERT(count > 0 && (unsigned)isolation < ACRE_ISOLATION_COUNT);
     for (uint32_t i = 0; i < count; i++) {
         int r = check_host(ledger, &parts[i], err);
         if (r == 0 && parts[i].device != ACRE_DEVICE_NONE && !within_reservation) {
@@ -137,6 +143,7 @@ int books_take(struct acre_ledger *ledger, const struct acre_part *parts, uint32
 
 void books_give(struct acre_ledger *ledger, const struct acre_part *parts, uint32_t count,
                 bool within_reservation) {
+    ACRE_ASSERT(count > 0);
     for (uint32_t i = 0; i < count; i++) {
         undo(ledger, &parts[i], !within_reservation);
     }

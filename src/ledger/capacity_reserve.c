@@ -88,6 +88,7 @@ static uint32_t take_slot(struct acre_capacity *capacity) {
 /* Off all lists and free. The caller puts the node in its new place. */
 static void end(struct acre_capacity *capacity, uint32_t slot) {
     struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    ACRE_ASSERT(slot < capacity->reservation_count && reservation->generation % 2 == 1);
     unlink_from_node(capacity, slot);
     if (!reservation->committed) {
         unlink_pending(capacity, slot);
@@ -116,6 +117,7 @@ void acre_capacity_lapse(struct acre_capacity *capacity) {
 
 void acre_capacity_forget(struct acre_capacity *capacity, uint32_t node, bool all,
                           uint64_t time_ms) {
+    ACRE_ASSERT(node < capacity->entry_capacity);
     uint32_t slot = capacity->entries[node].first_reservation;
     while (slot != ACRE_CAPACITY_NONE) {
         const struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
@@ -185,6 +187,7 @@ int acre_capacity_commit(struct acre_capacity *capacity, uint64_t token, uint64_
     if (reservation->committed) {
         return ACRE_ECONFLICT;
     }
+    ACRE_ASSERT(reservation->node < capacity->entry_capacity);
     unlink_pending(capacity, slot);
     reservation->committed = true;
     reservation->at_ms = capacity->now_ms;

@@ -132,6 +132,7 @@ const struct want *class_want(const struct class *class) {
 
 bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32_t profile,
                    uint64_t *ret_slots) {
+    ACRE_ASSERT(profile < ledger->profile_count);
     if (profile >= class->profile_count) {
         uint32_t count = ledger->profile_count;
         class->matches = acre_realloc(class->matches, count, sizeof(*class->matches));

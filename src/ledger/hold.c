@@ -157,6 +157,7 @@ struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count) {
 void holds_remove(struct holds *holds, struct hold *hold) {
     uint32_t at = table_find(holds, hold->id);
     ACRE_ASSERT(at != RECORD_NONE);
+    ACRE_ASSERT(holds->count > 0);
     table_erase(holds, at);
     if (hold->part_count > 1) {
         holds->many_bytes -= many_size(hold->part_count);
@@ -178,6 +179,8 @@ bool hold_is_exclusive(const struct hold *hold) {
 }
 
 void hold_set_parts(struct hold *hold, const struct acre_part *parts, bool exclusive) {
+    ACRE_ASSERT(parts->milli <= UINT16_MAX); /* as it is kept */
+    ACRE_ASSERT(parts->device != ACRE_DEVICE_NONE || parts->milli == 0);
     if (hold->part_count > 1) {
         hold->parts.many->exclusive = exclusive;
         memcpy(hold->parts.many->all, parts, hold->part_count * sizeof(*parts));

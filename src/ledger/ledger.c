@@ -25,6 +25,8 @@ struct acre_ledger *acre_ledger_create(const struct acre_ledger_options *options
     ledger->event = options != NULL ? options->event : NULL;
     ledger->event_context = options != NULL ? options->event_context : NULL;
     ledger->track_counts = ledger->strategy == ACRE_STRATEGY_LOAD_BALANCED;
+    ACRE_ASSERT((unsigned)ledger->strategy < ACRE_STRATEGY_COUNT);
+    ACRE_ASSERT(ledger->rules.min_milli <= ledger->rules.max_milli);
     ledger->names = acre_names_create();
     ledger->constraints = constraints_create();
     ledger->holds = holds_create();
@@ -338,6 +340,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
     for (uint32_t slot = 0; slot < spec->device_count; slot++) {
         devices[slot].at_slot = (uint8_t)entries[slot].device;
     }
+    ACRE_ASSERT(node->first_device + spec->device_count <= ledger->device_capacity);
     ledger->device_count += spec->device_count;
     shapes_file_node(ledger, index);
     order_changed(ledger, index);

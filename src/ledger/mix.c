@@ -219,6 +219,7 @@ double mix_worth(const struct mix *mix, const struct room *room) {
 
 double mix_worth_after(const struct mix *mix, const struct room *room, const struct mix_view *view,
                        uint32_t slot, uint64_t word) {
+    ACRE_ASSERT(slot < room->profile->device_count);
     if (is_worthless(mix, room)) {
         return 0;
     }

@@ -76,6 +76,7 @@ static void build(struct acre_ledger *ledger, struct order *order) {
 }
 
 void order_changed(struct acre_ledger *ledger, uint32_t node) {
+    ACRE_ASSERT(node < ledger->node_count);
     struct order *order = ledger->order;
     if (order == NULL) {
         return;
@@ -130,6 +131,7 @@ static uint32_t find_below(struct acre_ledger *ledger, struct class *class, uint
 }
 
 uint32_t order_find(struct acre_ledger *ledger, struct class *class, uint32_t from) {
+    ACRE_ASSERT(from <= ledger->node_count);
     if (ledger->order == NULL) {
         ledger->order = acre_calloc(1, sizeof(*ledger->order));
         build(ledger, ledger->order);

@@ -191,6 +191,7 @@ static struct spot *spot_find(const struct acre_outlook *outlook, uint32_t node)
 }
 
 static struct spot *spot_touch(struct acre_outlook *outlook, uint32_t node) {
+    ACRE_ASSERT(node < outlook->node_capacity && !outlook->ledger->nodes[node].drained);
     struct spot *spot = spot_find(outlook, node);
     if (spot != NULL) {
         return spot;
@@ -233,6 +234,8 @@ static void spot_undo(struct acre_outlook *outlook, struct spot *spot,
     uint32_t own = part->device - outlook->ledger->nodes[part->node].first_device;
     struct would *would = &outlook->woulds[spot->first_would + own];
     ACRE_ASSERT(would->count > 0 && would->milli_used >= part->milli);
+    ACRE_ASSERT(part->by_share ? would->milli_by_share >= part->milli
+                               : would->memory_asked_mib >= part->mib);
     would->milli_used = (uint16_t)(would->milli_used - part->milli);
     if (part->by_share) {
         would->milli_by_share = (uint16_t)(would->milli_by_share - part->milli);
@@ -576,6 +579,7 @@ static bool lacks(const struct shape *shape, const struct acre_request *request)
 
 bool acre_ledger_may_fit_on(struct acre_ledger *ledger, const struct acre_request *request,
                             uint32_t node) {
+    ACRE_ASSERT(node < ledger->node_count);
     const struct node *host = &ledger->nodes[node];
     if (host->drained || request->reservation != 0) {
         return !host->drained;

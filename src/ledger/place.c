@@ -33,6 +33,8 @@ static void fill_part(const struct acre_ledger *ledger, const struct want *want,
 
 void place_on_slot(const struct acre_ledger *ledger, const struct want *want, uint32_t node,
                    uint32_t slot, struct acre_part *part) {
+    ACRE_ASSERT(node < ledger->node_count && slot < ledger->nodes[node].device_count);
+    ACRE_ASSERT(!ledger->nodes[node].drained);
     /* The first device of those alike. */
     const struct node *host = &ledger->nodes[node];
     const struct device *devices = &ledger->devices[host->first_device];
@@ -67,6 +69,8 @@ static void sort_room(struct room *room, uint8_t *device_at_slot) {
 
 bool place_in_room(struct acre_ledger *ledger, const struct want *want, uint64_t slots,
                    uint32_t node, uint32_t replicas, struct room *room, struct acre_part *parts) {
+    ACRE_ASSERT(node < ledger->node_count && replicas > 0);
+    ACRE_ASSERT(want->gpus == 0 || room->device_at_slot != NULL);
     /* A member takes at least a milli of each of its devices, or CPU or RAM of the node. */
     uint8_t few[ACRE_NODE_DEVICES_MAX];
     size_t choices = (size_t)replicas * want->gpus;
@@ -87,6 +91,7 @@ bool place_in_room(struct acre_ledger *ledger, const struct want *want, uint64_t
 
 void room_with_words(const struct acre_ledger *ledger, uint32_t node, const uint64_t *words,
                      struct room *ret_room, uint8_t *device_at_slot) {
+    ACRE_ASSERT(node < ledger->node_count && ledger->nodes[node].shape != SHAPE_NONE);
     const struct node *host = &ledger->nodes[node];
     room_from_shape(ledger, shapes_get(ledger->shapes, host->shape), ret_room);
     for (uint32_t i = 0; i < host->device_count; i++) {
@@ -101,6 +106,7 @@ void room_with_words(const struct acre_ledger *ledger, uint32_t node, const uint
 
 bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
+    ACRE_ASSERT(node < ledger->node_count && replicas > 0);
     uint64_t slots;
     if (ledger->nodes[node].drained ||
         !class_matches(ledger, class, ledger->nodes[node].profile, &slots)) {
@@ -188,6 +194,7 @@ static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want,
 }
 
 bool place_gang(struct acre_ledger *ledger, const struct want *want, struct acre_part *parts) {
+    ACRE_ASSERT(want->replicas > 1);
     struct want room = *want;
     room.replicas = 0;
     uint32_t count;

@@ -289,6 +289,7 @@ void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken) {
 
 /* Begin a calendar from all allocations on the device. */
 static void calendar_begin(struct acre_ledger *ledger, uint32_t device) {
+    ACRE_ASSERT((ledger->devices[device].flags & DEVICE_CALENDAR) == 0);
     struct reservations *reservations = ledger->reservations;
     if (reservations->calendar_count == reservations->calendar_capacity) {
         reservations->calendar_capacity = ACRE_MAX(2 * reservations->calendar_capacity, 8U);
@@ -486,6 +487,7 @@ static struct reservation *append(struct reservations *reservations,
         reservations->all =
             acre_realloc(reservations->all, reservations->capacity, sizeof(*reservations->all));
     }
+    ACRE_ASSERT(spec->device_count > 0 && spec->milli > 0);
     uint32_t *devices = acre_calloc(spec->device_count, sizeof(*devices));
     memcpy(devices, spec->devices, spec->device_count * sizeof(*devices));
     struct reservation *reservation = &reservations->all[reservations->count++];
@@ -535,6 +537,8 @@ int acre_ledger_reserve(struct acre_ledger *ledger, const struct acre_reservatio
 
 /* Take the allocation of a reservation whose window has opened. */
 static bool start(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
+    ACRE_ASSERT(reservation->shown.allocation == 0 &&
+                reservation->shown.state == ACRE_RESERVATION_ACTIVE);
     struct acre_reservation *shown = &reservation->shown;
     struct acre_part *parts = acre_calloc(shown->device_count, sizeof(*parts));
     for (uint32_t i = 0; i < shown->device_count; i++) {
@@ -579,6 +583,7 @@ static uint32_t end(struct acre_ledger *ledger, struct reservation *reservation,
     }
     struct hold *own = holds_find(ledger->holds, reservation->shown.allocation);
     ACRE_ASSERT(own != NULL);
+    ACRE_ASSERT(own->status == HOLD_RESERVED && own->owner == reservation->shown.id);
     reservation->shown.allocation = 0;
     hold_end(ledger, own, ACRE_ALLOCATION_COMPLETED, now_ms);
     return drawn;

@@ -307,6 +307,8 @@ static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
 static void enter_shape(struct acre_ledger *ledger, uint32_t node, uint32_t id) {
     struct shapes *shapes = ledger->shapes;
     struct shape *shape = shapes->by_id[id];
+    ACRE_ASSERT(ledger->nodes[node].shape == SHAPE_NONE &&
+                shape->profile == ledger->nodes[node].profile);
     if (shape->node_count == shape->node_capacity) {
         uint32_t capacity = ACRE_MAX(2 * shape->node_capacity, 2U);
         shape->nodes = acre_realloc(shape->nodes, capacity, sizeof(*shape->nodes));
@@ -349,6 +351,7 @@ uint64_t usage_word(const struct hardware *hardware, const struct usage *usage) 
 }
 
 uint64_t books_word(const struct acre_ledger *ledger, uint32_t index) {
+    ACRE_ASSERT(index < ledger->device_count);
     const struct device *device = &ledger->devices[index];
     const struct node *node = &ledger->nodes[device->node];
     if ((device->flags & DEVICE_DRAINED) != 0 || device->count >= shares_max(ledger)) {
@@ -403,6 +406,7 @@ static void move_node(struct acre_ledger *ledger, uint32_t node, const uint64_t 
 }
 
 void shapes_file_node(struct acre_ledger *ledger, uint32_t index) {
+    ACRE_ASSERT(index < ledger->node_count);
     struct node *node = &ledger->nodes[index];
     if (node->drained) {
         leave_shape(ledger, index);
@@ -418,6 +422,8 @@ void shapes_file_node(struct acre_ledger *ledger, uint32_t index) {
 }
 
 void shapes_refile_device(struct acre_ledger *ledger, uint32_t index, uint32_t device) {
+    ACRE_ASSERT(index < ledger->node_count && !ledger->nodes[index].drained);
+    ACRE_ASSERT(device == ACRE_DEVICE_NONE || ledger->devices[device].node == index);
     struct node *node = &ledger->nodes[index];
     if (node->shape == SHAPE_NONE) {
         shapes_file_node(ledger, index);

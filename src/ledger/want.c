@@ -173,6 +173,7 @@ static bool has_id(const uint32_t *ids, size_t count, uint32_t id) {
 
 bool want_labels_match(const struct acre_ledger *ledger, const struct want *want,
                        const struct profile *profile) {
+    ACRE_ASSERT(want->constraint <= ledger->constraints->count);
     if (want->constraint == 0) {
         return true;
     }

@@ -68,6 +68,7 @@ static uint64_t name_key(uint32_t user, uint32_t name) {
 }
 
 void burden_add(struct acre_sched *sched, const struct job *job) {
+    ACRE_ASSERT(job->id != 0 && job->user != 0);
     struct acre_burdens *burdens = sched->burdens;
     if (job->array == NONE) {
         acre_burdens_add_text(burdens, job->user, job->bytes);
@@ -98,6 +99,7 @@ void burden_remove(struct acre_sched *sched, const struct job *job) {
         acre_map_put(&burdens->jobs_of_name, key, jobs - 1);
     } else {
         acre_map_remove(&burdens->jobs_of_name, key);
+        ACRE_ASSERT(sum_of(burdens, job->user)->names > 0);
         sum_of(burdens, job->user)->names--;
     }
     acre_names_give(acre_ledger_names(sched->ledger), job->name);

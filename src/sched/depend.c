@@ -70,6 +70,8 @@ static void doom(struct acre_sched *sched, uint64_t job, uint64_t because) {
 }
 
 void depend_add(struct acre_sched *sched, uint32_t index, const struct acre_job_spec *spec) {
+    ACRE_ASSERT(sched->jobs[index].id == spec->id && sched->jobs[index].needs == NONE);
+    ACRE_ASSERT(spec->dependency_count <= ACRE_JOB_DEPENDENCIES_MAX);
     for (uint32_t i = spec->dependency_count; i-- > 0;) {
         const struct acre_dependency *dependency = &spec->dependencies[i];
         enum verdict verdict = judge_given(sched, dependency);
@@ -123,6 +125,7 @@ void depend_drop(struct acre_sched *sched, uint32_t index) {
 static void remove_need(struct acre_sched *sched, uint32_t at) {
     uint32_t *link = &sched->jobs[sched->edges[at].waiter].needs;
     while (*link != at) {
+        ACRE_ASSERT(*link != NONE);
         link = &sched->edges[*link].next_need;
     }
     *link = sched->edges[at].next_need;

@@ -73,6 +73,8 @@ void job_end(struct acre_sched *sched, uint32_t index, enum transition event, ui
         [MOVE_CANCEL] = ACRE_SCHED_CANCELED,
     };
     bool held = sched->jobs[index].stand == STAND_HOLDING;
+    ACRE_ASSERT(event == MOVE_COMPLETE || event == MOVE_FAIL || event == MOVE_CANCEL);
+    ACRE_ASSERT(sched->jobs[index].stand != STAND_ENDED);
     depend_drop(sched, index);
     leave(sched, index, event != MOVE_COMPLETE, now_ms);
     if (sched->jobs[index].run == NONE) {
@@ -95,6 +97,7 @@ void job_requeue(struct acre_sched *sched, uint32_t index, uint64_t not_before_m
                  uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     struct run *run = job_run(sched, job);
+    ACRE_ASSERT(job->stand == STAND_HOLDING && run->attempt > 0);
     if (run->started_ms != 0 && now_ms > run->started_ms) {
         run->run_ms += now_ms - run->started_ms;
     }

@@ -133,6 +133,7 @@ void acre_forecast_submitted(struct acre_forecast *forecast, uint64_t job) {
 }
 
 static void drop_note(struct acre_forecast *forecast, uint64_t job, uint32_t at) {
+    ACRE_ASSERT(at < forecast->note_count && forecast->notes[at].job == job);
     acre_map_remove(&forecast->note_of_job, job);
     struct note *last = &forecast->notes[--forecast->note_count];
     if (at != forecast->note_count) {

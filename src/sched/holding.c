@@ -34,6 +34,8 @@ void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation,
                 const struct acre_part *parts, uint32_t count, uint64_t since_ms, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     struct run *run = job_run(sched, job);
+    ACRE_ASSERT(allocation != 0 && count > 0);
+    ACRE_ASSERT(run != NULL && run->allocation == 0 && job->stand != STAND_HOLDING);
     run->allocation = allocation;
     run->load = acre_load_of_parts(parts, count);
     job->stand = STAND_HOLDING;
@@ -53,6 +55,7 @@ void hold_enter(struct acre_sched *sched, uint32_t index, uint64_t allocation,
 }
 
 void hold_expect(struct acre_sched *sched, uint32_t index, uint64_t end_ms) {
+    ACRE_ASSERT(sched->jobs[index].stand == STAND_HOLDING);
     tree_remove(&line_by_key, sched, &sched->ends, index);
     sched->jobs[index].key = (int64_t)ACRE_MIN(end_ms, (uint64_t)INT64_MAX);
     tree_insert(&line_by_key, sched, &sched->ends, index);
@@ -82,6 +85,7 @@ void note_freed(struct acre_sched *sched, const struct acre_part *parts, uint32_
 void hold_leave(struct acre_sched *sched, uint32_t index, bool failed, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     struct run *run = job_run(sched, job);
+    ACRE_ASSERT(job->stand == STAND_HOLDING && run->allocation != 0);
     struct acre_allocation held;
     if (acre_ledger_find(sched->ledger, run->allocation, &held)) {
         note_freed(sched, held.parts, held.part_count);

@@ -70,6 +70,7 @@ const struct plan_entry *plan_find(const struct acre_plan *plan, uint64_t job) {
 }
 
 static void add_entry(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
+    ACRE_ASSERT(job != 0 && start_ms <= end_ms);
     plan->entries =
         acre_grow(plan->entries, plan->entry_count, &plan->entry_capacity, sizeof(*plan->entries));
     plan->entries[plan->entry_count] = (struct plan_entry){start_ms, end_ms};

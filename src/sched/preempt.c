@@ -45,6 +45,7 @@ struct promise *promise_of(const struct acre_sched *sched, uint64_t job) {
 
 void promise_make(struct acre_sched *sched, uint32_t index, struct acre_outlook *outlook,
                   uint32_t waiting_for) {
+    ACRE_ASSERT(outlook != NULL && promise_of(sched, sched->jobs[index].id) == NULL);
     sched->promises = acre_grow(sched->promises, sched->promise_count, &sched->promise_capacity,
                                 sizeof(*sched->promises));
     sched->promises[sched->promise_count++] =

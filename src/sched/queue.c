@@ -192,6 +192,7 @@ uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t m
 }
 
 void line_park(struct acre_sched *sched, uint32_t at, uint32_t holder) {
+    ACRE_ASSERT(holder < sched->holder_count);
     struct line *line = &sched->lines[at];
     ACRE_ASSERT(line->holder == NONE);
     hide_line(sched, at);
@@ -239,6 +240,7 @@ uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
 /* Something changed for the class's jobs: the next pass tries them. A class that had no room has
  * none for one more job either. */
 void class_open(struct acre_sched *sched, uint32_t at) {
+    ACRE_ASSERT(at < sched->class_limit);
     struct class *class = &sched->classes[at];
     sched->is_dirty = true;
     if (class->state == CLASS_BEHIND || class->state == CLASS_OPEN) {
@@ -264,6 +266,7 @@ static bool comes_after_head(const struct acre_sched *sched, uint32_t index) {
 
 void queue_enter(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
+    ACRE_ASSERT(job->id != 0 && job->state == ACRE_JOB_QUEUED && job->line == NONE);
     job->duration_s = plan_duration(sched, job);
     enum stand stand = stand_of(sched, job, now_ms);
     job->stand = (uint8_t)stand;
@@ -322,6 +325,7 @@ void arrays_fill(struct acre_sched *sched, uint64_t now_ms) {
 
 void queue_leave(struct acre_sched *sched, uint32_t index) {
     struct job *job = &sched->jobs[index];
+    ACRE_ASSERT(*count_of(sched, (enum stand)job->stand) > 0);
     --*count_of(sched, (enum stand)job->stand);
     if (job->id == sched->shadow.head) { /* those behind it have another chance */
         sched->shadow.is_stale = true;

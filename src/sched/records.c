@@ -23,6 +23,7 @@ static void *grow_records(void *records, uint32_t count, uint32_t *capacity, siz
 }
 
 uint32_t job_add(struct acre_sched *sched, uint64_t id) {
+    ACRE_ASSERT(id != 0 && acre_map_get(&sched->job_of_id, id) == ACRE_MAP_NONE);
     uint32_t at = sched->job_free;
     if (at != NONE) {
         sched->job_free = sched->jobs[at].array;
@@ -46,6 +47,8 @@ uint32_t job_add(struct acre_sched *sched, uint64_t id) {
 
 void job_remove(struct acre_sched *sched, uint32_t at) {
     struct job *job = &sched->jobs[at];
+    ACRE_ASSERT(job->id != 0 && job->stand == STAND_ENDED);
+    ACRE_ASSERT(job->needs == NONE && job->needed_by == NONE && job->line == NONE);
     acre_map_remove(&sched->job_of_id, job->id);
     if (job->run != NONE) {
         sched->runs[job->run].newer = sched->run_free;
@@ -83,6 +86,7 @@ uint32_t edge_add(struct acre_sched *sched) {
 }
 
 void edge_remove(struct acre_sched *sched, uint32_t at) {
+    ACRE_ASSERT(at < sched->edge_limit && sched->edges[at].waiter != NONE);
     sched->edges[at] = (struct edge){.waiter = NONE, .next_need = sched->edge_free};
     sched->edge_free = at;
 }
@@ -113,6 +117,7 @@ uint32_t line_find(const struct acre_sched *sched, uint32_t account, uint32_t cl
 }
 
 uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
+    ACRE_ASSERT(class < sched->class_limit && sched->classes[class].jobs > 0);
     uint32_t at = line_find(sched, account, class);
     if (at != ACRE_MAP_NONE) {
         return at;

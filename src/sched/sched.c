@@ -161,6 +161,7 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
 
 void acre_sched_ledger_changed(struct acre_sched *sched) {
     uint32_t kinds = acre_ledger_kind_count(sched->ledger);
+    ACRE_ASSERT(kinds >= sched->kind_count);
     if (kinds != sched->kind_count) { /* other hardware: a request may take less of it */
         sched->kind_count = kinds;
         for (uint32_t i = 0; i < sched->class_limit; i++) {

@@ -116,6 +116,8 @@ static int check(struct acre_sched *sched, const struct acre_job_spec *spec, uin
 
 /* The record of a job, as submitted; it stands nowhere yet. */
 uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
+    ACRE_ASSERT(spec->id > sched->last_id);
+    ACRE_ASSERT(spec->user != 0 && spec->project != 0);
     uint32_t class = class_take(sched, &spec->request);
     uint32_t array = spec->array != 0 ? array_take(sched, spec) : NONE;
     uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);

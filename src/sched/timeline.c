@@ -211,6 +211,7 @@ static uint32_t less(uint32_t have, uint32_t taken) {
 
 void acre_timeline_hold(struct acre_timeline *timeline, const struct acre_timeline_hold *hold) {
     ACRE_ASSERT(hold->node < timeline->node_count);
+    ACRE_ASSERT(hold->milli <= 1000);
     struct node *node = &timeline->nodes[hold->node];
     uint64_t from_ms = ACRE_MAX(hold->from_ms, timeline->now_ms);
     if (hold->until_ms <= from_ms) {
@@ -626,6 +627,8 @@ static bool place_gang(struct acre_timeline *timeline, const struct acre_timelin
 bool acre_timeline_place(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
                          struct acre_timeline_place *places, uint64_t *ret_start_ms) {
     ACRE_ASSERT(ask->duration_ms > 0 && ask->replicas > 0);
+    ACRE_ASSERT(ask->gpus <= ACRE_TIMELINE_SLOTS_MAX &&
+                (ask->needs != NULL || ask->kind_count == 0));
     return ask->replicas == 1 ? place_one(timeline, ask, places, ret_start_ms)
                               : place_gang(timeline, ask, places, ret_start_ms);
 }

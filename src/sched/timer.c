@@ -21,6 +21,7 @@ static void sink(struct timer *heap, uint32_t count, uint32_t at) {
 }
 
 void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job) {
+    ACRE_ASSERT(job != 0);
     sched->timers = acre_grow(sched->timers, sched->timer_count, &sched->timer_capacity,
                               sizeof(*sched->timers));
     uint32_t at = sched->timer_count++;

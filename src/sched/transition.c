@@ -43,6 +43,7 @@ static const uint8_t table[ACRE_JOB_STATE_COUNT][MOVE_COUNT] = {
 };
 
 bool job_move(struct acre_sched *sched, struct job *job, enum transition event) {
+    ACRE_ASSERT(job->state < ACRE_JOB_STATE_COUNT && (unsigned)event < MOVE_COUNT);
     if (table[job->state][event] == 0) {
         return false;
     }
@@ -58,6 +59,7 @@ bool job_move(struct acre_sched *sched, struct job *job, enum transition event) 
 
 void tell(struct acre_sched *sched, enum acre_sched_event_kind kind, uint64_t now_ms, uint64_t job,
           uint64_t other) {
+    ACRE_ASSERT(job != 0);
     if (sched->event != NULL) {
         struct acre_sched_event event = {kind, now_ms, job, other};
         sched->event(sched->context, &event);
@@ -65,6 +67,7 @@ void tell(struct acre_sched *sched, enum acre_sched_event_kind kind, uint64_t no
 }
 
 void act(struct acre_sched *sched, enum acre_sched_action_kind kind, const struct job *job) {
+    ACRE_ASSERT(job->run != NONE && job_run(sched, job)->attempt > 0);
     if (sched->action != NULL) {
         struct acre_sched_action action = {kind, job->id, job_run(sched, job)->attempt};
         sched->action(sched->context, &action);

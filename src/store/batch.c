@@ -65,6 +65,7 @@ static struct acre_str view_at(const void *record, size_t offset) {
 }
 
 size_t acre_op_size(enum acre_op_kind kind, const void *record) {
+    ACRE_ASSERT((unsigned)kind < ACRE_OP_KIND_COUNT);
     const struct layout *layout = &layouts[kind];
     size_t size = sizeof(struct acre_op);
     for (uint8_t i = 0; i < layout->string_count; i++) {
@@ -88,6 +89,7 @@ static const char *put_text(char **at, struct acre_str text) {
 }
 
 void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record) {
+    ACRE_ASSERT((unsigned)kind < ACRE_OP_KIND_COUNT);
     const struct layout *layout = &layouts[kind];
     char *at = op->text;
     op->kind = kind;
@@ -155,6 +157,7 @@ static struct acre_op *copy_record(struct acre_batch *batch, enum acre_op_kind k
 }
 
 static void append(struct acre_batch *batch, enum acre_op_kind kind, const void *record) {
+    ACRE_ASSERT(batch->done == NULL && batch->generation == 0);
     struct acre_op *op = copy_record(batch, kind, record);
     if (op == NULL) {
         return;
@@ -216,6 +219,7 @@ void acre_batch_add_job(struct acre_batch *batch, const struct acre_store_job *j
 
 void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job *job) {
     check_job(job);
+    ACRE_ASSERT(batch->done == NULL && batch->generation == 0);
     uint32_t slot = *find_slot(batch, job->id);
     if (slot == 0) {
         struct acre_store_job update = acre_op_updated(&(struct acre_store_job){0}, job);
@@ -223,6 +227,7 @@ void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job
         return;
     }
     const struct acre_op *old = batch->ops[slot - 1];
+    ACRE_ASSERT(old->kind == ACRE_OP_ADD_JOB || old->kind == ACRE_OP_UPDATE_JOB);
     struct acre_store_job merged = acre_op_updated(&old->record.job, job);
     struct acre_op *op = copy_record(batch, old->kind, &merged);
     if (op != NULL) {
@@ -231,10 +236,12 @@ void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job
 }
 
 void acre_batch_put_account(struct acre_batch *batch, const struct acre_store_account *account) {
+    ACRE_ASSERT(account->at_ms <= INT64_MAX);
     append(batch, ACRE_OP_PUT_ACCOUNT, account);
 }
 
 void acre_batch_put_setting(struct acre_batch *batch, const char *name, struct acre_str value) {
+    ACRE_ASSERT(name != NULL && name[0] != 0);
     append(batch, ACRE_OP_PUT_SETTING, &(struct acre_store_setting){name, value});
 }
 
@@ -244,6 +251,7 @@ void acre_batch_put_token(struct acre_batch *batch, const struct acre_store_toke
 }
 
 void acre_batch_remove_token(struct acre_batch *batch, uint64_t id) {
+    ACRE_ASSERT(id >= 1 && id <= INT64_MAX);
     append(batch, ACRE_OP_REMOVE_TOKEN, &(struct acre_store_token){.id = id});
 }
 
@@ -254,13 +262,16 @@ void acre_batch_put_reservation(struct acre_batch *batch,
 }
 
 void acre_batch_put_drain(struct acre_batch *batch, const struct acre_store_drain *drain) {
+    ACRE_ASSERT(drain->target != NULL && drain->since_ms <= INT64_MAX);
     append(batch, ACRE_OP_PUT_DRAIN, drain);
 }
 
 void acre_batch_remove_drain(struct acre_batch *batch, const char *target) {
+    ACRE_ASSERT(target != NULL);
     append(batch, ACRE_OP_REMOVE_DRAIN, &(struct acre_store_drain){.target = target});
 }
 
 void acre_batch_audit(struct acre_batch *batch, const struct acre_store_audit *audit) {
+    ACRE_ASSERT(audit->at_ms <= INT64_MAX);
     append(batch, ACRE_OP_AUDIT, audit);
 }

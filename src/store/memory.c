@@ -125,6 +125,7 @@ static struct acre_op *copy_row(enum acre_op_kind kind, const void *record) {
 }
 
 static void insert_row(struct shelf *shelf, size_t at, struct acre_op *row) {
+    ACRE_ASSERT(at <= shelf->count && row != NULL);
     shelf->rows = acre_grow(shelf->rows, shelf->count, &shelf->capacity, sizeof(struct acre_op *));
     memmove(&shelf->rows[at + 1], &shelf->rows[at], (shelf->count - at) * sizeof(struct acre_op *));
     shelf->rows[at] = row;
@@ -132,6 +133,7 @@ static void insert_row(struct shelf *shelf, size_t at, struct acre_op *row) {
 }
 
 static void remove_row(struct shelf *shelf, size_t at) {
+    ACRE_ASSERT(at < shelf->count);
     free(shelf->rows[at]);
     shelf->count--;
     memmove(&shelf->rows[at], &shelf->rows[at + 1], (shelf->count - at) * sizeof(struct acre_op *));
@@ -235,6 +237,7 @@ static void apply_audit(struct memory *memory, const struct acre_op *op) {
     struct acre_store_audit audit = op->record.audit;
     acre_audit_extend(memory->hasher, &memory->head, &audit);
     audit.seq = memory->head.count;
+    ACRE_ASSERT(audit.seq == memory->audit.count + 1);
     memcpy(audit.hash, memory->head.hash, sizeof(audit.hash));
     insert_row(&memory->audit, memory->audit.count, copy_row(ACRE_OP_AUDIT, &audit));
 }
@@ -257,6 +260,7 @@ static void apply_op(struct memory *memory, const struct acre_op *op) {
     enum acre_op_kind kind = op->kind;
     union acre_op_record record = op->record;
     if (kind == ACRE_OP_UPDATE_JOB) {
+        ACRE_ASSERT(found);
         record.job = acre_op_updated(&shelf->rows[at]->record.job, &op->record.job);
         kind = ACRE_OP_ADD_JOB;
     }
@@ -311,6 +315,7 @@ static void begin_read(struct memory *memory) {
 }
 
 static void end_read(struct memory *memory) {
+    ACRE_ASSERT(memory->readers > 0);
     memory->readers--;
     pthread_mutex_unlock(&memory->lock);
 }

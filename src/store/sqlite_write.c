@@ -102,6 +102,7 @@ struct row {
 };
 
 static struct row row_of(struct acre_sqlite *self, enum acre_sqlite_write which) {
+    ACRE_ASSERT((unsigned)which < ACRE_WRITE_COUNT && self->writes[which] != NULL);
     return (struct row){.statement = self->writes[which]};
 }
 
@@ -124,6 +125,7 @@ static void put_hash(struct row *row, const uint8_t hash[32]) {
 
 /* SQLITE_DONE or the error. */
 static int run(struct row *row) {
+    ACRE_ASSERT(row->bound == sqlite3_bind_parameter_count(row->statement));
     int step = sqlite3_step(row->statement);
     sqlite3_reset(row->statement);
     return step;

@@ -66,6 +66,7 @@ struct acre_store {
 /* --- committing ----------------------------------------------------------------------------- */
 
 static void refuse(struct acre_batch *batch, const struct acre_error *err) {
+    ACRE_ASSERT(batch->fail == NULL && err->code < 0);
     batch->fail = acre_calloc(1, sizeof(*batch->fail));
     *batch->fail = *err;
 }
@@ -159,6 +160,7 @@ static struct acre_batch *take_queue(struct acre_store *store, size_t *ret_bytes
 
 /* Hand a list over to the loop; true when the loop must be told. */
 static bool finish(struct acre_store *store, struct acre_batch *first, size_t bytes) {
+    ACRE_ASSERT(first != NULL);
     struct acre_batch *last = first;
     while (last->next != NULL) {
         last = last->next;
@@ -168,6 +170,7 @@ static bool finish(struct acre_store *store, struct acre_batch *first, size_t by
     store->finished_end = &last->next;
     bool was_posted = store->posted;
     store->posted = true;
+    ACRE_ASSERT(store->queue_bytes >= bytes && *store->finished_end == NULL);
     store->queue_bytes -= bytes;
     pthread_cond_signal(&store->room);
     pthread_mutex_unlock(&store->lock);
@@ -197,6 +200,7 @@ static void enqueue(struct acre_store *store, struct acre_batch *batch) {
            !store->closing) {
         pthread_cond_wait(&store->room, &store->lock);
     }
+    ACRE_ASSERT(*store->queue_end == NULL);
     *store->queue_end = batch;
     store->queue_end = &batch->next;
     store->queue_bytes += bytes;

@@ -28,6 +28,7 @@ static int compare_ms(const void *a, const void *b) {
 }
 
 static uint64_t percentile(const struct acre_tally *tally, size_t percent) {
+    ACRE_ASSERT(tally->wait_count > 0 && percent >= 1 && percent <= 100);
     return tally->waits_ms[(tally->wait_count * percent + 99) / 100 - 1];
 }
 

@@ -601,10 +601,25 @@ static void add_no_id(void) {
     acre_batch_destroy(batch_of_one(0, false));
 }
 
+static void remove_no_token(void) {
+    acre_batch_remove_token(acre_batch_create(), 0);
+}
+
+static void put_a_setting_without_a_name(void) {
+    acre_batch_put_setting(acre_batch_create(), "", acre_str_from("on"));
+}
+
+static void remove_a_drain_of_nothing(void) {
+    acre_batch_remove_drain(acre_batch_create(), NULL);
+}
+
 static void programmer_errors_are_asserted(void) {
     CHECK(acre_dies(add_twice));
     CHECK(acre_dies(add_huge_id));
     CHECK(acre_dies(add_no_id));
+    CHECK(acre_dies(remove_no_token));
+    CHECK(acre_dies(put_a_setting_without_a_name));
+    CHECK(acre_dies(remove_a_drain_of_nothing));
 }
 
 #define TEST(name)                                                                                 \
