@@ -40,9 +40,9 @@ extern "C" {
 /* clang-format on */
 
 enum acre_error_code {
-#define X(name, code, http, exit, message) ACRE_E##name = (code),
-    ACRE_ERRORS(X)
-#undef X
+#define ACRE_ERROR_ROW_(name, code, http, exit, message) ACRE_E##name = (code),
+    ACRE_ERRORS(ACRE_ERROR_ROW_)
+#undef ACRE_ERROR_ROW_
 };
 
 enum { ACRE_ERROR_TEXT_MAX = 512 }; /* room for a file name, a line, a value and what is accepted */

@@ -2,6 +2,7 @@
  *
  *   context.h    devices, contexts, streams, events
  *   memory.h     buffers, copies, the memory pool's report
+ *   arg.h        arguments of a kernel: ACRE_BUFFER, ACRE_F32 and the like
  *   kernel.h     programs, kernels, launches, timings
  *   parameter.h  the parameters of a program's kernels
  *   graph.h      work recorded once and launched as a whole
@@ -15,6 +16,7 @@
 #ifndef ACRE_COMPUTE_H
 #define ACRE_COMPUTE_H
 
+#include <acre/arg.h>
 #include <acre/auto.h>
 #include <acre/cache.h>
 #include <acre/context.h>

@@ -6,7 +6,7 @@
 #ifndef ACRE_KERNEL_H
 #define ACRE_KERNEL_H
 
-#include <acre/memory.h>
+#include <acre/arg.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,45 +63,6 @@ ACRE_API int acre_program_native(struct acre_context *context, const char *signa
                                  struct acre_error *err);
 
 /* --- launches ------------------------------------------------------------------------------- */
-
-enum acre_arg_kind {
-    ACRE_ARG_BUFFER,
-    ACRE_ARG_INTEGER, /* signed or not */
-    ACRE_ARG_FLOAT,
-    ACRE_ARG_BYTES, /* vectors, structs */
-    ACRE_ARG_LOCAL, /* an amount of local memory (OpenCL) */
-};
-
-struct acre_arg {
-    uint32_t kind;
-    uint32_t bytes; /* size of the value, or of local memory */
-    union {
-        struct {
-            struct acre_buffer buffer;
-            uint64_t offset;
-        };
-        const void *pointer; /* BYTES */
-        int32_t i32;
-        uint32_t u32;
-        int64_t i64;
-        uint64_t u64;
-        float f32;
-        double f64;
-    };
-};
-
-#define ACRE_ARG_OF(kind_, bytes_, ...)                                                            \
-    ((struct acre_arg){.kind = ACRE_ARG_##kind_, .bytes = (bytes_), __VA_ARGS__})
-#define ACRE_BUFFER_AT(handle, at) ACRE_ARG_OF(BUFFER, 0, .buffer = (handle), .offset = (at))
-#define ACRE_BUFFER(handle)        ACRE_BUFFER_AT(handle, 0)
-#define ACRE_I32(value)            ACRE_ARG_OF(INTEGER, 4, .i32 = (value))
-#define ACRE_U32(value)            ACRE_ARG_OF(INTEGER, 4, .u32 = (value))
-#define ACRE_I64(value)            ACRE_ARG_OF(INTEGER, 8, .i64 = (value))
-#define ACRE_U64(value)            ACRE_ARG_OF(INTEGER, 8, .u64 = (value))
-#define ACRE_F32(value)            ACRE_ARG_OF(FLOAT, 4, .f32 = (value))
-#define ACRE_F64(value)            ACRE_ARG_OF(FLOAT, 8, .f64 = (value))
-#define ACRE_BYTES(at, size)       ACRE_ARG_OF(BYTES, size, .pointer = (at))
-#define ACRE_LOCAL(size)           ACRE_ARG_OF(LOCAL, size, .u64 = 0)
 
 struct acre_grid {
     uint32_t groups[3]; /* y and z: 0 means 1 */

@@ -465,7 +465,7 @@ static void a_runner_that_cannot_start_says_why(void) {
     CHECK_STR(err.text, "no double here: on holiday");
     unsetenv("ACRE_RUNNER");
     CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_ENOTFOUND);
-    CHECK_HAS(err.text, "acre-runner: not beside '");
+    CHECK_HAS(err.text, "acre-runner: not next to '");
 }
 
 /* --- restarts ------------------------------------------------------------------------------- */

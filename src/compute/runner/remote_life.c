@@ -38,11 +38,27 @@ enum {
 
 /* --- the program ---------------------------------------------------------------------------- */
 
-static bool take_sibling(char *path, const char *of) {
+/* `name` in the directory of the file `of`. */
+static bool take_near(char *path, const char *of, const char *name) {
     const char *slash = strrchr(of, '/');
-    int length = slash != NULL ? snprintf(path, PATH_MAX, "%.*s/acre-runner", (int)(slash - of), of)
-                               : PATH_MAX;
+    int length =
+        slash != NULL ? snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - of), of, name) : PATH_MAX;
     return length < PATH_MAX && access(path, X_OK) == 0;
+}
+
+/* Next to the library, or where an installation has its programs. */
+static bool take_of_library(char *path) {
+    static const char *const names[] = {"acre-runner", ACRE_RUNNER_RELATIVE, "../bin/acre-runner"};
+    Dl_info library;
+    if (dladdr((const void *)&acre_backend_remote, &library) == 0 || library.dli_fname == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < ACRE_COUNT(names); i++) {
+        if (take_near(path, library.dli_fname, names[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int find_program(char path[PATH_MAX], struct acre_error *err) {
@@ -57,10 +73,7 @@ static int find_program(char path[PATH_MAX], struct acre_error *err) {
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[length > 0 ? length : 0] = '\0';
-    Dl_info library;
-    if (take_sibling(path, self) ||
-        (dladdr((const void *)&acre_backend_remote, &library) != 0 && library.dli_fname != NULL &&
-         take_sibling(path, library.dli_fname))) {
+    if (take_near(path, self, "acre-runner") || take_of_library(path)) {
         return 0;
     }
     snprintf(path, PATH_MAX, "%s", ACRE_RUNNER_PATH);
@@ -68,9 +81,9 @@ static int find_program(char path[PATH_MAX], struct acre_error *err) {
         return 0;
     }
     return acre_fail(err, ACRE_ENOTFOUND,
-                     "acre-runner: not beside '%s', not beside the library, not at %s; "
-                     "ACRE_RUNNER may name it",
-                     self, path);
+                     "acre-runner: not next to '%s', not next to the library or in %s from there, "
+                     "not at %s; ACRE_RUNNER may name it",
+                     self, ACRE_RUNNER_RELATIVE, path);
 }
 
 /* What a runner's environment has besides ours. A kernel that stays would hold up what is loaded
