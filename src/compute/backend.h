@@ -15,6 +15,10 @@
 #include "compute/native.h"
 #include "core/buf.h"
 
+/* In a device's identity, before its compiler: compiled code runs wherever the part before it is
+ * the same. */
+#define ACRE_IDENTITY_COMPILER "; compiler: "
+
 struct acre_backend {
     const char *name;            /* "cuda" */
     const char *what;            /* for people */

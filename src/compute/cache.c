@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FORMAT = 1, ABANDONED_MS = 60 * 60 * 1000, PATH_SHOWN = 100 };
+enum { FORMAT = 1, ABANDONED_MS = 60 * 60 * 1000, PATH_SHOWN = 100, ORIGIN_BYTES = 24 };
 
 static const char suffix[] = ".kernel"; /* of an entry's file, after its key in hexadecimal */
 static const char magic[8] = {'A', 'C', 'R', 'E', 'K', 'E', 'R', 'N'};
@@ -35,7 +35,7 @@ struct header {
     uint8_t key[CACHE_KEY_BYTES];
     uint64_t length; /* of the program */
     char backend[16], name[48];
-    uint8_t reserved[24];
+    uint8_t origin[ORIGIN_BYTES]; /* hash of all but the compiler; zeros: not good without it */
     uint8_t checksum[CACHE_KEY_BYTES];
 };
 _Static_assert(sizeof(struct header) == CACHE_HEADER_BYTES, "it is on disk");
@@ -56,10 +56,9 @@ static int hash(const struct acre_str *parts, size_t count, uint8_t ret_hash[CAC
     return ok ? 0 : acre_fail(err, ACRE_EINTERNAL, "libcrypto: SHA-256 failed");
 }
 
-int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
-                 struct acre_error *err) {
-    const struct acre_str parts[] = {acre_str_from(source->backend),
-                                     acre_str_from(source->identity),
+static int hash_source(const struct cache_source *source, struct acre_str identity,
+                       uint8_t ret_hash[CACHE_KEY_BYTES], struct acre_error *err) {
+    const struct acre_str parts[] = {acre_str_from(source->backend), identity,
                                      acre_str_from(source->options), source->text};
     uint64_t lengths[ACRE_COUNT(parts) + 1] = {FORMAT};
     struct acre_str all[ACRE_COUNT(parts) + 1] = {{(const char *)lengths, sizeof(lengths)}};
@@ -67,7 +66,20 @@ int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
         lengths[i + 1] = parts[i].length; /* so that "ab" "c" is not "a" "bc" */
         all[i + 1] = parts[i];
     }
-    return hash(all, ACRE_COUNT(all), ret_key->bytes, err);
+    return hash(all, ACRE_COUNT(all), ret_hash, err);
+}
+
+int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
+                 struct acre_error *err) {
+    return hash_source(source, acre_str_from(source->identity), ret_key->bytes, err);
+}
+
+static int origin_of(const struct cache_source *source, uint8_t ret_origin[ORIGIN_BYTES],
+                     struct acre_error *err) {
+    uint8_t whole[CACHE_KEY_BYTES] = {0};
+    int r = source->machine.length > 0 ? hash_source(source, source->machine, whole, err) : 0;
+    memcpy(ret_origin, whole, ORIGIN_BYTES);
+    return r;
 }
 
 static int checksum(const struct header *header, struct acre_str binary,
@@ -228,7 +240,8 @@ int cache_write(const char *directory, const struct cache_key *key,
     snprintf(header.backend, sizeof(header.backend), "%s", source->backend);
     acre_str_show(acre_str_from(source->name), header.name, sizeof(header.name));
     file_of(key, file);
-    int r = make_directory(directory, err);
+    int r = origin_of(source, header.origin, err);
+    r = r == 0 ? make_directory(directory, err) : r;
     r = r == 0 ? check_directory(directory, err) : r;
     r = r == 0 ? join(directory, file, path, err) : r;
     r = r == 0 ? checksum(&header, (struct acre_str){binary, length}, header.checksum, err) : r;
@@ -343,20 +356,49 @@ static int scan(const char *directory, bool sweep, struct listing *ret_listing,
     return 0;
 }
 
-/* Names of back end and source from the header alone; "" when it is none. */
-static void read_names(const char *directory, struct acre_cache_entry *entry) {
+/* The header alone, unchecked. False: it is none. */
+static bool read_header(const char *directory, const char *file, struct header *ret_header) {
     char path[PATH_MAX];
-    struct header header = {0};
-    int fd = join(directory, entry->file, path, NULL) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
-        memcmp(header.magic, magic, sizeof(magic)) == 0) {
+    int fd = join(directory, file, path, NULL) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    bool is_read = fd >= 0 &&
+                   read(fd, ret_header, sizeof(*ret_header)) == (ssize_t)sizeof(*ret_header) &&
+                   memcmp(ret_header->magic, magic, sizeof(magic)) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_read;
+}
+
+/* Names of back end and source; "" when it is no entry. */
+static void read_names(const char *directory, struct acre_cache_entry *entry) {
+    struct header header;
+    if (read_header(directory, entry->file, &header)) {
         header.backend[sizeof(header.backend) - 1] = header.name[sizeof(header.name) - 1] = '\0';
         acre_str_show_text(acre_str_from(header.backend), entry->backend, sizeof(entry->backend));
         acre_str_show_text(acre_str_from(header.name), entry->name, sizeof(entry->name));
     }
-    if (fd >= 0) {
-        close(fd);
+}
+
+int cache_read_any(const char *directory, const struct cache_source *source,
+                   struct cache_key *ret_key, struct acre_buf *binary, struct acre_error *err) {
+    struct listing listing;
+    uint8_t origin[ORIGIN_BYTES];
+    int r = origin_of(source, origin, err);
+    r = r == 0 ? scan(directory, false, &listing, err) : r;
+    if (r < 0) {
+        return r;
     }
+    r = ACRE_ENOTFOUND;
+    for (uint32_t i = 0; i < listing.count && r < 0 && source->machine.length > 0; i++) {
+        struct header header;
+        if (read_header(directory, listing.entries[i].file, &header) &&
+            memcmp(header.origin, origin, sizeof(origin)) == 0) {
+            memcpy(ret_key->bytes, header.key, sizeof(header.key));
+            r = cache_read(directory, ret_key, binary, NULL); /* whether the header is true */
+        }
+    }
+    free(listing.entries);
+    return r == 0 ? 0 : acre_fail(err, ACRE_ENOTFOUND, "no compiler made this program before");
 }
 
 int acre_cache_list(const char *directory, struct acre_cache_entry **ret_entries,

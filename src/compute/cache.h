@@ -33,7 +33,10 @@ struct cache_source {
     const char *options;
     const char *backend;
     const char *identity; /* of the device: architecture, compiler, driver */
-    const char *name;     /* for people only: not part of the key */
+    /* The identity less the compiler, where programs are good without the one that made them;
+     * "": they are not. Not part of the key. */
+    struct acre_str machine;
+    const char *name; /* for people only: not part of the key */
 };
 
 /* ACRE_EINTERNAL: the library that hashes failed. */
@@ -43,6 +46,10 @@ int cache_key_of(const struct cache_source *source, struct cache_key *ret_key,
  * removed; ACRE_EDENIED, ACRE_EIO ...: the directory cannot be used. */
 int cache_read(const char *directory, const struct cache_key *key, struct acre_buf *binary,
                struct acre_error *err);
+/* The same where no compiler is here now: what any of them made of this source for this machine,
+ * the one that was used last. `ret_key` is its key. */
+int cache_read_any(const char *directory, const struct cache_source *source,
+                   struct cache_key *ret_key, struct acre_buf *binary, struct acre_error *err);
 /* The directory is made when it is missing. Entries that were used least recently go when all would
  * be more than CACHE_LIMIT_BYTES. */
 int cache_write(const char *directory, const struct cache_key *key,

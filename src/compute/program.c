@@ -571,10 +571,14 @@ static void tell_cache(struct build *build, const char *format, const char *why)
 }
 
 static struct cache_source cache_source_of(const struct build *build) {
+    const char *identity = context_device(build->context)->identity;
+    const char *compiler = strstr(identity, ACRE_IDENTITY_COMPILER);
+    size_t length = compiler != NULL ? (size_t)(compiler - identity) : 0;
     return (struct cache_source){.text = {build->text.data, build->text.length},
                                  .options = build->options,
                                  .backend = build->backend,
-                                 .identity = context_device(build->context)->identity,
+                                 .identity = identity,
+                                 .machine = {identity, length},
                                  .name = build->name};
 }
 
@@ -593,6 +597,10 @@ static bool find_cached(struct build *build) {
     }
     int r = cache_key_of(&source, &build->key, &why);
     r = r == 0 ? cache_read(directory, &build->key, &build->binary, &why) : r;
+    if (r == ACRE_ENOTFOUND &&
+        (context_device(build->context)->capabilities & ACRE_CAN_SOURCE) == 0) {
+        r = cache_read_any(directory, &source, &build->key, &build->binary, &why);
+    }
     if (r == ACRE_ECORRUPT) {
         tell_cache(build, "damaged and rebuilt", why.text);
     } else if (r < 0 && r != ACRE_ENOTFOUND) {

@@ -102,6 +102,34 @@ static void what_is_kept_is_found(void) { /* GPU-1 */
     tree_erase(&tree);
 }
 
+/* Where no compiler is left, what any of them made for this machine is found, and nothing else. */
+static void programs_are_found_without_their_compiler(void) { /* GPU-1 */
+    struct tree tree = tree_create(NULL);
+    const char *directory = tree_path(&tree, "cache");
+    struct cache_source made = base, wanted = base;
+    struct cache_key found;
+    struct acre_buf binary;
+    acre_buf_init(&binary, 1 << 20);
+    made.identity = "x86-64 1; compiler: gcc";
+    made.machine = ACRE_STR("x86-64 1");
+    wanted.identity = "x86-64 1; compiler: none";
+    CHECK_EQ(cache_read_any(directory, &made, &found, &binary, NULL), ACRE_ENOTFOUND);
+    struct cache_key key = key_of(&made);
+    REQUIRE_EQ(cache_write(directory, &key, &made, "compiled", 8, NULL), 0);
+    put(directory, &(struct cache_key){.bytes = {1}}, "good with its compiler only");
+    CHECK_EQ(cache_read_any(directory, &wanted, &found, &binary, NULL), ACRE_ENOTFOUND);
+    wanted.machine = ACRE_STR("x86-64 2");
+    CHECK_EQ(cache_read_any(directory, &wanted, &found, &binary, NULL), ACRE_ENOTFOUND);
+    wanted.machine = ACRE_STR("x86-64 1");
+    CHECK_EQ(cache_read_any(directory, &wanted, &found, &binary, NULL), 0);
+    CHECK_STR(binary.data, "compiled");
+    CHECK(memcmp(&found, &key, sizeof(key)) == 0);
+    wanted.options = "-O1";
+    CHECK_EQ(cache_read_any(directory, &wanted, &found, &binary, NULL), ACRE_ENOTFOUND);
+    acre_buf_finish(&binary);
+    tree_erase(&tree);
+}
+
 /* --- damage --------------------------------------------------------------------------------- */
 
 static void write_bytes(const char *path, const char *bytes, size_t length) {
@@ -444,6 +472,7 @@ static const struct acre_test tests[] = {
     {"the_directory_is_below_the_users_own", the_directory_is_below_the_users_own, 0},
     {"keys_depend_on_everything_but_the_name", keys_depend_on_everything_but_the_name, 0},
     {"what_is_kept_is_found", what_is_kept_is_found, 0},
+    {"programs_are_found_without_their_compiler", programs_are_found_without_their_compiler, 0},
     {"damage_is_found_wherever_it_is", damage_is_found_wherever_it_is, 0},
     {"a_file_in_its_place_is_told", a_file_in_its_place_is_told, 0},
     {"a_directory_of_others_is_not_used", a_directory_of_others_is_not_used, 0},

@@ -127,8 +127,9 @@ static void cpu_describe(void *self, uint32_t device, struct acre_compute_device
     };
     snprintf(ret_device->backend, sizeof(ret_device->backend), "cpu");
     snprintf(ret_device->name, sizeof(ret_device->name), "%s", cpu->model);
-    snprintf(ret_device->identity, sizeof(ret_device->identity), "x86-64 %016" PRIx64 " %s",
-             cpu->features, has_compiler ? cpu->compiler_version : "no compiler");
+    snprintf(ret_device->identity, sizeof(ret_device->identity),
+             "x86-64 %016" PRIx64 ACRE_IDENTITY_COMPILER "%s", cpu->features,
+             has_compiler ? cpu->compiler_version : "none");
 }
 
 /* --- places and regions --------------------------------------------------------------------- */
