@@ -462,6 +462,10 @@ static void compilers_lines_are_those_of_the_source(void) {
         {"float g(float x) {\n    return missing(x);\n}\nkernel void f(global float *a) {\n"
          "    a[0] = g(1.0f);\n}\n",
          "", "bad.k:2", "missing"},
+        {"float g(float x) {\n    return x + global_id(0) + global_size(1);\n}\n"
+         "kernel void f(global float *a) {\n    a[global_id(0)] = g(1.0f);\n}\n",
+         "", "bad.k:2:16", "global_id() is known in a kernel alone"},
+        {"kernel void f(global float *a) {\n    a[0] = sin(a);\n}\n", "", "bad.k:2", "error"},
         {"kernel void f(global float *a) { a[0] = SIZE; }\n", "-DSIZE=%", "", "expected"},
         {"kernel void f(global float *a) {\n    local float b[100000];\n    b[local_id(0)] = 0;\n"
          "    barrier();\n    a[0] = b[0];\n}\n",
@@ -482,6 +486,8 @@ static void compilers_lines_are_those_of_the_source(void) {
                  ACRE_EINVALID);
         CHECK_HAS(program.err.text, rows[i].where);
         CHECK_HAS(program.err.text, rows[i].what);
+        CHECK(strstr(program.log, "'acre_item'") == NULL);
+        CHECK(strstr(program.log, "kernel.c:") == NULL);
     }
     cpu_rig_finish(&rig);
 }

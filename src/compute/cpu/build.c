@@ -11,22 +11,34 @@
 #include "compute/cpu/module.h"
 #include "compute/source/dialect_cpu.h"
 
+#include "core/clock.h"
 #include "core/file.h"
+#include "core/units.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OBJECT_MAX_BYTES = 256 << 20, WORDS_MAX_OPTIONS = 64, ENVIRONMENT_MAX = 4096 };
+enum {
+    OBJECT_MAX_BYTES = 256 << 20,
+    WORDS_MAX_OPTIONS = 64,
+    ENVIRONMENT_MAX = 4096,
+    LIMIT_S = 120, /* a kernel takes some 100 ms, and one that was written by a program seconds */
+    LIMIT_MAX_S = 86400,
+    END_LIMIT_S = 2, /* what was killed is gone in a moment, unless the system holds it */
+};
 
 static const char *const frame_max = "-Wframe-larger-than=32768"; /* DIALECT_CPU_FIBERS */
 _Static_assert(CPU_FIBER_STACK_BYTES - CPU_FIBER_GUARD_BYTES >= 32768 + 16384, "room");
@@ -154,16 +166,47 @@ static void make_environment(struct command *command) {
     command->environment[count] = NULL;
 }
 
-/* All it says, until it closes its end; what is too much is read and dropped. */
-static void read_log(int fd, struct acre_buf *log) {
+/* 0: as long as it likes. */
+static int read_limit(uint64_t *ret_s, struct acre_error *err) {
+    const char *text = getenv("ACRE_COMPILE_LIMIT_S");
+    *ret_s = LIMIT_S;
+    return text == NULL || text[0] == '\0'
+               ? 0
+               : acre_parse_count("ACRE_COMPILE_LIMIT_S", text, 0, LIMIT_MAX_S, ret_s, err);
+}
+
+/* A part of what it says; what is too much is read and dropped. False: its end is closed. */
+static bool read_part(int fd, struct acre_buf *log) {
     char part[4096];
+    ssize_t n = read(fd, part, sizeof(part));
+    if (n > 0) {
+        (void)acre_buf_append(log, part, (size_t)n);
+    }
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+/* All it says until `until_ns` (0: for ever), or until it has ended: then nothing is left to read.
+ * Where there is no pidfd, which is so when others collected it, until all have closed its end.
+ * Whether that came. */
+static bool hear(int fd, int pidfd, uint64_t until_ns, struct acre_buf *log) {
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
     for (;;) {
-        ssize_t n = read(fd, part, sizeof(part));
-        if (n == 0 || (n < 0 && errno != EINTR)) {
-            break;
+        uint64_t now_ns = acre_monotonic_ns();
+        uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+        if (until_ns != 0 && left_ns == 0) {
+            return false;
         }
-        if (n > 0) {
-            (void)acre_buf_append(log, part, (size_t)n);
+        int wait_ms = until_ns == 0 ? -1 : (int)ACRE_MIN(left_ns / 1000000 + 1, (uint64_t)INT_MAX);
+        if (poll(fds, ACRE_COUNT(fds), wait_ms) <= 0) {
+            continue;
+        }
+        if (fds[0].revents != 0) {
+            fds[0].fd = read_part(fd, log) ? fd : -1;
+        } else if (fds[1].revents != 0) {
+            return true;
+        }
+        if (fds[0].fd < 0 && pidfd < 0) {
+            return true;
         }
     }
 }
@@ -177,7 +220,8 @@ static int spawn(const char *program, struct command *command, int out, pid_t *r
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0); /* its own: it is ended with all it started */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, out, 2);
@@ -188,25 +232,57 @@ static int spawn(const char *program, struct command *command, int out, pid_t *r
     return e == 0 ? 0 : acre_fail_errno(err, e, "cpu: %s", program);
 }
 
+/* It and all it started, which share its group; those are waited for by what they hold open. */
+static void end(pid_t pid, int pidfd, int fd) {
+    struct acre_buf rest;
+    uint64_t until_ns = acre_monotonic_ns() + (uint64_t)END_LIMIT_S * 1000000000;
+    kill(-pid, SIGKILL);
+    acre_buf_init(&rest, 0);
+    (void)hear(fd, pidfd, until_ns, &rest);
+    (void)hear(fd, -1, until_ns, &rest);
+    acre_buf_finish(&rest);
+}
+
+static int collect(pid_t pid, bool is_killed, int *ret_status) {
+    pid_t ended;
+    do {
+        ended = waitpid(pid, ret_status, is_killed ? WNOHANG : 0); /* stuck in the system: left */
+    } while (ended < 0 && errno == EINTR);
+    return ended == pid ? 0 : -1;
+}
+
 /* `ret_failed`: it ended with something else than 0. */
 static int run(const char *program, struct command *command, struct acre_buf *log, bool *ret_failed,
                struct acre_error *err) {
-    int ends[2];
+    int ends[2], status = 0;
+    uint64_t limit_s = 0;
+    int r = read_limit(&limit_s, err);
+    if (r < 0) {
+        return r;
+    }
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return acre_fail_errno(err, errno, "cpu: pipe");
     }
     pid_t pid = 0;
-    int r = spawn(program, command, ends[1], &pid, err);
+    uint64_t until_ns = limit_s != 0 ? acre_monotonic_ns() + limit_s * 1000000000 : 0;
+    r = spawn(program, command, ends[1], &pid, err);
     close(ends[1]);
     if (r == 0) {
-        read_log(ends[0], log);
-        int status = 0;
-        pid_t ended;
-        do {
-            ended = waitpid(pid, &status, 0);
-        } while (ended < 0 && errno == EINTR);
-        /* Where the program ignores SIGCHLD nobody knows how it ended: what it made tells. */
-        *ret_failed = ended == pid ? status != 0 : access(command->object, R_OK) < 0;
+        int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        bool is_late = !hear(ends[0], pidfd, until_ns, log);
+        if (is_late) {
+            end(pid, pidfd, ends[0]);
+            r = acre_fail(err, ACRE_ETIMEOUT,
+                          "cpu: the compiler %s has not ended after %" PRIu64 " s, and was ended; "
+                          "ACRE_COMPILE_LIMIT_S sets that limit",
+                          program, limit_s);
+        }
+        /* Where the program ignores SIGCHLD its status is unknown: what it made says it. */
+        *ret_failed =
+            collect(pid, is_late, &status) == 0 ? status != 0 : access(command->object, R_OK) < 0;
+        if (pidfd >= 0) {
+            close(pidfd);
+        }
     }
     close(ends[0]);
     return r;
@@ -239,10 +315,15 @@ static int make_directory(struct command *command, const struct acre_native_sour
     return is_written ? 0 : acre_fail_errno(err, e, "cpu: %s", command->source);
 }
 
+/* With what a compiler that was ended left there. */
 static void remove_directory(struct command *command) {
-    if (command->source[0] != '\0') {
-        unlink(command->source);
-        unlink(command->object);
+    DIR *stream = command->source[0] != '\0' ? opendir(command->directory) : NULL;
+    const struct dirent *file;
+    while (stream != NULL && (file = readdir(stream)) != NULL) {
+        unlinkat(dirfd(stream), file->d_name, 0); /* "." and ".." are none */
+    }
+    if (stream != NULL) {
+        closedir(stream);
         rmdir(command->directory);
     }
 }
@@ -305,6 +386,7 @@ static int build(const char *program, struct command *command,
     make_environment(command);
     bool has_failed = false;
     r = run(program, command, log, &has_failed, err);
+    cpu_messages(log, from, command->source);
     if (r == 0 && has_failed) {
         r = refuse(log, from, err);
     }

@@ -13,5 +13,7 @@ int cpu_module_pack(const void *object, size_t length, struct acre_buf *out);
 uint32_t cpu_module_local_bytes(const void *object, size_t length);
 /* "/tmp/acre-XXXXXX", for mkstemp or mkdtemp. */
 void cpu_temporary(char *path, size_t size);
+/* What a compiler said of `file`, in the log from `from` on: about the user's source instead. */
+void cpu_messages(struct acre_buf *log, size_t from, const char *file);
 
 #endif
