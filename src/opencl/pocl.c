@@ -8,10 +8,13 @@
 #include "core/base.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -66,6 +69,11 @@ int acre_pocl_trouble(const char *directory) {
     if (!S_ISDIR(info.st_mode)) {
         return ENOTDIR;
     }
+    struct statfs kind; /* root may write there, for all access() knows */
+    if (statfs(path, &kind) == 0 &&
+        (kind.f_type == PROC_SUPER_MAGIC || kind.f_type == SYSFS_MAGIC)) {
+        return EROFS;
+    }
     if (access(path, W_OK | X_OK) != 0) {
         return errno;
     }
@@ -94,5 +102,11 @@ void acre_pocl_settle(void) {
     (void)mkdir(path, S_IRWXU); /* it may be there */
     if (is_ours(path) && acre_pocl_trouble(path) == 0) {
         setenv(chosen, path, 1);
+    }
+}
+
+void acre_pocl_settle_alone(void) {
+    if (__libc_single_threaded) {
+        acre_pocl_settle();
     }
 }

@@ -15,5 +15,7 @@ int acre_pocl_trouble(const char *directory);
 /* Where there is trouble, and nobody has said which directory (POCL_CACHE_DIR), let it be one of
  * this user's in TMPDIR. It changes the environment: before there are threads. */
 void acre_pocl_settle(void);
+/* The same in somebody's program: only while it has one thread. Before PoCL is loaded. */
+void acre_pocl_settle_alone(void);
 
 #endif

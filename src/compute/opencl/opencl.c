@@ -32,7 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NOTES_MAX = 512 };
+enum { NOTES_MAX = 512, PATH_SHOWN = 120 };
 
 struct opencl {
     struct opencl_api api;
@@ -111,11 +111,11 @@ static void note_trouble(struct acre_buf *notes) {
     char path[PATH_MAX];
     int trouble = acre_pocl_directory(path) ? acre_pocl_trouble(path) : 0;
     if (trouble != 0) {
-        char shown[NOTES_MAX / 2];
+        char shown[PATH_SHOWN];
         struct acre_error why = {0};
         acre_str_show(acre_str_from(path), shown, sizeof(shown));
         acre_fail_errno(&why, trouble, "PoCL needs a directory it can write: %s", shown);
-        acre_buf_puts(notes, why.text);
+        acre_buf_printf(notes, "%s; POCL_CACHE_DIR may name one", why.text);
     }
 }
 
@@ -152,6 +152,9 @@ static int open_runtime(void **ret_self, struct acre_error *err) {
     }
     const char *soname;
     int r = acre_dl_load(sonames, symbols, ACRE_COUNT(symbols), cl, &soname, err);
+    if (r == 0) {
+        acre_pocl_settle_alone(); /* drivers are loaded by the first call */
+    }
     r = r == 0 ? list(cl, err) : r;
     if (r < 0) {
         close_runtime(cl);

@@ -286,6 +286,7 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
     runner->spin_busy_ns =
         runner->spin_max_ns == SPIN_NS ? (uint64_t)SPIN_BUSY_NS : runner->spin_max_ns;
     pthread_mutex_init(&runner->lock, NULL);
+    pthread_mutex_init(&runner->said_lock, NULL);
     pthread_mutex_init(&runner->tail_lock, NULL);
     pthread_cond_init(&runner->tail_moved, NULL);
     int r = greet(runner, tables, count, &parent);

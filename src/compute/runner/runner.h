@@ -56,6 +56,8 @@ struct runner {
      * earlier answer is seen by them. The caller's word for it is another process's. */
     atomic_uint answered;
 
+    pthread_mutex_t said_lock; /* standard error is another file (said.h) */
+
     pthread_mutex_t lock; /* all below */
     struct runner_stream streams[WIRE_STREAMS_MAX];
     uint32_t stream_end; /* above all that ever were */

@@ -5,6 +5,7 @@
  * served when the queue has come as far as it was when the request was made; all others go past
  * it, so that a compilation holds up nobody, and nobody holds up a question. */
 #include "compute/runner/runner.h"
+#include "compute/runner/said.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -249,6 +250,19 @@ static const char *next_text(const char *text) {
     return text + strlen(text) + 1;
 }
 
+static int compile(struct call *call, const struct acre_native_source *source,
+                   struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
+    if (call->table->language != ACRE_LANGUAGE_OPENCL) {
+        return call->table->compile(call->place, source, binary, log, err);
+    }
+    pthread_mutex_lock(&call->runner->said_lock);
+    struct said said = said_begin();
+    int r = call->table->compile(call->place, source, binary, log, err);
+    said_end(said, log);
+    pthread_mutex_unlock(&call->runner->said_lock);
+    return r;
+}
+
 static int serve_compile(struct call *call, struct acre_error *err) {
     if (call->table->compile == NULL) {
         return acre_fail(err, ACRE_EUNSUPPORTED, "no sources are compiled here");
@@ -270,7 +284,7 @@ static int serve_compile(struct call *call, struct acre_error *err) {
     struct acre_buf binary, log;
     acre_buf_init(&binary, WIRE_PAYLOAD_MAX - WIRE_LOG_MAX);
     acre_buf_init(&log, WIRE_LOG_MAX);
-    int r = call->table->compile(call->place, &source, &binary, &log, err);
+    int r = compile(call, &source, &binary, &log, err);
     if (r == 0 && acre_buf_failed(&binary)) {
         r = acre_fail(err, ACRE_ELIMIT, "compiled code of more than %d bytes",
                       WIRE_PAYLOAD_MAX - WIRE_LOG_MAX);
