@@ -8,7 +8,15 @@
  *
  * Any thread may call any function, with two exceptions: only one thread at a time may use a
  * stream, and no thread may use an object that is being closed or destroyed. Work on a stream runs
- * in order, after the call returns. A failed call has changed nothing. */
+ * in order, after the call returns. A failed call has changed nothing.
+ *
+ * A NULL handle gives ACRE_EINVALID, and the text names the parameter. Using what was closed or
+ * destroyed is undefined, with two exceptions, both ACRE_EINVALID: closing a context twice, and the
+ * last 32 streams that an open context destroyed.
+ *
+ * A runtime belongs to the process that opened it. A child made by fork() cannot use it
+ * (ACRE_ECONFLICT); closing it there gives up the child's copies of descriptors and memory, and the
+ * parent does not notice. The child may open its own runtime. */
 #ifndef ACRE_CONTEXT_H
 #define ACRE_CONTEXT_H
 
@@ -91,10 +99,11 @@ struct acre_context_report {
 ACRE_API int acre_context_open(struct acre_compute *compute, uint32_t device,
                                const struct acre_context_options *options, /* NULL: defaults */
                                struct acre_context **ret_context, struct acre_error *err);
-/* Closes the context and everything in it; NULL is fine. Waits for queued work: forever, if that
- * never ends and there is no kernel_limit_ms. With NONE, if a kernel was given up but still runs,
- * waits two more seconds and returns ACRE_ETIMEOUT: the kernel keeps its thread, and the context's
- * memory, which it may still use, is freed only when it ends by itself. */
+/* Closes the context and everything in it; NULL is fine; ACRE_EINVALID: closed before. Waits for
+ * queued work: forever, if that never ends and there is no kernel_limit_ms. With NONE, if a kernel
+ * was given up but still runs, waits two more seconds and returns ACRE_ETIMEOUT: the kernel keeps
+ * its thread, and the context's memory, which it may still use, is freed only when it ends by
+ * itself. */
 ACRE_API int acre_context_close(struct acre_context *context);
 ACRE_API void acre_context_report(struct acre_context *context,
                                   struct acre_context_report *ret_report);

@@ -34,6 +34,9 @@ struct acre_backend {
 
     int (*place_open)(void *self, uint32_t device, void **ret_place, struct acre_error *err);
     void (*place_close)(void *place); /* frees all that was made in it */
+    /* In a child of the process that opened it, instead: give up the child's copies of descriptors
+     * and mappings, and nothing that is shared. NULL: there are none. */
+    void (*place_let_go)(void *place);
     /* 0, or why nothing works any more in this place (a kernel faulted, the driver is gone). */
     int (*check)(void *place, struct acre_error *err);
     int (*memory)(void *place, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err);

@@ -2,7 +2,7 @@
  *
  * A back end that is not there leaves its reason and nothing else. The order is the order in which
  * devices are listed; the CPU is last and always there. */
-#include "compute/inner.h"
+#include "compute/process.h"
 
 #include "core/str.h"
 
@@ -118,6 +118,8 @@ int acre_compute_open(const struct acre_compute_options *options, struct acre_co
     if (compute == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "runtime");
     }
+    process_init();
+    compute->process = atomic_load(&process_number);
     pthread_mutex_init(&compute->lock, NULL);
     atomic_store(&compute->users, 1);
     int r = choose_backends(compute, options->backends, err);
@@ -150,7 +152,8 @@ void compute_unref(struct acre_compute *compute) {
     if (atomic_fetch_sub(&compute->users, 1) > 1) {
         return;
     }
-    for (uint32_t i = 0; i < compute->backend_count; i++) {
+    bool is_ours = process_is_ours(compute->process); /* else drivers are left as they are */
+    for (uint32_t i = 0; i < compute->backend_count && is_ours; i++) {
         if (compute->backends[i].self != NULL) {
             compute->backends[i].table->close(compute->backends[i].self);
         }
@@ -162,16 +165,16 @@ void compute_unref(struct acre_compute *compute) {
 }
 
 uint32_t acre_compute_count(const struct acre_compute *compute) {
-    return compute->device_count;
+    return compute != NULL ? compute->device_count : 0;
 }
 
 const struct acre_compute_device *acre_compute_device(const struct acre_compute *compute,
                                                       uint32_t device) {
-    return device < compute->device_count ? &compute->devices[device] : NULL;
+    return compute != NULL && device < compute->device_count ? &compute->devices[device] : NULL;
 }
 
 const char *acre_compute_absent(const struct acre_compute *compute, const char *backend) {
-    for (uint32_t i = 0; i < compute->backend_count; i++) {
+    for (uint32_t i = 0; compute != NULL && backend != NULL && i < compute->backend_count; i++) {
         const struct backend_slot *slot = &compute->backends[i];
         if (strcmp(slot->table->name, backend) == 0) {
             return slot->self == NULL ? slot->absent : NULL;

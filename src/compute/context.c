@@ -12,6 +12,7 @@
 #include "compute/graph.h"
 #include "compute/keeper.h"
 #include "compute/memory/buffer.h"
+#include "compute/process.h"
 #include "compute/program.h"
 #include "compute/ring/ring.h"
 #include "compute/runner/remote.h"
@@ -182,17 +183,17 @@ static int make_words(struct acre_context *context, struct acre_error *err) {
 
 static int take_number(struct acre_context *context, struct acre_error *err) {
     struct acre_compute *compute = context->compute;
-    int r = acre_fail(err, ACRE_ELIMIT, "a runtime has at most %d contexts", CONTEXTS_MAX - 1);
     pthread_mutex_lock(&compute->lock);
     for (uint32_t i = 1; i < CONTEXTS_MAX && context->number == 0; i++) {
         if (compute->contexts[i] == NULL && compute->generations[i] < GENERATIONS_MAX) {
             compute->contexts[i] = context;
             context->number = i;
-            r = 0;
         }
     }
     pthread_mutex_unlock(&compute->lock);
-    return r;
+    return context->number != 0
+               ? 0
+               : acre_fail(err, ACRE_ELIMIT, "a runtime has at most %d contexts", CONTEXTS_MAX - 1);
 }
 
 static void forget_eventfd(void *with, int fd) {
@@ -203,6 +204,8 @@ static void forget_eventfd(void *with, int fd) {
 }
 
 void context_init(struct acre_context *context) {
+    context->process = atomic_load(&process_number);
+    process_add(context);
     pthread_rwlock_init(&context->gate, NULL);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutexattr_t recursive;
@@ -216,6 +219,12 @@ void context_init(struct acre_context *context) {
 }
 
 void context_finish(struct acre_context *context) {
+    process_take(context); /* of one that was not closed */
+    while (context->destroyed != NULL) {
+        struct acre_stream *stream = context->destroyed;
+        context->destroyed = stream->next;
+        free(stream);
+    }
     notice_files_finish(&context->notice_files);
     breaker_finish(&context->breaker);
     pthread_mutex_destroy(&context->rings_lock);
@@ -265,6 +274,10 @@ int acre_context_open(struct acre_compute *compute, uint32_t device,
                       struct acre_error *err) {
     static const struct acre_context_options defaults = {0};
     options = options != NULL ? options : &defaults;
+    int r = compute_check(compute, err);
+    if (r < 0) {
+        return r;
+    }
     if (device >= compute->device_count) {
         return refuse_device(compute, device, err);
     }
@@ -278,7 +291,7 @@ int acre_context_open(struct acre_compute *compute, uint32_t device,
     }
     context->compute = compute;
     context->device = device;
-    int r = fill(context, options, err);
+    r = fill(context, options, err);
     if (r < 0) {
         acre_context_close(context);
         return r;
@@ -353,6 +366,12 @@ void context_try_lose(struct acre_context *context, int code, const char *why) {
 }
 
 void acre_context_report(struct acre_context *context, struct acre_context_report *ret_report) {
+    struct acre_error why;
+    if (context_check(context, &why) < 0) {
+        *ret_report = (struct acre_context_report){0};
+        snprintf(ret_report->failure, sizeof(ret_report->failure), "%s", why.text);
+        return;
+    }
     struct acre_context_report report = {.is_isolated = context->is_remote};
     buffers_count(context, &report.buffers, &report.lost);
     pthread_mutex_lock(&context->lock);
@@ -408,8 +427,30 @@ static int finish_lost(struct acre_context *context) {
     return 0;
 }
 
+/* In a child of the process that opened it: what is the child's own, as far as it is whole. Another
+ * thread may have been changing the rest at the moment of the fork; that stays until the process
+ * ends or becomes another program. */
+static void let_go(struct acre_context *context) {
+    context->compute->contexts[context->number] = NULL;
+    notice_files_let_go(&context->notice_files);
+    if (context->has_keeper) {
+        close(context->keeper_fd);
+    }
+    if (context->has_place && context->table->place_let_go != NULL) {
+        context->table->place_let_go(context->place);
+    }
+    free(context);
+}
+
 int acre_context_close(struct acre_context *context) {
     if (context == NULL) {
+        return 0;
+    }
+    if (!process_take(context)) {
+        return ACRE_EINVALID; /* closed before */
+    }
+    if (!process_is_ours(context->process)) {
+        let_go(context);
         return 0;
     }
     rings_destroy(context);

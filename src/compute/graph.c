@@ -10,6 +10,7 @@
 
 #include "compute/context.h"
 #include "compute/memory/buffer.h"
+#include "compute/process.h"
 #include "compute/program.h"
 #include "compute/ring/ring.h"
 #include "compute/stream.h"
@@ -486,8 +487,19 @@ static int launch(struct acre_graph *graph, struct acre_stream *stream, struct a
     return r;
 }
 
+static int graph_check(const struct acre_graph *graph, struct acre_error *err) {
+    return graph != NULL && process_is_ours(graph->context->process)
+               ? 0
+               : process_refuse("graph", graph, err);
+}
+
 int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
                       struct acre_error *err) {
+    int r = graph_check(graph, err);
+    r = r == 0 ? stream_check(stream, err) : r;
+    if (r < 0) {
+        return r;
+    }
     struct acre_context *context = graph->context;
     if (stream->context != context) {
         return acre_fail(err, ACRE_EINVALID, "graph: it was recorded for another context");
@@ -496,7 +508,7 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
         return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
     }
     uint32_t stack_bytes = 0;
-    int r = graph_ready(graph, &stack_bytes, err);
+    r = graph_ready(graph, &stack_bytes, err);
     if (r < 0) {
         return r;
     }
@@ -567,6 +579,10 @@ static int update(struct acre_graph *graph, struct graph_node *node, struct grap
 
 int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid grid,
                       const struct acre_arg *args, uint32_t count, struct acre_error *err) {
+    int r = graph_check(graph, err);
+    if (r < 0) {
+        return r;
+    }
     uint32_t launches;
     pthread_mutex_lock(&graph->lock);
     struct graph_node *found = launch_node(graph, node, &launches);
@@ -580,7 +596,7 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
     struct graph_call call;
     struct launch checked;
     uint32_t stack_bytes;
-    int r = graph_ready(graph, &stack_bytes, err);
+    r = graph_ready(graph, &stack_bytes, err);
     r = r == 0 ? context_enter(graph->context, err) : r;
     if (r < 0) {
         return r;
@@ -631,7 +647,7 @@ void graphs_forget(struct acre_context *context) {
 }
 
 void acre_graph_destroy(struct acre_graph *graph) {
-    if (graph == NULL) {
+    if (graph_check(graph, NULL) < 0) {
         return;
     }
     struct acre_context *context = graph->context;

@@ -34,6 +34,8 @@ enum {
     LAUNCHES_KEPT = 64,        /* of a stream, to name the one that hangs */
     GENERATIONS_MAX = 1 << 29, /* of buffers: a context's number is not used again after so many */
     LOSSES_KEPT = 8,           /* of a context: how far each stream had come */
+    DESTROYED_KEPT = 32,       /* streams of a context, to say so of those that are used again */
+    STREAM_MAGIC = 0x5354524d, /* a stream that was not destroyed */
 };
 
 struct backend_slot {
@@ -53,6 +55,7 @@ struct acre_compute {
     struct acre_context *contexts[CONTEXTS_MAX]; /* by number; 0 is not used */
     uint32_t
         generations[CONTEXTS_MAX]; /* of buffers: the next context of that number begins here */
+    uint32_t process;              /* that opened it (process.h) */
     _Atomic uint32_t users; /* whose it is, and contexts that close later than it (context.c) */
 };
 /* compute.c: one user less; the last one takes all of it along. */
@@ -64,6 +67,8 @@ struct staging; /* copy.c */
 
 struct acre_context {
     struct acre_compute *compute;
+    struct acre_context *next_open;   /* process.c */
+    uint32_t process;                 /* that opened it */
     const struct acre_backend *table; /* the back end's, or acre_backend_remote */
     void *place;
     uint32_t device; /* in the runtime's list */
@@ -89,7 +94,9 @@ struct acre_context {
     struct staging *staging;
     acre_pressure_function *on_pressure;
     void *pressure_user;
-    struct acre_stream *streams;    /* list */
+    struct acre_stream *streams;   /* list */
+    struct acre_stream *destroyed; /* the last ones, oldest first */
+    uint32_t destroyed_count;
     struct acre_program *programs;  /* list */
     struct acre_graph *graphs;      /* list */
     struct executable *idle_graphs; /* graph.c: executables for the next of their shape */
@@ -119,6 +126,7 @@ struct launched {
 };
 
 struct acre_stream {
+    uint32_t magic; /* STREAM_MAGIC; 0: destroyed */
     struct acre_context *context;
     struct acre_stream *next; /* of the context */
     uint32_t word_index;

@@ -7,6 +7,7 @@
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/memory/buffer.h"
+#include "compute/process.h"
 #include "compute/program.h"
 #include "compute/ring/ring.h"
 #include "compute/stream.h"
@@ -25,7 +26,8 @@ struct acre_grid acre_grid_for(uint64_t items) {
 }
 
 int acre_kernel_group(struct acre_kernel *kernel, uint32_t ret_group[3], struct acre_error *err) {
-    int r = kernel_ready(kernel, err);
+    int r = kernel_check(kernel, err);
+    r = r == 0 ? kernel_ready(kernel, err) : r;
     if (r < 0) {
         return r;
     }
@@ -226,13 +228,23 @@ static int check_local(const struct acre_kernel *kernel, const struct acre_arg *
                            device->name);
 }
 
+static int refuse_context(const struct acre_kernel *kernel, const struct acre_context *context,
+                          struct acre_error *err) {
+    const struct acre_context *other = kernel_context(kernel);
+    return acre_fail(
+        err, ACRE_EINVALID,
+        "kernel '%s' was built in another context than the stream's: in context %u "
+        "(tenant '%s', %s), the stream is of context %u (tenant '%s', %s); accepted: a "
+        "kernel built in the stream's",
+        kernel->signature.name, other->number, other->tenant, context_device(other)->name,
+        context->number, context->tenant, context_device(context)->name);
+}
+
 int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct acre_grid grid,
                 const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
                 struct acre_error *err) {
     if (kernel_context(kernel) != context) {
-        return acre_fail(err, ACRE_EINVALID, "kernel '%s' was built for %s, the stream is of %s",
-                         kernel->signature.name, context_device(kernel_context(kernel))->name,
-                         context_device(context)->name);
+        return refuse_context(kernel, context, err);
     }
     if (count != kernel->signature.count) {
         return acre_fail(err, ACRE_EINVALID, "kernel '%s': %u arguments; accepted: %u",
@@ -330,11 +342,15 @@ static int queue_launch(struct acre_stream *stream, struct acre_kernel *kernel,
 
 int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct acre_grid grid,
                 const struct acre_arg *args, uint32_t count, struct acre_error *err) {
-    struct acre_context *context = stream->context;
-    int r = kernel_ready(kernel, err);
+    int r = stream_check(stream, err);
+    if (r == 0 && kernel == NULL) {
+        r = process_refuse("kernel", NULL, err);
+    }
+    r = r == 0 ? kernel_ready(kernel, err) : r;
     if (r < 0) {
         return r;
     }
+    struct acre_context *context = stream->context;
     bool grows = stream->recording == NULL && stack_grows(context, kernel->facts.stack_bytes);
     if (grows) {
         rings_pause(context);

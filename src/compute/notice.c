@@ -122,6 +122,19 @@ void notice_files_finish(struct notice_files *files) {
     *files = (struct notice_files){0};
 }
 
+void notice_files_let_go(struct notice_files *files) {
+    if (pthread_mutex_trylock(&files->lock) != 0) {
+        return; /* somebody was changing them */
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->list[i].fd >= 0) {
+            close(files->list[i].fd);
+        }
+    }
+    free(files->list);
+    *files = (struct notice_files){0};
+}
+
 /* --- notices -------------------------------------------------------------------------------- */
 
 /* Files' lock held. `next_fd` is looked at by the caller anyhow. */

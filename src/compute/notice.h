@@ -38,6 +38,8 @@ struct notices {
 
 void notice_files_init(struct notice_files *files, void (*forget)(void *with, int fd), void *with);
 void notice_files_finish(struct notice_files *files); /* forgets nothing: who knew them is gone */
+/* In a child of the process that has them: close its copies. */
+void notice_files_let_go(struct notice_files *files);
 
 /* Room for one more, of this eventfd; `done`: those up to there have fired. `ret_fd` is the copy to
  * notify. Then one of the next two. */

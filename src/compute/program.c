@@ -13,6 +13,7 @@
 #include "compute/cache.h"
 #include "compute/context.h"
 #include "compute/graph.h"
+#include "compute/process.h"
 #include "compute/ring/ring.h"
 #include "compute/source/dialect.h"
 #include "compute/source/lexer.h"
@@ -157,6 +158,12 @@ int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_
     return 0;
 }
 
+int kernel_check(const struct acre_kernel *kernel, struct acre_error *err) {
+    return kernel != NULL && process_is_ours(kernel->program->context->process)
+               ? 0
+               : process_refuse("kernel", kernel, err);
+}
+
 struct acre_context *kernel_context(const struct acre_kernel *kernel) {
     return kernel->program->context;
 }
@@ -220,7 +227,7 @@ static void unload(struct acre_program *program) {
 }
 
 void acre_program_destroy(struct acre_program *program) {
-    if (program == NULL) {
+    if (program == NULL || !process_is_ours(program->context->process)) {
         return;
     }
     struct acre_context *context = program->context;
@@ -250,6 +257,9 @@ void programs_destroy(struct acre_context *context) {
 
 int acre_kernel_find(struct acre_program *program, const char *name,
                      struct acre_kernel **ret_kernel, struct acre_error *err) {
+    if (program == NULL) {
+        return process_refuse("program", NULL, err);
+    }
     char shown[NAME_SHOWN], names[256] = "";
     acre_str_show(acre_str_from(name), shown, sizeof(shown));
     size_t length = 0;
@@ -279,7 +289,7 @@ int acre_kernel_find(struct acre_program *program, const char *name,
 /* --- what there is -------------------------------------------------------------------------- */
 
 struct acre_kernel *acre_program_kernel(struct acre_program *program, uint32_t index) {
-    for (uint32_t i = 0; i < program->count; i++) {
+    for (uint32_t i = 0; program != NULL && i < program->count; i++) {
         if (atomic_load(&program->kernels[i].epoch) != 0 && index-- == 0) {
             return &program->kernels[i];
         }
@@ -288,7 +298,7 @@ struct acre_kernel *acre_program_kernel(struct acre_program *program, uint32_t i
 }
 
 const char *acre_kernel_name(const struct acre_kernel *kernel) {
-    return kernel->signature.name;
+    return kernel != NULL ? kernel->signature.name : "";
 }
 
 _Static_assert((int)PARAMETER_BUFFER == (int)ACRE_PARAMETER_BUFFER &&
@@ -302,7 +312,7 @@ _Static_assert((int)PARAMETER_BUFFER == (int)ACRE_PARAMETER_BUFFER &&
 
 bool acre_kernel_parameter(const struct acre_kernel *kernel, uint32_t index,
                            struct acre_parameter *ret_parameter) {
-    if (index >= kernel->signature.count) {
+    if (kernel == NULL || index >= kernel->signature.count) {
         return false;
     }
     const struct parameter *parameter = &kernel->signature.parameters[index];
@@ -319,6 +329,10 @@ bool acre_kernel_parameter(const struct acre_kernel *kernel, uint32_t index,
 int acre_program_native(struct acre_context *context, const char *signature,
                         acre_native_function *function, struct acre_program **ret_program,
                         struct acre_error *err) {
+    int r = context_check(context, err);
+    if (r < 0) {
+        return r;
+    }
     if (signature == NULL || function == NULL) {
         return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: %s",
                          signature == NULL ? "signature" : "function",
@@ -332,7 +346,7 @@ int acre_program_native(struct acre_context *context, const char *signature,
     }
     struct signature parsed;
     struct acre_program *program = NULL;
-    int r = signature_read(acre_str_from(signature), &parsed, err);
+    r = signature_read(acre_str_from(signature), &parsed, err);
     if (r < 0) {
         return r;
     }
@@ -721,6 +735,16 @@ static int run(struct build *build, struct acre_program **ret_program, struct ac
 int acre_program_build(struct acre_context *context, const struct acre_source *source,
                        struct acre_program **ret_program, struct acre_build_report *ret_report,
                        struct acre_error *err) {
+    int r = context_check(context, err);
+    if (r == 0 && source == NULL) {
+        r = acre_fail(err, ACRE_EINVALID, "source: NULL; accepted: the text of kernels");
+    }
+    if (r < 0) {
+        if (ret_report != NULL) {
+            *ret_report = (struct acre_build_report){.log = calloc(1, 1)};
+        }
+        return r;
+    }
     struct acre_clock clock = acre_clock_real();
     uint64_t begin_ns = acre_clock_monotonic_ns(&clock);
     struct build build = {
@@ -728,7 +752,7 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
     acre_buf_init(&build.text, TEXT_MAX_BYTES);
     acre_buf_init(&build.binary, CACHE_ENTRY_MAX_BYTES);
     acre_buf_init(&build.log, LOG_MAX_BYTES);
-    int r = run(&build, ret_program, err);
+    r = run(&build, ret_program, err);
     if (ret_report != NULL) {
         *ret_report = build.report;
         ret_report->build_ms = (double)(acre_clock_monotonic_ns(&clock) - begin_ns) / 1e6;
@@ -743,6 +767,9 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
 }
 
 void acre_build_report_finish(struct acre_build_report *report) {
+    if (report == NULL) {
+        return;
+    }
     free(report->log);
     *report = (struct acre_build_report){0};
 }

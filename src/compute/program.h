@@ -18,6 +18,8 @@ struct acre_kernel {
 int kernel_ready(struct acre_kernel *kernel, struct acre_error *err);
 /* The kernel's handle. Gate held for reading. ACRE_E*: lost after kernel_ready. */
 int kernel_handle(struct acre_kernel *kernel, uint64_t *ret_handle, struct acre_error *err);
+/* Given, and of this process: as process.h. */
+int kernel_check(const struct acre_kernel *kernel, struct acre_error *err);
 struct acre_context *kernel_context(const struct acre_kernel *kernel);
 /* Of a context that closes. */
 void programs_destroy(struct acre_context *context);

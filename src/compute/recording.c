@@ -7,6 +7,7 @@
 #include "compute/graph.h"
 
 #include "compute/context.h"
+#include "compute/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,10 @@ void recording_drop(struct acre_stream *stream) {
 }
 
 int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (stream->recording != NULL) {
         return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph already");
     }
@@ -284,7 +289,7 @@ int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
     capture->origin = stream;
     capture->marked =
         mark_bit | (atomic_fetch_add(&stream->context->captures, 1) << MARK_SHIFT & ~mark_bit);
-    int r = take_part(capture, stream, err);
+    r = take_part(capture, stream, err);
     if (r < 0) {
         capture_destroy(capture);
     }
@@ -293,6 +298,10 @@ int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
 
 int acre_graph_end(struct acre_stream *stream, struct acre_graph **ret_graph,
                    struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (stream->recording == NULL) {
         return acre_fail(err, ACRE_ECONFLICT, "stream: it records no graph");
     }

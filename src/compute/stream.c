@@ -13,6 +13,7 @@
 
 #include "compute/context.h"
 #include "compute/graph.h"
+#include "compute/process.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -274,10 +275,14 @@ int stream_wait(struct acre_stream *stream, uint64_t sequence, int timeout_ms,
 
 int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
                       struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (stream->recording != NULL) {
         return recording_event(stream, ret_event, err);
     }
-    int r = stream_enter(stream, err);
+    r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
@@ -295,16 +300,27 @@ int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
     return r;
 }
 
-int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *err) {
+/* Given, of a stream that is there. */
+static int check_event(struct acre_event event, struct acre_error *err) {
     if (event.stream == NULL) {
         return acre_fail(err, ACRE_EINVALID, "event: never recorded");
+    }
+    return stream_is_good(event.stream)
+               ? 0
+               : acre_fail_in(err, process_refuse_stream(event.stream, err), "event");
+}
+
+int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *err) {
+    int r = check_event(event, err);
+    if (r < 0) {
+        return r;
     }
     if (recording_is_mark(event)) {
         return acre_fail(err, ACRE_ECONFLICT,
                          "event: it is part of a graph; wait for the stream "
                          "that runs the graph");
     }
-    int r = stream_wait(event.stream, event.sequence, timeout_ms, err);
+    r = stream_wait(event.stream, event.sequence, timeout_ms, err);
     if (r == 0) { /* a loss was told when it happened, and impatience says nothing */
         context_tell(event.stream->context, 0);
     }
@@ -313,16 +329,22 @@ int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *
 
 int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct acre_error *err) {
     struct acre_event event;
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (stream->recording != NULL) {
         return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph; end that first");
     }
-    int r = acre_event_record(stream, &event, err);
+    r = acre_event_record(stream, &event, err);
     return r == 0 ? acre_event_wait(event, timeout_ms, err) : r;
 }
 
 int acre_stream_after(struct acre_stream *stream, struct acre_event event, struct acre_error *err) {
-    if (event.stream == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "event: never recorded");
+    int r = stream_check(stream, err);
+    r = r == 0 ? check_event(event, err) : r;
+    if (r < 0) {
+        return r;
     }
     if (stream->recording != NULL || recording_is_mark(event)) {
         return recording_after(stream, event, err);
@@ -335,7 +357,7 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
         /* Words of another context are not known to this device: the host waits. */
         return acre_event_wait(event, ACRE_FOREVER, err);
     }
-    int r = stream_enter(stream, err);
+    r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
@@ -349,12 +371,16 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
 }
 
 int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (stream->recording != NULL) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
                          "notify: the stream records a graph, which holds no notices; accepted: on "
                          "the stream that runs the graph, after it");
     }
-    int r = stream_enter(stream, err);
+    r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
@@ -380,7 +406,8 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
 /* --- times ---------------------------------------------------------------------------------- */
 
 int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *err) {
-    int r = stream_enter(stream, err);
+    int r = stream_check(stream, err);
+    r = r == 0 ? stream_enter(stream, err) : r;
     if (r < 0) {
         return r;
     }
@@ -418,6 +445,7 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
     if (stream == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
+    stream->magic = STREAM_MAGIC;
     stream->context = context;
     stream->notices.files = &context->notice_files;
     atomic_store(&stream->is_resident, is_resident);
@@ -448,7 +476,8 @@ static int create(struct acre_context *context, bool is_resident, struct acre_st
 
 int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
                        struct acre_error *err) {
-    return create(context, false, ret_stream, err);
+    int r = context_check(context, err);
+    return r == 0 ? create(context, false, ret_stream, err) : r;
 }
 
 int stream_create_resident(struct acre_context *context, struct acre_stream **ret_stream,
@@ -475,8 +504,8 @@ int stream_drain(struct acre_stream *stream, struct acre_error *err) {
 }
 
 void acre_stream_destroy(struct acre_stream *stream) {
-    if (stream == NULL) {
-        return;
+    if (!stream_is_good(stream)) {
+        return; /* NULL, destroyed before, or the parent's */
     }
     struct acre_context *context = stream->context;
     recording_drop(stream);
@@ -486,6 +515,24 @@ void acre_stream_destroy(struct acre_stream *stream) {
     pthread_rwlock_unlock(&context->gate);
     if (!may_run) {
         stream_release(stream);
+    }
+}
+
+/* The last ones are kept for those who use them again: an answer instead of a crash. Lock held. */
+static void bury(struct acre_stream *stream) {
+    struct acre_context *context = stream->context;
+    struct acre_stream **end = &context->destroyed;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    stream->magic = 0;
+    stream->next = NULL;
+    *end = stream;
+    if (++context->destroyed_count > DESTROYED_KEPT) {
+        struct acre_stream *oldest = context->destroyed;
+        context->destroyed = oldest->next;
+        context->destroyed_count--;
+        free(oldest);
     }
 }
 
@@ -510,8 +557,10 @@ void stream_release(struct acre_stream *stream) {
     context->words_taken[stream->word_index / 64] &= ~(UINT64_C(1) << stream->word_index % 64);
     pthread_mutex_unlock(&context->lock);
     notices_finish(&stream->notices); /* a runner is told what to forget: within the gate */
+    pthread_mutex_lock(&context->lock);
+    bury(stream);
+    pthread_mutex_unlock(&context->lock);
     pthread_rwlock_unlock(&context->gate);
-    free(stream);
 }
 
 /* Gate written. What was under way will not come; words go on above it, so that waiters look. */

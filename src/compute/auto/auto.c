@@ -23,7 +23,15 @@ const char *acre_way_name(enum acre_way way) {
 /* --- making --------------------------------------------------------------------------------- */
 
 static int check_options(const struct acre_auto_options *options, struct acre_error *err) {
+    if (options == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "options: NULL; accepted: a kernel and its arrays");
+    }
     const struct acre_context *cpu = options->cpu;
+    int r = options->device != NULL ? context_check(options->device, err) : 0;
+    r = r == 0 && cpu != NULL ? context_check(cpu, err) : r;
+    if (r < 0) {
+        return r;
+    }
     if (options->device == NULL && cpu == NULL) {
         return acre_fail(err, ACRE_EINVALID, "device, cpu: NULL, both; accepted: a context");
     }
@@ -257,6 +265,7 @@ int acre_auto_create(const struct acre_auto_options *options, struct acre_auto *
     if (automatic == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "automatic call");
     }
+    automatic->process = atomic_load(&process_number);
     pthread_mutex_init(&automatic->lock, NULL);
     costs_init(&automatic->costs);
     r = fill(automatic, options, err);
@@ -276,7 +285,7 @@ static void close_side(struct auto_side *side) {
 }
 
 void acre_auto_destroy(struct acre_auto *automatic) {
-    if (automatic == NULL) {
+    if (auto_check(automatic, NULL) < 0) {
         return;
     }
     auto_drain(automatic);
@@ -297,6 +306,9 @@ void acre_auto_destroy(struct acre_auto *automatic) {
 
 uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret_costs,
                          uint32_t max) {
+    if (auto_check(automatic, NULL) < 0) {
+        return 0;
+    }
     pthread_mutex_lock(&automatic->lock);
     auto_drain(automatic);
     uint32_t count = costs_report(&automatic->costs, ret_costs, max);
@@ -311,5 +323,5 @@ uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret
 }
 
 const char *acre_auto_note(struct acre_auto *automatic) {
-    return automatic->note;
+    return automatic != NULL ? automatic->note : "";
 }

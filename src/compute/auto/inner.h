@@ -6,6 +6,7 @@
 
 #include "compute/auto/cost.h"
 #include "compute/auto/pieces.h"
+#include "compute/process.h"
 #include "compute/program.h"
 
 #include <acre/graph.h>
@@ -67,6 +68,7 @@ struct auto_side {
 };
 
 struct acre_auto {
+    uint32_t process; /* that made it (process.h) */
     pthread_mutex_t lock;
     struct signature *signatures;
     uint32_t signature_count;
@@ -103,6 +105,12 @@ struct acre_auto {
      * without the lock. */
     _Atomic uint32_t hot[COST_BUCKETS];
 };
+
+static inline int auto_check(const struct acre_auto *automatic, struct acre_error *err) {
+    return automatic != NULL && process_is_ours(automatic->process)
+               ? 0
+               : process_refuse("automatic", automatic, err);
+}
 
 /* --- ways.c: the variants. All but COST_ONE under the lock ------------------------------- */
 

@@ -1,5 +1,6 @@
 /* pipeline.c - a pipeline's plan (GRN-3), and its run: one array in, one array out (pieces.c). */
 #include "compute/auto/pieces.h"
+#include "compute/program.h"
 
 #include <inttypes.h>
 
@@ -32,6 +33,16 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
     if (ret_report != NULL) { /* what is refused has nothing that failed */
         *ret_report =
             (struct acre_pipeline_report){.kernel_efficiency = -1, .failed_item = UINT64_MAX};
+    }
+    if (pipeline == NULL || (pipeline->kernel_count > 0 && pipeline->kernels == NULL)) {
+        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: one kernel or more",
+                         pipeline == NULL ? "pipeline" : "pipeline: kernels");
+    }
+    for (uint32_t i = 0; i < pipeline->kernel_count; i++) {
+        int r = kernel_check(pipeline->kernels[i], err);
+        if (r < 0) {
+            return acre_fail_in(err, r, "pipeline: kernels[%u]", i);
+        }
     }
     if (pipeline->items > 0 && ((pipeline->in_bytes > 0 && pipeline->in == NULL) ||
                                 (pipeline->out_bytes > 0 && pipeline->out == NULL))) {

@@ -132,14 +132,18 @@ static int refuse_array(const struct acre_auto *automatic, uint32_t index, const
 
 static int check_call(const struct acre_auto *automatic, const struct auto_call *call,
                       uint32_t value_count, struct acre_error *err) {
+    int r = auto_check(automatic, err);
+    if (r < 0) {
+        return r;
+    }
     if (value_count != automatic->value_count || (value_count > 0 && call->values == NULL)) {
         return acre_fail(err, ACRE_EINVALID, "kernel '%s': %u values; accepted: %u",
                          automatic->signature->name, call->values == NULL ? 0 : value_count,
                          automatic->value_count);
     }
     for (uint32_t i = 0; i < value_count; i++) {
-        int r = launch_check_arg(automatic->signature, automatic->array_count + i, &call->values[i],
-                                 err);
+        r = launch_check_arg(automatic->signature, automatic->array_count + i, &call->values[i],
+                             err);
         if (r < 0) {
             return r;
         }

@@ -348,6 +348,19 @@ static void place_close(void *place) {
     free(here);
 }
 
+static void place_let_go(void *place) {
+    struct cpu_place *here = place;
+    if (pthread_mutex_trylock(&here->lock) != 0) {
+        return; /* somebody was changing the lists */
+    }
+    cpu_modules_let_go(here);
+    for (const struct cpu_region *region = here->regions; region != NULL; region = region->next) {
+        if (region->kind == ACRE_MEMORY_DEVICE) {
+            munmap(region->base, region->bytes);
+        }
+    }
+}
+
 const struct acre_backend acre_backend_cpu = {
     .name = "cpu",
     .what = "the processor's cores",
@@ -360,6 +373,7 @@ const struct acre_backend acre_backend_cpu = {
     .describe = cpu_describe,
     .place_open = place_open,
     .place_close = place_close,
+    .place_let_go = place_let_go,
     .check = place_check,
     .memory = place_memory,
     .region_create = region_create,

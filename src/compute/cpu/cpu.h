@@ -64,6 +64,8 @@ int cpu_compile(void *place, const struct acre_native_source *source, struct acr
 int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
              struct acre_error *err);
 void cpu_unload(void *place, uint64_t module);
+/* Close their files, in a child of the process that opened the place. Its lock held. */
+void cpu_modules_let_go(struct cpu_place *place);
 int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
                struct acre_kernel_facts *ret_facts, struct acre_error *err);
 

@@ -173,6 +173,12 @@ void cpu_unload(void *place, uint64_t handle) {
     free(module);
 }
 
+void cpu_modules_let_go(struct cpu_place *place) {
+    for (const struct cpu_module *module = place->modules; module != NULL; module = module->next) {
+        close(module->fd);
+    }
+}
+
 /* POSIX promises that what dlsym gives is a function where it is one; C does not. */
 static void find_symbol(void *library, const char *prefix, const char *name, void *ret_pointer) {
     char symbol[160];

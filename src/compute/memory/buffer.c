@@ -11,6 +11,7 @@
 #include "compute/memory/buffer_inner.h"
 
 #include "compute/context.h"
+#include "compute/process.h"
 #include "compute/stream.h"
 
 #include <inttypes.h>
@@ -433,6 +434,10 @@ static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t byte
 
 int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_t bytes,
                       struct acre_buffer *ret_buffer, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if ((uint32_t)kind > ACRE_MEMORY_MAPPED) {
         return acre_fail(err, ACRE_EINVALID,
                          "kind: %d is none; accepted: ACRE_MEMORY_DEVICE, _PINNED, _MAPPED",
@@ -441,7 +446,7 @@ int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_
     if (bytes == 0) {
         return acre_fail(err, ACRE_EINVALID, "bytes: 0; accepted: 1 or more");
     }
-    int r = stream_enter(stream, err);
+    r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }
@@ -576,13 +581,17 @@ static int inspect(struct acre_stream *stream, struct acre_buffer buffer, struct
 
 int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buffer,
                      struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     struct acre_context *context = stream->context;
     int found = context->debug ? inspect(stream, buffer, err) : 0;
     bool has_changed = false;
     /* Not stream_enter: freeing must not fail because the device does. */
     context_read(context);
     stream_hold(stream);
-    int r = drop(stream, buffer, &has_changed, err);
+    r = drop(stream, buffer, &has_changed, err);
     stream_let(stream);
     pthread_rwlock_unlock(&context->gate);
     if (has_changed) {
@@ -592,6 +601,9 @@ int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buffer,
 }
 
 void *acre_buffer_host(struct acre_context *context, struct acre_buffer buffer) {
+    if (context_check(context, NULL) < 0) {
+        return NULL;
+    }
     const struct slot *slot = slot_find(context, buffer);
     void *host = slot != NULL ? atomic_load_explicit(&slot->host, memory_order_acquire) : NULL;
     return slot_find(context, buffer) != NULL ? host : NULL;
@@ -599,8 +611,12 @@ void *acre_buffer_host(struct acre_context *context, struct acre_buffer buffer) 
 
 int acre_buffer_size(struct acre_context *context, struct acre_buffer buffer, uint64_t *ret_bytes,
                      struct acre_error *err) {
+    int r = context_check(context, err);
+    if (r < 0) {
+        return r;
+    }
     struct place_of place;
-    int r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, err);
+    r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, err);
     if (r == 0) {
         *ret_bytes = place.bytes;
     }

@@ -13,6 +13,7 @@
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/memory/buffer_inner.h"
+#include "compute/process.h"
 #include "compute/ring/ring.h"
 #include "compute/stream.h"
 
@@ -363,11 +364,15 @@ static struct span span_of_host(struct acre_context *context, const void *host, 
 
 int acre_copy_in(struct acre_stream *stream, struct acre_buffer to, uint64_t to_offset,
                  const void *from, uint64_t bytes, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     struct span target = {.buffer = to, .offset = to_offset, .what = "copy_in: to"};
     if (stream->recording != NULL) {
         return refuse_recording("copy_in", err);
     }
-    int r = check_host("copy_in: from", from, bytes, err);
+    r = check_host("copy_in: from", from, bytes, err);
     if (r < 0) {
         return r;
     }
@@ -378,11 +383,15 @@ int acre_copy_in(struct acre_stream *stream, struct acre_buffer to, uint64_t to_
 
 int acre_copy_out(struct acre_stream *stream, void *to, struct acre_buffer from,
                   uint64_t from_offset, uint64_t bytes, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     struct span source = {.buffer = from, .offset = from_offset, .what = "copy_out: from"};
     if (stream->recording != NULL) {
         return refuse_recording("copy_out", err);
     }
-    int r = check_host("copy_out: to", to, bytes, err);
+    r = check_host("copy_out: to", to, bytes, err);
     if (r < 0) {
         return r;
     }
@@ -515,6 +524,10 @@ static int copy_across(struct acre_stream *stream, struct acre_context *other,
 int acre_copy(struct acre_stream *stream, struct acre_buffer to, uint64_t to_offset,
               struct acre_buffer from, uint64_t from_offset, uint64_t bytes,
               struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     struct acre_context *context = stream->context;
     struct span target = {.buffer = to, .offset = to_offset, .what = "copy: to"};
     struct span source = {.buffer = from, .offset = from_offset, .what = "copy: from"};
@@ -536,6 +549,10 @@ int acre_copy(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
 
 int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_offset, uint64_t bytes,
               uint64_t pattern, uint32_t pattern_bytes, struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8) {
         return acre_fail(err, ACRE_EINVALID, "fill: pattern_bytes: %u; accepted: 1, 2, 4, 8",
                          pattern_bytes);
@@ -547,7 +564,7 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
                          bytes, to_offset, pattern_bytes);
     }
     struct acre_context *context = stream->context;
-    int r = stream_enter(stream, err);
+    r = stream_enter(stream, err);
     if (r < 0) {
         return r;
     }

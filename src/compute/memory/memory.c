@@ -5,6 +5,7 @@
  * it again; each change is told with the level there is then. */
 #include "compute/context.h"
 #include "compute/memory/buffer_inner.h"
+#include "compute/process.h"
 #include "compute/ring/ring.h"
 
 enum { SETTLE_MS = 20 }; /* a trim waits so long for work that still uses what was freed */
@@ -39,6 +40,9 @@ void pressure_tell(struct acre_context *context) {
 
 void acre_memory_on_pressure(struct acre_context *context, acre_pressure_function *function,
                              void *user) {
+    if (context_check(context, NULL) < 0) {
+        return;
+    }
     pthread_mutex_lock(&context->lock);
     context->on_pressure = function;
     context->pressure_user = user;
@@ -48,6 +52,10 @@ void acre_memory_on_pressure(struct acre_context *context, acre_pressure_functio
 /* --- report --------------------------------------------------------------------------------- */
 
 void acre_memory_report(struct acre_context *context, struct acre_memory_report *ret_report) {
+    if (context_check(context, NULL) < 0) {
+        *ret_report = (struct acre_memory_report){0};
+        return;
+    }
     struct buffers *buffers = context->buffers;
     struct pool_report pools[HEAPS];
     pthread_mutex_lock(&context->lock);
@@ -103,12 +111,16 @@ static int check_all(struct acre_context *context, struct acre_error *err) {
 }
 
 int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes, struct acre_error *err) {
+    int r = context_check(context, err);
+    if (r < 0) {
+        return r;
+    }
     int found = context->debug ? check_all(context, err) : 0;
     for (size_t i = 0; i < HEAPS; i++) {
         heap_settle(&context->buffers->heaps[i], SETTLE_MS);
     }
     rings_pause(context);
-    int r = context_enter(context, err);
+    r = context_enter(context, err);
     for (size_t i = 0; i < HEAPS && r == 0; i++) {
         heap_trim(&context->buffers->heaps[i], keep_bytes);
     }

@@ -7,6 +7,7 @@
 
 #include "compute/context.h"
 #include "compute/memory/buffer.h"
+#include "compute/process.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 
@@ -282,6 +283,10 @@ int acre_storage_read(struct acre_stream *stream, const char *file, uint64_t fil
                       struct acre_buffer to, uint64_t to_offset, uint64_t bytes,
                       enum acre_storage_path path, struct acre_storage_report *ret_report,
                       struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     const struct transfer transfer = {.stream = stream,
                                       .file = file,
                                       .file_offset = file_offset,
@@ -295,6 +300,10 @@ int acre_storage_write(struct acre_stream *stream, const char *file, uint64_t fi
                        struct acre_buffer from, uint64_t from_offset, uint64_t bytes,
                        enum acre_storage_path path, struct acre_storage_report *ret_report,
                        struct acre_error *err) {
+    int r = stream_check(stream, err);
+    if (r < 0) {
+        return r;
+    }
     const struct transfer transfer = {.stream = stream,
                                       .file = file,
                                       .file_offset = file_offset,

@@ -293,6 +293,13 @@ static void place_close(void *closed) {
     free(place);
 }
 
+static void place_let_go(void *left) {
+    const struct opencl_place *place = left;
+    if (place->cache_fd >= 0) {
+        close(place->cache_fd);
+    }
+}
+
 static int check(void *checked, struct acre_error *err) {
     struct opencl_place *place = checked;
     pthread_mutex_lock(&place->lock);
@@ -323,6 +330,7 @@ const struct acre_backend acre_backend_opencl = {
     .describe = describe,
     .place_open = place_open,
     .place_close = place_close,
+    .place_let_go = place_let_go,
     .check = check,
     .memory = memory,
     .region_create = opencl_region_create,

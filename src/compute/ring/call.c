@@ -9,6 +9,7 @@
 #include "compute/ring/inner.h"
 
 #include "compute/context.h"
+#include "compute/ring/check.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 
@@ -328,7 +329,8 @@ static int post(struct acre_ring *ring, const uint32_t *in, struct patience *pat
 int acre_ring_post(struct acre_ring *ring, const uint32_t *in, int timeout_ms, uint64_t *ret_ticket,
                    struct acre_error *err) {
     struct patience patience = {0};
-    return post(ring, in, &patience, timeout_ms, ret_ticket, err);
+    int r = ring_check(ring, err);
+    return r < 0 ? r : post(ring, in, &patience, timeout_ms, ret_ticket, err);
 }
 
 /* The slot goes to `otherwise` when time is over. */
@@ -368,14 +370,19 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
 int acre_ring_collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out, int timeout_ms,
                       struct acre_error *err) {
     struct patience patience = {0};
-    return collect(ring, ticket, ret_out, &patience, timeout_ms, SLOT_TAKEN, err);
+    int r = ring_check(ring, err);
+    return r < 0 ? r : collect(ring, ticket, ret_out, &patience, timeout_ms, SLOT_TAKEN, err);
 }
 
 int acre_ring_call(struct acre_ring *ring, const uint32_t *in, uint32_t *ret_out, int timeout_ms,
                    struct acre_error *err) {
+    int r = ring_check(ring, err);
+    if (r < 0) {
+        return r;
+    }
     struct patience patience = {0};
     uint64_t ticket;
-    int r = post(ring, in, &patience, timeout_ms, &ticket, err);
+    r = post(ring, in, &patience, timeout_ms, &ticket, err);
     if (r < 0) {
         return r;
     }

@@ -4,6 +4,7 @@
 #include "compute/ring/inner.h"
 
 #include "compute/context.h"
+#include "compute/ring/check.h"
 #include "compute/stream.h"
 #include "core/str.h"
 
@@ -141,6 +142,13 @@ static int fill(struct acre_ring *ring, const struct acre_source *source,
 int acre_ring_create(struct acre_context *context, const struct acre_source *source,
                      const struct acre_ring_options *options, struct acre_ring **ret_ring,
                      struct acre_error *err) {
+    int r = context_check(context, err);
+    if (r < 0) {
+        return r;
+    }
+    if (options == NULL) {
+        return acre_fail(err, ACRE_EINVALID, "options: NULL; accepted: words of messages at least");
+    }
     struct acre_ring *ring = aligned_alloc(_Alignof(struct acre_ring), sizeof(*ring));
     if (ring == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "ring");
@@ -154,7 +162,7 @@ int acre_ring_create(struct acre_context *context, const struct acre_source *sou
     context->rings = ring;
     atomic_store(&ring->state_now, RING_STOPPED);
     pthread_mutex_unlock(&context->rings_lock);
-    int r = fill(ring, source, options, err);
+    r = fill(ring, source, options, err);
     if (r < 0) {
         acre_ring_destroy(ring);
         return r;
@@ -164,7 +172,7 @@ int acre_ring_create(struct acre_context *context, const struct acre_source *sou
 }
 
 void acre_ring_destroy(struct acre_ring *ring) {
-    if (ring == NULL) {
+    if (ring_check(ring, NULL) < 0) {
         return;
     }
     struct acre_context *context = ring->context;
@@ -218,6 +226,10 @@ static bool end_stop(struct acre_ring *ring) {
 }
 
 int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
+    int r = ring_check(ring, err);
+    if (r < 0) {
+        return r;
+    }
     pthread_mutex_t *lock = &ring->context->rings_lock;
     pthread_mutex_lock(lock);
     enum ring_state state = atomic_load(&ring->state_now);
@@ -243,11 +255,15 @@ int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
 }
 
 int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
+    int r = ring_check(ring, err);
+    if (r < 0) {
+        return r;
+    }
     static const char *const states[] = {[RING_RUNNING] = "runs already",
                                          [RING_RESTING] = "rests, and starts by itself",
                                          [RING_FAILED] = "failed; make another"};
     pthread_mutex_lock(&ring->context->rings_lock);
-    int r = 0;
+    r = 0;
     enum ring_state state = atomic_load(&ring->state_now);
     if (state != RING_STOPPED) {
         r = acre_fail(err, ACRE_ECONFLICT, "ring '%s': it %s", ring->handler, states[state]);
@@ -271,9 +287,13 @@ int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
 
 int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
                      struct acre_error *err) {
+    int r = ring_check(ring, err);
+    if (r < 0) {
+        return r;
+    }
     struct acre_context *context = ring->context;
     struct acre_program *program;
-    int r = ring_build(ring, source, &program, err);
+    r = ring_build(ring, source, &program, err);
     if (r < 0) {
         return r;
     }
@@ -288,6 +308,10 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
 }
 
 void acre_ring_report(struct acre_ring *ring, struct acre_ring_report *ret_report) {
+    if (ring_check(ring, NULL) < 0) {
+        *ret_report = (struct acre_ring_report){0};
+        return;
+    }
     struct acre_ring_report report = {.hangs = atomic_load(&ring->hangs)};
     pthread_mutex_lock(&ring->context->rings_lock);
     report.path = ring->path;

@@ -229,6 +229,7 @@ const struct acre_backend acre_backend_remote = {
     .name = "remote",
     .what = "a back end in another process",
     .place_close = remote_close,
+    .place_let_go = remote_let_go,
     .check = remote_check,
     .memory = remote_memory,
     .region_create = remote_region_create,

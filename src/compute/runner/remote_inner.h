@@ -69,5 +69,6 @@ uint64_t remote_take_eventfd(struct remote *remote, int fd);
 void remote_drain(struct remote *remote);
 void remote_forget_eventfds(struct remote *remote); /* all */
 void remote_close(void *place);
+void remote_let_go(void *place);
 
 #endif

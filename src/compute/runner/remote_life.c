@@ -267,11 +267,13 @@ void acre_remote_end(void *place, const char *why) {
     pthread_mutex_unlock(&remote->lock);
 }
 
+/* The number goes first: a child that is forked in between must not close another file by it. */
 static void close_fd(int *fd) {
-    if (*fd >= 0) {
-        close(*fd);
-    }
+    int number = *fd;
     *fd = -1;
+    if (number >= 0) {
+        close(number);
+    }
 }
 
 /* --- its beginning -------------------------------------------------------------------------- */
@@ -492,6 +494,29 @@ static void say_bye(struct remote *remote) {
     }
 }
 
+static void close_all(struct remote *remote) {
+    int *const fds[] = {&remote->shared_fd, &remote->host_fd, &remote->room_fd, &remote->socket,
+                        &remote->pidfd};
+    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
+        close_fd(fds[i]);
+    }
+    for (size_t i = 0; i < WIRE_SLOTS; i++) {
+        close_fd(&remote->answer_fds[i]);
+    }
+}
+
+void remote_let_go(void *place) {
+    struct remote *remote = place;
+    if (pthread_mutex_trylock(&remote->lock) != 0) {
+        return; /* somebody was changing them */
+    }
+    for (const struct remote_map *map = remote->maps; map != NULL; map = map->next) {
+        munmap(map->host, map->bytes);
+    }
+    munmap(remote->shared, sizeof(*remote->shared));
+    close_all(remote);
+}
+
 void remote_close(void *place) {
     struct remote *remote = place;
     pthread_mutex_lock(&remote->lock);
@@ -507,14 +532,7 @@ void remote_close(void *place) {
     if (remote->shared != NULL) {
         munmap(remote->shared, sizeof(*remote->shared));
     }
-    int *const fds[] = {&remote->shared_fd, &remote->host_fd, &remote->room_fd, &remote->socket,
-                        &remote->pidfd};
-    for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
-        close_fd(fds[i]);
-    }
-    for (size_t i = 0; i < WIRE_SLOTS; i++) {
-        close_fd(&remote->answer_fds[i]);
-    }
+    close_all(remote);
     pthread_cond_destroy(&remote->slot_freed);
     pthread_mutex_destroy(&remote->lock);
     pthread_mutex_destroy(&remote->slot_lock);
