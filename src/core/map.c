@@ -4,11 +4,15 @@
  * cache line and the map knows nothing of what it finds. */
 #include "core/map.h"
 
+#include "core/index.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIZE_MIN = 64, SPARSE = 16 };
+
 static uint32_t home_of(const struct acre_map *map, uint64_t key) {
-    return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & map->mask;
+    return acre_hash_u64(key) & map->mask;
 }
 
 void acre_map_finish(struct acre_map *map) {
@@ -46,16 +50,30 @@ static void resize(struct acre_map *map, uint32_t size) {
     free(old.slots);
 }
 
-void acre_map_put(struct acre_map *map, uint64_t key, uint32_t value) {
+/* The slot of `key`, taken for it if it was not there: then the key is still to be written. */
+static struct acre_map_slot *take(struct acre_map *map, uint64_t key) {
     ACRE_ASSERT(key != 0);
     if (map->slots == NULL) {
-        resize(map, 64);
+        resize(map, SIZE_MIN);
     } else if (4 * ((uint64_t)map->count + 1) > 3 * ((uint64_t)map->mask + 1)) {
         resize(map, 2 * (map->mask + 1));
     }
     struct acre_map_slot *slot = &map->slots[probe(map, key)];
     map->count += slot->key == 0;
+    return slot;
+}
+
+void acre_map_put(struct acre_map *map, uint64_t key, uint32_t value) {
+    *take(map, key) = (struct acre_map_slot){key, value};
+}
+
+bool acre_map_add(struct acre_map *map, uint64_t key, uint32_t value) {
+    struct acre_map_slot *slot = take(map, key);
+    if (slot->key == key) {
+        return false;
+    }
     *slot = (struct acre_map_slot){key, value};
+    return true;
 }
 
 void acre_map_remove(struct acre_map *map, uint64_t key) {
@@ -70,6 +88,15 @@ void acre_map_remove(struct acre_map *map, uint64_t key) {
     }
     map->slots[hole].key = 0;
     map->count--;
+}
+
+void acre_map_clear(struct acre_map *map) {
+    if (map->mask >= SIZE_MIN && map->count < map->mask / SPARSE) {
+        acre_map_finish(map); /* emptying it would cost more than what it held */
+    } else if (map->count > 0) {
+        memset(map->slots, 0, acre_map_bytes(map));
+        map->count = 0;
+    }
 }
 
 size_t acre_map_bytes(const struct acre_map *map) {

@@ -1,19 +1,18 @@
-/* names.c - an open-addressing hash of ids over an array of texts.
+/* names.c - an index of ids over an array of texts.
  *
  * Texts that stay live in an arena; one that was taken is an allocation of its own, so that it can
- * go alone. Either way its address never moves. The array maps id to text, and the hash (linear
- * probing, at most half full, grown by doubling, backward-shift deletion) maps text to id. The full
- * hash is kept beside each text: growing rehashes without touching the texts, and a probe compares
- * bytes only when 32 bits agree. Ids that were given back are used again, latest first, so that the
- * array is as long as the most names there ever were at once. */
+ * go alone. Either way its address never moves. The array maps id to text, and the index maps
+ * text to id. The full hash is kept with each text: growing rehashes without touching the texts,
+ * and a probe compares bytes only when 32 bits agree. Ids that were given back are used again,
+ * latest first, so that the array is as long as the most names there ever were at once. */
 #include "core/names.h"
 
 #include "core/arena.h"
+#include "core/index.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 64 };
 #define STAYS UINT32_MAX /* taken for ever */
 
 struct entry {
@@ -30,17 +29,14 @@ struct acre_names {
     uint32_t count;        /* names */
     uint32_t limit;        /* entries ever used */
     uint32_t capacity;
-    uint32_t free;       /* id of a free entry; 0: none */
-    uint32_t *slots;     /* ids; 0: free */
-    uint32_t slot_count; /* a power of two, at least twice `count` */
+    uint32_t free;           /* id of a free entry; 0: none */
+    struct acre_index index; /* of entries */
     size_t alone_bytes;
 };
 
 struct acre_names *acre_names_create(void) {
     struct acre_names *names = acre_calloc(1, sizeof(*names));
     names->texts = acre_arena_create(SIZE_MAX);
-    names->slot_count = FIRST_SLOTS;
-    names->slots = acre_calloc(FIRST_SLOTS, sizeof(*names->slots));
     return names;
 }
 
@@ -53,7 +49,7 @@ void acre_names_destroy(struct acre_names *names) {
         }
         acre_arena_destroy(names->texts);
         free(names->entries);
-        free(names->slots);
+        acre_index_finish(&names->index);
         free(names);
     }
 }
@@ -63,39 +59,32 @@ static struct entry *entry_of(const struct acre_names *names, uint32_t id) {
     return &names->entries[id - 1];
 }
 
-/* The slot that holds `text`, or the free one where it belongs. */
-static uint32_t *find_slot(const struct acre_names *names, struct acre_str text, uint32_t hash) {
-    uint32_t mask = names->slot_count - 1;
-    for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
-        uint32_t id = names->slots[i];
-        if (id == 0) {
-            return &names->slots[i];
-        }
-        const struct entry *entry = &names->entries[id - 1];
-        if (entry->hash == hash &&
-            acre_str_equal(text, (struct acre_str){entry->text, entry->length})) {
-            return &names->slots[i];
-        }
-    }
+struct key {
+    struct acre_str text;
+    uint32_t hash;
+};
+
+static struct key key_of(struct acre_str text) {
+    return (struct key){text, (uint32_t)acre_hash_bytes(text.data, text.length)};
 }
 
-static void grow_slots(struct acre_names *names) {
-    uint32_t count = names->slot_count * 2;
-    ACRE_ASSERT(count > names->slot_count);
-    uint32_t *slots = acre_calloc(count, sizeof(*slots));
-    for (uint32_t id = 1; id <= names->limit; id++) {
-        if (names->entries[id - 1].text == NULL) {
-            continue;
-        }
-        uint32_t i = names->entries[id - 1].hash & (count - 1);
-        while (slots[i] != 0) {
-            i = (i + 1) & (count - 1);
-        }
-        slots[i] = id;
-    }
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = count;
+static uint32_t entry_hash(uint32_t number, const void *context) {
+    return ((const struct acre_names *)context)->entries[number].hash;
+}
+
+static bool entry_is(uint32_t number, const void *key, const void *context) {
+    const struct entry *entry = &((const struct acre_names *)context)->entries[number];
+    const struct key *wanted = key;
+    return entry->hash == wanted->hash &&
+           acre_str_equal(wanted->text, (struct acre_str){entry->text, entry->length});
+}
+
+static const struct acre_index_kind by_text = {entry_hash, entry_is};
+
+/* 0: unknown. */
+static uint32_t find(const struct acre_names *names, const struct key *key) {
+    uint32_t number = acre_index_find(&by_text, &names->index, key->hash, key, names);
+    return number != ACRE_INDEX_NONE ? number + 1 : 0;
 }
 
 static const char *copy_text(struct acre_names *names, struct acre_str text, bool is_alone) {
@@ -129,17 +118,13 @@ static uint32_t add_entry(struct acre_names *names, struct acre_str text, uint32
 /* The id of a text that is not empty, made when new: then nobody has taken it yet. */
 static uint32_t find_or_add(struct acre_names *names, struct acre_str text, bool is_alone) {
     ACRE_ASSERT(text.length < UINT32_MAX);
-    uint32_t hash = (uint32_t)acre_hash_bytes(text.data, text.length);
-    uint32_t *slot = find_slot(names, text, hash);
-    if (*slot != 0) {
-        return *slot;
+    struct key key = key_of(text);
+    uint32_t id = find(names, &key);
+    if (id == 0) {
+        id = add_entry(names, text, key.hash, is_alone);
+        acre_index_add(&by_text, &names->index, key.hash, id - 1, names);
     }
-    if ((names->count + 1) * 2 > names->slot_count) {
-        grow_slots(names);
-        slot = find_slot(names, text, hash);
-    }
-    *slot = add_entry(names, text, hash, is_alone);
-    return *slot;
+    return id;
 }
 
 uint32_t acre_names_intern(struct acre_names *names, struct acre_str text) {
@@ -167,19 +152,6 @@ void acre_names_take_again(struct acre_names *names, uint32_t id) {
     }
 }
 
-/* Close the gap: whoever stands behind it moves up, unless that would be before its home. */
-static void clear_slot(struct acre_names *names, uint32_t hole) {
-    uint32_t mask = names->slot_count - 1;
-    for (uint32_t at = (hole + 1) & mask; names->slots[at] != 0; at = (at + 1) & mask) {
-        uint32_t home = names->entries[names->slots[at] - 1].hash & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            names->slots[hole] = names->slots[at];
-            hole = at;
-        }
-    }
-    names->slots[hole] = 0;
-}
-
 void acre_names_give(struct acre_names *names, uint32_t id) {
     if (id == 0) {
         return;
@@ -189,9 +161,7 @@ void acre_names_give(struct acre_names *names, uint32_t id) {
     if (entry->taken == STAYS || --entry->taken > 0) {
         return;
     }
-    uint32_t *slot = find_slot(names, (struct acre_str){entry->text, entry->length}, entry->hash);
-    ACRE_ASSERT(*slot == id);
-    clear_slot(names, (uint32_t)(slot - names->slots));
+    acre_index_remove(&by_text, &names->index, entry->hash, id - 1, names);
     names->alone_bytes -= entry->length + 1;
     names->count--;
     free((char *)entry->text); /* what stays was interned: this one is alone */
@@ -203,7 +173,8 @@ uint32_t acre_names_find(const struct acre_names *names, struct acre_str text) {
     if (text.length == 0) {
         return 0;
     }
-    return *find_slot(names, text, (uint32_t)acre_hash_bytes(text.data, text.length));
+    struct key key = key_of(text);
+    return find(names, &key);
 }
 
 const char *acre_names_text(const struct acre_names *names, uint32_t id) {
@@ -226,5 +197,5 @@ uint32_t acre_names_count(const struct acre_names *names) {
 
 size_t acre_names_bytes(const struct acre_names *names) {
     return sizeof(*names) + acre_arena_used(names->texts) + names->alone_bytes +
-           names->capacity * sizeof(*names->entries) + names->slot_count * sizeof(*names->slots);
+           names->capacity * sizeof(*names->entries) + acre_index_bytes(&names->index);
 }

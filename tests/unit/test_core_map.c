@@ -31,6 +31,9 @@ static void it_does_what_arrays_do(void) {
             if (values[i] != ACRE_MAP_NONE && acre_rand_below(&rand, 2) == 0) {
                 acre_map_remove(&map, keys[i]);
                 values[i] = ACRE_MAP_NONE;
+            } else if (acre_rand_below(&rand, 2) == 0) {
+                CHECK_EQ(acre_map_add(&map, keys[i], step), values[i] == ACRE_MAP_NONE);
+                values[i] = values[i] == ACRE_MAP_NONE ? step : values[i];
             } else {
                 values[i] = step;
                 acre_map_put(&map, keys[i], step);
@@ -54,8 +57,47 @@ static void an_empty_one_has_nothing(void) {
     CHECK_EQ(acre_map_get(&map, 7), ACRE_MAP_NONE);
 }
 
+static void a_set_has_each_key_once(void) {
+    struct acre_map set = {0};
+    CHECK(acre_map_add(&set, 7, 0));
+    CHECK(!acre_map_add(&set, 7, 0));
+    CHECK(acre_map_add(&set, UINT64_MAX, 0));
+    CHECK_EQ(set.count, 2);
+    acre_map_finish(&set);
+}
+
+/* Emptying costs in proportion to what was put in, so a large map that held little shrinks. */
+static void a_map_is_cleared(void) {
+    static const struct {
+        uint32_t first, then; /* keys put in before the first clear, and before the second */
+        bool shrinks;         /* by the second */
+    } rows[] = {{0, 0, false},        {1, 1, false},    {40, 1, false},
+                {10000, 9000, false}, {10000, 1, true}, {10000, 0, true}};
+    for (size_t r = 0; r < ACRE_COUNT(rows); r++) {
+        acre_test_context("row %zu", r);
+        struct acre_map map = {0};
+        uint32_t counts[] = {rows[r].first, rows[r].then};
+        size_t bytes[2];
+        for (size_t turn = 0; turn < ACRE_COUNT(counts); turn++) {
+            for (uint64_t key = 1; key <= counts[turn]; key++) {
+                CHECK(acre_map_add(&map, key, (uint32_t)key));
+            }
+            acre_map_clear(&map);
+            CHECK_EQ(map.count, 0);
+            CHECK_EQ(acre_map_get(&map, 1), ACRE_MAP_NONE);
+            bytes[turn] = acre_map_bytes(&map);
+        }
+        CHECK_EQ(bytes[1] < bytes[0], rows[r].shrinks);
+        acre_map_put(&map, 5, 6);
+        CHECK_EQ(acre_map_get(&map, 5), 6);
+        acre_map_finish(&map);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"it_does_what_arrays_do", it_does_what_arrays_do, 0},
     {"an_empty_one_has_nothing", an_empty_one_has_nothing, 0},
+    {"a_set_has_each_key_once", a_set_has_each_key_once, 0},
+    {"a_map_is_cleared", a_map_is_cleared, 0},
 };
 ACRE_TEST_MAIN(tests)
