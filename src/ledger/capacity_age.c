@@ -6,42 +6,22 @@
  * the heap nothing, and each node costs one step per two minutes however often it reports. The
  * order of arrival does not matter, so late and reordered reports cost no more than prompt ones
  * (a list in order of time would be walked for each of them). */
+#include "core/heap.h"
 #include "ledger/capacity_table.h"
 
-static void put(struct acre_capacity *capacity, uint32_t at, uint32_t node) {
-    capacity->heap[at] = node;
-    capacity->entries[node].heap_at = at;
+static uint64_t due_ms_of(const struct acre_capacity *capacity, uint32_t node) {
+    return capacity->entries[node].due_ms;
 }
 
-static uint64_t due_at(const struct acre_capacity *capacity, uint32_t at) {
-    return capacity->entries[capacity->heap[at]].due_ms;
+static bool is_due_before(const void *a, const void *b, const void *context) {
+    return due_ms_of(context, *(const uint32_t *)a) < due_ms_of(context, *(const uint32_t *)b);
 }
 
-/* Each step writes the hole only: the moving node is put down once. */
-static void sift_up(struct acre_capacity *capacity, uint32_t at, uint32_t node) {
-    uint64_t due_ms = capacity->entries[node].due_ms;
-    while (at > 0 && due_at(capacity, (at - 1) / 2) > due_ms) {
-        put(capacity, at, capacity->heap[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    put(capacity, at, node);
+static void note_position(const void *item, uint32_t at, void *context) {
+    ((struct acre_capacity *)context)->entries[*(const uint32_t *)item].heap_at = at;
 }
 
-static void sift_down(struct acre_capacity *capacity, uint32_t count, uint32_t at, uint32_t node) {
-    uint64_t due_ms = capacity->entries[node].due_ms;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child + 1 < count && due_at(capacity, child + 1) < due_at(capacity, child)) {
-            child++;
-        }
-        if (child >= count || due_at(capacity, child) >= due_ms) {
-            break;
-        }
-        put(capacity, at, capacity->heap[child]);
-        at = child;
-    }
-    put(capacity, at, node);
-}
+static const struct acre_heap_kind by_due = {sizeof(uint32_t), is_due_before, note_position};
 
 /* The heap holds exactly the registered nodes: its length is capacity->count. */
 void acre_capacity_heap_add(struct acre_capacity *capacity, uint32_t node, uint64_t due_ms) {
@@ -51,32 +31,18 @@ void acre_capacity_heap_add(struct acre_capacity *capacity, uint32_t node, uint6
             acre_realloc(capacity->heap, capacity->heap_capacity, sizeof(*capacity->heap));
     }
     capacity->entries[node].due_ms = due_ms;
-    sift_up(capacity, capacity->count++, node);
+    acre_heap_push(&by_due, capacity->heap, &capacity->count, &node, capacity);
 }
 
 void acre_capacity_heap_move(struct acre_capacity *capacity, uint32_t node, uint64_t due_ms) {
     struct acre_capacity_entry *entry = &capacity->entries[node];
-    uint64_t before_ms = entry->due_ms;
     entry->due_ms = due_ms;
-    if (due_ms < before_ms) {
-        sift_up(capacity, entry->heap_at, node);
-    } else {
-        sift_down(capacity, capacity->count, entry->heap_at, node);
-    }
+    acre_heap_replace(&by_due, capacity->heap, capacity->count, entry->heap_at, &node, capacity);
 }
 
 void acre_capacity_heap_remove(struct acre_capacity *capacity, uint32_t node) {
-    ACRE_ASSERT(capacity->count > 0);
     uint32_t at = capacity->entries[node].heap_at;
-    uint32_t last = capacity->heap[--capacity->count];
-    if (last == node) {
-        return;
-    }
-    if (at > 0 && due_at(capacity, (at - 1) / 2) > capacity->entries[last].due_ms) {
-        sift_up(capacity, at, last);
-    } else {
-        sift_down(capacity, capacity->count, at, last);
-    }
+    acre_heap_remove(&by_due, capacity->heap, &capacity->count, at, capacity);
 }
 
 /* Returns 1 when the node was dropped. */
@@ -106,7 +72,7 @@ uint32_t acre_capacity_advance(struct acre_capacity *capacity, uint64_t now_ms) 
     capacity->now_ms = ACRE_MAX(capacity->now_ms, now_ms);
     acre_capacity_lapse(capacity);
     uint32_t dropped = 0;
-    while (capacity->count > 0 && due_at(capacity, 0) <= capacity->now_ms) {
+    while (capacity->count > 0 && due_ms_of(capacity, capacity->heap[0]) <= capacity->now_ms) {
         dropped += look_at(capacity, capacity->heap[0]);
     }
     return dropped;

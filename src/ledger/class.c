@@ -11,6 +11,8 @@
  * the HEAPS_MAX wants used last; a want beyond that costs one look at all shapes. */
 #include "ledger/class.h"
 
+#include "core/heap.h"
+#include "core/index.h"
 #include "ledger/mix.h"
 
 #include <stdlib.h>
@@ -18,7 +20,6 @@
 
 enum {
     HEAPS_MAX = 1024, /* wants with a heap; 32 B a shape each: a queue has hundreds of requests */
-    TABLE_SIZE = 4096,
 };
 
 enum match { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };
@@ -40,9 +41,8 @@ struct class {
 };
 
 struct classes {
-    struct class *all;          /* HEAPS_MAX */
-    uint16_t table[TABLE_SIZE]; /* open addressing, index + 1 */
-    uint32_t count;
+    struct class *all;       /* HEAPS_MAX */
+    struct acre_index index; /* of those in use, by want */
     uint64_t uses;
 };
 
@@ -67,28 +67,24 @@ void classes_destroy(struct classes *classes) {
     for (uint32_t i = 0; i < HEAPS_MAX; i++) {
         class_finish(&classes->all[i]);
     }
+    acre_index_finish(&classes->index);
     free(classes->all);
     free(classes);
 }
 
-static uint32_t home_of(const struct want *want) {
-    return (uint32_t)want_hash(want) & (TABLE_SIZE - 1);
+static uint32_t class_hash(uint32_t number, const void *context) {
+    return (uint32_t)want_hash(&((const struct classes *)context)->all[number].want);
 }
 
-static void table_rebuild(struct classes *classes) {
-    memset(classes->table, 0, sizeof(classes->table));
-    for (uint32_t i = 0; i < HEAPS_MAX; i++) {
-        if (classes->all[i].in_use) {
-            uint32_t at = home_of(&classes->all[i].want);
-            while (classes->table[at] != 0) {
-                at = (at + 1) & (TABLE_SIZE - 1);
-            }
-            classes->table[at] = (uint16_t)(i + 1);
-        }
-    }
+static bool class_is(uint32_t number, const void *key, const void *context) {
+    const struct want *want = &((const struct classes *)context)->all[number].want;
+    return memcmp(want, key, sizeof(*want)) == 0;
 }
 
-static struct class *class_add(struct classes *classes, const struct want *want) {
+static const struct acre_index_kind by_want = {class_hash, class_is};
+
+/* A free class, or the one that was not used for longest. */
+static struct class *class_add(struct classes *classes, const struct want *want, uint32_t hash) {
     struct class *class = NULL;
     for (uint32_t i = 0; i < HEAPS_MAX; i++) {
         struct class *other = &classes->all[i];
@@ -100,28 +96,23 @@ static struct class *class_add(struct classes *classes, const struct want *want)
             class = other;
         }
     }
+    uint32_t number = (uint32_t)(class - classes->all);
+    if (class->in_use) {
+        acre_index_remove(&by_want, &classes->index, class_hash(number, classes), number, classes);
+    }
     class_finish(class);
     class->want = *want;
     class->in_use = true;
-    table_rebuild(classes);
+    acre_index_add(&by_want, &classes->index, hash, number, classes);
     return class;
 }
 
 struct class *classes_get(struct acre_ledger *ledger, const struct want *want) {
     struct classes *classes = ledger->classes;
-    struct class *class = NULL;
-    uint32_t at = home_of(want);
-    while (classes->table[at] != 0) {
-        struct class *other = &classes->all[classes->table[at] - 1];
-        if (memcmp(&other->want, want, sizeof(*want)) == 0) {
-            class = other;
-            break;
-        }
-        at = (at + 1) & (TABLE_SIZE - 1);
-    }
-    if (class == NULL) {
-        class = class_add(classes, want);
-    }
+    uint32_t hash = (uint32_t)want_hash(want);
+    uint32_t number = acre_index_find(&by_want, &classes->index, hash, want, classes);
+    struct class *class =
+        number != ACRE_INDEX_NONE ? &classes->all[number] : class_add(classes, want, hash);
     class->last_used = ++classes->uses;
     return class;
 }
@@ -149,8 +140,9 @@ bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32
     return class->matches[profile] == MATCH_YES;
 }
 
-static bool is_better(const struct acre_ledger *ledger, const struct candidate *a,
-                      const struct candidate *b) {
+static bool is_better(const void *candidate, const void *other, const void *context) {
+    const struct acre_ledger *ledger = context;
+    const struct candidate *a = candidate, *b = other;
     if (a->rank.islands != b->rank.islands) {
         return a->rank.islands < b->rank.islands;
     }
@@ -164,45 +156,14 @@ static bool is_better(const struct acre_ledger *ledger, const struct candidate *
                          shapes_get(ledger->shapes, b->shape)) < 0;
 }
 
+static const struct acre_heap_kind by_rank = {sizeof(struct candidate), is_better, NULL};
+
 static void heap_push(struct acre_ledger *ledger, struct class *class, struct candidate new) {
     if (class->heap_count == class->heap_capacity) {
         class->heap_capacity = ACRE_MAX(2 * class->heap_capacity, 64U);
         class->heap = acre_realloc(class->heap, class->heap_capacity, sizeof(*class->heap));
     }
-    uint32_t at = class->heap_count++;
-    while (at > 0 && is_better(ledger, &new, &class->heap[(at - 1) / 2])) {
-        class->heap[at] = class->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    class->heap[at] = new;
-}
-
-/* Put `candidate` into the heap from the empty place `at` downwards. */
-static void heap_sink(struct acre_ledger *ledger, struct class *class, uint32_t at,
-                      struct candidate candidate) {
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= class->heap_count) {
-            break;
-        }
-        if (child + 1 < class->heap_count &&
-            is_better(ledger, &class->heap[child + 1], &class->heap[child])) {
-            child++;
-        }
-        if (is_better(ledger, &candidate, &class->heap[child])) {
-            break;
-        }
-        class->heap[at] = class->heap[child];
-        at = child;
-    }
-    class->heap[at] = candidate;
-}
-
-static void heap_drop_first(struct acre_ledger *ledger, struct class *class) {
-    struct candidate last = class->heap[--class->heap_count];
-    if (class->heap_count > 0) {
-        heap_sink(ledger, class, 0, last);
-    }
+    acre_heap_push(&by_rank, class->heap, &class->heap_count, &new, ledger);
 }
 
 static void forget_dead(struct acre_ledger *ledger, struct class *class) {
@@ -216,9 +177,7 @@ static void forget_dead(struct acre_ledger *ledger, struct class *class) {
         }
     }
     class->heap_count = kept;
-    for (uint32_t i = kept / 2; i-- > 0;) {
-        heap_sink(ledger, class, i, class->heap[i]);
-    }
+    acre_heap_build(&by_rank, class->heap, kept, ledger);
 }
 
 void classes_forget_dead(struct acre_ledger *ledger) {
@@ -316,7 +275,7 @@ const struct candidate *class_best(struct acre_ledger *ledger, struct class *cla
         if (shapes_get(ledger->shapes, id)->node_count > 0) {
             return &class->heap[0];
         }
-        heap_drop_first(ledger, class);
+        acre_heap_remove_first(&by_rank, class->heap, &class->heap_count, ledger);
         class->known[id / 64] &= ~(UINT64_C(1) << id % 64);
     }
     return NULL;
@@ -330,7 +289,8 @@ const struct candidate *class_candidates(struct acre_ledger *ledger, struct clas
 }
 
 size_t classes_bytes(const struct classes *classes) {
-    size_t bytes = sizeof(*classes) + HEAPS_MAX * sizeof(*classes->all);
+    size_t bytes =
+        sizeof(*classes) + HEAPS_MAX * sizeof(*classes->all) + acre_index_bytes(&classes->index);
     for (uint32_t i = 0; i < HEAPS_MAX; i++) {
         const struct class *class = &classes->all[i];
         bytes += class->heap_capacity * sizeof(*class->heap) +

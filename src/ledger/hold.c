@@ -1,11 +1,13 @@
-/* hold.c - allocations in one array of records, found through an open-addressing table.
+/* hold.c - allocations in one array of records, found through an index of their ids.
  *
- * Free records are linked through their owner; a table of record numbers, hashed by id with
- * linear probing and backward-shift deletion, finds them in one or two cache lines. Ends are a
- * binary heap of (end, id) pairs that is not searched on release: a pair whose record is gone or
- * has another end is dropped when it reaches the top, and the heap is rebuilt when more than
- * half of it is such litter. */
+ * Free records are linked through their owner; the index finds them in one or two cache lines.
+ * Ends are a binary heap of (end, id) pairs that is not searched on release: a pair whose record is
+ * gone or has another end is dropped when it reaches the top, and the heap is rebuilt when more
+ * than half of it is such litter. */
 #include "ledger/hold.h"
+
+#include "core/heap.h"
+#include "core/index.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +24,7 @@ struct holds {
     uint32_t limit, capacity; /* records below `limit` have been in use */
     uint32_t first_free;
     uint32_t count;
-    uint32_t *table; /* record number + 1; 0 empty */
-    uint32_t table_mask;
+    struct acre_index index; /* of records by id */
     uint64_t next_id;
     struct end *ends;
     uint32_t end_count, end_capacity;
@@ -38,15 +39,19 @@ static size_t many_size(uint32_t part_count) {
     return sizeof(struct hold_parts) + part_count * sizeof(struct acre_part);
 }
 
-static uint32_t home_of(const struct holds *holds, uint64_t id) {
-    return (uint32_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32) & holds->table_mask;
+static uint32_t id_hash(uint32_t number, const void *context) {
+    return acre_hash_u64(record_at(context, number)->id);
 }
+
+static bool id_is(uint32_t number, const void *key, const void *context) {
+    return record_at(context, number)->id == *(const uint64_t *)key;
+}
+
+static const struct acre_index_kind by_id = {id_hash, id_is};
 
 struct holds *holds_create(void) {
     struct holds *holds = acre_calloc(1, sizeof(*holds));
     holds->first_free = RECORD_NONE;
-    holds->table_mask = 255;
-    holds->table = acre_calloc(holds->table_mask + 1, sizeof(*holds->table));
     holds->next_id = 1;
     return holds;
 }
@@ -62,7 +67,7 @@ void holds_destroy(struct holds *holds) {
         }
     }
     free(holds->records);
-    free(holds->table);
+    acre_index_finish(&holds->index);
     free(holds->ends);
     free(holds);
 }
@@ -83,63 +88,11 @@ static uint32_t take_record(struct holds *holds) {
     return holds->limit++;
 }
 
-static void table_put(struct holds *holds, uint64_t id, uint32_t number) {
-    uint32_t at = home_of(holds, id);
-    while (holds->table[at] != 0) {
-        at = (at + 1) & holds->table_mask;
-    }
-    holds->table[at] = number + 1;
-}
-
-static void table_grow(struct holds *holds) {
-    uint32_t *old = holds->table;
-    uint32_t old_size = holds->table_mask + 1;
-    holds->table_mask = 2 * old_size - 1;
-    holds->table = acre_calloc(holds->table_mask + 1, sizeof(*holds->table));
-    for (uint32_t i = 0; i < old_size; i++) {
-        if (old[i] != 0) {
-            table_put(holds, record_at(holds, old[i] - 1)->id, old[i] - 1);
-        }
-    }
-    free(old);
-}
-
-/* The table's index of `id`, or RECORD_NONE. */
-static uint32_t table_find(const struct holds *holds, uint64_t id) {
-    uint32_t at = home_of(holds, id);
-    while (holds->table[at] != 0) {
-        if (record_at(holds, holds->table[at] - 1)->id == id) {
-            return at;
-        }
-        at = (at + 1) & holds->table_mask;
-    }
-    return RECORD_NONE;
-}
-
-static void table_erase(struct holds *holds, uint32_t hole) {
-    uint32_t at = hole;
-    for (;;) {
-        at = (at + 1) & holds->table_mask;
-        if (holds->table[at] == 0) {
-            break;
-        }
-        uint32_t home = home_of(holds, record_at(holds, holds->table[at] - 1)->id);
-        if (((at - home) & holds->table_mask) >= ((at - hole) & holds->table_mask)) {
-            holds->table[hole] = holds->table[at];
-            hole = at;
-        }
-    }
-    holds->table[hole] = 0;
-}
-
 struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count) {
     ACRE_ASSERT(part_count > 0 && part_count <= UINT16_MAX);
-    ACRE_ASSERT(id == 0 || (id <= HOLD_ID_MAX && table_find(holds, id) == RECORD_NONE));
+    ACRE_ASSERT(id == 0 || (id <= HOLD_ID_MAX && holds_find(holds, id) == NULL));
     id = id != 0 ? id : holds->next_id;
     holds->next_id = ACRE_MAX(holds->next_id, id + 1);
-    if (4 * (uint64_t)(holds->count + 1) > 3 * (uint64_t)holds->table_mask) {
-        table_grow(holds);
-    }
     uint32_t number = take_record(holds);
     struct hold *hold = record_at(holds, number);
     memset(hold, 0, sizeof(*hold));
@@ -149,29 +102,28 @@ struct hold *holds_add(struct holds *holds, uint64_t id, uint32_t part_count) {
         hold->parts.many = acre_calloc(1, many_size(part_count));
         holds->many_bytes += many_size(part_count);
     }
-    table_put(holds, id, number);
+    acre_index_add(&by_id, &holds->index, acre_hash_u64(id), number, holds);
     holds->count++;
     return hold;
 }
 
 void holds_remove(struct holds *holds, struct hold *hold) {
-    uint32_t at = table_find(holds, hold->id);
-    ACRE_ASSERT(at != RECORD_NONE);
     ACRE_ASSERT(holds->count > 0);
-    table_erase(holds, at);
+    uint32_t number = (uint32_t)(hold - holds->records);
+    acre_index_remove(&by_id, &holds->index, acre_hash_u64(hold->id), number, holds);
     if (hold->part_count > 1) {
         holds->many_bytes -= many_size(hold->part_count);
         free(hold->parts.many);
     }
     hold->id = 0;
     hold->owner = holds->first_free;
-    holds->first_free = (uint32_t)(hold - holds->records);
+    holds->first_free = number;
     holds->count--;
 }
 
 struct hold *holds_find(const struct holds *holds, uint64_t id) {
-    uint32_t at = id != 0 ? table_find(holds, id) : RECORD_NONE;
-    return at != RECORD_NONE ? record_at(holds, holds->table[at] - 1) : NULL;
+    uint32_t number = acre_index_find(&by_id, &holds->index, acre_hash_u64(id), &id, holds);
+    return number != ACRE_INDEX_NONE ? record_at(holds, number) : NULL;
 }
 
 bool hold_is_exclusive(const struct hold *hold) {
@@ -226,42 +178,17 @@ struct hold *holds_walk(const struct holds *holds, uint32_t *cursor) {
 
 size_t holds_bytes(const struct holds *holds) {
     return sizeof(*holds) + holds->capacity * sizeof(*holds->records) +
-           (holds->table_mask + 1) * sizeof(*holds->table) +
-           holds->end_capacity * sizeof(*holds->ends) + holds->many_bytes;
+           acre_index_bytes(&holds->index) + holds->end_capacity * sizeof(*holds->ends) +
+           holds->many_bytes;
 }
 
-static bool end_before(const struct end *a, const struct end *b) {
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->id < b->id;
+static bool end_precedes(const void *a, const void *b, const void *context) {
+    (void)context;
+    const struct end *x = a, *y = b;
+    return x->at_ms != y->at_ms ? x->at_ms < y->at_ms : x->id < y->id;
 }
 
-static void ends_up(struct holds *holds, uint32_t at, struct end end) {
-    while (at > 0 && end_before(&end, &holds->ends[(at - 1) / 2])) {
-        holds->ends[at] = holds->ends[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    holds->ends[at] = end;
-}
-
-static void ends_drop_first(struct holds *holds) {
-    struct end end = holds->ends[--holds->end_count];
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= holds->end_count) {
-            break;
-        }
-        if (child + 1 < holds->end_count &&
-            end_before(&holds->ends[child + 1], &holds->ends[child])) {
-            child++;
-        }
-        if (end_before(&end, &holds->ends[child])) {
-            break;
-        }
-        holds->ends[at] = holds->ends[child];
-        at = child;
-    }
-    holds->ends[at] = end;
-}
+static const struct acre_heap_kind by_time = {sizeof(struct end), end_precedes, NULL};
 
 static bool end_is_current(const struct holds *holds, const struct end *end) {
     const struct hold *hold = holds_find(holds, end->id);
@@ -274,10 +201,11 @@ static void ends_tidy(struct holds *holds) {
     for (uint32_t i = 0; i < holds->end_count; i++) {
         struct end end = holds->ends[i];
         if (end_is_current(holds, &end)) {
-            ends_up(holds, kept++, end);
+            holds->ends[kept++] = end;
         }
     }
     holds->end_count = kept;
+    acre_heap_build(&by_time, holds->ends, kept, NULL);
 }
 
 void holds_note_end(struct holds *holds, const struct hold *hold) {
@@ -289,13 +217,14 @@ void holds_note_end(struct holds *holds, const struct hold *hold) {
         holds->end_capacity = ACRE_MAX(2 * holds->end_capacity, 64U);
         holds->ends = acre_realloc(holds->ends, holds->end_capacity, sizeof(*holds->ends));
     }
-    ends_up(holds, holds->end_count++, (struct end){hold->expires_ms, hold->id});
+    struct end end = {hold->expires_ms, hold->id};
+    acre_heap_push(&by_time, holds->ends, &holds->end_count, &end, NULL);
 }
 
 struct hold *holds_take_ended(struct holds *holds, uint64_t now_ms) {
     while (holds->end_count > 0 && holds->ends[0].at_ms <= now_ms) {
         struct end end = holds->ends[0];
-        ends_drop_first(holds);
+        acre_heap_remove_first(&by_time, holds->ends, &holds->end_count, NULL);
         if (end_is_current(holds, &end)) {
             return holds_find(holds, end.id);
         }

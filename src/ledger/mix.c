@@ -28,6 +28,7 @@
  * rows are added over the devices, and the rest is a few vector operations per 16 classes. */
 #include "ledger/mix.h"
 
+#include "core/index.h"
 #include "ledger/shape.h"
 
 #include <math.h>
@@ -36,9 +37,8 @@
 
 enum {
     CLASSES_MAX = MIX_CLASSES_MAX,
-    LANES = 16,      /* classes are worked on in steps of so many */
-    NOTES_MAX = 512, /* wants counted; the lightest half is dropped when they run out */
-    TABLE_SIZE = 2048,
+    LANES = 16,       /* classes are worked on in steps of so many */
+    NOTES_MAX = 512,  /* wants counted; the lightest half is dropped when they run out */
     HALF_LIFE = 4096, /* arrivals */
     CHECK_EVERY = 64, /* arrivals between looks at whether to freeze anew */
 };
@@ -52,7 +52,6 @@ struct note {
 
 struct mix {
     struct note notes[NOTES_MAX];
-    uint16_t table[TABLE_SIZE]; /* open addressing, note + 1 */
     uint32_t note_count;
     double growth; /* of the weight, per arrival */
     double step;   /* weight of the next arrival */
@@ -76,6 +75,8 @@ struct mix {
     uint64_t *serves; /* by profile: classes it serves, a bit each */
     float *price;     /* by profile and class: 0 where it is not served */
     uint32_t profile_count;
+
+    struct acre_index index; /* of the notes by want; last, for the alignment of the arrays */
 };
 
 struct mix *mix_create(void) {
@@ -87,6 +88,7 @@ struct mix *mix_create(void) {
 
 void mix_destroy(struct mix *mix) {
     if (mix != NULL) {
+        acre_index_finish(&mix->index);
         free(mix->slots);
         free(mix->is_plain);
         free(mix->serves);
@@ -101,8 +103,9 @@ uint32_t mix_epoch(const struct mix *mix) {
 
 size_t mix_bytes(const struct mix *mix) {
     size_t per_class = sizeof(*mix->slots) + sizeof(*mix->price);
-    return sizeof(*mix) + mix->profile_count * (CLASSES_MAX * per_class + sizeof(*mix->is_plain) +
-                                                sizeof(*mix->serves));
+    return sizeof(*mix) + acre_index_bytes(&mix->index) +
+           mix->profile_count *
+               (CLASSES_MAX * per_class + sizeof(*mix->is_plain) + sizeof(*mix->serves));
 }
 
 static double size_of(const struct want *want) {
@@ -250,28 +253,27 @@ static int heavier_first(const void *a, const void *b) {
     return memcmp(&x->want, &y->want, sizeof(x->want)); /* the same on every machine */
 }
 
-static uint32_t table_home(const struct want *want) {
-    return (uint32_t)want_hash(want) & (TABLE_SIZE - 1);
+static uint32_t note_hash(uint32_t number, const void *context) {
+    return (uint32_t)want_hash(&((const struct mix *)context)->notes[number].want);
 }
 
-static void table_put(struct mix *mix, uint32_t note) {
-    uint32_t at = table_home(&mix->notes[note].want);
-    while (mix->table[at] != 0) {
-        at = (at + 1) & (TABLE_SIZE - 1);
-    }
-    mix->table[at] = (uint16_t)(note + 1);
+static bool note_is(uint32_t number, const void *key, const void *context) {
+    const struct want *want = &((const struct mix *)context)->notes[number].want;
+    return memcmp(want, key, sizeof(*want)) == 0;
 }
+
+static const struct acre_index_kind by_want = {note_hash, note_is};
 
 /* Heaviest first, dropping what lies beyond `keep`; weights begin at a step of 1 again. */
 static void sort_notes(struct mix *mix, uint32_t keep) {
     qsort(mix->notes, mix->note_count, sizeof(mix->notes[0]), heavier_first);
     mix->note_count = ACRE_MIN(mix->note_count, keep);
-    memset(mix->table, 0, sizeof(mix->table));
+    acre_index_clear(&mix->index);
     mix->total = 0;
     for (uint32_t i = 0; i < mix->note_count; i++) {
         mix->notes[i].weight /= mix->step;
         mix->total += mix->notes[i].weight;
-        table_put(mix, i);
+        acre_index_add(&by_want, &mix->index, note_hash(i, mix), i, mix);
     }
     mix->step = 1;
 }
@@ -439,20 +441,17 @@ void mix_note(struct acre_ledger *ledger, const struct want *want) {
     struct want key = *want;
     key.strategy = 0;
     key.replicas = 0;
-    uint32_t at = table_home(&key);
-    while (mix->table[at] != 0 &&
-           memcmp(&mix->notes[mix->table[at] - 1].want, &key, sizeof(key)) != 0) {
-        at = (at + 1) & (TABLE_SIZE - 1);
-    }
-    if (mix->table[at] == 0) {
+    uint32_t hash = (uint32_t)want_hash(&key);
+    uint32_t at = acre_index_find(&by_want, &mix->index, hash, &key, mix);
+    if (at == ACRE_INDEX_NONE) {
         if (mix->note_count == NOTES_MAX) {
             sort_notes(mix, NOTES_MAX / 2);
         }
-        mix->notes[mix->note_count] = (struct note){.want = key};
-        table_put(mix, mix->note_count);
-        mix->notes[mix->note_count++].weight = mix->step;
+        at = mix->note_count++;
+        mix->notes[at] = (struct note){.want = key, .weight = mix->step};
+        acre_index_add(&by_want, &mix->index, hash, at, mix);
     } else {
-        mix->notes[mix->table[at] - 1].weight += mix->step;
+        mix->notes[at].weight += mix->step;
     }
     mix->total += mix->step;
     mix->step *= mix->growth;

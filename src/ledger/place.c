@@ -6,6 +6,7 @@
  * shape and kept like any other judgement, under the want with 0 replicas. */
 #include "ledger/place.h"
 
+#include "core/heap.h"
 #include "ledger/shape.h"
 
 #include <stdlib.h>
@@ -147,24 +148,26 @@ static uint32_t pick_candidate(const struct acre_ledger *ledger, const struct ca
     return best;
 }
 
+static bool is_lower_at(const void *a, const void *b, const void *context) {
+    const uint32_t *nodes = context;
+    return nodes[*(const uint32_t *)a] < nodes[*(const uint32_t *)b];
+}
+
+/* Positions in a shape's heap, by the nodes there. */
+static const struct acre_heap_kind by_node = {sizeof(uint32_t), is_lower_at, NULL};
+
 /* The `wanted` lowest of the heap's nodes, ascending. A heap's k lowest are among those reached
  * by expanding the k lowest found so far, so only they and their children are looked at. */
 static void lowest_nodes(const struct shape *shape, uint32_t wanted, uint32_t *nodes) {
-    uint32_t *frontier = acre_calloc((size_t)wanted + 2, sizeof(*frontier)); /* heap positions */
+    uint32_t *frontier = acre_calloc((size_t)wanted + 2, sizeof(*frontier));
     uint32_t frontier_count = 1;
     for (uint32_t taken = 0; taken < wanted; taken++) {
-        uint32_t least = 0;
-        for (uint32_t i = 1; i < frontier_count; i++) {
-            if (shape->nodes[frontier[i]] < shape->nodes[frontier[least]]) {
-                least = i;
-            }
-        }
-        uint32_t at = frontier[least];
+        uint32_t at = frontier[0];
         nodes[taken] = shape->nodes[at];
-        frontier[least] = frontier[--frontier_count];
+        acre_heap_remove_first(&by_node, frontier, &frontier_count, shape->nodes);
         for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
             if (child < shape->node_count) {
-                frontier[frontier_count++] = child;
+                acre_heap_push(&by_node, frontier, &frontier_count, &child, shape->nodes);
             }
         }
     }

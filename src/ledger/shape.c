@@ -15,6 +15,8 @@
  * cost per filing is constant. */
 #include "ledger/shape.h"
 
+#include "core/heap.h"
+#include "core/index.h"
 #include "ledger/class.h"
 #include "ledger/reserve.h"
 
@@ -31,9 +33,8 @@ struct shapes {
     struct glance *glances; /* by id */
     uint32_t *free_ids;
     uint32_t limit, capacity, free_count;
-    uint32_t *table; /* open addressing, id + 1; 0 empty */
-    uint32_t table_mask;
-    uint32_t count, live;
+    struct acre_index index; /* of ids by state */
+    uint32_t live;
     uint64_t log_end;
     uint64_t log_begin;
     uint32_t log[LOG_LENGTH];
@@ -42,10 +43,7 @@ struct shapes {
 };
 
 struct shapes *shapes_create(void) {
-    struct shapes *shapes = acre_calloc(1, sizeof(*shapes));
-    shapes->table_mask = 1023;
-    shapes->table = acre_calloc(shapes->table_mask + 1, sizeof(*shapes->table));
-    return shapes;
+    return acre_calloc(1, sizeof(struct shapes));
 }
 
 static void shape_free(struct shapes *shapes, struct shape *shape) {
@@ -67,7 +65,7 @@ void shapes_destroy(struct shapes *shapes) {
     free(shapes->by_id);
     free(shapes->glances);
     free(shapes->free_ids);
-    free(shapes->table);
+    acre_index_finish(&shapes->index);
     free(shapes);
 }
 
@@ -109,7 +107,7 @@ size_t shapes_bytes(const struct shapes *shapes) {
     return sizeof(*shapes) + shapes->bytes +
            shapes->capacity *
                (sizeof(*shapes->by_id) + sizeof(*shapes->glances) + sizeof(*shapes->free_ids)) +
-           (shapes->table_mask + 1) * sizeof(*shapes->table);
+           acre_index_bytes(&shapes->index);
 }
 
 int shape_compare(const struct shape *a, const struct shape *b) {
@@ -134,7 +132,7 @@ int shape_compare(const struct shape *a, const struct shape *b) {
 }
 
 /* Each step multiplies by an odd constant and folds the high half down: cheap, and every input
- * bit reaches the low bits that index the table. */
+ * bit reaches the low bits that the index uses. */
 static uint64_t mix_in(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ hash >> 29;
@@ -149,45 +147,40 @@ static uint64_t hash_state(uint32_t profile, uint32_t cpu, uint32_t ram, const u
     return hash;
 }
 
-static bool state_is(const struct shape *shape, uint64_t hash, const struct node *node,
-                     const uint64_t *words) {
-    return shape->hash == hash && shape->profile == node->profile &&
+/* A node's state, as it is looked for. */
+struct state {
+    uint64_t hash;
+    const struct node *node;
+    const uint64_t *words;
+};
+
+static uint32_t shape_hash(uint32_t id, const void *context) {
+    return (uint32_t)((const struct shapes *)context)->by_id[id]->hash;
+}
+
+static bool shape_is(uint32_t id, const void *key, const void *context) {
+    const struct shape *shape = ((const struct shapes *)context)->by_id[id];
+    const struct state *state = key;
+    const struct node *node = state->node;
+    return shape->hash == state->hash && shape->profile == node->profile &&
            shape->cpu_free_milli == node->cpu_free_milli &&
            shape->ram_free_mib == node->ram_free_mib &&
-           memcmp(shape->words, words, node->device_count * sizeof(words[0])) == 0;
+           memcmp(shape->words, state->words, node->device_count * sizeof(state->words[0])) == 0;
 }
 
-static void table_put(struct shapes *shapes, uint32_t id) {
-    uint32_t at = (uint32_t)shapes->by_id[id]->hash & shapes->table_mask;
-    while (shapes->table[at] != 0) {
-        at = (at + 1) & shapes->table_mask;
-    }
-    shapes->table[at] = id + 1;
-}
-
-static void table_rebuild(struct shapes *shapes, uint32_t size) {
-    free(shapes->table);
-    shapes->table = acre_calloc(size, sizeof(*shapes->table));
-    shapes->table_mask = size - 1;
-    for (uint32_t i = 0; i < shapes->limit; i++) {
-        if (shapes->by_id[i] != NULL) {
-            table_put(shapes, i);
-        }
-    }
-}
+static const struct acre_index_kind by_state = {shape_hash, shape_is};
 
 static void sweep(struct acre_ledger *ledger) {
     struct shapes *shapes = ledger->shapes;
     classes_forget_dead(ledger);
     for (uint32_t i = 0; i < shapes->limit; i++) {
         if (shapes->by_id[i] != NULL && shapes->by_id[i]->node_count == 0) {
+            acre_index_remove(&by_state, &shapes->index, shape_hash(i, shapes), i, shapes);
             shape_free(shapes, shapes->by_id[i]);
             shapes->by_id[i] = NULL;
             shapes->free_ids[shapes->free_count++] = i;
-            shapes->count--;
         }
     }
-    table_rebuild(shapes, shapes->table_mask + 1);
 }
 
 static uint32_t take_id(struct shapes *shapes) {
@@ -204,14 +197,12 @@ static uint32_t take_id(struct shapes *shapes) {
     return shapes->limit++;
 }
 
-static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct node *node,
-                          const uint64_t *words) {
-    if (2 * (shapes->count + 1) > shapes->table_mask) {
-        table_rebuild(shapes, 2 * (shapes->table_mask + 1));
-    }
+static uint32_t shape_add(struct shapes *shapes, const struct state *state) {
+    const struct node *node = state->node;
+    const uint64_t *words = state->words;
     size_t words_size = node->device_count * sizeof(words[0]);
     struct shape *shape = acre_calloc(1, sizeof(*shape) + words_size);
-    shape->hash = hash;
+    shape->hash = state->hash;
     shape->profile = node->profile;
     shape->cpu_free_milli = node->cpu_free_milli;
     shape->ram_free_mib = node->ram_free_mib;
@@ -229,56 +220,31 @@ static uint32_t shape_add(struct shapes *shapes, uint64_t hash, const struct nod
                                           .ram_free_mib = shape->ram_free_mib,
                                           .largest_milli = shape->largest_milli,
                                           .idle_count = shape->idle_count};
-    shapes->count++;
     shapes->bytes += sizeof(*shape) + words_size;
-    table_put(shapes, id);
+    acre_index_add(&by_state, &shapes->index, shape_hash(id, shapes), id, shapes);
     return id;
 }
 
 static uint32_t shape_find_or_add(struct shapes *shapes, const struct node *node,
                                   const uint64_t *words) {
-    uint64_t hash = hash_state(node->profile, node->cpu_free_milli, node->ram_free_mib, words,
-                               node->device_count);
-    uint32_t at = (uint32_t)hash & shapes->table_mask;
-    while (shapes->table[at] != 0) {
-        if (state_is(shapes->by_id[shapes->table[at] - 1], hash, node, words)) {
-            return shapes->table[at] - 1;
-        }
-        at = (at + 1) & shapes->table_mask;
-    }
-    return shape_add(shapes, hash, node, words);
+    struct state state = {.hash = hash_state(node->profile, node->cpu_free_milli,
+                                             node->ram_free_mib, words, node->device_count),
+                          .node = node,
+                          .words = words};
+    uint32_t id = acre_index_find(&by_state, &shapes->index, (uint32_t)state.hash, &state, shapes);
+    return id != ACRE_INDEX_NONE ? id : shape_add(shapes, &state);
 }
 
-static void heap_set(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
-    shape->nodes[at] = node;
-    ledger->nodes[node].heap_pos = at;
+static bool is_lower(const void *a, const void *b, const void *context) {
+    (void)context;
+    return *(const uint32_t *)a < *(const uint32_t *)b;
 }
 
-static void heap_up(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
-    while (at > 0 && shape->nodes[(at - 1) / 2] > node) {
-        heap_set(ledger, shape, at, shape->nodes[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    heap_set(ledger, shape, at, node);
+static void note_position(const void *item, uint32_t at, void *context) {
+    ((struct acre_ledger *)context)->nodes[*(const uint32_t *)item].heap_pos = at;
 }
 
-static void heap_down(struct acre_ledger *ledger, struct shape *shape, uint32_t at, uint32_t node) {
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= shape->node_count) {
-            break;
-        }
-        if (child + 1 < shape->node_count && shape->nodes[child + 1] < shape->nodes[child]) {
-            child++;
-        }
-        if (shape->nodes[child] > node) {
-            break;
-        }
-        heap_set(ledger, shape, at, shape->nodes[child]);
-        at = child;
-    }
-    heap_set(ledger, shape, at, node);
-}
+static const struct acre_heap_kind by_number = {sizeof(uint32_t), is_lower, note_position};
 
 static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
     uint32_t id = ledger->nodes[node].shape;
@@ -289,14 +255,7 @@ static void leave_shape(struct acre_ledger *ledger, uint32_t node) {
     uint32_t at = ledger->nodes[node].heap_pos;
     ACRE_ASSERT(at < shape->node_count && shape->nodes[at] == node);
     ledger->shapes->free_milli -= shape->free_milli;
-    uint32_t last = shape->nodes[--shape->node_count];
-    if (last != node) {
-        if (at > 0 && shape->nodes[(at - 1) / 2] > last) {
-            heap_up(ledger, shape, at, last);
-        } else {
-            heap_down(ledger, shape, at, last);
-        }
-    }
+    acre_heap_remove(&by_number, shape->nodes, &shape->node_count, at, ledger);
     if (shape->node_count == 0) {
         ledger->shapes->live--;
         ledger->shapes->glances[id].is_live = false;
@@ -325,7 +284,7 @@ static void enter_shape(struct acre_ledger *ledger, uint32_t node, uint32_t id) 
     }
     ledger->nodes[node].shape = id;
     shapes->free_milli += shape->free_milli;
-    heap_up(ledger, shape, shape->node_count++, node);
+    acre_heap_push(&by_number, shape->nodes, &shape->node_count, &node, ledger);
 }
 
 uint64_t usage_word(const struct hardware *hardware, const struct usage *usage) {
@@ -398,7 +357,7 @@ static void settle_word(struct acre_ledger *ledger, const struct node *node, uin
 }
 
 static void move_node(struct acre_ledger *ledger, uint32_t node, const uint64_t *words) {
-    if (ledger->shapes->count > 2 * ledger->shapes->live + SWEEP_FLOOR) {
+    if (ledger->shapes->index.count > 2 * ledger->shapes->live + SWEEP_FLOOR) {
         sweep(ledger);
     }
     leave_shape(ledger, node);
