@@ -13,6 +13,7 @@
  * it (POL-6), what the head's place needs is veiled: whoever still finds room cannot delay it. Then
  * the veil is lifted and those who end before the head begins may use its place in the meantime.
  * Accounts over a soft quota come after everybody else. */
+#include "core/heap.h"
 #include "sched/inner.h"
 
 #include <stdlib.h>
@@ -117,33 +118,13 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
     return true;
 }
 
-static bool comes_before(const struct candidate *a, const struct candidate *b) {
-    return key_precedes(a->key, a->id, b->key, b->id);
+static bool comes_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    const struct candidate *x = a, *y = b;
+    return key_precedes(x->key, x->id, y->key, y->id);
 }
 
-static void heap_sink(struct pass *pass, uint32_t at) {
-    struct candidate moving = pass->heap[at];
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child + 1 < pass->heap_count &&
-            comes_before(&pass->heap[child + 1], &pass->heap[child])) {
-            child++;
-        }
-        if (child >= pass->heap_count || !comes_before(&pass->heap[child], &moving)) {
-            break;
-        }
-        pass->heap[at] = pass->heap[child];
-        at = child;
-    }
-    pass->heap[at] = moving;
-}
-
-static void heap_drop_first(struct pass *pass) {
-    pass->heap[0] = pass->heap[--pass->heap_count];
-    if (pass->heap_count > 0) {
-        heap_sink(pass, 0);
-    }
-}
+static const struct acre_heap_kind by_order = {sizeof(struct candidate), comes_before, NULL};
 
 static bool fits_where_freed(const struct acre_sched *sched, const struct class *class) {
     for (uint32_t i = 0; i < sched->freed_count; i++) {
@@ -323,9 +304,7 @@ static void collect_classes(struct pass *pass) {
             pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
         }
     }
-    for (uint32_t i = pass->heap_count / 2; i-- > 0;) {
-        heap_sink(pass, i);
-    }
+    acre_heap_build(&by_order, pass->heap, pass->heap_count, NULL);
 }
 
 static void collect(struct pass *pass) {
@@ -358,19 +337,19 @@ static uint32_t next_of_accounts(struct pass *pass) {
 static uint32_t next_of_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     while (pass->heap_count > 0) {
-        struct candidate *top = &pass->heap[0];
+        const struct candidate *top = &pass->heap[0];
         const struct class *class = &sched->classes[top->at];
         uint32_t at = class->state == CLASS_OPEN ? class_first(sched, top->at) : NONE;
         if (at == NONE) {
-            heap_drop_first(pass);
+            acre_heap_remove_first(&by_order, pass->heap, &pass->heap_count, NULL);
             continue;
         }
         const struct line *line = &sched->lines[at];
         if (line->first_id == top->id) {
             return at;
         }
-        *top = (struct candidate){line->first_key, line->first_id, top->at};
-        heap_sink(pass, 0);
+        struct candidate next = {line->first_key, line->first_id, top->at};
+        acre_heap_replace(&by_order, pass->heap, pass->heap_count, 0, &next, NULL);
     }
     return NONE;
 }

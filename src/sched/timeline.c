@@ -16,6 +16,8 @@
  * certain, until enough nodes have room at once. */
 #include "sched/timeline.h"
 
+#include "core/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -413,39 +415,13 @@ static uint32_t span_of(uint64_t duration_ms) {
     return span;
 }
 
-static bool is_sooner(struct bound a, struct bound b) {
-    return a.before_ms != b.before_ms ? a.before_ms < b.before_ms : a.node < b.node;
+static bool is_sooner(const void *a, const void *b, const void *context) {
+    (void)context;
+    const struct bound *x = a, *y = b;
+    return x->before_ms != y->before_ms ? x->before_ms < y->before_ms : x->node < y->node;
 }
 
-static void sink(struct heap *heap, uint32_t at) {
-    struct bound moved = heap->bounds[at];
-    for (uint32_t child = 2 * at + 1; child < heap->count; child = 2 * at + 1) {
-        child += child + 1 < heap->count && is_sooner(heap->bounds[child + 1], heap->bounds[child]);
-        if (!is_sooner(heap->bounds[child], moved)) {
-            break;
-        }
-        heap->bounds[at] = heap->bounds[child];
-        at = child;
-    }
-    heap->bounds[at] = moved;
-}
-
-static void push(struct heap *heap, struct bound bound) {
-    uint32_t at = heap->count++;
-    for (; at > 0 && is_sooner(bound, heap->bounds[(at - 1) / 2]); at = (at - 1) / 2) {
-        heap->bounds[at] = heap->bounds[(at - 1) / 2];
-    }
-    heap->bounds[at] = bound;
-}
-
-static struct bound pop(struct heap *heap) {
-    struct bound first = heap->bounds[0];
-    heap->bounds[0] = heap->bounds[--heap->count];
-    if (heap->count > 0) {
-        sink(heap, 0);
-    }
-    return first;
-}
+static const struct acre_heap_kind by_bound = {sizeof(struct bound), is_sooner, NULL};
 
 static struct heap *heap_of(struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
                             uint32_t span) {
@@ -488,24 +464,25 @@ static void search_pool(struct acre_timeline *timeline, uint32_t kind, const str
     uint32_t looked = 0;
     while (heap->count > 0 && heap->bounds[0].before_ms < best->start_ms &&
            best->start_ms > from_ms && (looked < LOOKS_MAX || best->start_ms == NEVER)) {
-        struct bound *top = &heap->bounds[0];
-        const struct node *node = &timeline->nodes[top->node];
+        struct bound top = heap->bounds[0];
+        const struct node *node = &timeline->nodes[top.node];
         struct want easy = easiest(node, shape, span);
-        uint64_t bound_ms = earliest(timeline, node, &easy, top->before_ms, NEVER);
-        if (bound_ms > top->before_ms) {
-            top->before_ms = bound_ms;
-            sink(heap, 0);
+        uint64_t bound_ms = earliest(timeline, node, &easy, top.before_ms, NEVER);
+        if (bound_ms > top.before_ms) {
+            top.before_ms = bound_ms;
+            acre_heap_replace(&by_bound, heap->bounds, heap->count, 0, &top, NULL);
             continue;
         }
         uint64_t start_ms =
             earliest(timeline, node, want, ACRE_MAX(bound_ms, from_ms), best->start_ms);
         if (start_ms < best->start_ms) {
-            *best = (struct best){start_ms, top->node};
+            *best = (struct best){start_ms, top.node};
         }
-        timeline->aside[looked++] = pop(heap);
+        timeline->aside[looked++] = top;
+        acre_heap_remove_first(&by_bound, heap->bounds, &heap->count, NULL);
     }
     while (looked > 0) {
-        push(heap, timeline->aside[--looked]);
+        acre_heap_push(&by_bound, heap->bounds, &heap->count, &timeline->aside[--looked], NULL);
     }
 }
 

@@ -2,34 +2,22 @@
  *
  * A binary heap of (time, job). Nothing is taken out when a job changes: an entry only means "look
  * at this job then", and looking at a job that has no business is cheap. */
+#include "core/heap.h"
 #include "sched/inner.h"
 
-static void sink(struct timer *heap, uint32_t count, uint32_t at) {
-    struct timer moving = heap[at];
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child + 1 < count && heap[child + 1].at_ms < heap[child].at_ms) {
-            child++;
-        }
-        if (child >= count || heap[child].at_ms >= moving.at_ms) {
-            break;
-        }
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moving;
+static bool is_sooner(const void *a, const void *b, const void *context) {
+    (void)context;
+    return ((const struct timer *)a)->at_ms < ((const struct timer *)b)->at_ms;
 }
+
+static const struct acre_heap_kind by_time = {sizeof(struct timer), is_sooner, NULL};
 
 void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job) {
     ACRE_ASSERT(job != 0);
     sched->timers = acre_grow(sched->timers, sched->timer_count, &sched->timer_capacity,
                               sizeof(*sched->timers));
-    uint32_t at = sched->timer_count++;
-    while (at > 0 && sched->timers[(at - 1) / 2].at_ms > at_ms) {
-        sched->timers[at] = sched->timers[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    sched->timers[at] = (struct timer){at_ms, job};
+    struct timer timer = {at_ms, job};
+    acre_heap_push(&by_time, sched->timers, &sched->timer_count, &timer, NULL);
 }
 
 /* Its grace is over: SIGTERM. */
@@ -72,10 +60,7 @@ static void look_at(struct acre_sched *sched, uint32_t index, uint64_t now_ms) {
 void timers_run(struct acre_sched *sched, uint64_t now_ms) {
     while (sched->timer_count > 0 && sched->timers[0].at_ms <= now_ms) {
         uint64_t id = sched->timers[0].job;
-        sched->timers[0] = sched->timers[--sched->timer_count];
-        if (sched->timer_count > 0) {
-            sink(sched->timers, sched->timer_count, 0);
-        }
+        acre_heap_remove_first(&by_time, sched->timers, &sched->timer_count, NULL);
         const struct job *job = job_find(sched, id);
         if (job != NULL) {
             look_at(sched, job_index(sched, job), now_ms);

@@ -19,6 +19,8 @@
  * log2(4096) + 1 = 13 times for each victim of either order. */
 #include "sched/victims.h"
 
+#include "core/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,39 +121,21 @@ static uint32_t choose_minimal(struct search *search, uint32_t limit) {
     return kept_count;
 }
 
-static void swap_in(uint32_t *order, uint32_t at, uint32_t parent) {
-    uint32_t index = order[at];
-    order[at] = order[parent];
-    order[parent] = index;
-}
-
 /* Largest first, equal ones in order of preference: heap sort, because qsort has no context. */
-static bool goes_later(const struct search *search, uint32_t a, uint32_t b) {
-    uint64_t size_a = search->candidates[a].size_milli, size_b = search->candidates[b].size_milli;
-    return size_a != size_b ? size_a < size_b : a > b;
-}
-
-static void sink(const struct search *search, uint32_t at, uint32_t count) {
-    for (uint32_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        uint32_t *order = search->order;
-        if (child + 1 < count && goes_later(search, order[child + 1], order[child])) {
-            child++;
-        }
-        if (!goes_later(search, order[child], order[at])) {
-            return;
-        }
-        swap_in(order, child, at);
-        at = child;
-    }
+static bool goes_later(const void *a, const void *b, const void *context) {
+    const struct search *search = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t size_x = search->candidates[x].size_milli, size_y = search->candidates[y].size_milli;
+    return size_x != size_y ? size_x < size_y : x > y;
 }
 
 static void order_by_size(struct search *search) {
-    for (uint32_t i = search->count / 2; i-- > 0;) {
-        sink(search, i, search->count);
-    }
-    for (uint32_t end = search->count; end-- > 1;) {
-        swap_in(search->order, 0, end);
-        sink(search, 0, end);
+    static const struct acre_heap_kind last_first = {sizeof(uint32_t), goes_later, NULL};
+    acre_heap_build(&last_first, search->order, search->count, search);
+    for (uint32_t left = search->count; left > 0;) {
+        uint32_t last = search->order[0];
+        acre_heap_remove_first(&last_first, search->order, &left, search);
+        search->order[left] = last;
     }
 }
 
