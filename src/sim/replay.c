@@ -4,6 +4,7 @@
  * known by its attempt. */
 #include "sim/replay.h"
 
+#include "core/heap.h"
 #include "ledger/nodes.h"
 #include "sched/sched.h"
 #include "sched/why.h"
@@ -67,41 +68,23 @@ struct replay {
     uint32_t action_count, action_capacity;
 };
 
-static bool is_before(const struct end *a, const struct end *b) {
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->job < b->job;
+static bool is_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    const struct end *x = a, *y = b;
+    return x->at_ms != y->at_ms ? x->at_ms < y->at_ms : x->job < y->job;
 }
+
+static const struct acre_heap_kind by_time = {sizeof(struct end), is_before, NULL};
 
 static void push_end(struct replay *replay, struct end end) {
     replay->ends =
         acre_grow(replay->ends, replay->end_count, &replay->end_capacity, sizeof(*replay->ends));
-    uint32_t at = replay->end_count++;
-    while (at > 0 && is_before(&end, &replay->ends[(at - 1) / 2])) {
-        replay->ends[at] = replay->ends[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    replay->ends[at] = end;
+    acre_heap_push(&by_time, replay->ends, &replay->end_count, &end, NULL);
 }
 
 static struct end pop_end(struct replay *replay) {
     struct end top = replay->ends[0];
-    struct end last = replay->ends[--replay->end_count];
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= replay->end_count) {
-            break;
-        }
-        if (child + 1 < replay->end_count &&
-            is_before(&replay->ends[child + 1], &replay->ends[child])) {
-            child++;
-        }
-        if (!is_before(&replay->ends[child], &last)) {
-            break;
-        }
-        replay->ends[at] = replay->ends[child];
-        at = child;
-    }
-    replay->ends[at] = last;
+    acre_heap_remove_first(&by_time, replay->ends, &replay->end_count, NULL);
     return top;
 }
 
