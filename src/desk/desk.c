@@ -65,8 +65,8 @@ void acre_desk_destroy(struct acre_desk *desk) {
     free(desk->node_reasons);
     free(desk->events.items);
     free(desk->actions.items);
-    free(desk->rows.slots);
-    free(desk->accounts.slots);
+    acre_map_finish(&desk->rows);
+    acre_map_finish(&desk->accounts);
     free(desk->external);
     free(desk->submissions);
     free(desk->places);

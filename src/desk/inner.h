@@ -43,8 +43,6 @@ void desk_note_reservations(struct acre_desk *desk, uint64_t now_ms);
 void desk_event(void *desk, const struct acre_sched_event *event);
 void desk_action(void *desk, const struct acre_sched_action *action);
 void desk_changed(struct acre_desk *desk);
-bool desk_set_add(struct desk_set *set, uint64_t value); /* false: was there */
-void desk_set_clear(struct desk_set *set);
 void desk_fail_waiters(struct acre_desk *desk, const struct acre_error *err);
 
 /* run.c */

@@ -22,12 +22,6 @@ struct desk_actions {
     uint32_t count, capacity;
 };
 
-/* A set of numbers, emptied in one step. */
-struct desk_set {
-    uint64_t *slots; /* value, 0: free */
-    uint32_t count, capacity;
-};
-
 /* The spec of jobs submitted in this turn: consecutive ids, one text. Until their rows are written
  * it is nowhere else: `specs` forgets what is too much for it. */
 struct desk_submission {
@@ -107,7 +101,7 @@ struct acre_desk {
     json_t *parsed;                   /* the spec that was parsed last; NULL: none */
     uint64_t parsed_id, parsed_bytes; /* the job that has it, and how long it is */
     struct acre_buf detail;
-    struct desk_set rows, accounts; /* of this turn */
+    struct acre_map rows, accounts; /* sets, of this turn: job ids; project and user */
     uint64_t *external;             /* live jobs that run elsewhere */
     uint32_t external_count, external_capacity;
     struct desk_submission *submissions; /* of this turn */

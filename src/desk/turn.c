@@ -15,12 +15,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum {
-    TEXT_MAX = 256,
-    SET_MIN = 64,
-};
+enum { TEXT_MAX = 256 };
 
 /* What one commit carries. */
 struct desk_turn {
@@ -32,44 +28,6 @@ struct desk_turn {
     struct desk_actions actions;
     bool is_probe;
 };
-
-/* --- sets ----------------------------------------------------------------------------------- */
-
-static uint32_t slot_of(const struct desk_set *set, uint64_t value) {
-    uint32_t at = (uint32_t)((value * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (set->capacity - 1);
-    while (set->slots[at] != 0 && set->slots[at] != value) {
-        at = (at + 1) & (set->capacity - 1);
-    }
-    return at;
-}
-
-bool desk_set_add(struct desk_set *set, uint64_t value) {
-    if (2 * (set->count + 1) > set->capacity) {
-        struct desk_set old = *set;
-        set->capacity = ACRE_MAX(2 * old.capacity, (uint32_t)SET_MIN);
-        set->slots = acre_calloc(set->capacity, sizeof(*set->slots));
-        for (uint32_t i = 0; i < old.capacity; i++) {
-            if (old.slots[i] != 0) {
-                set->slots[slot_of(set, old.slots[i])] = old.slots[i];
-            }
-        }
-        free(old.slots);
-    }
-    uint32_t at = slot_of(set, value);
-    if (set->slots[at] == value) {
-        return false;
-    }
-    set->slots[at] = value;
-    set->count++;
-    return true;
-}
-
-void desk_set_clear(struct desk_set *set) {
-    if (set->count > 0) {
-        memset(set->slots, 0, set->capacity * sizeof(*set->slots));
-        set->count = 0;
-    }
-}
 
 /* --- what the scheduler tells --------------------------------------------------------------- */
 
@@ -182,7 +140,7 @@ static void write_job(struct acre_desk *desk, const struct acre_job *job, bool i
 static void write_account(struct acre_desk *desk, const struct acre_job *job, uint64_t now_ms) {
     struct acre_usage usage;
     uint64_t key = (uint64_t)job->spec.project << 32 | job->spec.user;
-    if (!desk_set_add(&desk->accounts, key) ||
+    if (key == 0 || !acre_map_add(&desk->accounts, key, 0) ||
         !acre_sched_find_usage(desk->sched, job->spec.project, job->spec.user, now_ms, &usage)) {
         return;
     }
@@ -275,8 +233,8 @@ static void write_audit(struct acre_desk *desk, const struct desk_event *event,
 static void write_rows(struct acre_desk *desk) {
     struct acre_buf text;
     acre_buf_init(&text, TEXT_MAX + ACRE_ERROR_TEXT_MAX);
-    desk_set_clear(&desk->rows);
-    desk_set_clear(&desk->accounts);
+    acre_map_clear(&desk->rows);
+    acre_map_clear(&desk->accounts);
     for (uint32_t i = 0; i < desk->events.count; i++) {
         const struct desk_event *event = &desk->events.items[i];
         enum acre_sched_event_kind kind = event->told.event.kind;
@@ -284,7 +242,7 @@ static void write_rows(struct acre_desk *desk) {
         if (!acre_sched_find(desk->sched, event->told.event.job, &job)) {
             continue;
         }
-        if (desk_set_add(&desk->rows, job.spec.id)) {
+        if (acre_map_add(&desk->rows, job.spec.id, 0)) {
             write_job(desk, &job, kind == ACRE_SCHED_SUBMITTED);
         }
         if (kinds[kind].ends_run) {
@@ -488,22 +446,21 @@ static void tick_reservations(struct acre_desk *desk, uint64_t now_ms) {
         return;
     }
     struct acre_reservation reservation;
-    struct desk_set *due = &desk->accounts; /* free between turns */
-    desk_set_clear(due);
+    struct acre_map *state_of = &desk->accounts; /* free between turns */
+    acre_map_clear(state_of);
     for (uint64_t id = 0; acre_ledger_next_reservation(desk->ledger, id, &reservation);) {
         id = reservation.id;
         bool live = reservation.state == ACRE_RESERVATION_PENDING ||
                     reservation.state == ACRE_RESERVATION_ACTIVE;
         if (live) {
-            desk_set_add(due, id << 3 | (uint64_t)reservation.state);
+            acre_map_put(state_of, id, (uint32_t)reservation.state);
         }
     }
-    if (due->count > 0 && acre_ledger_tick(desk->ledger, now_ms) > 0) {
-        for (uint32_t i = 0; i < due->capacity; i++) {
-            uint64_t id = due->slots[i] >> 3;
-            if (due->slots[i] != 0 &&
-                acre_ledger_find_reservation(desk->ledger, id, &reservation) &&
-                (due->slots[i] & 7) != (uint64_t)reservation.state) {
+    if (state_of->count > 0 && acre_ledger_tick(desk->ledger, now_ms) > 0) {
+        for (uint64_t id = 0; acre_ledger_next_reservation(desk->ledger, id, &reservation);) {
+            id = reservation.id;
+            uint32_t before = acre_map_get(state_of, id);
+            if (before != ACRE_MAP_NONE && before != (uint32_t)reservation.state) {
                 desk_put_reservation(desk, id);
             }
         }
