@@ -6,8 +6,8 @@
  *
  * A job has at most one operation in a batch: an update of a job that was added or updated in the
  * same batch is folded into that operation (the batch is atomic, so nobody can tell). A turn of
- * the loop that schedules a job and asks the engine for it costs one row, not two. The table that
- * finds a job's operation is a hash of ids with open addressing, at most half full. */
+ * the loop that schedules a job and asks the engine for it costs one row, not two. A job's
+ * operation is found through an index of ids. */
 #include "store/batch.h"
 
 #include <stdlib.h>
@@ -120,8 +120,6 @@ struct acre_store_job acre_op_updated(const struct acre_store_job *job,
 struct acre_batch *acre_batch_create(void) {
     struct acre_batch *batch = acre_calloc(1, sizeof(*batch));
     batch->arena = acre_arena_create(BATCH_MAX_BYTES);
-    batch->slots = batch->few_slots;
-    batch->slot_count = ACRE_BATCH_FEW;
     return batch;
 }
 
@@ -129,9 +127,7 @@ void acre_batch_destroy(struct acre_batch *batch) {
     if (batch == NULL) {
         return;
     }
-    if (batch->slots != batch->few_slots) {
-        free(batch->slots);
-    }
+    acre_index_finish(&batch->jobs);
     free(batch->ops);
     free(batch->fail);
     acre_arena_destroy(batch->arena);
@@ -141,7 +137,7 @@ void acre_batch_destroy(struct acre_batch *batch) {
 size_t acre_batch_bytes(const struct acre_batch *batch) {
     const size_t block_bytes = 8192; /* what the arena takes at least */
     return sizeof(*batch) + ACRE_MAX(acre_arena_used(batch->arena), block_bytes) +
-           batch->capacity * sizeof(*batch->ops) + batch->slot_count * sizeof(*batch->slots);
+           batch->capacity * sizeof(*batch->ops) + acre_index_bytes(&batch->jobs);
 }
 
 /* NULL when the batch is full: the commit will say so. */
@@ -166,42 +162,29 @@ static void append(struct acre_batch *batch, enum acre_op_kind kind, const void 
     batch->ops[batch->count++] = op;
 }
 
-/* The slot of this job, or the free one where it belongs. */
-static uint32_t *find_slot(const struct acre_batch *batch, uint64_t id) {
-    uint32_t mask = batch->slot_count - 1;
-    uint32_t at = (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
-    while (batch->slots[at] != 0 && batch->ops[batch->slots[at] - 1]->record.job.id != id) {
-        at = (at + 1) & mask;
-    }
-    return &batch->slots[at];
+static uint32_t job_hash(uint32_t number, const void *context) {
+    return acre_hash_u64(((const struct acre_batch *)context)->ops[number]->record.job.id);
 }
 
-static void grow_slots(struct acre_batch *batch) {
-    uint32_t *old = batch->slots;
-    uint32_t old_count = batch->slot_count;
-    batch->slot_count = old_count * 4;
-    batch->slots = acre_calloc(batch->slot_count, sizeof(*batch->slots));
-    for (uint32_t i = 0; i < old_count; i++) {
-        if (old[i] != 0) {
-            *find_slot(batch, batch->ops[old[i] - 1]->record.job.id) = old[i];
-        }
-    }
-    if (old != batch->few_slots) {
-        free(old);
-    }
+static bool job_is(uint32_t number, const void *key, const void *context) {
+    const struct acre_batch *batch = context;
+    return batch->ops[number]->record.job.id == *(const uint64_t *)key;
+}
+
+static const struct acre_index_kind by_job = {job_hash, job_is};
+
+/* The operation of this job; ACRE_INDEX_NONE: none yet. */
+static uint32_t find_job(const struct acre_batch *batch, uint64_t id) {
+    return acre_index_find(&by_job, &batch->jobs, acre_hash_u64(id), &id, batch);
 }
 
 static void append_job(struct acre_batch *batch, enum acre_op_kind kind,
                        const struct acre_store_job *job) {
     uint32_t before = batch->count;
     append(batch, kind, job);
-    if (batch->count == before) {
-        return;
+    if (batch->count > before) {
+        acre_index_add(&by_job, &batch->jobs, acre_hash_u64(job->id), before, batch);
     }
-    if (++batch->job_count * 2 > batch->slot_count) {
-        grow_slots(batch);
-    }
-    *find_slot(batch, job->id) = batch->count;
 }
 
 /* The database orders ids and times as signed numbers. */
@@ -213,25 +196,25 @@ static void check_job(const struct acre_store_job *job) {
 
 void acre_batch_add_job(struct acre_batch *batch, const struct acre_store_job *job) {
     check_job(job);
-    ACRE_ASSERT(*find_slot(batch, job->id) == 0); /* added twice */
+    ACRE_ASSERT(find_job(batch, job->id) == ACRE_INDEX_NONE); /* added twice */
     append_job(batch, ACRE_OP_ADD_JOB, job);
 }
 
 void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job *job) {
     check_job(job);
     ACRE_ASSERT(batch->done == NULL && batch->generation == 0);
-    uint32_t slot = *find_slot(batch, job->id);
-    if (slot == 0) {
+    uint32_t number = find_job(batch, job->id);
+    if (number == ACRE_INDEX_NONE) {
         struct acre_store_job update = acre_op_updated(&(struct acre_store_job){0}, job);
         append_job(batch, ACRE_OP_UPDATE_JOB, &update);
         return;
     }
-    const struct acre_op *old = batch->ops[slot - 1];
+    const struct acre_op *old = batch->ops[number];
     ACRE_ASSERT(old->kind == ACRE_OP_ADD_JOB || old->kind == ACRE_OP_UPDATE_JOB);
     struct acre_store_job merged = acre_op_updated(&old->record.job, job);
     struct acre_op *op = copy_record(batch, old->kind, &merged);
     if (op != NULL) {
-        batch->ops[slot - 1] = op;
+        batch->ops[number] = op;
     }
 }
 

@@ -7,6 +7,7 @@
 #define ACRE_STORE_BATCH_H
 
 #include "core/arena.h"
+#include "core/index.h"
 #include "store/store.h"
 
 struct acre_store_setting {
@@ -51,15 +52,11 @@ void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record
 struct acre_store_job acre_op_updated(const struct acre_store_job *job,
                                       const struct acre_store_job *update);
 
-enum { ACRE_BATCH_FEW = 8 };
-
 struct acre_batch {
     struct acre_arena *arena;
     struct acre_op **ops; /* in the order they were given */
     uint32_t count, capacity;
-    uint32_t *slots; /* by job id: 1 + index of its one operation, 0: free; open addressing */
-    uint32_t slot_count, job_count;
-    uint32_t few_slots[ACRE_BATCH_FEW]; /* most batches have one job: no table for those */
+    struct acre_index jobs; /* of the one operation of each job, by its id */
     bool too_large;
 
     /* Of store.c, from the commit on. */
