@@ -8,6 +8,7 @@
 #include "engine/fake.h"
 
 #include "core/clock.h"
+#include "core/heap.h"
 #include "core/rand.h"
 #include "core/str.h"
 #include "engine/machine.h"
@@ -47,8 +48,7 @@ struct acre_fake_world {
     struct fake_run **buckets;
     size_t bucket_count, run_count;
     struct event *heap;
-    size_t event_count;
-    uint32_t event_capacity;
+    uint32_t event_count, event_capacity;
     struct fake *engine; /* NULL: none open */
 };
 
@@ -62,41 +62,25 @@ struct fake {
 
 /* ---- the heap: the earliest event first ---- */
 
-static bool is_before(const struct event *a, const struct event *b) {
-    return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->number < b->number;
+static bool is_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    const struct event *x = a, *y = b;
+    return x->due_ms != y->due_ms ? x->due_ms < y->due_ms : x->number < y->number;
 }
+
+static const struct acre_heap_kind by_time = {sizeof(struct event), is_before, NULL};
 
 static uint64_t push(struct acre_fake_world *world, struct event event) {
     world->heap =
         acre_grow(world->heap, world->event_count, &world->event_capacity, sizeof(*world->heap));
     event.number = ++world->numbers;
-    size_t at = world->event_count++;
-    while (at > 0 && is_before(&event, &world->heap[(at - 1) / 2])) {
-        world->heap[at] = world->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    world->heap[at] = event;
+    acre_heap_push(&by_time, world->heap, &world->event_count, &event, NULL);
     return event.number;
 }
 
 static struct event pop(struct acre_fake_world *world) {
-    ACRE_ASSERT(world->event_count > 0);
     struct event first = world->heap[0];
-    struct event last = world->heap[--world->event_count];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < world->event_count; at = child) {
-        if (child + 1 < world->event_count &&
-            is_before(&world->heap[child + 1], &world->heap[child])) {
-            child++;
-        }
-        if (!is_before(&world->heap[child], &last)) {
-            break;
-        }
-        world->heap[at] = world->heap[child];
-    }
-    if (world->event_count > 0) {
-        world->heap[at] = last;
-    }
+    acre_heap_remove_first(&by_time, world->heap, &world->event_count, NULL);
     return first;
 }
 
