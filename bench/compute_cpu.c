@@ -4,8 +4,9 @@
  * way through streams and threads costs; no limit is set for them. The mailbox is a thread. */
 #include "compute_raw.h"
 
+#include "core/spin.h"
+
 #include <errno.h>
-#include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -47,7 +48,7 @@ static void relax(uint32_t spins) {
     if (spins % SPINS_BEFORE_YIELD == 0) {
         sched_yield();
     } else {
-        _mm_pause();
+        acre_cpu_relax();
     }
 }
 

@@ -10,9 +10,9 @@
 #include "compute/gpu/cuda_rtc.h"
 #include "core/clock.h"
 #include "core/dl.h"
+#include "core/spin.h"
 
 #include <errno.h>
-#include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,7 +290,7 @@ static int raw_ring_call(void *self, struct acre_error *err) {
         if (spins == UINT64_C(1) << 30) {
             return acre_fail(err, ACRE_ETIMEOUT, "the mailbox does not answer");
         }
-        _mm_pause();
+        acre_cpu_relax();
     }
     return 0;
 }

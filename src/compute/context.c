@@ -18,17 +18,14 @@
 #include "compute/runner/remote.h"
 #include "compute/stream.h"
 #include "core/clock.h"
+#include "core/futex.h"
 #include "core/thread.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     CLOSE_S = 2,      /* a kernel that is a little late, on a busy machine, is still waited for */
@@ -61,8 +58,7 @@ int context_loss(struct acre_context *context, struct acre_error *err) {
 void context_read(struct acre_context *context) {
     uint32_t losers = atomic_load_explicit(&context->losers, memory_order_relaxed);
     if (losers != 0) {
-        syscall(SYS_futex, &context->losers, FUTEX_WAIT_PRIVATE, losers,
-                &(struct timespec){.tv_nsec = WAY_NS}, NULL, 0);
+        acre_futex_wait(&context->losers, losers, WAY_NS, ACRE_FUTEX_PRIVATE);
     }
     pthread_rwlock_rdlock(&context->gate);
 }
@@ -340,7 +336,7 @@ static void write_gate(struct acre_context *context) {
     atomic_fetch_add(&context->losers, 1);
     pthread_rwlock_wrlock(&context->gate);
     atomic_fetch_sub(&context->losers, 1);
-    syscall(SYS_futex, &context->losers, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    acre_futex_wake(&context->losers, ACRE_FUTEX_ALL, ACRE_FUTEX_PRIVATE);
 }
 
 void context_lose(struct acre_context *context, int code, const char *why) {

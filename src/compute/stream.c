@@ -14,22 +14,15 @@
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/process.h"
-#include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <errno.h>
-#include <immintrin.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     EPOCH_SHIFT = 40, /* 2^40 pieces of work of one stream in one epoch: weeks at full speed */
-    SPIN_NS = 100000,
-    SPIN_LONG_NS = 2000000,
     STEP_MIN_NS = 20000,
     STEP_MAX_NS = 1000000,
     STEPS = 128,
@@ -215,9 +208,7 @@ static int answer(struct acre_stream *stream, uint64_t sequence, struct acre_err
 }
 
 static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
-    struct timespec step = {.tv_nsec = (long)ns};
-    /* The low half, which changes with every signal. */
-    syscall(SYS_futex, word, FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
+    acre_futex_wait(acre_futex_low_half(word), (uint32_t)seen, ns, ACRE_FUTEX_SHARED);
 }
 
 /* Failed work never comes. A runner's death is its keeper's business; in this process the place is
@@ -239,8 +230,8 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
         if (seen >= sequence) { /* also after a loss: words go on above what was lost */
             return 0;
         }
-        if (spins % 64 != 63) {
-            _mm_pause();
+        if (spins % ACRE_SPIN_LOOKS != ACRE_SPIN_LOOKS - 1) {
+            acre_cpu_relax();
             continue;
         }
         uint64_t now = acre_monotonic_ns();
@@ -256,9 +247,9 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             }
             continue;
         }
-        if (waited_ns > SPIN_NS && waited_ns < SPIN_LONG_NS && !context->wakes) {
+        if (waited_ns > ACRE_SPIN_KERNEL_NS && waited_ns < ACRE_SPIN_YIELD_NS && !context->wakes) {
             sched_yield();
-        } else if (waited_ns > SPIN_NS) {
+        } else if (waited_ns > ACRE_SPIN_KERNEL_NS) {
             uint64_t step_ns = waited_ns / STEPS;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
@@ -575,7 +566,7 @@ void streams_lose(struct acre_context *context) {
     for (struct acre_stream *stream = context->streams; stream != NULL; stream = stream->next) {
         _Atomic uint64_t *word = word_of(stream);
         atomic_store(word, first_of_epoch(old + 1));
-        syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        acre_futex_wake(acre_futex_low_half(word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
         notices_fire(&stream->notices, stream->done[old % LOSSES_KEPT], !context->is_remote);
     }
 }

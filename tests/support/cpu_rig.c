@@ -1,13 +1,12 @@
 /* cpu_rig.c - see cpu_rig.h. */
 #include "support/cpu_rig.h"
 #include "compute/source/dialect.h"
+#include "core/futex.h"
 #include "support/test.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,9 +69,8 @@ uint64_t cpu_rig_native(struct cpu_rig *rig, acre_native_function *function) {
 void cpu_rig_await(struct cpu_rig *rig, uint32_t word, uint64_t value) {
     uint64_t seen = atomic_load(&rig->words[word]);
     while (seen < value) {
-        struct timespec step = {.tv_sec = 10};
-        long r = syscall(SYS_futex, &rig->words[word], FUTEX_WAIT, (uint32_t)seen, &step, NULL, 0);
-        REQUIRE(r == 0 || errno != ETIMEDOUT);
+        REQUIRE(acre_futex_wait(acre_futex_low_half(&rig->words[word]), (uint32_t)seen,
+                                UINT64_C(10000000000), ACRE_FUTEX_SHARED));
         seen = atomic_load(&rig->words[word]);
     }
 }

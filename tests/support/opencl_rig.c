@@ -1,13 +1,12 @@
 /* opencl_rig.c - see the header. Words are waited for as the front does: a look, then the futex. */
 #include "support/opencl_rig.h"
 
+#include "core/futex.h"
 #include "support/tree.h"
 
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,7 +79,8 @@ void rig_signal(struct rig *rig, uint32_t stream) {
 void rig_reach(struct rig *rig, uint32_t stream, uint64_t value) {
     uint64_t seen;
     while ((seen = atomic_load_explicit(&rig->words[stream], memory_order_acquire)) < value) {
-        syscall(SYS_futex, &rig->words[stream], FUTEX_WAIT, (uint32_t)seen, NULL, NULL, 0);
+        acre_futex_wait(acre_futex_low_half(&rig->words[stream]), (uint32_t)seen,
+                        ACRE_FUTEX_NO_LIMIT, ACRE_FUTEX_SHARED);
     }
 }
 

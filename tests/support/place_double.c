@@ -4,14 +4,13 @@
 #include "compute/context.h"
 #include "compute/memory/buffer.h"
 #include "compute/stream.h"
+#include "core/futex.h"
 #include "core/rand.h"
 
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { REGIONS_MAX = 4096, STREAMS_MAX = 256 };
@@ -253,7 +252,7 @@ static bool step(struct double_place *place, struct stream_double *stream) {
     } else if (work->kind == WORK_SIGNAL) {
         _Atomic uint64_t *word = word_at(place, stream->word_region, stream->word_offset);
         atomic_store(word, work->value);
-        syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+        acre_futex_wake(acre_futex_low_half(word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     }
     stream->first = work->next;
     stream->last = stream->first == NULL ? &stream->first : stream->last;

@@ -8,6 +8,7 @@
  * a file "hangs" there, and a place takes long to close, as with a tool in the process, and makes a
  * file "cleaned" in the end. */
 #include "compute/runner/runner.h"
+#include "core/futex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *const kernels[] = {"",     "add",   "crash",  "abort",
@@ -256,7 +256,7 @@ static int double_signal(void *place, uint64_t stream, uint64_t value, struct ac
     _Atomic uint64_t *word = ((struct stream *)pointer(stream))->word;
     if (!atomic_load(&((struct place *)place)->is_faulty)) { /* a faulty device does nothing more */
         atomic_store(word, value);
-        syscall(SYS_futex, word, 1 /* FUTEX_WAKE */, INT_MAX, NULL, NULL, 0);
+        acre_futex_wake(acre_futex_low_half(word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* A place in a runner: its table, many callers, and work that is refused late (GPU-1, GPU-6), with
  * a back end that misbehaves as it is told (support/runner_double.c). */
-#include "core/clock.h"
+#include "core/spin.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
 
@@ -253,7 +253,7 @@ static void streams_wait_for_each_other(void) {
     CHECK_EQ(rig.numbers[0], 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
     while (atomic_load(rig.words + 1) < 1) {
-        wire_pause();
+        acre_cpu_relax();
     }
     CHECK_EQ(rig.numbers[0], 9);
     rig_close(&rig);
@@ -281,7 +281,7 @@ static void notices_under_way_keep_their_eventfds(void) {
     CHECK_EQ(rig.table->signal(rig.place, second, 1, &err), 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
     while (atomic_load(rig.words + 1) < 1) {
-        wire_pause();
+        acre_cpu_relax();
     }
     for (int i = 0; i < NOTICES; i++) {
         uint64_t count = 0;

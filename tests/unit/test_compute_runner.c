@@ -1,7 +1,8 @@
 /* The life of a runner: how it dies, that it is explained, that nothing else dies with it or stays
  * behind, and what it costs (GPU-6). */
-#include "core/clock.h"
 #include "core/file.h"
+#include "core/futex.h"
+#include "core/spin.h"
 #include "support/remote_rig.h"
 #include "support/test.h"
 #include "support/tree.h"
@@ -176,7 +177,7 @@ static void a_damaged_ring_ends_the_runner(void) {
     *message = (struct wire_message){.bytes = 32, .op = WIRE_SIGNAL, .stream = 999};
     atomic_store(&remote->shared->head, 32);
     atomic_store(&remote->shared->queue_sleeps, 0);
-    wire_futex_wake(&remote->shared->queue_sleeps);
+    acre_futex_wake(&remote->shared->queue_sleeps, 1, ACRE_FUTEX_SHARED);
     rig_await_end(&rig);
     CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "a message for a stream that is not there");
@@ -539,7 +540,7 @@ static void report(struct rig *rig, uint64_t kernel, const char *what) {
         REQUIRE_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
         queued_ns += acre_monotonic_ns() - begun_ns;
         while (atomic_load_explicit(rig->words, memory_order_acquire) < rig->issued) {
-            wire_pause();
+            acre_cpu_relax();
         }
         ns[i] = acre_monotonic_ns() - begun_ns;
     }

@@ -4,16 +4,13 @@
  * fill. How long a work item of a kernel takes is learned: quickly upwards, slowly downwards, so
  * that a launch is rather given to many threads than to too few. */
 #include "compute/cpu/cpu.h"
+#include "core/futex.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     BYTES_A_NS = 8,      /* of a copy on one core, roughly: only decides who does it */
@@ -165,6 +162,6 @@ void cpu_signal(struct cpu_stream *stream, uint64_t value) {
     while (old < value && !atomic_compare_exchange_weak(word, &old, value)) {
     }
     /* Shared, not private: whoever sleeps on it may be another process. */
-    syscall(SYS_futex, word, FUTEX_WAKE, CPU_FUTEX_ALL, NULL, NULL, 0);
+    acre_futex_wake(acre_futex_low_half(word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     cpu_pool_wake_parked(pool);
 }

@@ -12,30 +12,21 @@
  * work leaves it to the spinner, and who takes work while there is more wakes the next. Nobody
  * spins in a place that has nothing to do. */
 #include "compute/cpu/cpu.h"
-#include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 #include "core/thread.h"
 
 #include <errno.h>
-#include <immintrin.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
-    SPIN_NS = 50000,           /* several times what it takes to sleep and be woken */
     SHARE_NS = 20000,          /* tasks shorter than this are not worth waking others */
     CHUNKS_A_WORKER = 8,       /* enough that unequal ones even out */
     FOREIGN_STEP_NS = 1000000, /* between looks at words whose writers do not tell us */
 };
 
 /* --- sleeping and waking -------------------------------------------------------------------- */
-
-static void futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *t) {
-    syscall(SYS_futex, word, operation, value, t, NULL, 0);
-}
 
 /* Not under the lock: the woken would run into it. */
 static void wake(struct cpu_pool *pool, uint32_t count) {
@@ -44,19 +35,17 @@ static void wake(struct cpu_pool *pool, uint32_t count) {
     }
     atomic_fetch_add(&pool->bell, 1);
     if (atomic_load(&pool->sleepers) > 0) {
-        futex(&pool->bell, FUTEX_WAKE_PRIVATE, count, NULL);
+        acre_futex_wake(&pool->bell, count, ACRE_FUTEX_PRIVATE);
     }
 }
 
-static bool spin(struct cpu_pool *pool) {
+static bool look_for_more(struct cpu_pool *pool) {
     if (pool->worker_max < 2 || atomic_exchange(&pool->has_spinner, true)) {
         return false;
     }
-    uint64_t begun_ns = acre_monotonic_ns();
+    struct acre_spin spin = {0};
     bool found = false;
-    for (uint32_t i = 0; !found && (i % 64 != 63 || acre_monotonic_ns() - begun_ns < SPIN_NS);
-         i++) {
-        _mm_pause();
+    while (!found && acre_spin(&spin, ACRE_SPIN_WORK_NS)) {
         found = atomic_load(&pool->work_count) > 0;
     }
     atomic_store(&pool->has_spinner, false);
@@ -66,7 +55,7 @@ static bool spin(struct cpu_pool *pool) {
 /* Lock held, and given up meanwhile. */
 static void rest(struct cpu_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
-    bool found = spin(pool);
+    bool found = look_for_more(pool);
     pthread_mutex_lock(&pool->lock);
     if (found || pool->is_ending) {
         return;
@@ -77,8 +66,8 @@ static void rest(struct cpu_pool *pool) {
     atomic_fetch_add(&pool->sleepers, 1);
     if (atomic_load(&pool->work_count) == 0) {
         pthread_mutex_unlock(&pool->lock);
-        struct timespec step = {.tv_nsec = FOREIGN_STEP_NS};
-        futex(&pool->bell, FUTEX_WAIT_PRIVATE, seen, is_watcher ? &step : NULL);
+        uint64_t limit_ns = is_watcher ? FOREIGN_STEP_NS : ACRE_FUTEX_NO_LIMIT;
+        acre_futex_wait(&pool->bell, seen, limit_ns, ACRE_FUTEX_PRIVATE);
         pthread_mutex_lock(&pool->lock);
     }
     atomic_fetch_sub(&pool->sleepers, 1);
@@ -420,7 +409,7 @@ void cpu_pool_end(struct cpu_pool *pool) {
     pool->is_ending = true;
     atomic_fetch_add(&pool->bell, 1);
     pthread_mutex_unlock(&pool->lock);
-    futex(&pool->bell, FUTEX_WAKE_PRIVATE, CPU_FUTEX_ALL, NULL);
+    acre_futex_wake(&pool->bell, ACRE_FUTEX_ALL, ACRE_FUTEX_PRIVATE);
     for (uint32_t i = 0; i < pool->worker_count; i++) {
         pthread_join(pool->workers[i].thread, NULL);
     }

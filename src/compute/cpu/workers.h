@@ -17,7 +17,6 @@ enum {
     CPU_GROUP_MAX = 1024,         /* work items: what GPUs take */
     CPU_LOCAL_MAX_BYTES = 65536,  /* of a group */
     CPU_PIECE_BYTES = 256 * 1024, /* copies and fills are divided into these: fits in an L2 */
-    CPU_FUTEX_ALL = INT32_MAX,
 };
 
 enum cpu_task_kind { CPU_COPY, CPU_FILL, CPU_LAUNCH, CPU_SIGNAL, CPU_WAIT, CPU_NOTIFY };

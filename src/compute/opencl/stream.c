@@ -11,12 +11,10 @@
  * brings the word far enough: the device then orders the two by itself. If nobody has given such a
  * signal yet, the barrier is on a user event, which the completion of the signal sets. */
 #include "compute/opencl/place.h"
+#include "core/futex.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A signal (place->due) or notification (stream->notices) under way, or a wait for a signal to come
@@ -192,7 +190,7 @@ static void complete(opencl_event event, int32_t status, void *user) {
     stream_unref(completion->stream);
     pthread_mutex_unlock(&place->lock);
     if (is_stored) {
-        syscall(SYS_futex, completion->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        acre_futex_wake(acre_futex_low_half(completion->word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     }
     end_waits(place, &ended);
     completion_unref(place, completion);

@@ -11,14 +11,13 @@
 #include "compute/context.h"
 #include "compute/ring/check.h"
 #include "compute/stream.h"
-#include "core/clock.h"
+#include "core/spin.h"
 
-#include <immintrin.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_NS = 100000, STEP_MIN_NS = 20000, STEP_MAX_NS = 1000000 };
+enum { STEP_MIN_NS = 20000, STEP_MAX_NS = 1000000 };
 
 /* Patience: spins first, then sleeps in growing steps; false when the time is over. A call waits
  * for a slot and then for its answer: `waited_ns` of the first counts for both. */
@@ -30,7 +29,7 @@ struct patience {
 
 static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int timeout_ms) {
     if (++patience->spins % 64 != 0) {
-        _mm_pause();
+        acre_cpu_relax();
         return true;
     }
     uint64_t now = acre_monotonic_ns();
@@ -39,7 +38,7 @@ static bool wait_a_little(struct acre_ring *ring, struct patience *patience, int
     if (timeout_ms >= 0 && patience->waited_ns + waited_ns >= (uint64_t)timeout_ms * 1000000) {
         return false;
     }
-    if (waited_ns > SPIN_NS) {
+    if (waited_ns > ACRE_SPIN_KERNEL_NS) {
         uint64_t step_ns = ACRE_MAX(waited_ns / 16, (uint64_t)STEP_MIN_NS);
         uint32_t seen = atomic_load(&ring->bell);
         atomic_fetch_add(&ring->sleepers, 1);

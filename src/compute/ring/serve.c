@@ -13,36 +13,29 @@
 #include "compute/context.h"
 #include "compute/runner/remote.h"
 #include "compute/stream.h"
-#include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 #include "core/thread.h"
 
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     BATCHES_PER_HANG = 8,
     LOOK_MS = 125, /* at most, between two looks of the watcher */
     PROBE_MS = 500,
-    SPIN_NS = 50000,
     AFTER_LOSS_NS = 1000000,
     SOURCE_MAX = 5 << 20
 };
 
 void ring_wake(_Atomic uint32_t *word) {
     atomic_fetch_add(word, 1);
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    acre_futex_wake(word, ACRE_FUTEX_ALL, ACRE_FUTEX_PRIVATE);
 }
 
 void ring_sleep(_Atomic uint32_t *word, uint32_t seen, uint64_t ns) {
-    struct timespec step = {.tv_sec = (time_t)(ns / 1000000000),
-                            .tv_nsec = (long)(ns % 1000000000)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &step, NULL, 0);
+    acre_futex_wait(word, seen, ns, ACRE_FUTEX_PRIVATE);
 }
 
 /* --- building --------------------------------------------------------------------------------- */
@@ -134,7 +127,7 @@ int ring_adopt(struct acre_ring *ring, struct acre_program *program, struct acre
 void ring_settle(struct acre_ring *ring) {
     uint64_t begun = atomic_load(&ring->batches);
     while (begun % 2 != 0 && atomic_load(&ring->batches) == begun) {
-        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), SPIN_NS);
+        ring_sleep(&ring->alarm, atomic_load(&ring->alarm), ACRE_SPIN_WORK_NS);
     }
 }
 
@@ -244,8 +237,8 @@ void ring_halt(struct acre_ring *ring) {
     bool is_gone = false;
     while (!is_gone && acre_monotonic_ns() - begun_ns < (uint64_t)ring->hang_ms * 2000000) {
         uint32_t seen = atomic_load(&ring->alarm);
-        if (acre_monotonic_ns() - begun_ns > SPIN_NS) {
-            ring_sleep(&ring->alarm, seen, SPIN_NS);
+        if (acre_monotonic_ns() - begun_ns > ACRE_SPIN_WORK_NS) {
+            ring_sleep(&ring->alarm, seen, ACRE_SPIN_WORK_NS);
         }
         is_gone = stream_is_past(ring->stream, ring->end) ||
                   context->table->check(context->place, NULL) < 0;
@@ -422,7 +415,7 @@ static void *work(void *argument) {
         }
         uint64_t now = acre_monotonic_ns();
         idle_since_ns = idle_since_ns != 0 ? idle_since_ns : now;
-        if (now - idle_since_ns > SPIN_NS) {
+        if (now - idle_since_ns > ACRE_SPIN_WORK_NS) {
             atomic_store(&ring->worker_sleeps, true);
             if (waiting(ring, next) == 0) {
                 ring_sleep(&ring->alarm, seen, UINT64_C(1000000000));

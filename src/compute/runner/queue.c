@@ -10,13 +10,14 @@
  * of a stream is left for it in shared memory; what follows on that stream is passed over, but for
  * signals and notices, so that whoever waits comes back to find it. */
 #include "compute/runner/runner.h"
-#include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SPIN_MIN_NS = 20000, PAUSES = 32, MESSAGES_PER_LOOK = 256 };
+enum { MESSAGES_PER_LOOK = 256 };
 
 /* --- doing ---------------------------------------------------------------------------------- */
 
@@ -170,17 +171,13 @@ static void look(struct runner *runner, uint64_t now_ns) {
 }
 
 /* Whether something came while spinning. */
-static bool spin(const struct runner *runner, uint64_t tail, uint64_t spin_ns) {
-    uint64_t begun_ns = acre_monotonic_ns();
+static bool look_for_more(const struct runner *runner, uint64_t tail, uint64_t spin_ns) {
+    struct acre_spin spin = {0};
+    bool found = false;
     do {
-        for (uint32_t i = 0; i < PAUSES; i++) {
-            if (atomic_load_explicit(&runner->shared->head, memory_order_relaxed) != tail) {
-                return true;
-            }
-            wire_pause();
-        }
-    } while (acre_monotonic_ns() - begun_ns < spin_ns);
-    return false;
+        found = atomic_load_explicit(&runner->shared->head, memory_order_relaxed) != tail;
+    } while (!found && acre_spin(&spin, spin_ns));
+    return found;
 }
 
 static void doze(struct runner *runner, uint64_t tail) {
@@ -191,7 +188,8 @@ static void doze(struct runner *runner, uint64_t tail) {
     }
     atomic_store(&shared->queue_sleeps, 1); /* pairs with publish, remote.c */
     if (atomic_load(&shared->head) == tail && !atomic_load(&runner->stops)) {
-        wire_futex_wait(&shared->queue_sleeps, 1, ns);
+        acre_futex_wait(&shared->queue_sleeps, 1, ns > 0 ? ns : ACRE_FUTEX_NO_LIMIT,
+                        ACRE_FUTEX_SHARED);
     }
     atomic_store(&shared->queue_sleeps, 0);
 }
@@ -235,12 +233,12 @@ void *runner_queue_main(void *argument) {
         uint64_t head = atomic_load_explicit(&shared->head, memory_order_acquire);
         if (head == tail) {
             uint64_t ns = has_come && is_under_way(runner) ? runner->spin_busy_ns : spin_ns;
-            if (spin(runner, tail, ns)) {
+            if (look_for_more(runner, tail, ns)) {
                 spin_ns = runner->spin_max_ns;
             } else {
                 has_come = false;
-                spin_ns =
-                    ACRE_MIN(ACRE_MAX(spin_ns / 2, (uint64_t)SPIN_MIN_NS), runner->spin_max_ns);
+                spin_ns = ACRE_MAX(spin_ns / 2, (uint64_t)ACRE_SPIN_ANSWER_NS);
+                spin_ns = ACRE_MIN(spin_ns, runner->spin_max_ns);
                 doze(runner, tail);
             }
             continue;

@@ -5,10 +5,10 @@
  * the runner has to poll. It is woken only when it sleeps. A full ring is waited for. */
 #include "compute/runner/remote_call.h"
 #include "compute/runner/remote_inner.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <string.h>
-
-enum { ROOM_SPIN = 2000 };
 
 /* --- the ring ------------------------------------------------------------------------------- */
 
@@ -22,11 +22,11 @@ static bool has_room(struct remote *remote, uint64_t bytes) {
 
 /* Ring lock held. */
 static int await_room(struct remote *remote, uint64_t bytes, struct acre_error *err) {
-    for (uint32_t i = 0; i < ROOM_SPIN; i++) {
+    struct acre_spin spin = {0};
+    while (acre_spin(&spin, ACRE_SPIN_WORK_NS)) {
         if (has_room(remote, bytes)) {
             return 0;
         }
-        wire_pause();
     }
     for (;;) {
         atomic_store(&remote->shared->room_wanted, 1); /* pairs with announce, queue.c */
@@ -76,7 +76,7 @@ static void publish(struct remote *remote, uint32_t bytes) {
     atomic_store(&shared->head, remote->head); /* pairs with doze, queue.c */
     pthread_mutex_unlock(&remote->ring_lock);
     if (atomic_load(&shared->queue_sleeps) != 0 && atomic_exchange(&shared->queue_sleeps, 0) != 0 &&
-        !wire_futex_wake(&shared->queue_sleeps)) {
+        acre_futex_wake(&shared->queue_sleeps, 1, ACRE_FUTEX_SHARED) == 0) {
         remote_look(remote, NULL); /* it was about to sleep, or is no more */
     }
 }

@@ -4,7 +4,8 @@
  * slot's eventfd and the runner's pidfd. While it waits nobody else has the slot; when the runner
  * dies, everybody comes back with the reason. */
 #include "compute/runner/remote_call.h"
-#include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 enum {
-    SPIN_NS = 20000,
     ALL_SLOTS = (1 << WIRE_SLOTS) - 1,
     PAYLOAD_KEPT = 1 << 16, /* of the payload's pages: more is given back after a call */
 };
@@ -95,10 +95,9 @@ static void finish(const struct call *call) {
 
 static int await_answer(struct call *call, struct acre_error *err) {
     struct wire_slot *slot = call->slot;
-    uint64_t begun_ns = acre_monotonic_ns();
+    struct acre_spin spin = {0};
     while (atomic_load(&slot->state) != WIRE_SLOT_ANSWERED) {
-        if (acre_monotonic_ns() - begun_ns < SPIN_NS) {
-            wire_pause();
+        if (acre_spin(&spin, ACRE_SPIN_ANSWER_NS)) {
             continue;
         }
         atomic_store(&slot->caller_sleeps, 1); /* pairs with runner_slot_main */
@@ -122,7 +121,7 @@ static int ask(struct call *call, struct acre_error *err) {
     slot->request = call->request;
     atomic_store(&slot->state, WIRE_SLOT_ASKED); /* pairs with await_request, serve.c */
     if (atomic_load(&slot->runner_sleeps) != 0) {
-        wire_futex_wake(&slot->state);
+        acre_futex_wake(&slot->state, 1, ACRE_FUTEX_SHARED);
     }
     int r = await_answer(call, err);
     if (r < 0) {

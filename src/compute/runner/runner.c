@@ -9,6 +9,8 @@
 
 #include "compute/runner/remote.h"
 #include "core/cpus.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,10 +31,7 @@ enum {
     BYE_LIMIT_MS = 3000,  /* until nothing is under way; callers are less patient */
     GONE_LIMIT_MS = 1000, /* the same without a caller */
     CLEAN_LIMIT_S = 600,  /* from there to the end */
-    SPIN_NS = 1000000,
-    SPIN_BUSY_NS = 20000000,
-    SPIN_FEW_NS = 50000, /* where spinning takes a processor from those that work */
-    PROCESSORS_FEW = 3,
+    PROCESSORS_FEW = 3,   /* where spinning takes a processor from those that work */
 };
 
 _Noreturn void runner_end(struct runner *runner, int code, const char *text) {
@@ -153,7 +152,7 @@ static void *work(void *argument) {
 
 static uint64_t spin_limit_ns(void) {
     uint32_t count = acre_cpu_count();
-    return count == 1 ? 0 : count < PROCESSORS_FEW ? SPIN_FEW_NS : SPIN_NS;
+    return count == 1 ? 0 : count < PROCESSORS_FEW ? ACRE_SPIN_WORK_NS : ACRE_SPIN_QUEUE_NS;
 }
 
 /* Map what came with the greeting. */
@@ -216,14 +215,14 @@ static void finish(struct runner *runner, bool is_alone) {
     die_after(is_alone ? GONE_LIMIT_MS : BYE_LIMIT_MS); /* in a kernel that never ends, perhaps */
     atomic_store(&runner->stops, true);
     atomic_store(&runner->shared->queue_sleeps, 0); /* or it sees `stops` before it sleeps */
-    wire_futex_wake(&runner->shared->queue_sleeps);
+    acre_futex_wake(&runner->shared->queue_sleeps, 1, ACRE_FUTEX_SHARED);
     pthread_mutex_lock(&runner->tail_lock);
     pthread_cond_broadcast(&runner->tail_moved);
     pthread_mutex_unlock(&runner->tail_lock);
     pthread_join(runner->queue, NULL);
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         atomic_store(&runner->shared->slots[i].state, WIRE_SLOT_CLOSED); /* likewise */
-        wire_futex_wake(&runner->shared->slots[i].state);
+        acre_futex_wake(&runner->shared->slots[i].state, 1, ACRE_FUTEX_SHARED);
         pthread_join(runner->slots[i], NULL);
     }
     if (runner_is_idle(runner)) {
@@ -283,8 +282,9 @@ int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
     }
     runner->socket = WIRE_SOCKET_FD;
     runner->spin_max_ns = spin_limit_ns();
-    runner->spin_busy_ns =
-        runner->spin_max_ns == SPIN_NS ? (uint64_t)SPIN_BUSY_NS : runner->spin_max_ns;
+    runner->spin_busy_ns = runner->spin_max_ns == ACRE_SPIN_QUEUE_NS
+                               ? (uint64_t)ACRE_SPIN_QUEUE_BUSY_NS
+                               : runner->spin_max_ns;
     pthread_mutex_init(&runner->lock, NULL);
     pthread_mutex_init(&runner->said_lock, NULL);
     pthread_mutex_init(&runner->tail_lock, NULL);

@@ -7,6 +7,8 @@
 #include "compute/runner/runner.h"
 #include "compute/runner/said.h"
 #include "core/clock.h"
+#include "core/futex.h"
+#include "core/spin.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +16,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { SPIN_NS = 20000 };
 
 struct call {
     struct runner *runner;
@@ -459,16 +459,16 @@ void runner_serve(struct runner *runner, const struct wire_request *request, uin
 }
 
 static void await_request(struct runner *runner, struct wire_slot *slot) {
-    uint64_t begun_ns = acre_monotonic_ns();
+    struct acre_spin spin = {0};
+    uint64_t spin_ns = ACRE_MIN(runner->spin_max_ns, (uint64_t)ACRE_SPIN_ANSWER_NS);
     while (atomic_load(&slot->state) != WIRE_SLOT_ASKED && !atomic_load(&runner->stops)) {
-        if (runner->spin_max_ns > 0 && acre_monotonic_ns() - begun_ns < SPIN_NS) {
-            wire_pause();
+        if (acre_spin(&spin, spin_ns)) {
             continue;
         }
         atomic_store(&slot->runner_sleeps, 1); /* pairs with ask, remote_call.c */
         uint32_t state = atomic_load(&slot->state);
         if (state != WIRE_SLOT_ASKED && !atomic_load(&runner->stops)) {
-            wire_futex_wait(&slot->state, state, 0);
+            acre_futex_wait(&slot->state, state, ACRE_FUTEX_NO_LIMIT, ACRE_FUTEX_SHARED);
         }
         atomic_store(&slot->runner_sleeps, 0);
     }

@@ -8,12 +8,10 @@
 #include "compute/runner/wire_shared.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static size_t round_up(size_t bytes) {
@@ -353,16 +351,6 @@ void *wire_map(int fd, uint64_t offset, size_t bytes) {
     }
     madvise(at, bytes, MADV_HUGEPAGE); /* where shared memory may have them */
     return at;
-}
-
-void wire_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns) {
-    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
-                               .tv_nsec = (long)(timeout_ns % 1000000000)};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, timeout_ns > 0 ? &timeout : NULL, NULL, 0);
-}
-
-bool wire_futex_wake(_Atomic uint32_t *word) {
-    return syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0) > 0;
 }
 
 union control {

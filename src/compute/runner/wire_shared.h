@@ -81,14 +81,4 @@ int wire_send(int socket, const struct wire_note *note, const int *fds, uint32_t
 int wire_receive(int socket, struct wire_note *ret_note, int flags, int ret_fds[WIRE_FDS],
                  uint32_t *ret_count);
 
-static inline void wire_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
-/* Futexes of shared memory. `timeout_ns` 0: for ever. */
-void wire_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
-bool wire_futex_wake(_Atomic uint32_t *word); /* whether somebody was woken */
-
 #endif
