@@ -12,6 +12,7 @@
 #include "core/rand.h"
 #include "core/str.h"
 #include "engine/machine.h"
+#include "engine/runs.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BUCKETS = 64, TELL_STARTED = 1, TELL_EXITED = 2 };
+enum { TELL_STARTED = 1, TELL_EXITED = 2 };
 
 enum event_kind { BEGIN, END, TELL };
 
@@ -31,8 +32,7 @@ struct event {
 };
 
 struct fake_run {
-    struct acre_run run;
-    struct fake_run *next;
+    struct acre_run run; /* first: runs.h */
     struct acre_fake_plan plan;
     struct acre_run_result result;
     uint64_t limit_ms, grace_ms;
@@ -45,8 +45,7 @@ struct acre_fake_world {
     struct acre_fake_world_options options;
     struct acre_rand rand;
     uint64_t now_ms, numbers, began, running;
-    struct fake_run **buckets;
-    size_t bucket_count, run_count;
+    struct acre_runs runs; /* struct fake_run */
     struct event *heap;
     uint32_t event_count, event_capacity;
     struct fake *engine; /* NULL: none open */
@@ -86,39 +85,14 @@ static struct event pop(struct acre_fake_world *world) {
 
 /* ---- runs ---- */
 
-static struct fake_run **place_of(const struct acre_fake_world *world, struct acre_run run) {
-    uint64_t key[2] = {run.job, run.attempt};
-    struct fake_run **at =
-        &world->buckets[acre_hash_bytes(key, sizeof(key)) & (world->bucket_count - 1)];
-    while (*at != NULL && ((*at)->run.job != run.job || (*at)->run.attempt != run.attempt)) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
-static void grow(struct acre_fake_world *world) {
-    struct fake_run **old = world->buckets;
-    size_t old_count = world->bucket_count;
-    world->bucket_count = ACRE_MAX(old_count * 2, (size_t)FIRST_BUCKETS);
-    world->buckets = acre_calloc(world->bucket_count, sizeof(struct fake_run *));
-    for (size_t i = 0; i < old_count; i++) {
-        while (old[i] != NULL) {
-            struct fake_run *run = old[i];
-            old[i] = run->next;
-            run->next = NULL;
-            *place_of(world, run->run) = run;
-        }
-    }
-    free(old);
+static struct fake_run *find_run(const struct acre_fake_world *world, struct acre_run run) {
+    return acre_runs_find(&world->runs, run);
 }
 
 static void remove_run(struct acre_fake_world *world, struct acre_run token) {
-    struct fake_run **at = place_of(world, token);
-    struct fake_run *run = *at;
+    struct fake_run *run = acre_runs_remove(&world->runs, token);
     if (run != NULL) {
         world->running -= run->began && !run->ended;
-        world->run_count--;
-        *at = run->next;
         free(run);
     }
 }
@@ -200,7 +174,7 @@ static void end(struct acre_fake_world *world, struct fake_run *run) {
 
 /* The sink may do anything: nothing is kept over its calls. */
 static void deliver(struct acre_fake_world *world, struct acre_run token, int what) {
-    struct fake_run *run = *place_of(world, token);
+    struct fake_run *run = find_run(world, token);
     if (world->engine == NULL || run == NULL || !run->wanted) {
         return;
     }
@@ -209,7 +183,7 @@ static void deliver(struct acre_fake_world *world, struct acre_run token, int wh
     if (due && run->began && sink.started != NULL) {
         run->told = true;
         sink.started(sink.context, token, run->result.started_ms, run->pid);
-        run = *place_of(world, token);
+        run = find_run(world, token);
     }
     if (run != NULL && (what & TELL_EXITED) != 0 && run->ended && sink.exited != NULL) {
         struct acre_run_result result = run->result;
@@ -225,7 +199,7 @@ void acre_fake_world_advance(struct acre_fake_world *world, uint64_t now_ms) {
     while (world->event_count > 0 && world->heap[0].due_ms <= now_ms) {
         struct event event = pop(world);
         world->now_ms = ACRE_MAX(world->now_ms, event.due_ms);
-        struct fake_run *run = *place_of(world, event.run);
+        struct fake_run *run = find_run(world, event.run);
         if (event.kind == TELL) {
             deliver(world, event.run, event.what);
         } else if (run != NULL && event.kind == BEGIN) {
@@ -242,7 +216,6 @@ struct acre_fake_world *acre_fake_world_create(const struct acre_fake_world_opti
     world->options = *options;
     world->now_ms = options->now_ms;
     acre_rand_seed(&world->rand, options->seed);
-    grow(world);
     return world;
 }
 
@@ -251,14 +224,10 @@ void acre_fake_world_destroy(struct acre_fake_world *world) {
         return;
     }
     ACRE_ASSERT(world->engine == NULL);
-    for (size_t i = 0; i < world->bucket_count; i++) {
-        while (world->buckets[i] != NULL) {
-            struct fake_run *run = world->buckets[i];
-            world->buckets[i] = run->next;
-            free(run);
-        }
+    for (uint32_t i = 0; i < world->runs.count; i++) {
+        free(world->runs.all[i]);
     }
-    free(world->buckets);
+    acre_runs_finish(&world->runs);
     free(world->heap);
     free(world);
 }
@@ -342,10 +311,9 @@ static int fake_open(const struct acre_engine_options *options, struct acre_loop
                           .loop = loop,
                           .sink = *sink};
     self->world->engine = self;
-    for (size_t i = 0; i < self->world->bucket_count; i++) {
-        for (struct fake_run *run = self->world->buckets[i]; run != NULL; run = run->next) {
-            run->wanted = run->told = false; /* until it is adopted */
-        }
+    for (uint32_t i = 0; i < self->world->runs.count; i++) {
+        struct fake_run *run = (struct fake_run *)self->world->runs.all[i];
+        run->wanted = run->told = false; /* until it is adopted */
     }
     sync_time(self);
     reset_timer(self);
@@ -378,15 +346,12 @@ static int fake_start(void *engine, const struct acre_run_spec *spec, struct acr
     (void)err;
     ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
     sync_time(self);
-    struct fake_run *run = *place_of(world, spec->run);
+    struct fake_run *run = find_run(world, spec->run);
     if (run != NULL) {
         run->wanted = true;
         tell(world, spec->run, TELL_STARTED | TELL_EXITED);
         reset_timer(self);
         return 0;
-    }
-    if (world->run_count == world->bucket_count) {
-        grow(world);
     }
     run = acre_calloc(1, sizeof(*run));
     *run = (struct fake_run){
@@ -394,8 +359,7 @@ static int fake_start(void *engine, const struct acre_run_spec *spec, struct acr
     if (world->options.plan != NULL) {
         world->options.plan(world->options.context, spec, &run->plan);
     }
-    *place_of(world, spec->run) = run;
-    world->run_count++;
+    acre_runs_add(&world->runs, &run->run);
     push(world, (struct event){
                     .due_ms = world->now_ms + run->plan.start_ms, .run = spec->run, .kind = BEGIN});
     reset_timer(self);
@@ -405,7 +369,7 @@ static int fake_start(void *engine, const struct acre_run_spec *spec, struct acr
 static int fake_signal(void *engine, struct acre_run token, enum acre_run_signal signal,
                        struct acre_error *err) {
     struct fake *self = engine;
-    struct fake_run *run = *place_of(self->world, token);
+    struct fake_run *run = find_run(self->world, token);
     if (run == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is not known", token.job,
                          token.attempt);
@@ -429,17 +393,13 @@ static void fake_adopt(void *engine, struct acre_run token) {
     struct fake *self = engine;
     struct acre_fake_world *world = self->world;
     sync_time(self);
-    struct fake_run *run = *place_of(world, token);
+    struct fake_run *run = find_run(world, token);
     if (run == NULL) {
-        if (world->run_count == world->bucket_count) {
-            grow(world);
-        }
         run = acre_calloc(1, sizeof(*run));
         *run = (struct fake_run){.run = token, .ended = true};
         run->result = (struct acre_run_result){
             .ending = ACRE_RUN_LOST, .ended_ms = world->now_ms, .peak_ram_mib = UINT64_MAX};
-        *place_of(world, token) = run;
-        world->run_count++;
+        acre_runs_add(&world->runs, &run->run);
     }
     run->wanted = true;
     tell(world, token, TELL_STARTED | TELL_EXITED);
@@ -449,14 +409,11 @@ static void fake_adopt(void *engine, struct acre_run token) {
 static uint32_t fake_reap(void *engine) {
     struct fake *self = engine;
     uint32_t count = 0;
-    for (size_t i = 0; i < self->world->bucket_count; i++) {
-        struct fake_run *next;
-        for (struct fake_run *run = self->world->buckets[i]; run != NULL; run = next) {
-            next = run->next;
-            if (!run->wanted) {
-                remove_run(self->world, run->run);
-                count++;
-            }
+    for (uint32_t i = self->world->runs.count; i-- > 0;) {
+        const struct fake_run *run = (const struct fake_run *)self->world->runs.all[i];
+        if (!run->wanted) {
+            remove_run(self->world, run->run);
+            count++;
         }
     }
     return count;
@@ -464,7 +421,7 @@ static uint32_t fake_reap(void *engine) {
 
 static void fake_forget(void *engine, struct acre_run token) {
     struct fake *self = engine;
-    struct fake_run *run = *place_of(self->world, token);
+    struct fake_run *run = find_run(self->world, token);
     if (run != NULL && run->ended) {
         remove_run(self->world, token);
     }

@@ -163,10 +163,8 @@ static void on_facts(void *context) {
 static void local_close(void *engine) {
     struct acre_local *self = engine;
     bool live = false; /* does anything run on? */
-    for (size_t i = 0; i < self->bucket_count; i++) {
-        for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
-            live = live || run->stage != ACRE_LOCAL_ENDED;
-        }
+    for (uint32_t i = 0; i < self->known.count; i++) {
+        live = live || acre_local_at(self, i)->stage != ACRE_LOCAL_ENDED;
     }
     acre_local_close_spawner(self);
     acre_watch_cancel(self->facts_watch);
@@ -371,21 +369,19 @@ static void end_stray(void *context, struct acre_run token) {
 static uint32_t local_reap(void *engine) {
     struct acre_local *self = engine;
     struct stray stray = {.self = self};
-    for (size_t i = 0; i < self->bucket_count; i++) {
-        for (struct acre_local_run *run = self->buckets[i], *next; run != NULL; run = next) {
-            next = run->next;
-            if (run->wanted) {
-                continue;
-            }
-            stray.count++;
-            if (run->stage == ACRE_LOCAL_RUNNING) {
-                acre_local_check(self, run);
-            }
-            if (run->stage == ACRE_LOCAL_RUNNING) { /* its end removes it */
-                local_signal(self, run->run, ACRE_RUN_KILL, NULL);
-            } else {
-                acre_local_tell(self, run->run, false, true);
-            }
+    for (uint32_t i = self->known.count; i-- > 0;) {
+        struct acre_local_run *run = acre_local_at(self, i);
+        if (run->wanted) {
+            continue;
+        }
+        stray.count++;
+        if (run->stage == ACRE_LOCAL_RUNNING) {
+            acre_local_check(self, run);
+        }
+        if (run->stage == ACRE_LOCAL_RUNNING) { /* its end removes it */
+            local_signal(self, run->run, ACRE_RUN_KILL, NULL);
+        } else {
+            acre_local_tell(self, run->run, false, true);
         }
     }
     acre_cgroup_each(&self->cgroup, end_stray, &stray);

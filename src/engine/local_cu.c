@@ -49,11 +49,10 @@ static int take_units(struct acre_local *self, const char *mine, struct acre_are
                       struct acre_run_device *device, struct acre_error *err) {
     struct held held = {.arena = arena};
     add_held(&held, mine, device->id);
-    for (size_t i = 0; i < self->bucket_count; i++) {
-        for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
-            if (run->cu_list != NULL) {
-                add_held(&held, run->cu_list, device->id);
-            }
+    for (uint32_t i = 0; i < self->known.count; i++) {
+        const char *cu_list = acre_local_at(self, i)->cu_list;
+        if (cu_list != NULL) {
+            add_held(&held, cu_list, device->id);
         }
     }
     char *ranges = acre_arena_alloc(arena, ACRE_CU_RANGES_TEXT);

@@ -1,4 +1,4 @@
-/* local_runs.c - the table of runs (chained hashing, doubled when full) and their record files.
+/* local_runs.c - the runs that are known and their record files.
  *
  * Whether a supervisor lives is asked of its lock on the record, which the kernel gives back
  * when the process is gone, however it went; pids can be reused, locks cannot. */
@@ -15,51 +15,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { FIRST_BUCKETS = 64, LIST_NAME_MAX = ACRE_RUN_NAME_MAX + 8 };
-
-static struct acre_local_run **bucket_of(const struct acre_local *self, struct acre_run run) {
-    uint64_t key[2] = {run.job, run.attempt};
-    return &self->buckets[acre_hash_bytes(key, sizeof(key)) & (self->bucket_count - 1)];
-}
+enum { LIST_NAME_MAX = ACRE_RUN_NAME_MAX + 8 };
 
 struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run) {
-    struct acre_local_run *at = self->bucket_count > 0 ? *bucket_of(self, run) : NULL;
-    while (at != NULL && (at->run.job != run.job || at->run.attempt != run.attempt)) {
-        at = at->next;
-    }
-    return at;
-}
-
-static void grow(struct acre_local *self) {
-    struct acre_local_run **old = self->buckets;
-    size_t old_count = self->bucket_count;
-    self->bucket_count = ACRE_MAX(old_count * 2, (size_t)FIRST_BUCKETS);
-    self->buckets = acre_calloc(self->bucket_count, sizeof(struct acre_local_run *));
-    for (size_t i = 0; i < old_count; i++) {
-        while (old[i] != NULL) {
-            struct acre_local_run *run = old[i];
-            old[i] = run->next;
-            struct acre_local_run **bucket = bucket_of(self, run->run);
-            run->next = *bucket;
-            *bucket = run;
-        }
-    }
-    free(old);
+    return acre_runs_find(&self->known, run);
 }
 
 struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run) {
-    ACRE_ASSERT(acre_local_find(self, run) == NULL);
-    if (self->run_count == self->bucket_count) {
-        grow(self);
-    }
     struct acre_local_run *added = acre_calloc(1, sizeof(*added));
-    struct acre_local_run **bucket = bucket_of(self, run);
     added->run = run;
     added->owner = self;
     added->watch_fd = -1;
-    added->next = *bucket;
-    *bucket = added;
-    self->run_count++;
+    acre_runs_add(&self->known, &added->run);
     return added;
 }
 
@@ -78,28 +45,18 @@ static void free_run(struct acre_local_run *run) {
 }
 
 void acre_local_remove(struct acre_local *self, struct acre_local_run *run) {
-    struct acre_local_run **at = bucket_of(self, run->run);
-    while (*at != run) {
-        at = &(*at)->next;
-    }
-    *at = run->next;
-    self->run_count--;
+    void *known = acre_runs_remove(&self->known, run->run);
+    ACRE_ASSERT(known == run);
     char name[ACRE_RUN_NAME_MAX];
     unlinkat(self->runs, acre_run_name(run->run, name), 0); /* some never had one */
     free_run(run);
 }
 
 void acre_local_free_runs(struct acre_local *self) {
-    for (size_t i = 0; i < self->bucket_count; i++) {
-        while (self->buckets[i] != NULL) {
-            struct acre_local_run *run = self->buckets[i];
-            self->buckets[i] = run->next;
-            free_run(run);
-        }
+    for (uint32_t i = 0; i < self->known.count; i++) {
+        free_run((struct acre_local_run *)self->known.all[i]);
     }
-    free(self->buckets);
-    self->buckets = NULL;
-    self->bucket_count = self->run_count = 0;
+    acre_runs_finish(&self->known);
 }
 
 enum acre_local_found acre_local_look(const struct acre_local *self, struct acre_run run,

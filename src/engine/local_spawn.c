@@ -265,12 +265,11 @@ static void replace_spawner(struct acre_local *self) {
         acre_local_not_started(self, run,
                                "the program that should start supervisors keeps failing");
     }
-    for (size_t i = 0; i < self->bucket_count; i++) {
-        for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
-            if (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING) {
-                run->orphan = true;
-                acre_local_check(self, run); /* and watch it: no spawner does now */
-            }
+    for (uint32_t i = self->known.count; i-- > 0;) {
+        struct acre_local_run *run = acre_local_at(self, i);
+        if (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING) {
+            run->orphan = true;
+            acre_local_check(self, run); /* and watch it: no spawner does now */
         }
     }
 }
@@ -293,14 +292,12 @@ static void handle(struct acre_local *self, const struct acre_wire_note *note) {
     }
     if (note->lost_pid != 0) {
         acre_local_read_facts(self); /* it may have told its end before */
-        for (size_t i = 0; i < self->bucket_count; i++) {
-            for (struct acre_local_run *run = self->buckets[i]; run != NULL; run = run->next) {
-                bool may_be_it = run->shim_pid == 0 || run->shim_pid == note->lost_pid;
-                if (may_be_it &&
-                    (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING)) {
-                    run->supervisor_gone = run->supervisor_gone || run->shim_pid != 0;
-                    acre_local_check(self, run);
-                }
+        for (uint32_t i = self->known.count; i-- > 0;) {
+            struct acre_local_run *run = acre_local_at(self, i);
+            bool may_be_it = run->shim_pid == 0 || run->shim_pid == note->lost_pid;
+            if (may_be_it && (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING)) {
+                run->supervisor_gone = run->supervisor_gone || run->shim_pid != 0;
+                acre_local_check(self, run);
             }
         }
     }

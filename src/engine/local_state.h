@@ -8,6 +8,7 @@
 #include "engine/local.h"
 #include "engine/log_room.h"
 #include "engine/mps.h"
+#include "engine/runs.h"
 #include "engine/visible.h"
 #include "engine/wire.h"
 
@@ -22,7 +23,7 @@ enum acre_local_stage {
 };
 
 struct acre_local_run {
-    struct acre_run run;
+    struct acre_run run; /* first: runs.h */
     enum acre_local_stage stage;
     int64_t shim_pid, pid; /* 0: not known yet */
     uint64_t started_ms;
@@ -51,7 +52,6 @@ struct acre_local_run {
     struct acre_watch *watch; /* of a supervisor that is not the spawner's child */
     int watch_fd;
     struct acre_local *owner;
-    struct acre_local_run *next;       /* in its bucket */
     struct acre_local_run *queue_next; /* QUEUED */
 };
 
@@ -83,8 +83,7 @@ struct acre_local {
     char filter_lack[160];       /* "" or why there is no filter */
     int lock, state, runs, logs; /* descriptors */
 
-    struct acre_local_run **buckets;
-    size_t bucket_count, run_count;
+    struct acre_runs known; /* struct acre_local_run */
     struct acre_local_queue queued;
     struct acre_run sent[ACRE_LOCAL_WINDOW]; /* a ring: not yet counted by the spawner */
     uint32_t sent_first, in_flight;
@@ -109,6 +108,9 @@ struct acre_local {
 };
 
 /* local_runs.c: the table of runs, and their files. */
+static inline struct acre_local_run *acre_local_at(const struct acre_local *self, uint32_t at) {
+    return (struct acre_local_run *)self->known.all[at];
+}
 struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run);
 struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run);
 void acre_local_remove(struct acre_local *self, struct acre_local_run *run); /* and its record */
