@@ -59,6 +59,7 @@ struct note {
 
 struct acre_forecast {
     const struct acre_names *names; /* NULL: ids say who is who */
+    /* By key % their number: the newer takes the place of the older, so that neither grows. */
     struct habit habits[HABITS];
     struct ratio ratios[RATIOS];
     struct errors errors[SPANS];
