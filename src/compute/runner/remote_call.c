@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -83,6 +84,10 @@ static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struc
                               .request = {.op = op, .payload_bytes = (uint32_t)payload_bytes}};
     return 0;
 }
+
+_Static_assert(offsetof(struct wire_shared, payload) % WIRE_PAGE == 0 &&
+                   WIRE_PAYLOAD_MAX % WIRE_PAGE == 0,
+               "madvise takes whole pages");
 
 static void finish(const struct call *call) {
     struct remote *remote = call->remote;

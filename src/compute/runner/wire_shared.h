@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-enum { WIRE_LINE = 64 };
+enum { WIRE_LINE = 64, WIRE_PAGE = 65536 /* the largest there are: on arm64 */ };
 enum wire_slot_state { WIRE_SLOT_FREE, WIRE_SLOT_ASKED, WIRE_SLOT_ANSWERED, WIRE_SLOT_CLOSED };
 enum wire_end_state { WIRE_END_NONE, WIRE_END_WRITING, WIRE_END_TOLD };
 enum wire_failure_state { WIRE_FAILURE_NONE, WIRE_FAILURE_TOLD, WIRE_FAILURE_TAKEN };
@@ -42,8 +42,8 @@ struct wire_shared {
     _Alignas(WIRE_LINE) _Atomic uint32_t queue_sleeps; /* futex of the runner's queue */
     struct wire_slot slots[WIRE_SLOTS];
     struct wire_failure failures[WIRE_STREAMS_MAX];
-    _Alignas(4096) uint8_t ring[WIRE_RING_BYTES];
-    _Alignas(4096) uint8_t payload[WIRE_SLOTS][WIRE_PAYLOAD_MAX]; /* pages come when touched */
+    _Alignas(WIRE_PAGE) uint8_t ring[WIRE_RING_BYTES];
+    _Alignas(WIRE_PAGE) uint8_t payload[WIRE_SLOTS][WIRE_PAYLOAD_MAX]; /* pages come when touched */
 };
 
 /* --- the socket ----------------------------------------------------------------------------- */
