@@ -351,7 +351,9 @@ static int collect(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_out,
         }
         if (!wait_a_little(ring, patience, timeout_ms)) {
             atomic_store(&slot->turn, ticket * 4 + otherwise);
-            /* The watcher may have passed it before it was abandoned. */
+            /* The watcher may have passed it before it was abandoned. The answer is read after
+             * that is written, which an acquire alone does not say. */
+            atomic_thread_fence(memory_order_seq_cst);
             if (otherwise == SLOT_ABANDONED &&
                 (ring_is_answered(ring, ticket) || ticket < atomic_load(&ring->lost_below))) {
                 ring_release_abandoned(ring, ticket);

@@ -417,6 +417,8 @@ static void *work(void *argument) {
         idle_since_ns = idle_since_ns != 0 ? idle_since_ns : now;
         if (now - idle_since_ns > ACRE_SPIN_WORK_NS) {
             atomic_store(&ring->worker_sleeps, true);
+            /* Pairs with the fence of post: an acquire alone may be read before the store. */
+            atomic_thread_fence(memory_order_seq_cst);
             if (waiting(ring, next) == 0) {
                 ring_sleep(&ring->alarm, seen, UINT64_C(1000000000));
             }
