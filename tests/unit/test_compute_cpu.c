@@ -537,6 +537,73 @@ static void guards_leave_maps_to_others(void) {
     }
 }
 
+#if defined(__clang__) /* as in fiber.c: sanitizers know the stack of a thread alone */
+#define PLAIN __attribute__((disable_sanitizer_instrumentation))
+#else
+#define PLAIN __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
+
+enum { TOUCHED_ITEMS = 4, TOUCHED_BYTES = 48 << 10 };
+
+struct touched {
+    struct cpu_fibers_call call;
+    uintptr_t lowest[TOUCHED_ITEMS]; /* of what the item has on its stack */
+    uint32_t kept[TOUCHED_ITEMS];
+};
+
+/* Most of a stack is the item's, and it is so after the others had their turn. */
+PLAIN static void touch_stack(const void *context, uint32_t index) {
+    struct touched *touched = *(struct touched *const *)context;
+    volatile char room[TOUCHED_BYTES];
+    for (size_t i = 0; i < sizeof(room); i++) {
+        room[i] = (char)(index + i);
+    }
+    touched->lowest[index] = (uintptr_t)room;
+    touched->call.barrier(touched->call.fibers);
+    for (size_t i = 0; i < sizeof(room); i++) {
+        touched->kept[index] += room[i] == (char)(index + i);
+    }
+}
+
+static bool is_readable(int to, uintptr_t address) {
+    bool is = write(to, (const void *)address, 1) == 1;
+    CHECK(is || errno == EFAULT);
+    return is;
+}
+
+/* arm64 has pages of up to 64 KiB: a guard of less would take some of the stack above it. */
+static void guards_are_whole_pages(void) {
+    enum { STEP = 4096 };
+    static const uint32_t pages[] = {4096, 16384, 65536};
+    for (size_t i = 0; i < ACRE_COUNT(pages); i++) {
+        struct cpu_guards guards = {.left = TOUCHED_ITEMS, .page_bytes = pages[i]};
+        struct cpu_fibers *fibers = cpu_fibers_create(TOUCHED_ITEMS, &guards, TOUCHED_ITEMS);
+        struct touched touched = {0}, *context = &touched;
+        int ends[2];
+        REQUIRE(fibers != NULL && pipe(ends) == 0);
+        CHECK_EQ(atomic_load(&guards.left), 0);
+        cpu_fibers_call_init(&touched.call, fibers);
+        touched.call.run(fibers, TOUCHED_ITEMS, touch_stack, &context);
+        for (uint32_t j = 0; j < TOUCHED_ITEMS; j++) {
+            acre_test_context("pages of %u bytes, item %u", pages[i], j);
+            CHECK_EQ(touched.kept[j], TOUCHED_BYTES);
+            uintptr_t at = touched.lowest[j] / STEP * STEP;
+            while (is_readable(ends[1], at) && at > touched.lowest[j] - CPU_FIBER_STACK_BYTES) {
+                at -= STEP;
+            }
+            uint32_t guard_bytes = 0;
+            for (; guard_bytes <= pages[i] && !is_readable(ends[1], at); at -= STEP) {
+                guard_bytes += STEP;
+            }
+            CHECK(j == 0 ? guard_bytes >= pages[i] : guard_bytes == pages[i]);
+        }
+        close(ends[0]);
+        close(ends[1]);
+        cpu_fibers_destroy(fibers);
+        CHECK_EQ(atomic_load(&guards.left), TOUCHED_ITEMS);
+    }
+}
+
 static const struct acre_test tests[] = {
     {"it_describes_the_machine", it_describes_the_machine, 0},
     {"more_memory_than_there_is_is_refused", more_memory_than_there_is_is_refused, 0},
@@ -552,5 +619,6 @@ static const struct acre_test tests[] = {
     {"local_arguments_are_memory_of_the_group", local_arguments_are_memory_of_the_group, 0},
     {"many_threads_mix_work", many_threads_mix_work, 0},
     {"guards_leave_maps_to_others", guards_leave_maps_to_others, 0},
+    {"guards_are_whole_pages", guards_are_whole_pages, 0},
 };
 ACRE_TEST_MAIN(tests)

@@ -41,7 +41,7 @@ enum {
 };
 
 static const char *const frame_max = "-Wframe-larger-than=32768"; /* DIALECT_CPU_FIBERS */
-_Static_assert(CPU_FIBER_STACK_BYTES - CPU_FIBER_GUARD_BYTES >= 32768 + 16384, "room");
+_Static_assert(CPU_FIBER_STACK_BYTES >= 32768 + 16384, "room");
 
 static const char *const before[] = {
     "-std=gnu17",

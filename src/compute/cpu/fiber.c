@@ -10,9 +10,10 @@
  * Stacks are mapped at once and touched when used. Their tops are staggered, because equal
  * distances of a power of two would put all of them into the same few lines of the cache.
  *
- * A guard splits a map in three, and a process has 65530 maps as a rule, after which its malloc
- * fails too. So guards take a quarter of them at most, in the whole process: each who comes has
- * half of what is left, shared out among its threads, for the stacks that are used most.
+ * A guard is one page, which has up to 64 KiB on arm64. It splits a map in three, and a process has
+ * 65530 maps as a rule, after which its malloc fails too. So guards take a quarter of them at most,
+ * in the whole process: each who comes has half of what is left, shared out among its threads, for
+ * the stacks that are used most.
  *
  * Nothing here is instrumented by sanitizers: they keep a picture of the one stack they know. The
  * kernels in between never are. */
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #if defined(__clang__) /* whose no_sanitize("thread") still tells of entry and exit */
 #define PLAIN __attribute__((disable_sanitizer_instrumentation))
@@ -38,7 +40,6 @@ enum {
     MAPS_PART = 4,        /* the share of guards: one of so many */
     MAPS_PER_GUARD = 2,
     MAPS_TEXT_BYTES = 8 << 20, /* of a hundred thousand maps */
-    FRAME_WORDS = 9,           /* six registers, where to go, and two above that align the stack */
 };
 
 struct fiber {
@@ -50,15 +51,23 @@ struct cpu_fibers {
     char *stacks;
     struct cpu_guards *guards;
     uint32_t items_max, guard_count;
-    uint32_t current, before; /* of the ring: the one that runs, and whose next it is */
-    void *caller;             /* stack pointer of who called run */
+    uint32_t guard_bytes, step_bytes; /* below a stack; from one stack to the next, with it */
+    uint32_t current, before;         /* of the ring: the one that runs, and whose next it is */
+    void *caller;                     /* stack pointer of who called run */
     void (*item)(const void *context, uint32_t index);
     const void *context;
     struct fiber fibers[];
 };
 
-/* Keep what a callee must, leave the stack pointer in *from, take the other's. */
+/* Keep what a callee must, leave the stack pointer in *from, take the other's. The first return of
+ * a fiber goes to acre_fiber_enter, with its struct in a register that was kept. */
 void acre_fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
+enum {
+    FRAME_WORDS = 9,  /* six registers, where to go, and two above that align the stack */
+    FRAME_STRUCT = 4, /* rbx: popped fifth */
+    FRAME_ENTER = 6,
+};
 __asm__(".text\n"
         ".globl acre_fiber_switch\n"
         ".hidden acre_fiber_switch\n"
@@ -80,13 +89,57 @@ __asm__(".text\n"
         "    popq %rbp\n"
         "    ret\n"
         ".size acre_fiber_switch, . - acre_fiber_switch\n"
-        /* The first return of a fiber comes here, with its struct in rbx. */
         ".type acre_fiber_enter, @function\n"
         "acre_fiber_enter:\n"
         "    movq %rbx, %rdi\n"
         "    call acre_fiber_main\n"
         "    ud2\n"
         ".size acre_fiber_enter, . - acre_fiber_enter\n");
+#elif defined(__aarch64__)
+enum {
+    FRAME_WORDS = 20, /* x19 to x30 and d8 to d15: a multiple of 16 bytes, as the stack must be */
+    FRAME_STRUCT = 0, /* x19 */
+    FRAME_ENTER = 11, /* x30 */
+};
+__asm__(".text\n"
+        ".globl acre_fiber_switch\n"
+        ".hidden acre_fiber_switch\n"
+        ".type acre_fiber_switch, %function\n"
+        "acre_fiber_switch:\n"
+        "    stp x19, x20, [sp, #-160]!\n"
+        "    stp x21, x22, [sp, #16]\n"
+        "    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n"
+        "    stp x27, x28, [sp, #64]\n"
+        "    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n"
+        "    stp d10, d11, [sp, #112]\n"
+        "    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x9, sp\n"
+        "    str x9, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp d14, d15, [sp, #144]\n"
+        "    ldp d12, d13, [sp, #128]\n"
+        "    ldp d10, d11, [sp, #112]\n"
+        "    ldp d8, d9, [sp, #96]\n"
+        "    ldp x29, x30, [sp, #80]\n"
+        "    ldp x27, x28, [sp, #64]\n"
+        "    ldp x25, x26, [sp, #48]\n"
+        "    ldp x23, x24, [sp, #32]\n"
+        "    ldp x21, x22, [sp, #16]\n"
+        "    ldp x19, x20, [sp], #160\n"
+        "    ret\n"
+        ".size acre_fiber_switch, . - acre_fiber_switch\n"
+        ".type acre_fiber_enter, %function\n"
+        "acre_fiber_enter:\n"
+        "    mov x0, x19\n"
+        "    bl acre_fiber_main\n"
+        "    brk #0\n"
+        ".size acre_fiber_enter, . - acre_fiber_enter\n");
+#else
+#error "fibers: write acre_fiber_switch for this processor"
+#endif
 extern const char acre_fiber_enter[] __attribute__((visibility("hidden")));
 
 __attribute__((visibility("hidden"), used)) void acre_fiber_main(struct cpu_fibers *fibers);
@@ -115,14 +168,14 @@ PLAIN static void barrier(struct cpu_fibers *fibers) {
 }
 
 PLAIN static void *prepare(struct cpu_fibers *fibers, uint32_t index) {
-    char *top = fibers->stacks + ((size_t)index + 1) * CPU_FIBER_STACK_BYTES -
+    char *top = fibers->stacks + ((size_t)index + 1) * fibers->step_bytes -
                 (size_t)(index % STAGGER_STEPS) * STAGGER_BYTES;
     uint64_t *frame = (uint64_t *)(void *)top - FRAME_WORDS;
     for (uint32_t i = 0; i < FRAME_WORDS; i++) {
         frame[i] = 0;
     }
-    frame[4] = (uint64_t)(uintptr_t)fibers; /* rbx: popped fifth */
-    frame[6] = (uint64_t)(uintptr_t)acre_fiber_enter;
+    frame[FRAME_STRUCT] = (uint64_t)(uintptr_t)fibers;
+    frame[FRAME_ENTER] = (uint64_t)(uintptr_t)acre_fiber_enter;
     return frame;
 }
 
@@ -172,6 +225,7 @@ static uint64_t count_maps(void) {
 void cpu_guards_init(struct cpu_guards *guards) {
     uint64_t limit = read_map_limit();
     uint64_t mark = (limit > 0 ? limit : MAPS_DEFAULT) / MAPS_PART;
+    guards->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     atomic_init(&guards->left, (uint32_t)((mark - ACRE_MIN(mark, count_maps())) / MAPS_PER_GUARD));
 }
 
@@ -192,11 +246,11 @@ static void give_guards(struct cpu_guards *guards, uint32_t count) {
     atomic_fetch_add(&guards->left, count);
 }
 
-static uint32_t set_guards(char *stacks, uint32_t count) {
+static uint32_t set_guards(const struct cpu_fibers *fibers, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (mprotect(stacks + (size_t)i * CPU_FIBER_STACK_BYTES, CPU_FIBER_GUARD_BYTES, PROT_NONE) <
-            0) { /* others have too many maps: without */
-            return i;
+        char *guard = fibers->stacks + (size_t)i * fibers->step_bytes;
+        if (mprotect(guard, fibers->guard_bytes, PROT_NONE) < 0) {
+            return i; /* others have too many maps: without */
         }
     }
     return count;
@@ -210,9 +264,13 @@ struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guar
     if (fibers == NULL) {
         return NULL;
     }
+    uint32_t page_bytes = guards->page_bytes;
     fibers->items_max = items_max;
     fibers->guards = guards;
-    void *stacks = mmap(NULL, (size_t)items_max * CPU_FIBER_STACK_BYTES, PROT_READ | PROT_WRITE,
+    fibers->guard_bytes = page_bytes;
+    fibers->step_bytes =
+        page_bytes + (CPU_FIBER_STACK_BYTES + page_bytes - 1) / page_bytes * page_bytes;
+    void *stacks = mmap(NULL, (size_t)items_max * fibers->step_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED) {
         free(fibers);
@@ -220,7 +278,7 @@ struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guar
     }
     fibers->stacks = stacks;
     uint32_t taken = take_guards(guards, ACRE_MIN(guard_max, items_max));
-    fibers->guard_count = set_guards(fibers->stacks, taken);
+    fibers->guard_count = set_guards(fibers, taken);
     give_guards(guards, taken - fibers->guard_count);
     return fibers;
 }
@@ -229,7 +287,7 @@ void cpu_fibers_destroy(struct cpu_fibers *fibers) {
     if (fibers == NULL) {
         return;
     }
-    munmap(fibers->stacks, (size_t)fibers->items_max * CPU_FIBER_STACK_BYTES);
+    munmap(fibers->stacks, (size_t)fibers->items_max * fibers->step_bytes);
     give_guards(fibers->guards, fibers->guard_count);
     free(fibers);
 }

@@ -11,13 +11,15 @@
 
 #include "core/base.h"
 
-enum { CPU_FIBER_STACK_BYTES = 65536, CPU_FIBER_GUARD_BYTES = 4096 /* of these */ };
+/* With a guard of 4 KiB below it, a stack takes 64 KiB; where pages are larger, so is the guard. */
+enum { CPU_FIBER_STACK_BYTES = 61440 };
 
 struct cpu_fibers;
 
 /* What is left for guards: of all pools of a runtime. Any thread. */
 struct cpu_guards {
     _Atomic uint32_t left;
+    uint32_t page_bytes; /* of the system: what one guard takes */
 };
 void cpu_guards_init(struct cpu_guards *guards);
 /* How many each of so many threads may have, so that as many are left for others. */
