@@ -1,5 +1,5 @@
 /* The CPU back end through its table: order, threads, waiting, times (GPU-1, GPU-3). */
-#include "compute/cpu/workers.h"
+#include "compute/cpu/cpu.h"
 #include "core/rand.h"
 #include "support/cpu_rig.h"
 #include "support/test.h"
@@ -604,6 +604,29 @@ static void guards_are_whole_pages(void) {
     }
 }
 
+/* Kernels compiled for one kind of processor may not run on another: they are kept apart. */
+static void processors_are_kept_apart(void) {
+    static const char *const texts[] = {
+        "processor\t: 0\nflags\t\t: fpu sse2 avx2\n",
+        "processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f\n",
+        "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU implementer\t: 0x41\nCPU part\t: "
+        "0xd0c\n",
+        "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU implementer\t: 0x41\nCPU part\t: "
+        "0xd4f\n",
+        "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU implementer\t: 0x46\nCPU part\t: "
+        "0xd4f\n",
+        "processor\t: 0\nFeatures\t: fp asimd sve2\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n",
+    };
+    for (size_t i = 0; i < ACRE_COUNT(texts); i++) {
+        uint64_t one = cpu_features(acre_str_from(texts[i]));
+        CHECK_U64(one, cpu_features(acre_str_from(texts[i])));
+        for (size_t j = 0; j < i; j++) {
+            acre_test_context("%zu and %zu", j, i);
+            CHECK(one != cpu_features(acre_str_from(texts[j])));
+        }
+    }
+}
+
 static const struct acre_test tests[] = {
     {"it_describes_the_machine", it_describes_the_machine, 0},
     {"more_memory_than_there_is_is_refused", more_memory_than_there_is_is_refused, 0},
@@ -620,5 +643,6 @@ static const struct acre_test tests[] = {
     {"many_threads_mix_work", many_threads_mix_work, 0},
     {"guards_leave_maps_to_others", guards_leave_maps_to_others, 0},
     {"guards_are_whole_pages", guards_are_whole_pages, 0},
+    {"processors_are_kept_apart", processors_are_kept_apart, 0},
 };
 ACRE_TEST_MAIN(tests)

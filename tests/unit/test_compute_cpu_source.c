@@ -224,6 +224,24 @@ static void fibers_keep_what_is_theirs(void) {
     bench_finish(&bench);
 }
 
+/* As in the languages of GPUs, whatever the processor makes of a plain char. */
+static void chars_have_a_sign(void) {
+    struct bench bench;
+    bench_init(&bench, "kernel void sign(global const char *in, global int *out) {\n"
+                       "    out[global_id(0)] = in[global_id(0)];\n"
+                       "}\n");
+    struct acre_region buffers[] = {cpu_rig_region(&bench.rig, 256),
+                                    cpu_rig_region(&bench.rig, 1024)};
+    for (int i = 0; i < 256; i++) {
+        ((unsigned char *)host(&buffers[0]))[i] = (unsigned char)i;
+    }
+    bench_run(&bench, "sign", (struct acre_grid){{1, 1, 1}, {256, 1, 1}}, buffers, 2, NULL, 0);
+    for (int i = 0; i < 256; i++) {
+        CHECK_EQ(((int32_t *)host(&buffers[1]))[i], i < 128 ? i : i - 256);
+    }
+    bench_finish(&bench);
+}
+
 /* --- words ----------------------------------------------------------------------------------- */
 
 static void atomics_lose_nothing(void) {
@@ -681,6 +699,7 @@ static const struct acre_test tests[] = {
     {"groups_meet_at_barriers", groups_meet_at_barriers, 0},
     {"items_may_end_before_others", items_may_end_before_others, 0},
     {"fibers_keep_what_is_theirs", fibers_keep_what_is_theirs, 0},
+    {"chars_have_a_sign", chars_have_a_sign, 0},
     {"atomics_lose_nothing", atomics_lose_nothing, 0},
     {"words_mean_what_they_say", words_mean_what_they_say, 0},
     {"values_arrive", values_arrive, 0},

@@ -46,11 +46,16 @@ _Static_assert(CPU_FIBER_STACK_BYTES >= 32768 + 16384, "room");
 static const char *const before[] = {
     "-std=gnu17",
     "-O3",
+#if defined(__aarch64__) /* the one word that gcc and clang both take there */
+    "-mcpu=native",
+#else
     "-march=native",
+#endif
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fgnu89-inline",
+    "-fsigned-char", /* as on GPUs; on arm64 C has it otherwise */
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-stack-protector",

@@ -23,6 +23,12 @@
 
 enum { PROC_MAX_BYTES = 4 << 20, HUGE_PAGE_BYTES = 2 << 20 };
 
+#if defined(__x86_64__)
+static const char processor[] = "x86-64";
+#elif defined(__aarch64__)
+static const char processor[] = "aarch64";
+#endif
+
 /* --- what the machine is -------------------------------------------------------------------- */
 
 /* The value of the first line "key : value". */
@@ -42,6 +48,17 @@ static struct acre_str find_line(struct acre_str text, const char *key) {
     return (struct acre_str){0};
 }
 
+/* The first is x86's, the others are arm64's. */
+uint64_t cpu_features(struct acre_str cpuinfo) {
+    static const char *const keys[] = {"flags", "Features", "CPU implementer", "CPU part"};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < ACRE_COUNT(keys); i++) {
+        struct acre_str value = find_line(cpuinfo, keys[i]);
+        hash = hash * 31 + acre_hash_bytes(value.data, value.length);
+    }
+    return hash;
+}
+
 static void read_model(struct cpu *cpu) {
     struct acre_buf text;
     acre_buf_init(&text, PROC_MAX_BYTES);
@@ -49,12 +66,11 @@ static void read_model(struct cpu *cpu) {
     if (acre_file_read("/proc/cpuinfo", PROC_MAX_BYTES, &text, NULL) == 0) {
         struct acre_str all = {text.data, text.length};
         struct acre_str model = find_line(all, "model name");
-        struct acre_str flags = find_line(all, "flags");
         if (model.length > 0) {
             snprintf(cpu->model, sizeof(cpu->model), "%.*s", (int)ACRE_MIN(model.length, 90U),
                      model.data);
         }
-        cpu->features = acre_hash_bytes(flags.data, flags.length);
+        cpu->features = cpu_features(all);
     }
     acre_buf_finish(&text);
 }
@@ -128,7 +144,7 @@ static void cpu_describe(void *self, uint32_t device, struct acre_compute_device
     snprintf(ret_device->backend, sizeof(ret_device->backend), "cpu");
     snprintf(ret_device->name, sizeof(ret_device->name), "%s", cpu->model);
     snprintf(ret_device->identity, sizeof(ret_device->identity),
-             "x86-64 %016" PRIx64 ACRE_IDENTITY_COMPILER "%s", cpu->features,
+             "%s %016" PRIx64 ACRE_IDENTITY_COMPILER "%s", processor, cpu->features,
              has_compiler ? cpu->compiler_version : "none");
 }
 

@@ -4,6 +4,7 @@
 #define ACRE_COMPUTE_CPU_CPU_H
 
 #include "compute/cpu/workers.h"
+#include "core/str.h"
 
 struct cpu_region {
     struct cpu_region *next, **link;
@@ -34,6 +35,9 @@ struct cpu {
     char compiler[256];        /* path; "": none */
     char compiler_version[64]; /* what tells one from another: size and time of the file */
 };
+
+/* cpu.c: what compiled kernels depend on, of a text like /proc/cpuinfo. */
+uint64_t cpu_features(struct acre_str cpuinfo);
 
 /* Before work is given and things are freed: what signals and notices told to be done is seen done
  * from here on, also where their word went through another process. */
