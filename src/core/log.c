@@ -61,8 +61,8 @@ static void put_text(struct line *line, const char *text) {
 /* As it is when it is one plain word; quoted otherwise. */
 static bool needs_quotes(const char *value) {
     for (const char *p = value; *p != '\0'; p++) {
-        if (*p <= ' ' || *p == 0x7f || *p == '"' || *p == '=' || *p == '\\') {
-            return true; /* bytes past 0x7f are negative here: quoted as well */
+        if (*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '"' || *p == '=' || *p == '\\') {
+            return true;
         }
     }
     return value[0] == '\0';
