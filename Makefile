@@ -1,5 +1,5 @@
 # Acre's front door. Meson and ninja do the work, out of tree: build/ is the product, its
-# variants (sanitizers, clang, coverage, fuzzers) are under build/variants/. Every target first
+# variants (sanitizers, clang, arm, coverage, fuzzers) are under build/variants/. Every target first
 # lets scripts/setup install what it needs and the machine lacks; `make SETUP=true ...` skips that.
 
 MESON   ?= meson
@@ -42,7 +42,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test abuse sanitize tsan clang tidy fuzz soak sim crash gpu bench coverage install clean help
+.PHONY: all demo test abuse sanitize tsan clang arm tidy fuzz soak sim crash gpu bench coverage install clean help
 
 all: ## Build everything into build/ (the default)
 	@$(SETUP) build
@@ -78,6 +78,10 @@ clang: ## Build with clang, warnings as errors, and run all tests
 	@$(SETUP) build test clang
 	$(call build,$(V)/clang,,CC=clang)
 	@scripts/test $(V)/clang
+
+arm: ## Cross-build for aarch64 and run the tests that qemu-user can
+	@$(SETUP) build test arm
+	@MESON=$(MESON) NINJA=$(NINJA) scripts/arm $(V)/arm
 
 tidy: ## Check format, sizes, who includes whom, banned calls and the like
 	@$(SETUP) tidy

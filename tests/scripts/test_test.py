@@ -93,6 +93,17 @@ class Choosing(unittest.TestCase):
                 self.assertEqual((status, names), (2, None))
                 self.assertIn(f"no test is named like {words[1]}", said)
 
+    def test_what_an_emulator_cannot_is_skipped_with_its_reason(self):
+        table = [("abuse_*", "*", "no users"), ("core_a", "it_forks", "no fork")]
+        with mock.patch.object(runner, "EMULATED", table), mock.patch.dict(os.environ):
+            status, names, said = self.run_main("--emulated")
+            self.assertEqual(os.environ["ACRE_TEST_LEAVE_OUT"], "it_forks no fork\n")
+            self.assertEqual((status, names), (0, ["core_a"]))
+            self.assertIn("skipped: abuse_a/all: no users\n", said)
+            self.assertIn("0 passed, 0 failed, 2 skipped", said)
+            self.assertEqual(self.run_main("--emulated", "--only", "abuse_a")[:2], (0, None))
+        self.assertEqual(self.run_main()[1], [])
+
 
 class Reasons(unittest.TestCase):
     # stdout, stderr -> what is shown of it
