@@ -27,6 +27,7 @@ struct rig {
     struct acre_local_options local; /* set what differs before rig_open */
     struct acre_fake_world *world;
     char state[64], cgroup[64];
+    char shared[64], program[80];   /* of rig_become */
     struct rig_seen seen[RIG_RUNS]; /* by job number; the latest attempt */
     const struct rig_seen *waits_for;
     bool waits_for_start, timed_out, keep; /* keep: do not forget ended runs */
@@ -37,6 +38,9 @@ void rig_init(struct rig *rig, const struct acre_engine_driver *driver);
 void rig_open(struct rig *rig);  /* also again, after rig_close */
 void rig_close(struct rig *rig); /* jobs run on */
 void rig_finish(struct rig *rig);
+/* As root, before rig_open: this process is `user` from now on, for good. The supervisors' program
+ * is copied to where that user can reach it, wherever the build is. */
+void rig_become(struct rig *rig, uid_t user);
 
 /* `sh -c script` as job `job`, attempt 1, with small limits. */
 struct acre_run_spec rig_spec(struct rig *rig, uint64_t job, const char *script);
@@ -45,7 +49,7 @@ void rig_run(struct rig *rig, uint64_t job, const char *script); /* both, with d
 void rig_signal(struct rig *rig, uint64_t job, enum acre_run_signal signal);
 
 const struct rig_seen *rig_wait_start(struct rig *rig, uint64_t job);
-const struct rig_seen *rig_wait_exit(struct rig *rig, uint64_t job); /* at most 30 s */
+const struct rig_seen *rig_wait_exit(struct rig *rig, uint64_t job); /* with a deadline */
 void rig_turn(struct rig *rig, uint64_t ms);                         /* let the loop run so long */
 
 /* Run it and check how it ended. */
