@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000, IN_MAX = 64 * 1024 * 1024 };
+enum { PATIENCE_MS = 60000, IN_MAX = 64 * 1024 * 1024 };
 
 /* --- the server --- */
 
@@ -262,14 +262,14 @@ unsigned http_kit_closed(struct http_kit *kit) {
 
 void http_kit_wait_gone(struct http_kit *kit, uint32_t connections) {
     for (int i = 0; http_kit_counts(kit)->connections > connections; i++) {
-        REQUIRE(i < 10000);
+        REQUIRE(i < PATIENCE_MS);
         poll(NULL, 0, 1);
     }
 }
 
 void http_kit_wait_parked(struct http_kit *kit) {
     for (int i = 0; !http_kit_is_parked(kit); i++) {
-        REQUIRE(i < 10000);
+        REQUIRE(i < PATIENCE_MS);
         poll(NULL, 0, 1);
     }
 }
@@ -464,7 +464,7 @@ bool http_client_ends(struct http_client *client) {
 void http_kit_start_stream(struct http_kit *kit, struct http_client *client, const char *request) {
     http_client_puts(client, request);
     for (int i = 0; http_kit_counts(kit)->streams == 0; i++) {
-        REQUIRE(i < 10000);
+        REQUIRE(i < PATIENCE_MS);
         poll(NULL, 0, 1);
     }
 }

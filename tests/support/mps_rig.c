@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GUARD_MS = 20000, LOOK_MS = 2, NO_USER = 255, PROGRAM_MAX = 64 << 20 };
+enum { GUARD_MS = 120000, LOOK_MS = 2, NO_USER = 255, PROGRAM_MAX = 64 << 20 };
 
 static void on_lost(void *context, const char *device, const char *text) {
     struct mps_rig *rig = context;

@@ -2,7 +2,7 @@
  *
  * A test is a void function. CHECK* show both values and go on to the end of the test, which
  * then fails; REQUIRE* end the test at once. acre_test_skip() ends it as skipped, with the
- * reason. A crash, an assert, a sanitizer report or more than `timeout_s` fails that test only.
+ * reason. A crash, an assert, a sanitizer report or more than 5 x `timeout_s` fails that test only.
  * Run one by name: ./test_units parse_mib. ACRE_TEST_NOFORK=1 runs in one process (debuggers). */
 #ifndef ACRE_TEST_H
 #define ACRE_TEST_H

@@ -32,6 +32,8 @@ enum { SMALL_MIB = 256 };
 enum { SMALL_MIB = 16 };
 #endif
 
+enum { TURNS_MAX = 20000 }; /* of 5 ms, for what never happens: a busy machine may be slow */
+
 /* Outside /tmp, which jobs see their own of: so that what is refused is refused by rights. */
 static char directory[64];
 
@@ -160,7 +162,7 @@ static void cancel_daemons(struct rig *rig) {
     rig_run(rig, 2, "echo other; exec sleep 1000");
     rig_wait_output(rig, 1, "ready");
     rig_wait_output(rig, 2, "other");
-    for (int i = 0; i < 1000 && count_processes(marker()) < 3; i++) {
+    for (int i = 0; i < TURNS_MAX && count_processes(marker()) < 3; i++) {
         rig_turn(rig, 5);
     }
     CHECK(count_processes(marker()) >= 3); /* three sleeps, and maybe the shell in between */
@@ -230,7 +232,7 @@ static void fork_bomb(struct rig *rig) {
     rig_wait_output(rig, 1, "ready");
     int64_t pids[256];
     uint32_t count = 0;
-    for (int i = 0; i < 1000 && count < 39; i++) { /* until it is full */
+    for (int i = 0; i < TURNS_MAX && count < 39; i++) { /* until it is full */
         rig_turn(rig, 5);
         count = rig->driver->pids(rig->engine, spec.run, pids, 256);
         CHECK(!limited || count <= 40);
@@ -577,7 +579,7 @@ static void private_processes(struct rig *rig) {
     CHECK_STR(rig_output(rig, 1, 1), "2\n/proc/1\n/proc/2\nend\n");
     int64_t pids[8];
     uint32_t count = 0;
-    for (int turn = 0; turn < 2000 && count != 2; turn++) { /* until it sleeps */
+    for (int turn = 0; turn < TURNS_MAX && count != 2; turn++) { /* until it sleeps */
         rig_turn(rig, 5);
         count = rig->driver->pids(rig->engine, spec.run, pids, ACRE_COUNT(pids));
     }

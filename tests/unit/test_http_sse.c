@@ -87,7 +87,7 @@ static void wait_for_followers(struct hub *hub, uint32_t count) {
         if (hub->followers == count) {
             return;
         }
-        REQUIRE(i < 10000);
+        REQUIRE(i < 60000);
         poll(NULL, 0, 1);
     }
 }
