@@ -40,7 +40,8 @@ class Places(kit.program.TestCase):
                  os.path.join(program.SOURCE, "examples/two-by-eight.acre"), "--socket",
                  os.path.join(self.folder, "sock")],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                check=False, timeout=30, env=program.environment(ACRE_SERVER=None, ACRE_TOKEN=None))
+                check=False, timeout=kit.SECONDS,
+                env=program.environment(ACRE_SERVER=None, ACRE_TOKEN=None))
         except subprocess.TimeoutExpired as error:
             self.fail(f"the daemon started: {error.stdout}")
         self.assertNotEqual(result.returncode, 0)

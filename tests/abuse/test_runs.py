@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kit
 
 GROUP = 61999  # one of root's groups, which no user has
-ENDS_S = 30  # what takes a few seconds, on a busy machine
+ENDS_S = 120  # what takes a few seconds, on a busy machine
 
 # Holds a lease on a program (argv[1]), so that its exec waits, and stops the process that tries:
 # the one that sleeps and descends from our daemon (argv[2]). One that looks for the job's directory

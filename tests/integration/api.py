@@ -7,7 +7,7 @@ import time
 
 import daemon
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 class UnixConnection(http.client.HTTPConnection):

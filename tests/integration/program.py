@@ -10,7 +10,7 @@ import unittest
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ACRE = os.environ.get("ACRE_PROGRAM", os.path.join(SOURCE, "build", "acre"))
-TIMEOUT_S = 60
+TIMEOUT_S = 240
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 # Programs run in SOURCE.

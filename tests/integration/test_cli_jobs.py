@@ -226,7 +226,7 @@ class Run(daemon.TestCase):
     def test_a_job_that_waits_for_its_next_try_is_shown_when_that_starts(self):
         number = self.daemon.submit("--retries", "1", "--gpus", "0.1", "--name", "again", "--",
                                     "false")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + program.TIMEOUT_S
         while self.daemon.job(number)["retries"] == 0 and time.monotonic() < deadline:
             time.sleep(0.02)
         shown = self.daemon.run("queue").stdout

@@ -394,7 +394,7 @@ class Restart(unittest.TestCase):
     def test_running_jobs_survive_and_their_ends_arrive(self):
         with api.Daemon() as one:
             admin = one.admin
-            long = admin.submit(command="sleep 1; echo done; exit 5", name="long")
+            long = admin.submit(command="sleep 6; echo done; exit 5", name="long")
             brief = admin.submit(command="sleep 0.3; exit 4")
             queued = admin.submit(command="true", hold=True)
             for number in (long, brief):
@@ -432,7 +432,7 @@ class Restart(unittest.TestCase):
             one.stop()
             one.start()
             client = api.Client(one.port, token)
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + api.TIMEOUT_S
             while client.target != one.port and time.monotonic() < deadline:
                 client = api.Client(one.port, token)
             with open(one.log.name, encoding="utf-8") as log:
@@ -452,7 +452,7 @@ class Restart(unittest.TestCase):
                 file.write("operators = ada\n")
                 file.flush()
                 one.child.send_signal(signal.SIGHUP)
-                deadline = time.monotonic() + 5
+                deadline = time.monotonic() + api.TIMEOUT_S
                 while "settings read again" not in one.said() and time.monotonic() < deadline:
                     time.sleep(0.02)
                 self.assertIn("settings read again", one.said())
