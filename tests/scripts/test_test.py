@@ -56,7 +56,7 @@ class Counting(unittest.TestCase):
 
 
 class Choosing(unittest.TestCase):
-    """--only and --except, in a build directory with three tests."""
+    """--long, --only and --except, in a build directory with four tests."""
 
     def run_main(self, *words):
         """(exit status, names that meson was asked to run or None, what was printed)"""
@@ -67,7 +67,10 @@ class Choosing(unittest.TestCase):
                 contextlib.redirect_stderr(out):
             info = pathlib.Path(folder, "meson-info")
             info.mkdir()
-            tests = [{"name": name, "protocol": "tap"} for name in ("abuse_a", "abuse_b", "core_a")]
+            tests = [{"name": name, "protocol": "tap", "suite": suite}
+                     for name, suite in (("abuse_a", ["acre:abuse"]), ("abuse_b", ["abuse"]),
+                                         ("core_a", ["acre:unit"]),
+                                         ("core_soak", ["acre:unit", "acre:long"]))]
             (info / "intro-tests.json").write_text(json.dumps(tests), encoding="utf-8")
             try:
                 status = runner.main()
@@ -77,10 +80,13 @@ class Choosing(unittest.TestCase):
         return status, names, out.getvalue()
 
     def test_what_matches_runs(self):
-        for words, names in (((), []),  # all
+        for words, names in (((), ["abuse_a", "abuse_b", "core_a"]),
+                             (("--long",), ["core_soak"]),
+                             (("--only", "core_*"), ["core_a", "core_soak"]),
                              (("--only", "abuse_*"), ["abuse_a", "abuse_b"]),
                              (("--only", "abuse_a"), ["abuse_a"]),
-                             (("--only", "abuse_b", "--only", "core_*"), ["abuse_b", "core_a"]),
+                             (("--only", "abuse_b", "--only", "*_a"),
+                              ["abuse_a", "abuse_b", "core_a"]),
                              (("--only", "*_a", "--except", "abuse_*"), ["core_a"]),
                              (("--except", "abuse_*"), ["core_a"])):
             with self.subTest(words=words):

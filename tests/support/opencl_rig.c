@@ -16,7 +16,7 @@ static const struct acre_backend *const cl = &acre_backend_opencl;
 
 int rig_main(const struct acre_test *tests, size_t count, int argc, char **argv) {
     struct tree cache = tree_create(NULL);
-    setenv("POCL_CACHE_DIR", cache.root, 1);
+    setenv("POCL_CACHE_DIR", cache.root, 0); /* meson's, or one for this program */
     int r = acre_test_main(tests, count, argc, argv);
     tree_erase(&cache);
     return r;
