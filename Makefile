@@ -15,11 +15,12 @@ SEEDS   ?= 5000
 N       ?= 300
 EXCEPT  ?=
 
+# Sanitizers check what -O1 leaves as well as what -O3 does, and build in half the time.
 V        := build/variants
-asan     := -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
-tsan     := -Db_sanitize=thread -Db_lundef=false
+asan     := -Db_sanitize=address,undefined -Doptimization=1 -Dc_args=-fno-sanitize-recover=all
+tsan     := -Db_sanitize=thread -Db_lundef=false -Doptimization=1
 coverage := -Db_coverage=true -Dbuildtype=debug
-fuzz     := -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+fuzz     := -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
             -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
 
 # The sanitizers of gcc 12 and clang 14 cannot map their shadow memory where the kernel uses 32
@@ -42,7 +43,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test abuse sanitize tsan clang arm tidy fuzz soak sim crash gpu bench coverage install clean help
+.PHONY: all demo test test-long abuse sanitize tsan clang arm tidy fuzz soak sim crash gpu bench coverage install clean help
 
 all: ## Build everything into build/ (the default)
 	@$(SETUP) build
@@ -51,27 +52,32 @@ all: ## Build everything into build/ (the default)
 demo: all ## See it work on this machine, in under a minute
 	@scripts/demo
 
-test: ## Build and run all tests; the last line counts them
+test: ## Build and run all tests but the long ones; the last line counts them
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
 	@test -f $(V)/asan/build.ninja || $(MESON) setup $(V)/asan $(asan)
 	@$(NINJA) -C $(V)/asan tests/unit/$(SOAK)
 	@ACRE_SANITIZED=$(CURDIR)/$(V)/asan/tests/unit/$(SOAK) scripts/test build
 
+test-long: ## The tests that take long: all cases in every way, soaks, floods in full
+	@$(SETUP) build test
+	$(call build,build,-Dprefix=$(PREFIX))
+	@scripts/test --long build
+
 abuse: ## Real users against a real root daemon: none becomes root, none locks the others out
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
-	@scripts/test --only 'abuse_*' build
+	@scripts/test --only 'abuse_*' --except '*_long' build
 
 sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
-	@$(STEADY) scripts/test --slower 10 $(except) $(V)/asan
+	@$(STEADY) scripts/test --slower 20 $(except) $(V)/asan
 
 tsan: ## All tests but those of the pure, thread-free directories, with clang's ThreadSanitizer
 	@$(SETUP) build test clang
 	$(call build,$(V)/tsan,$(tsan),CC=clang)
-	@$(STEADY) scripts/test --slower 10 --except 'ledger*' --except 'sched*' --except 'sim*' \
+	@$(STEADY) scripts/test --slower 20 --except 'ledger*' --except 'sched*' --except 'sim*' \
 	    --except 'scripts*' $(except) $(V)/tsan
 
 clang: ## Build with clang, warnings as errors, and run all tests
@@ -89,7 +95,8 @@ tidy: ## Check format, sizes, who includes whom, banned calls and the like
 
 fuzz: ## Run every fuzzer for RUNS=1000000 executions, at most SECONDS=600 each
 	@$(SETUP) build fuzz
-	$(call build,$(V)/fuzz,$(fuzz),CC=clang)
+	@test -f $(V)/fuzz/build.ninja || CC=clang $(MESON) setup $(V)/fuzz $(fuzz)
+	@$(NINJA) -C $(V)/fuzz fuzzers
 	@$(STEADY) scripts/fuzz --runs $(RUNS) --seconds $(SECONDS) $(V)/fuzz
 
 soak: ## The long random run of the ledger against its oracle, sanitized: OPS=10000000
@@ -125,4 +132,4 @@ clean: ## Remove build/ and all variants
 	rm -rf build
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
