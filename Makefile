@@ -14,6 +14,7 @@ SOAK    ?= test_ledger_random
 SEEDS   ?= 5000
 N       ?= 300
 EXCEPT  ?=
+WITH    ?=
 
 # Sanitizers check what -O1 leaves as well as what -O3 does, and build in half the time.
 V        := build/variants
@@ -33,8 +34,8 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 # A report ends the process: a runner that goes on after one would be believed.
 export TSAN_OPTIONS ?= halt_on_error=1:second_deadlock_stack=1
 
-# EXCEPT="NAME GLOB ...": programs that the slower runs leave out.
-except = $(foreach name,$(EXCEPT),--except '$(name)')
+# EXCEPT="NAME GLOB ...": programs that the slower runs leave out; WITH="...": long ones they add.
+except = $(foreach name,$(EXCEPT),--except '$(name)') $(foreach name,$(WITH),--with '$(name)')
 
 # $(call build,DIRECTORY,OPTIONS,ENVIRONMENT): configure once, then build.
 define build

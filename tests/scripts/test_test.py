@@ -56,7 +56,7 @@ class Counting(unittest.TestCase):
 
 
 class Choosing(unittest.TestCase):
-    """--long, --only and --except, in a build directory with four tests."""
+    """--long, --with, --only and --except, in a build directory with four tests."""
 
     def run_main(self, *words):
         """(exit status, names that meson was asked to run or None, what was printed)"""
@@ -82,6 +82,8 @@ class Choosing(unittest.TestCase):
     def test_what_matches_runs(self):
         for words, names in (((), ["abuse_a", "abuse_b", "core_a"]),
                              (("--long",), ["core_soak"]),
+                             (("--with", "core_*"), ["abuse_a", "abuse_b", "core_a", "core_soak"]),
+                             (("--with", "nothing"), ["abuse_a", "abuse_b", "core_a"]),
                              (("--only", "core_*"), ["core_a", "core_soak"]),
                              (("--only", "abuse_*"), ["abuse_a", "abuse_b"]),
                              (("--only", "abuse_a"), ["abuse_a"]),
