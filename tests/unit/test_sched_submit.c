@@ -12,7 +12,11 @@ static void what_never_fits_is_refused_at_once(void) {
 }
 
 static void a_drained_cluster_still_could(void) {
-    CHECK_SCRIPT("x", "{}", "job 1 ada 1; go; run -; wait 1");
+    CHECK_SCRIPT("x", "{}",
+                 "job 1 ada 1; "
+                 "go; "
+                 "run -; "
+                 "wait 1");
 }
 
 static void bad_fields_are_named(void) {
@@ -42,84 +46,179 @@ static void a_hard_quota_refuses_what_could_never_run(void) {
         "0 0 0 0", "{\"quotas\": [{\"who\": \"user:ada\", \"gpus\": 2}]}",
         "refuse DENIED ada job 1 ada 3; job 1 ada 2; job 2 ada 1; job 3 bob 1; go; run 1 3; "
         "wait 2;exit 1 0; go; run 2 3");
-    CHECK_SCRIPT(
-        "0 0 0 0", "{\"quotas\": [{\"who\": \"project:red\", \"gpus\": 2}]}",
-        "job 1 ada 1 project=red; job 2 bob 1 project=red; job 3 cid 1 project=red; job 4 ada 1 "
-        "project=blue; go; run 1 2 4; wait 3; exit 4 0; go; run 1 2; exit 2 0; go; run 1 3");
-    CHECK_SCRIPT(
-        "0 0 0 0", "{\"quotas\": [{\"who\": \"user:*\", \"running\": 1}]}",
-        "job 1 ada 1; job 2 ada 1; job 3 bob 1; go; run 1 3; cancel 1; exit 1 0; go; run 2 3");
+    CHECK_SCRIPT("0 0 0 0", "{\"quotas\": [{\"who\": \"project:red\", \"gpus\": 2}]}",
+                 "job 1 ada 1 project=red; "
+                 "job 2 bob 1 project=red; "
+                 "job 3 cid 1 project=red; "
+                 "job 4 ada 1 project=blue; "
+                 "go; "
+                 "run 1 2 4; "
+                 "wait 3; "
+                 "exit 4 0; "
+                 "go; "
+                 "run 1 2; "
+                 "exit 2 0; "
+                 "go; "
+                 "run 1 3");
+    CHECK_SCRIPT("0 0 0 0", "{\"quotas\": [{\"who\": \"user:*\", \"running\": 1}]}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1; "
+                 "job 3 bob 1; "
+                 "go; "
+                 "run 1 3; "
+                 "cancel 1; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 2 3");
 }
 
 static void queued_jobs_are_limited(void) {
-    CHECK_SCRIPT(
-        "0", "{\"quotas\": [{\"who\": \"user:ada\", \"queued\": 2}]}",
-        "job 1 ada 1; job 2 ada 1; refuse DENIED ada job 3 ada 1; job 3 bob 1; cancel 2; job 4 "
-        "ada 1;refuse DENIED waiting job 5 ada 1; go; run 1; job 5 ada 1; refuse DENIED ada job "
-        "6 ada 1");
+    CHECK_SCRIPT("0", "{\"quotas\": [{\"who\": \"user:ada\", \"queued\": 2}]}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1; "
+                 "refuse DENIED ada job 3 ada 1; "
+                 "job 3 bob 1; "
+                 "cancel 2; "
+                 "job 4 ada 1; "
+                 "refuse DENIED waiting job 5 ada 1; "
+                 "go; "
+                 "run 1; "
+                 "job 5 ada 1; "
+                 "refuse DENIED ada job 6 ada 1");
 }
 
 /* POL-7: while nobody else wants it. */
 static void a_soft_quota_may_be_passed_after_everybody_else(void) {
-    CHECK_SCRIPT(
-        "0 0 0", "{\"quotas\": [{\"who\": \"user:ada\", \"gpus\": 1, \"soft\": true}]}",
-        "job 1 ada 1; job 2 ada 1; job 3 ada 1; job 4 bob 1; go; run 1 2 4; wait 3; exit 4 0; "
-        "job 5 bob 1; go; run 1 2 5; wait 3");
+    CHECK_SCRIPT("0 0 0", "{\"quotas\": [{\"who\": \"user:ada\", \"gpus\": 1, \"soft\": true}]}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1; "
+                 "job 3 ada 1; "
+                 "job 4 bob 1; "
+                 "go; "
+                 "run 1 2 4; "
+                 "wait 3; "
+                 "exit 4 0; "
+                 "job 5 bob 1; "
+                 "go; "
+                 "run 1 2 5; "
+                 "wait 3");
 }
 
 /* JOB-5 */
 static void dependants_wait_for_start_or_end(void) {
-    CHECK_SCRIPT(
-        "0 0 0 0", "{}",
-        "job 1 ada 1; job 2 ada 1 after=1; job 3 ada 1 after=ok:1; job 4 ada 1 after=any:1; "
-        "pass;run 1; started 1; go; run 1 2; exit 1 0; go; run 2 3 4;log submitted 1, submitted 2, "
-        "submitted 3, submitted 4, scheduled 1, start 1, started 1, changed 2>1, scheduled 2, "
-        "start 2, launched 2, started 2, completed 1, forget 1, changed 4>1, changed 3>1, "
-        "scheduled 3, start 3, scheduled 4, start 4, launched 3, started 3, launched 4, started 4");
+    CHECK_SCRIPT("0 0 0 0", "{}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1 after=1; "
+                 "job 3 ada 1 after=ok:1; "
+                 "job 4 ada 1 after=any:1; "
+                 "pass; "
+                 "run 1; "
+                 "started 1; "
+                 "go; "
+                 "run 1 2; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 2 3 4; "
+                 "log submitted 1, submitted 2, submitted 3, submitted 4, scheduled 1, start 1, "
+                 "started 1, changed 2>1, scheduled 2, start 2, launched 2, started 2, completed "
+                 "1, forget 1, changed 4>1, changed 3>1, scheduled 3, start 3, scheduled 4, start "
+                 "4, launched 3, started 3, launched 4, started 4");
 }
 
 /* JOB-5: transitively. */
 static void a_failed_dependency_cancels_its_chain(void) {
-    CHECK_SCRIPT(
-        "0", "{}",
-        "job 1 ada 1; job 2 ada 1 after=ok:1; job 3 ada 1 after=ok:2; job 4 ada 1 after=any:3; "
-        "job 5 ada 1 after=ok:1+any:4; go; exit 1 1; state 2 canceled; state 3 canceled; state "
-        "5 canceled; state 4 queued; go; run 4");
-    CHECK_SCRIPT("0", "{}", "job 1 ada 1; job 2 ada 1 after=ok:1; cancel 1; state 2 canceled");
+    CHECK_SCRIPT("0", "{}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1 after=ok:1; "
+                 "job 3 ada 1 after=ok:2; "
+                 "job 4 ada 1 after=any:3; "
+                 "job 5 ada 1 after=ok:1+any:4; "
+                 "go; "
+                 "exit 1 1; "
+                 "state 2 canceled; "
+                 "state 3 canceled; "
+                 "state 5 canceled; "
+                 "state 4 queued; "
+                 "go; "
+                 "run 4");
+    CHECK_SCRIPT("0", "{}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1 after=ok:1; "
+                 "cancel 1; "
+                 "state 2 canceled");
 }
 
 static void a_retry_is_no_end_for_dependants(void) {
-    CHECK_SCRIPT(
-        "0", "{}",
-        "job 1 ada 1 retries=1; job 2 bob 1 after=ok:1; go; exit 1 1; state 2 queued; at 10; "
-        "go; exit 1 0; go; run 2");
+    CHECK_SCRIPT("0", "{}",
+                 "job 1 ada 1 retries=1; "
+                 "job 2 bob 1 after=ok:1; "
+                 "go; "
+                 "exit 1 1; "
+                 "state 2 queued; "
+                 "at 10; "
+                 "go; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 2");
 }
 
 static void several_dependencies_must_all_be_met(void) {
-    CHECK_SCRIPT(
-        "0 0 0", "{}",
-        "job 1 ada 1; job 2 ada 1; job 3 ada 1 after=ok:1+ok:2 ; go; exit 2 0; go; run 1; exit "
-        "1 0; go; run 3");
+    CHECK_SCRIPT("0 0 0", "{}",
+                 "job 1 ada 1; "
+                 "job 2 ada 1; "
+                 "job 3 ada 1 after=ok:1+ok:2; "
+                 "go; "
+                 "exit 2 0; "
+                 "go; "
+                 "run 1; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 3");
 }
 
 /* JOB-5 */
 static void an_array_runs_at_most_its_limit(void) {
-    CHECK_SCRIPT(
-        "0 0 0 0", "{}",
-        "job 1 ada 1 array=1 max=2; job 2 ada 1 array=1 index=1 max=2; job 3 ada 1 array=1 "
-        "index=2 max=2; job 4 ada 1 array=1 index=3 max=2; go; run 1 2; wait 3 4; exit 1 0; go; "
-        "run 2 3;cancel 4; exit 2 0; exit 3 0; go; run -; wait -");
-    CHECK_SCRIPT(
-        "0 0 0 0", "{}",
-        "job 1 ada 1 array=1 max=1; job 2 ada 1 array=1 index=1 max=1; job 3 ada 1 array=1 index=2 "
-        "max=1; hold 1; go; run 2; release 1; exit 2 0; go; run 1; cancel 1; exit 1 0; go; run 3");
+    CHECK_SCRIPT("0 0 0 0", "{}",
+                 "job 1 ada 1 array=1 max=2; "
+                 "job 2 ada 1 array=1 index=1 max=2; "
+                 "job 3 ada 1 array=1 index=2 max=2; "
+                 "job 4 ada 1 array=1 index=3 max=2; "
+                 "go; "
+                 "run 1 2; "
+                 "wait 3 4; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 2 3; "
+                 "cancel 4; "
+                 "exit 2 0; "
+                 "exit 3 0; "
+                 "go; "
+                 "run -; "
+                 "wait -");
+    CHECK_SCRIPT("0 0 0 0", "{}",
+                 "job 1 ada 1 array=1 max=1; "
+                 "job 2 ada 1 array=1 index=1 max=1; "
+                 "job 3 ada 1 array=1 index=2 max=1; "
+                 "hold 1; "
+                 "go; "
+                 "run 2; "
+                 "release 1; "
+                 "exit 2 0; "
+                 "go; "
+                 "run 1; "
+                 "cancel 1; "
+                 "exit 1 0; "
+                 "go; "
+                 "run 3");
 }
 
 static void an_array_without_limit_runs_as_it_fits(void) {
-    CHECK_SCRIPT(
-        "0 0", "{}",
-        "job 1 ada 1 array=1; job 2 ada 1 array=1 index=1; job 3 ada 1 array=1 index=2;go; run "
-        "1 2");
+    CHECK_SCRIPT("0 0", "{}",
+                 "job 1 ada 1 array=1; "
+                 "job 2 ada 1 array=1 index=1; "
+                 "job 3 ada 1 array=1 index=2; "
+                 "go; "
+                 "run 1 2");
 }
 
 static const struct acre_test tests[] = {
