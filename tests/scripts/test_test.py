@@ -58,7 +58,10 @@ class Counting(unittest.TestCase):
 class Choosing(unittest.TestCase):
     """--long, --with, --only and --except, in a build directory with four tests."""
 
-    def run_main(self, *words):
+    TESTS = (("abuse_a", ["acre:abuse"]), ("abuse_b", ["abuse"]), ("core_a", ["acre:unit"]),
+             ("core_soak", ["acre:unit", "acre:long"]))
+
+    def run_main(self, *words, tests=TESTS):
         """(exit status, names that meson was asked to run or None, what was printed)"""
         with tempfile.TemporaryDirectory() as folder, \
                 mock.patch.object(runner, "run_meson", return_value=(0, "")) as meson, \
@@ -67,11 +70,8 @@ class Choosing(unittest.TestCase):
                 contextlib.redirect_stderr(out):
             info = pathlib.Path(folder, "meson-info")
             info.mkdir()
-            tests = [{"name": name, "protocol": "tap", "suite": suite}
-                     for name, suite in (("abuse_a", ["acre:abuse"]), ("abuse_b", ["abuse"]),
-                                         ("core_a", ["acre:unit"]),
-                                         ("core_soak", ["acre:unit", "acre:long"]))]
-            (info / "intro-tests.json").write_text(json.dumps(tests), encoding="utf-8")
+            rows = [{"name": name, "protocol": "tap", "suite": suite} for name, suite in tests]
+            (info / "intro-tests.json").write_text(json.dumps(rows), encoding="utf-8")
             try:
                 status = runner.main()
             except SystemExit as error:
@@ -93,6 +93,11 @@ class Choosing(unittest.TestCase):
                              (("--except", "abuse_*"), ["core_a"])):
             with self.subTest(words=words):
                 self.assertEqual(self.run_main(*words)[1], names)
+
+    def test_a_name_is_of_one_test(self):
+        status, names, _ = self.run_main(tests=(("http", ["unit"]), ("http", ["fuzz"])))
+        self.assertIsNone(names)
+        self.assertIn("http: a name of two tests", status)
 
     def test_no_match_is_an_error_and_does_not_run_all(self):
         for words in (("--only", "abuse"), ("--only", "abuse_*", "--except", "*")):
