@@ -87,13 +87,9 @@ static int grow(struct heap *heap, uint64_t bytes, bool exact, struct chunk **re
         return r == ACRE_ENOMEM && !exact ? grow(heap, bytes, true, ret_chunk, err) : r;
     }
     pthread_mutex_lock(&heap->context->lock);
-    r = pool_add(heap->pool, &region, bytes, ret_chunk);
+    *ret_chunk = pool_add(heap->pool, &region, bytes);
     pthread_mutex_unlock(&heap->context->lock);
-    if (r < 0) {
-        block_give(heap, &region);
-        unreserve(heap, block_bytes);
-    }
-    return r;
+    return 0;
 }
 
 int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,

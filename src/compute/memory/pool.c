@@ -23,6 +23,7 @@ enum {
     BLOCK_ROUND = 2 << 20, /* what drivers round to */
     BLOCKS_PER_LIMIT = 64, /* at least, but for large buffers */
     UNITS_PER_LIMIT = 256,
+    CHUNKS_PER_ADD = 2, /* what is asked for, and the rest of the block */
 };
 
 struct slab {
@@ -32,8 +33,10 @@ struct slab {
 
 /* --- spare chunks --------------------------------------------------------------------------- */
 
-static bool have_spare(struct pool *pool) {
-    if (pool->spare != NULL) {
+/* So many, besides those that are promised. */
+static bool have_spare(struct pool *pool, uint32_t count) {
+    _Static_assert(SLAB_CHUNKS >= CHUNKS_PER_ADD, "one more slab is enough");
+    if (pool->spare_count >= pool->promised + count) {
         return true;
     }
     struct slab *slab = calloc(1, sizeof(*slab));
@@ -46,6 +49,7 @@ static bool have_spare(struct pool *pool) {
         slab->chunks[i].upper = pool->spare;
         pool->spare = &slab->chunks[i];
     }
+    pool->spare_count += SLAB_CHUNKS;
     return true;
 }
 
@@ -53,6 +57,7 @@ static struct chunk *take_spare(struct pool *pool) {
     struct chunk *chunk = pool->spare;
     ACRE_ASSERT(chunk != NULL);
     pool->spare = chunk->upper;
+    pool->spare_count--;
     *chunk = (struct chunk){0};
     return chunk;
 }
@@ -61,6 +66,7 @@ static void put_spare(struct pool *pool, struct chunk *chunk) {
     chunk->upper = pool->spare;
     chunk->block = NULL; /* whoever still has it is found out */
     pool->spare = chunk;
+    pool->spare_count++;
 }
 
 /* --- states --------------------------------------------------------------------------------- */
@@ -314,7 +320,7 @@ int pool_alloc(struct pool *pool, uint32_t stream, uint64_t bytes, struct chunk 
     if (bytes == 0 || bytes > pool->options.limit_bytes - pool->report.used_bytes) {
         return ACRE_ELIMIT;
     }
-    if (!have_spare(pool)) {
+    if (!have_spare(pool, 1)) {
         return ACRE_ENOMEM;
     }
     struct chunk *chunk = find(pool, cache_of(pool, stream), bytes);
@@ -385,6 +391,14 @@ int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_bl
     if (bytes == 0 || bytes > left) {
         return ACRE_ELIMIT;
     }
+    struct block *prepared = calloc(1, sizeof(*prepared));
+    if (prepared == NULL || !have_spare(pool, CHUNKS_PER_ADD)) {
+        free(prepared);
+        return ACRE_ENOMEM;
+    }
+    prepared->after = pool->prepared;
+    pool->prepared = prepared;
+    pool->promised += CHUNKS_PER_ADD;
     uint64_t block = block_bytes(pool, bytes, exact);
     uint64_t unit = ACRE_MIN(pool->options.block_min_bytes, (uint64_t)BLOCK_ROUND);
     unit = ACRE_MIN(unit, limit_part(pool, UNITS_PER_LIMIT));
@@ -395,29 +409,28 @@ int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_bl
     return 0;
 }
 
+/* What was prepared for a block that is reserved. */
+static struct block *take_prepared(struct pool *pool) {
+    struct block *block = pool->prepared;
+    ACRE_ASSERT(block != NULL && pool->promised >= CHUNKS_PER_ADD);
+    pool->prepared = block->after;
+    pool->promised -= CHUNKS_PER_ADD;
+    return block;
+}
+
 void pool_unreserve(struct pool *pool, uint64_t bytes) {
     ACRE_ASSERT(bytes <= pool->report.reserved_bytes);
     pool->report.reserved_bytes -= bytes;
+    free(take_prepared(pool));
 }
 
-int pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes,
-             struct chunk **ret_chunk) {
+struct chunk *pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes) {
     bytes = round_up(bytes);
     ACRE_ASSERT(bytes > 0 && bytes <= region->bytes && region->bytes % POOL_GRANULE_BYTES == 0);
-    if (bytes > pool->options.limit_bytes - pool->report.used_bytes) {
-        return ACRE_ELIMIT; /* others were faster */
-    }
-    struct block *block = calloc(1, sizeof(*block));
-    if (block == NULL || !have_spare(pool)) {
-        free(block);
-        return ACRE_ENOMEM;
-    }
+    /* All chunks are in blocks, and all blocks, this one too, within the limit. */
+    ACRE_ASSERT(bytes <= pool->options.limit_bytes - pool->report.used_bytes);
+    struct block *block = take_prepared(pool);
     struct chunk *chunk = take_spare(pool);
-    if (!have_spare(pool)) {
-        put_spare(pool, chunk);
-        free(block);
-        return ACRE_ENOMEM;
-    }
     *block = (struct block){.region = *region, .first = chunk, .after = pool->blocks};
     if (block->after != NULL) {
         block->after->before = block;
@@ -427,8 +440,7 @@ int pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes
     *chunk = (struct chunk){.block = block, .bytes = region->bytes, .state = CHUNK_FREE};
     pool_index_insert(&pool->index, chunk);
     take(pool, chunk, bytes);
-    *ret_chunk = chunk;
-    return 0;
+    return chunk;
 }
 
 /* Its chunks are in nothing. */
@@ -516,6 +528,9 @@ void pool_destroy(struct pool *pool) {
     }
     struct pool_region region;
     while (pool_pop_any(pool, &region)) {
+    }
+    while (pool->prepared != NULL) {
+        free(take_prepared(pool));
     }
     while (pool->slabs != NULL) {
         struct slab *slab = pool->slabs;

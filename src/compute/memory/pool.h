@@ -65,14 +65,14 @@ void pool_free(struct pool *pool, struct chunk *chunk, struct pool_point point,
                struct pool_point *more, uint32_t more_count);
 struct pool_place pool_place(const struct chunk *chunk);
 
-/* How large a block to take for a request that did not fit; counted as reserved from now on.
- * `exact`: no larger than it must be. ACRE_ELIMIT: not within the limit. */
+/* How large a block to take for a request that did not fit; counted as reserved from now on, with
+ * all that pool_add will need. `exact`: no larger than it must be. ACRE_ELIMIT: not within the
+ * limit; ACRE_ENOMEM: of the host. */
 int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_block_bytes);
 void pool_unreserve(struct pool *pool, uint64_t block_bytes); /* the driver had none */
-/* The block that was reserved, and a chunk of it for the request. ACRE_ENOMEM: still the caller's,
- * and still reserved. */
-int pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes,
-             struct chunk **ret_chunk);
+/* The block that was reserved; returns a chunk of it for the request. It cannot fail: a block that
+ * the driver gave has a place. */
+struct chunk *pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes);
 /* Take a block out that is free as a whole, if more than `keep_bytes` are reserved. */
 bool pool_pop(struct pool *pool, uint64_t keep_bytes, struct pool_region *ret_region);
 /* Take any block out, whatever is in it; its chunks are gone. */

@@ -59,7 +59,9 @@ struct pool {
     struct block *blocks;
     struct slab *slabs;
     struct chunk *spare;
-    struct pool_report report; /* largest_free_bytes: not kept up */
+    uint32_t spare_count, promised; /* how many there are; of these, for blocks that are reserved */
+    struct block *prepared;         /* for those blocks: list by `after` */
+    struct pool_report report;      /* largest_free_bytes: not kept up */
 };
 
 void pool_queue_append(struct queue *queue, struct chunk *chunk);
