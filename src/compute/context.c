@@ -14,6 +14,7 @@
 #include "compute/memory/buffer.h"
 #include "compute/process.h"
 #include "compute/program.h"
+#include "compute/quiet.h"
 #include "compute/ring/ring.h"
 #include "compute/runner/remote.h"
 #include "compute/stream.h"
@@ -131,13 +132,6 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
     } else {
         munmap(host, bytes);
     }
-}
-
-void context_region_destroy(struct acre_context *context, uint64_t region) {
-    atomic_fetch_add(&context->regions_gone, 1); /* before its handle may come back */
-    rings_pause(context);
-    context->table->region_destroy(context->place, region);
-    rings_resume(context);
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -388,7 +382,10 @@ static void finish(struct acre_context *context) {
         programs_destroy(context);
         buffers_destroy(context);
         if (context->words_region != 0) {
-            context_region_destroy(context, context->words_region);
+            struct quiet quiet;
+            quiet_begin(&quiet, context);
+            quiet_region_destroy(&quiet, context->words_region);
+            quiet_end(&quiet);
         }
         if (context->words != NULL) {
             context_unmap(context, (void *)context->words, WORDS_MAX * sizeof(uint64_t));

@@ -13,8 +13,6 @@ int context_failure(struct acre_context *context, struct acre_error *err);
 int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
                 struct acre_error *err);
 void context_unmap(struct acre_context *context, void *host, uint64_t bytes);
-/* Give a region back to the driver, which would wait for resident kernels: they leave meanwhile. */
-void context_region_destroy(struct acre_context *context, uint64_t region);
 const struct acre_compute_device *context_device(const struct acre_context *context);
 /* The gate held for reading, also when nothing works: handles are of this epoch while that lasts.
  */
@@ -37,8 +35,7 @@ void context_lose(struct acre_context *context, int code, const char *why);
 /* The same when its runner has ended: that is looked at when nobody is within the gate, so that who
  * gives work does not see its own fault before it has left. */
 void context_lose_runner(struct acre_context *context);
-/* The same unless somebody has the gate now: by who waits in this process, and tries again, since
- * rings may be paused by the same thread. */
+/* The same unless another thread has the gate now: by a thread that waits, and tries again. */
 void context_try_lose(struct acre_context *context, int code, const char *why);
 
 #endif

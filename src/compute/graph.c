@@ -12,7 +12,6 @@
 #include "compute/memory/buffer.h"
 #include "compute/process.h"
 #include "compute/program.h"
-#include "compute/ring/ring.h"
 #include "compute/stream.h"
 
 #include <stdlib.h>
@@ -27,6 +26,7 @@ struct executable {
     uint32_t epoch;
     uint32_t count;
     struct acre_native_node *nodes; /* `after` is its own; a launch's arguments are one block */
+    bool is_spoiled;                /* changed in part: nothing is left but to destroy it */
 };
 
 /* What a recipe reads and writes. */
@@ -171,15 +171,32 @@ static int resolve(struct acre_context *context, const struct recipe *recipe,
 
 /* --- executables ------------------------------------------------------------------------------ */
 
-static void executable_destroy(struct acre_context *context, struct executable *executable) {
-    if (executable->handle != 0 && executable->epoch == atomic_load(&context->epoch)) {
-        context->table->graph_destroy(context->place, executable->handle);
+static void executable_destroy(const struct quiet *quiet, struct executable *executable) {
+    if (executable->handle != 0 && executable->epoch == atomic_load(&quiet->context->epoch)) {
+        quiet_graph_destroy(quiet, executable->handle);
     }
     executable_free(executable);
 }
 
+/* Gate held. */
+static void destroy_all(const struct quiet *quiet, struct executable *executable) {
+    while (executable != NULL) {
+        struct executable *next = executable->next;
+        executable_destroy(quiet, executable);
+        executable = next;
+    }
+}
+
+static void put_idle(struct acre_context *context, struct executable *executable) {
+    pthread_mutex_lock(&context->lock);
+    executable->next = context->idle_graphs;
+    context->idle_graphs = executable;
+    pthread_mutex_unlock(&context->lock);
+}
+
 static bool same_shape(const struct executable *a, const struct executable *b) {
-    if (a->epoch != b->epoch || a->regions_gone != b->regions_gone || a->count != b->count) {
+    if (a->is_spoiled || a->epoch != b->epoch || a->regions_gone != b->regions_gone ||
+        a->count != b->count) {
         return false;
     }
     for (uint32_t i = 0; i < a->count; i++) {
@@ -207,7 +224,27 @@ static bool same_launch(const struct acre_native_launch *a, const struct acre_na
            memcmp(a->extra, b->extra, a->extra_bytes) == 0;
 }
 
-/* An idle executable of this shape, made to do what the new one is to do; NULL: none. */
+/* Those that take_over put back. Gate held. */
+static void destroy_spoiled(const struct quiet *quiet) {
+    struct acre_context *context = quiet->context;
+    struct executable *spoiled = NULL;
+    pthread_mutex_lock(&context->lock);
+    for (struct executable **link = &context->idle_graphs; *link != NULL;) {
+        struct executable *each = *link;
+        if (each->is_spoiled) {
+            *link = each->next;
+            each->next = spoiled;
+            spoiled = each;
+        } else {
+            link = &each->next;
+        }
+    }
+    pthread_mutex_unlock(&context->lock);
+    destroy_all(quiet, spoiled);
+}
+
+/* An idle executable of this shape, made to do what the new one is to do; NULL: none. One that
+ * cannot be made to goes back, for destroy_spoiled: no other is created without a quiet scope. */
 static struct executable *take_over(struct acre_context *context, const struct executable *wanted) {
     pthread_mutex_lock(&context->lock);
     struct executable **link = &context->idle_graphs;
@@ -227,7 +264,8 @@ static struct executable *take_over(struct acre_context *context, const struct e
         }
         if (context->table->graph_update(context->place, found->handle, i, &wanted->nodes[i].launch,
                                          NULL) < 0) {
-            executable_destroy(context, found);
+            found->is_spoiled = true;
+            put_idle(context, found);
             return NULL; /* `wanted` is as it was, to be created */
         }
     }
@@ -261,9 +299,9 @@ static int make_ready(const struct recipe *recipe, uint32_t *ret_stack_bytes,
 enum { MUST_CREATE = 1 };
 
 /* The graph's executable in the present epoch. Gate and the graph's lock held. MUST_CREATE: there
- * is none to take over, and creating one was not allowed. `ret_asked`: the device was, also when it
- * fails. */
-static int prepare(struct acre_graph *graph, bool may_create, bool *ret_asked,
+ * is none to take over, and `quiet` is NULL, so that none can be created. `ret_asked`: the device
+ * was, also when it fails. */
+static int prepare(struct acre_graph *graph, const struct quiet *quiet, bool *ret_asked,
                    struct acre_error *err) {
     struct acre_context *context = graph->context;
     uint32_t epoch = atomic_load(&context->epoch);
@@ -283,10 +321,12 @@ static int prepare(struct acre_graph *graph, bool may_create, bool *ret_asked,
             executable_free(executable);
             executable = found;
         } else {
-            r = may_create
-                    ? context->table->graph_create(context->place, executable->nodes,
-                                                   executable->count, &executable->handle, err)
-                    : MUST_CREATE;
+            r = quiet != NULL ? quiet_graph_create(quiet, executable->nodes, executable->count,
+                                                   &executable->handle, err)
+                              : MUST_CREATE;
+        }
+        if (quiet != NULL) {
+            destroy_spoiled(quiet);
         }
     }
     if (r != 0) {
@@ -309,21 +349,22 @@ static void leave(struct acre_context *context, bool is_asked, int result) {
     }
 }
 
-static int try_prepare(struct acre_graph *graph, bool may_create, struct acre_error *err) {
+static int try_prepare(struct acre_graph *graph, const struct quiet *quiet,
+                       struct acre_error *err) {
     int r = context_enter(graph->context, err);
     if (r < 0) {
         return r;
     }
     bool is_asked = false;
     pthread_mutex_lock(&graph->lock);
-    r = prepare(graph, may_create, &is_asked, err);
+    r = prepare(graph, quiet, &is_asked, err);
     pthread_mutex_unlock(&graph->lock);
     leave(graph->context, is_asked, r);
     return r;
 }
 
-/* Everything a launch needs, before the gate is taken: resident kernels leave for loading modules
- * and creating graphs, since the driver waits for them. Also the most stack that a kernel needs. */
+/* Everything a launch needs, before the gate is taken, since modules are loaded and graphs created
+ * in quiet scopes. Also the most stack that a kernel needs. */
 static int graph_ready(struct acre_graph *graph, uint32_t *ret_stack_bytes,
                        struct acre_error *err) {
     struct acre_context *context = graph->context;
@@ -331,11 +372,12 @@ static int graph_ready(struct acre_graph *graph, uint32_t *ret_stack_bytes,
     if (r < 0 || atomic_load(&graph->epoch) == atomic_load(&context->epoch)) {
         return r;
     }
-    r = try_prepare(graph, false, err);
+    r = try_prepare(graph, NULL, err);
     if (r == MUST_CREATE) {
-        rings_pause(context);
-        r = try_prepare(graph, true, err);
-        rings_resume(context);
+        struct quiet quiet;
+        quiet_begin(&quiet, context);
+        r = try_prepare(graph, &quiet, err);
+        quiet_end(&quiet);
     }
     return r;
 }
@@ -512,16 +554,10 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
     if (r < 0) {
         return r;
     }
-    bool grows = stack_grows(context, stack_bytes);
-    if (grows) {
-        rings_pause(context);
-    }
+    struct quiet quiet = {0};
+    stack_begin(&quiet, context, stack_bytes);
     r = launch(graph, stream, err);
-    if (grows) {
-        r = r == 0 ? stack_grown(stream, stack_bytes, err) : r;
-        rings_resume(context);
-    }
-    return r;
+    return stack_end(&quiet, stream, stack_bytes, r, err);
 }
 
 static struct graph_node *launch_node(struct acre_graph *graph, uint32_t number,
@@ -633,17 +669,8 @@ static struct executable *take_idle(struct acre_context *context, uint32_t keep)
     return taken;
 }
 
-/* Gate held, rings paused. */
-static void destroy_all(struct acre_context *context, struct executable *executable) {
-    while (executable != NULL) {
-        struct executable *next = executable->next;
-        executable_destroy(context, executable);
-        executable = next;
-    }
-}
-
-void graphs_forget(struct acre_context *context) {
-    destroy_all(context, take_idle(context, 0));
+void graphs_forget(const struct quiet *quiet) {
+    destroy_all(quiet, take_idle(quiet->context, 0));
 }
 
 void acre_graph_destroy(struct acre_graph *graph) {
@@ -669,11 +696,12 @@ void acre_graph_destroy(struct acre_graph *graph) {
     pthread_rwlock_unlock(&context->gate);
     struct executable *dropped = take_idle(context, IDLE_MAX);
     if (dropped != NULL) {
-        rings_pause(context);
+        struct quiet quiet;
+        quiet_begin(&quiet, context);
         context_read(context);
-        destroy_all(context, dropped);
+        destroy_all(&quiet, dropped);
         pthread_rwlock_unlock(&context->gate);
-        rings_resume(context);
+        quiet_end(&quiet);
     }
     if (executable != NULL) {
         executable_free(executable);
@@ -688,5 +716,8 @@ void graphs_destroy(struct acre_context *context) {
     while (context->graphs != NULL) {
         acre_graph_destroy(context->graphs);
     }
-    graphs_forget(context);
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
+    graphs_forget(&quiet);
+    quiet_end(&quiet);
 }

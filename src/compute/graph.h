@@ -71,8 +71,8 @@ void recording_drop(struct acre_stream *stream); /* none is fine */
 /* Takes the recipe over, also when it fails. */
 int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_graph **ret_graph,
                struct acre_error *err);
-/* A kernel goes away: no idle executable may know it. Gate held, rings paused. */
-void graphs_forget(struct acre_context *context);
+/* A kernel goes away: no idle executable may know it. Gate held. */
+void graphs_forget(const struct quiet *quiet);
 /* Of a context that closes. */
 void graphs_destroy(struct acre_context *context);
 

@@ -1,17 +1,18 @@
 /* inner.h - what the files of the front share: runtime, contexts, streams.
  *
- * Locks, in the order they are taken:
- *   context->rings_lock  the list of rings, and their pauses
- *   context->gate   read: by everything that hands work or handles to the back end; written: by the
- *                   rebuilding of a lost context, so that no handle outlives its place
- *   context->lock   buffers, pool, lists of streams and programs
- * rings_pause takes the rings_lock also from who has the gate for reading (heap.c, for a block that
- * goes back to the driver), against this order. It gets it, because who has the rings_lock, which
- * is as long as rings are paused,
- *   - takes the gate for reading only, which is given while a writer waits, and twice to the same
- *     thread (the default kind of lock prefers readers): rings_resume launches with it held;
- *   - never waits to write it (context_try_lose), and who does (context_lose) has no rings_lock;
- *   - waits for work with an end: the loss that would end the wait may have to wait for the gate.
+ * Locks, in the one order they are taken in; each may be skipped, none is taken after a later one:
+ *   context->rings_lock   the list of rings, and quiet scopes (quiet.h), which hold it. Recursive:
+ *                         a scope within a scope, and a ring that is launched in one
+ *   staging->lock         the context's own stream (copy.c)
+ *   context->gate         read, once by a thread: by everything that hands work or handles to the
+ *                         back end; written: by the rebuilding of a lost context, so that no
+ *                         handle outlives its place
+ *   a program's lock, or a graph's   its handles
+ *   context->lock         buffers, pool, lists of streams, programs and graphs
+ *   those of the breaker, of notices, of a ring's answers that moved (ring/call.c), of the runtime,
+ *   and all of a back end: nothing is taken after one of these
+ * Work is waited for without the gate, since the loss that would end the wait writes it; with the
+ * rings_lock, only for a limited time.
  * A stream is its user's alone (one thread at a time), but for `word`, which the device writes.
  *
  * After a loss the epoch of the context is one more: whatever was made in an earlier one has to be
@@ -105,7 +106,7 @@ struct acre_context {
     struct breaker breaker;
     struct notice_files notice_files; /* has a lock of its own */
 
-    pthread_mutex_t rings_lock;   /* recursive; taken before the gate and the lock */
+    pthread_mutex_t rings_lock;   /* recursive */
     struct acre_ring *rings;      /* list */
     _Atomic uint32_t ring_pauses; /* written under the lock */
     _Atomic uint32_t stack_bytes; /* of a work item, most so far in this epoch (launch.c) */

@@ -9,7 +9,6 @@
 #include "compute/memory/buffer.h"
 #include "compute/process.h"
 #include "compute/program.h"
-#include "compute/ring/ring.h"
 #include "compute/stream.h"
 
 #include <acre/parameter.h>
@@ -268,11 +267,14 @@ int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct
 
 /* --- stacks --------------------------------------------------------------------------------- */
 
-bool stack_grows(const struct acre_context *context, uint32_t bytes) {
-    return bytes > atomic_load_explicit(&context->stack_bytes, memory_order_relaxed);
+void stack_begin(struct quiet *quiet, struct acre_context *context, uint32_t bytes) {
+    if (bytes > atomic_load_explicit(&context->stack_bytes, memory_order_relaxed)) {
+        quiet_begin(quiet, context);
+    }
 }
 
-int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err) {
+/* Wait for a launch that needs that much: from now on no other has to. */
+static int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint32_t epoch = stream->epoch;
     if (!stream->is_resident) { /* that one does not end; others come back after it */
@@ -295,6 +297,15 @@ int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *e
     }
     pthread_rwlock_unlock(&context->gate);
     return 0;
+}
+
+int stack_end(struct quiet *quiet, struct acre_stream *stream, uint32_t bytes, int result,
+              struct acre_error *err) {
+    if (quiet->context != NULL) {
+        result = result == 0 ? stack_grown(stream, bytes, err) : result;
+        quiet_end(quiet);
+    }
+    return result;
 }
 
 /* --- launches ------------------------------------------------------------------------------- */
@@ -350,15 +361,10 @@ int acre_launch(struct acre_stream *stream, struct acre_kernel *kernel, struct a
     if (r < 0) {
         return r;
     }
-    struct acre_context *context = stream->context;
-    bool grows = stream->recording == NULL && stack_grows(context, kernel->facts.stack_bytes);
-    if (grows) {
-        rings_pause(context);
+    struct quiet quiet = {0};
+    if (stream->recording == NULL) {
+        stack_begin(&quiet, stream->context, kernel->facts.stack_bytes);
     }
     r = queue_launch(stream, kernel, grid, args, count, err);
-    if (grows) {
-        r = r == 0 ? stack_grown(stream, kernel->facts.stack_bytes, err) : r;
-        rings_resume(context);
-    }
-    return r;
+    return stack_end(&quiet, stream, kernel->facts.stack_bytes, r, err);
 }

@@ -2,7 +2,7 @@
 #ifndef ACRE_COMPUTE_LAUNCH_H
 #define ACRE_COMPUTE_LAUNCH_H
 
-#include "compute/inner.h"
+#include "compute/quiet.h"
 #include "compute/source/signature.h"
 
 struct launch {
@@ -19,9 +19,11 @@ int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct
                 const struct acre_arg *args, uint32_t count, struct launch *ret_launch,
                 struct acre_error *err);
 
-/* The first kernel that needs more stack than all before it makes the driver wait for every kernel
- * to end, so resident ones leave until it is done. `stack_grown` with rings paused, not entered. */
-bool stack_grows(const struct acre_context *context, uint32_t bytes);
-int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_error *err);
+/* Around a launch, not entered: the first kernel that needs more stack than all before it is
+ * launched and waited for in a quiet scope. `stack_end` returns `result`, that of the launch, or
+ * why the wait could not be made. */
+void stack_begin(struct quiet *quiet, struct acre_context *context, uint32_t bytes);
+int stack_end(struct quiet *quiet, struct acre_stream *stream, uint32_t bytes, int result,
+              struct acre_error *err);
 
 #endif

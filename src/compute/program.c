@@ -14,7 +14,7 @@
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/process.h"
-#include "compute/ring/ring.h"
+#include "compute/quiet.h"
 #include "compute/source/dialect.h"
 #include "compute/source/lexer.h"
 #include "core/clock.h"
@@ -63,14 +63,14 @@ static void leave(struct acre_context *context) {
 }
 
 /* The program's module in the present epoch. Gate and the program's lock held. */
-static int load_module(struct acre_program *program, struct acre_error *err) {
+static int load_module(struct acre_program *program, const struct quiet *quiet,
+                       struct acre_error *err) {
     struct acre_context *context = program->context;
     uint32_t epoch = atomic_load(&context->epoch);
     if (program->module_epoch == epoch) {
         return 0;
     }
-    int r = context->table->load(context->place, program->binary.data, program->binary.length,
-                                 &program->module, err);
+    int r = quiet_load(quiet, program->binary.data, program->binary.length, &program->module, err);
     if (r == 0) {
         program->module_epoch = epoch;
     }
@@ -102,7 +102,8 @@ static int check_values(const struct signature *signature, const struct acre_ker
 }
 
 /* Gate and the program's lock held. */
-static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
+static int load_kernel(struct acre_kernel *kernel, const struct quiet *quiet,
+                       struct acre_error *err) {
     struct acre_program *program = kernel->program;
     struct acre_context *context = program->context;
     uint64_t handle = 0;
@@ -111,7 +112,7 @@ static int load_kernel(struct acre_kernel *kernel, struct acre_error *err) {
     if (program->function != NULL) {
         r = context->table->native(context->place, program->function, &handle, err);
     } else {
-        r = load_module(program, err);
+        r = load_module(program, quiet, err);
         r = r == 0 ? context->table->kernel(context->place, program->module, kernel->signature.name,
                                             &handle, &facts, err)
                    : r;
@@ -138,15 +139,16 @@ int kernel_ready(struct acre_kernel *kernel, struct acre_error *err) {
         return 0;
     }
     struct acre_program *program = kernel->program;
-    rings_pause(program->context);
+    struct quiet quiet;
+    quiet_begin(&quiet, program->context);
     int r = enter(program->context, err);
     if (r == 0) {
         pthread_mutex_lock(&program->lock);
-        r = is_loaded(kernel) ? 0 : load_kernel(kernel, err);
+        r = is_loaded(kernel) ? 0 : load_kernel(kernel, &quiet, err);
         pthread_mutex_unlock(&program->lock);
         leave(program->context);
     }
-    rings_resume(program->context);
+    quiet_end(&quiet);
     return r;
 }
 
@@ -211,18 +213,18 @@ static void add_to_context(struct acre_program *program) {
 }
 
 /* What the back end has of it in the present epoch. Gate held. */
-static void unload(struct acre_program *program) {
+static void unload(struct acre_program *program, const struct quiet *quiet) {
     struct acre_context *context = program->context;
     bool is_native = program->function != NULL;
     uint32_t epoch = is_native ? atomic_load(&program->kernels[0].epoch) : program->module_epoch;
     if (epoch == 0 || epoch != atomic_load(&context->epoch)) {
         return;
     }
-    graphs_forget(context);
+    graphs_forget(quiet);
     if (is_native) {
         context->table->native_destroy(context->place, program->kernels[0].handle);
     } else {
-        context->table->unload(context->place, program->module);
+        quiet_unload(quiet, program->module);
     }
 }
 
@@ -239,13 +241,14 @@ void acre_program_destroy(struct acre_program *program) {
     }
     *at = program->next;
     pthread_mutex_unlock(&context->lock);
-    rings_pause(context);
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
     context_read(context);
     if (atomic_load(&context->failed) == 0) { /* else nobody is there, or it may run still */
-        unload(program);
+        unload(program, &quiet);
     }
     pthread_rwlock_unlock(&context->gate);
-    rings_resume(context);
+    quiet_end(&quiet);
     release(program);
 }
 
@@ -635,12 +638,13 @@ static void keep_cached(struct build *build) {
 }
 
 /* Load the module and ask for all kernels. One that is not in it (under an #if) keeps epoch 0. */
-static int load_all(struct acre_program *program, struct acre_error *err) {
+static int load_all(struct acre_program *program, const struct quiet *quiet,
+                    struct acre_error *err) {
     pthread_mutex_lock(&program->lock);
-    int r = load_module(program, err);
+    int r = load_module(program, quiet, err);
     for (uint32_t i = 0; i < program->count && r == 0; i++) {
         struct acre_error why = {0};
-        r = load_kernel(&program->kernels[i], &why);
+        r = load_kernel(&program->kernels[i], quiet, &why);
         r = r == ACRE_ENOTFOUND ? 0 : r;
         r = r < 0 ? acre_fail(err, r, "%s", why.text) : 0;
     }
@@ -651,19 +655,20 @@ static int load_all(struct acre_program *program, struct acre_error *err) {
 /* Lends the binary to the program, and takes it back when it cannot be loaded. */
 static int try_load(struct build *build, struct acre_program *program, struct acre_error *err) {
     struct acre_context *context = program->context;
-    rings_pause(context);
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
     int r = enter(context, err);
     if (r < 0) {
-        rings_resume(context);
+        quiet_end(&quiet);
         return r;
     }
     program->binary = build->binary;
-    r = load_all(program, err);
+    r = load_all(program, &quiet, err);
     if (r == 0) {
         build->binary = (struct acre_buf){0};
     } else {
         if (program->module_epoch != 0) {
-            context->table->unload(context->place, program->module);
+            quiet_unload(&quiet, program->module);
         }
         for (uint32_t i = 0; i < program->count; i++) {
             atomic_store(&program->kernels[i].epoch, 0);
@@ -672,7 +677,7 @@ static int try_load(struct build *build, struct acre_program *program, struct ac
         program->binary = (struct acre_buf){0};
     }
     leave(context);
-    rings_resume(context);
+    quiet_end(&quiet);
     return r;
 }
 

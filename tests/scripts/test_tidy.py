@@ -55,6 +55,14 @@ CASES = [
     ("src/core/a.c", TOP + "#define BAD(a) \\\n    strcpy(a)\n", "strcpy()"),
     ("src/core/a.c", TOP + "void f(void) {\n    free(malloc(1));\n}\n", "malloc()"),
     ("src/core/base.c", TOP + "void f(void) {\n    free(malloc(1));\n}\n", None),
+    # calls of a driver that wait for every kernel
+    ("src/compute/a.c", TOP + "void f(void) {\n    c->table->unload(p, m);\n}\n", "unload(): a d"),
+    ("src/compute/memory/a.c", TOP + "void f(void) {\n    t->region_destroy(p);\n}\n", "quiet.h"),
+    ("src/compute/a.c", TOP + "void f(void) {\n    rings_pause(c);\n}\n", "rings_pause(): use"),
+    ("src/compute/a.c", TOP + "void f(void) {\n    quiet_unload(q, m);\n}\n", None),
+    ("src/compute/a.c", TOP + "bool f(void) {\n    return t->region_import == 0;\n}\n", None),
+    ("src/compute/quiet.c", TOP + "void f(void) {\n    t->unload(p, m);\n}\n", None),
+    ("src/compute/runner/a.c", TOP + "void f(void) {\n    t->unload(p, m);\n}\n", None),
     # mutable state
     ("src/core/a.c", TOP + "static int count;\n", "mutable variable"),
     ("src/core/a.c", TOP + "int count = 1;\n", "mutable variable"),

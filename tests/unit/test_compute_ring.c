@@ -1,6 +1,7 @@
 /* Rings whose device rests: its circuit is open (GPU-6). The breaker is told of failures, and its
  * minute is over when the test says so. For each back end that is here, in this process and in a
  * runner's: on a GPU the ring is a resident kernel, elsewhere a worker. And how long calls wait. */
+#include "compute/quiet.h"
 #include "compute/ring/inner.h"
 #include "compute/runner/remote.h"
 #include "core/clock.h"
@@ -79,8 +80,9 @@ static void open_circuit(struct bench *bench) {
     }
     REQUIRE_EQ(breaker_state(&bench->context->breaker), BREAKER_OPEN);
     /* What makes a resident kernel need a launch: it leaves for a moment. */
-    rings_pause(bench->context);
-    rings_resume(bench->context);
+    struct quiet quiet;
+    quiet_begin(&quiet, bench->context);
+    quiet_end(&quiet);
 }
 
 /* The minute is over. */
@@ -172,10 +174,11 @@ static void what_was_posted_is_told(void) { /* GPU-6 */
 static uint64_t post_refused(struct bench *bench) {
     uint32_t in = 7;
     uint64_t ticket = 0;
-    rings_pause(bench->context);
+    struct quiet quiet;
+    quiet_begin(&quiet, bench->context);
     OK(acre_ring_post(bench->ring, &in, 20000, &ticket, &bench->err));
     open_circuit(bench);
-    rings_resume(bench->context);
+    quiet_end(&quiet);
     check_refused(bench);
     let_try(bench);
     check_call(bench, 3);

@@ -2,6 +2,7 @@
  * (GPU-4). On the CPU rings have workers, so the kernel that stays is the test's own: one lane that
  * does what acre_ring does (compute/ring/source.c), which takes a thread of the device for itself.
  */
+#include "compute/quiet.h"
 #include "compute/ring/inner.h"
 #include "compute/stream.h"
 #include "core/clock.h"
@@ -136,8 +137,9 @@ static void a_ring_leaves_when_nobody_calls_and_comes_back(void) {
         }
         uint32_t naps = await_nap(&bench);
         CHECK(naps >= 20);
-        rings_pause(bench.context); /* which is no reason to come back */
-        rings_resume(bench.context);
+        struct quiet quiet; /* which is no reason to come back */
+        quiet_begin(&quiet, bench.context);
+        quiet_end(&quiet);
         CHECK_U64(await_nap(&bench), naps);
         check_call(&bench, 20);
         struct acre_ring_report report;
@@ -215,8 +217,9 @@ static void callers_and_naps_do_not_miss_each_other(void) {
             REQUIRE_EQ(pthread_create(&callers[j].thread, NULL, call_now_and_then, &callers[j]), 0);
         }
         for (uint32_t j = 0; j < 50; j++) {
-            rings_pause(bench.context);
-            rings_resume(bench.context);
+            struct quiet quiet;
+            quiet_begin(&quiet, bench.context);
+            quiet_end(&quiet);
             poll(NULL, 0, 5);
         }
         for (uint32_t j = 0; j < ACRE_COUNT(callers); j++) {

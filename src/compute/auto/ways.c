@@ -10,6 +10,7 @@
 #include "compute/context.h"
 #include "compute/cpu/cpu.h"
 #include "compute/memory/buffer.h"
+#include "compute/quiet.h"
 #include "compute/stream.h"
 
 #include <stdio.h>
@@ -222,12 +223,14 @@ static int open_regions(struct acre_auto *automatic, const struct auto_call *cal
 }
 
 static void close_regions(struct acre_auto *automatic, const uint64_t *regions) {
-    struct acre_context *context = automatic->cpu.context;
+    struct quiet quiet;
+    quiet_begin(&quiet, automatic->cpu.context);
     for (uint32_t i = 0; i < automatic->array_count; i++) {
         if (regions[i] != 0) {
-            context->table->region_destroy(context->place, regions[i]);
+            quiet_region_destroy(&quiet, regions[i]);
         }
     }
+    quiet_end(&quiet);
 }
 
 /* Queued with its signal; the number to wait for. */

@@ -384,7 +384,7 @@ static void give_up(struct acre_stream *stream, struct heap *heap, struct chunk 
 }
 
 /* Entered, with context->lock: both are held still when it returns 0, neither when it fails. */
-static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes,
+static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes, struct quiet *quiet,
                 struct chunk **ret_chunk, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
@@ -393,7 +393,8 @@ static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes,
         return 0; /* nearly always */
     }
     pthread_mutex_unlock(&context->lock);
-    r = r == 0 ? 0 : heap_alloc(heap, stream, taken, &context->buffers->live, ret_chunk, err);
+    r = r == 0 ? 0
+               : heap_alloc(heap, stream, taken, &context->buffers->live, quiet, ret_chunk, err);
     if (r < 0) {
         return r;
     }
@@ -411,13 +412,14 @@ static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes,
 }
 
 static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t bytes,
-                struct acre_buffer *ret_buffer, bool *ret_changed, struct acre_error *err) {
+                struct quiet *quiet, struct acre_buffer *ret_buffer, bool *ret_changed,
+                struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
     struct heap *heap = &buffers->heaps[kind];
     struct chunk *chunk;
     pthread_mutex_lock(&context->lock);
-    int r = take(stream, heap, bytes, &chunk, err);
+    int r = take(stream, heap, bytes, quiet, &chunk, err);
     if (r < 0) {
         return r;
     }
@@ -451,7 +453,9 @@ int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_
         return r;
     }
     bool has_changed = false;
-    r = make(stream, kind, bytes, ret_buffer, &has_changed, err);
+    struct quiet quiet = {0};
+    r = make(stream, kind, bytes, &quiet, ret_buffer, &has_changed, err);
+    quiet_end(&quiet);
     if (has_changed) {
         pressure_tell(stream->context);
     }
@@ -666,9 +670,12 @@ void buffers_destroy(struct acre_context *context) {
         return;
     }
     staging_destroy(context);
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
     for (size_t i = 0; i < HEAPS; i++) {
-        heap_finish(&buffers->heaps[i]);
+        heap_finish(&buffers->heaps[i], &quiet);
     }
+    quiet_end(&quiet);
     for (size_t i = 0; i < SEGMENTS_MAX; i++) {
         free(buffers->segments[i]);
     }

@@ -14,7 +14,7 @@
 #include "compute/graph.h"
 #include "compute/memory/buffer_inner.h"
 #include "compute/process.h"
-#include "compute/ring/ring.h"
+#include "compute/quiet.h"
 #include "compute/stream.h"
 
 #include <inttypes.h>
@@ -405,9 +405,15 @@ int acre_copy_out(struct acre_stream *stream, void *to, struct acre_buffer from,
 
 /* --- two contexts --------------------------------------------------------------------------- */
 
-/* The other context's region made known to this stream's place. ACRE_EUNSUPPORTED: cannot. */
-static int import(struct acre_stream *stream, struct acre_context *other, const struct span *span,
-                  uint64_t bytes, struct acre_native_copy *ret_far, struct acre_error *err) {
+/* Memory of another context, made known to the place that a stream's context had in `epoch`. */
+struct import {
+    uint64_t region, offset;
+    uint32_t epoch;
+};
+
+/* ACRE_EUNSUPPORTED: cannot. */
+static int import_begin(struct acre_stream *stream, struct acre_context *other,
+                        const struct span *span, uint64_t bytes, struct import *ret_import) {
     struct acre_context *context = stream->context;
     if (context->device != other->device || context->table->region_import == NULL ||
         other->table->region_export == NULL || bytes < DIRECT_MIN_BYTES) {
@@ -415,35 +421,87 @@ static int import(struct acre_stream *stream, struct acre_context *other, const 
     }
     uint8_t ticket[64];
     struct place_of place;
-    int r = context_enter(other, err);
+    int r = context_enter(other, NULL);
     if (r < 0) {
         return r;
     }
-    r = buffer_resolve(other, span->buffer, span->offset, bytes, span->what, &place, err);
+    r = buffer_resolve(other, span->buffer, span->offset, bytes, span->what, &place, NULL);
     if (r < 0) {
         context_pass(other);
         return r;
     }
     r = place.kind == ACRE_MEMORY_DEVICE
-            ? other->table->region_export(other->place, place.region, ticket, err)
+            ? other->table->region_export(other->place, place.region, ticket, NULL)
             : ACRE_EUNSUPPORTED;
     context_leave(other, r);
     if (r < 0) {
         return r;
     }
-    struct acre_region region;
-    r = stream_enter(stream, err);
-    if (r < 0) {
-        return r;
-    }
-    r = context->table->region_import(context->place, ticket, &region, err);
-    if (r < 0) {
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
+    r = stream_enter(stream, NULL);
+    if (r == 0) {
+        struct acre_region region;
+        r = quiet_region_import(&quiet, ticket, &region, NULL);
+        if (r == 0) {
+            *ret_import = (struct import){.region = region.handle,
+                                          .offset = place.offset + span->offset,
+                                          .epoch = atomic_load(&context->epoch)};
+        }
         stream_leave(stream, r);
+    }
+    quiet_end(&quiet);
+    return r;
+}
+
+static void import_end(struct acre_context *context, const struct import *import) {
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
+    context_read(context); /* not entered: it is given back also while the circuit is open */
+    if (atomic_load(&context->epoch) == import->epoch && atomic_load(&context->failed) == 0) {
+        quiet_region_destroy(&quiet, import->region);
+    }
+    pthread_rwlock_unlock(&context->gate);
+    quiet_end(&quiet);
+}
+
+/* Queue the copy and its signal; the number to wait for. ACRE_EUNSUPPORTED: the import was lost
+ * with the place it was made for. */
+static int queue_direct(struct acre_stream *stream, const struct import *far,
+                        const struct span *near, uint64_t bytes, bool is_far_target,
+                        uint64_t *ret_sequence, struct acre_error *err) {
+    struct acre_context *context = stream->context;
+    struct place_of place;
+    int r = stream_enter(stream, err);
+    if (r < 0) {
         return r;
     }
-    ret_far->from = region.handle; /* still entered: the handle is of this place */
-    ret_far->from_offset = place.offset + span->offset;
-    return 0;
+    bool is_lost = atomic_load(&context->epoch) != far->epoch;
+    r = is_lost
+            ? ACRE_EUNSUPPORTED
+            : buffer_resolve(context, near->buffer, near->offset, bytes, near->what, &place, err);
+    if (r < 0) {
+        stream_pass(stream);
+        return r;
+    }
+    struct acre_native_copy copy = {.bytes = bytes,
+                                    .to = place.region,
+                                    .to_offset = place.offset + near->offset,
+                                    .from = far->region,
+                                    .from_offset = far->offset};
+    if (is_far_target) {
+        copy = (struct acre_native_copy){.bytes = bytes,
+                                         .to = copy.from,
+                                         .to_offset = copy.from_offset,
+                                         .from = copy.to,
+                                         .from_offset = copy.to_offset};
+    }
+    buffer_used(context, near->buffer, stream);
+    r = queue_copy(stream, &copy, err);
+    r = r == 0 ? stream_signal(stream, err) : r;
+    *ret_sequence = stream->issued;
+    stream_leave(stream, r);
+    return r;
 }
 
 /* Copy with the far buffer's memory made known here; ACRE_EUNSUPPORTED: it cannot be, for whatever
@@ -451,43 +509,14 @@ static int import(struct acre_stream *stream, struct acre_context *other, const 
 static int copy_direct(struct acre_stream *stream, struct acre_context *other,
                        const struct span *near, const struct span *far, uint64_t bytes,
                        bool is_far_target, struct acre_error *err) {
-    struct acre_context *context = stream->context;
-    struct acre_native_copy copy = {.bytes = bytes};
-    rings_pause(context);
-    int r = import(stream, other, far, bytes, &copy, NULL);
-    rings_resume(context);
-    if (r < 0) {
+    struct import import = {0};
+    if (import_begin(stream, other, far, bytes, &import) < 0) {
         return ACRE_EUNSUPPORTED;
     }
-    uint64_t imported = copy.from;
-    uint32_t epoch = atomic_load(&context->epoch);
-    struct place_of place;
-    r = buffer_resolve(context, near->buffer, near->offset, bytes, near->what, &place, err);
-    bool is_there = r == 0;
-    if (is_there) {
-        copy.to = place.region;
-        copy.to_offset = place.offset + near->offset;
-        if (is_far_target) {
-            copy = (struct acre_native_copy){.to = copy.from,
-                                             .to_offset = copy.from_offset,
-                                             .from = copy.to,
-                                             .from_offset = copy.to_offset,
-                                             .bytes = bytes};
-        }
-        buffer_used(context, near->buffer, stream);
-        r = queue_copy(stream, &copy, err);
-        r = r == 0 ? stream_signal(stream, err) : r;
-    }
-    uint64_t sequence = stream->issued;
-    stream_leave(stream, is_there ? r : 0); /* else the import is all that was asked */
+    uint64_t sequence = 0;
+    int r = queue_direct(stream, &import, near, bytes, is_far_target, &sequence, err);
     r = r == 0 ? stream_wait(stream, sequence, ACRE_FOREVER, err) : r;
-    rings_pause(context);
-    context_read(context); /* not entered: it is given back also while the circuit is open */
-    if (atomic_load(&context->epoch) == epoch && atomic_load(&context->failed) == 0) {
-        context->table->region_destroy(context->place, imported);
-    }
-    pthread_rwlock_unlock(&context->gate);
-    rings_resume(context);
+    import_end(stream->context, &import);
     return r;
 }
 

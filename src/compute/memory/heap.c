@@ -11,7 +11,6 @@
 #include "compute/memory/heap.h"
 
 #include "compute/context.h"
-#include "compute/ring/ring.h"
 #include "compute/stream.h"
 #include "core/clock.h"
 #include "core/units.h"
@@ -22,7 +21,7 @@
 enum {
     WAIT_MS = 10000, /* for memory that was freed and is still used */
     MOMENT_MS = 1,
-    QUIET_MAX = 16, /* tries where room is seen and not found */
+    VAIN_MAX = 16, /* tries where room is seen and not found */
     FREED_WEIGHT_MAX = 1 << 20,
     FREED_WEIGHT_EACH = FREED_WEIGHT_MAX / 64,
 };
@@ -52,9 +51,11 @@ static int block_take(struct heap *heap, uint64_t bytes, struct pool_region *ret
     return 0;
 }
 
-static void block_give(struct heap *heap, const struct pool_region *region) {
+static void block_give(struct heap *heap, const struct quiet *quiet,
+                       const struct pool_region *region) {
     struct acre_context *context = heap->context;
-    context_region_destroy(context, region->handle);
+    atomic_fetch_add(&context->regions_gone, 1); /* before its handle may come back */
+    quiet_region_destroy(quiet, region->handle);
     if (region->host != NULL) {
         context_unmap(context, region->host, region->bytes);
     }
@@ -100,7 +101,7 @@ int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
     return r == ACRE_ENOFIT ? grow(heap, bytes, exact, ret_chunk, err) : r;
 }
 
-void heap_trim(struct heap *heap, uint64_t keep_bytes) {
+void heap_trim(struct heap *heap, const struct quiet *quiet, uint64_t keep_bytes) {
     for (;;) {
         struct pool_region region;
         pthread_mutex_lock(&heap->context->lock);
@@ -109,7 +110,7 @@ void heap_trim(struct heap *heap, uint64_t keep_bytes) {
         if (!has) {
             return;
         }
-        block_give(heap, &region);
+        block_give(heap, quiet, &region);
     }
 }
 
@@ -173,7 +174,7 @@ static bool is_coming(const struct heap *heap) {
 
 /* Whether it may go better the next time. A driver that has none is asked again only when there is
  * more to give back to it. */
-static bool may_come(struct heap *heap, uint64_t bytes, int code, uint32_t *quiet) {
+static bool may_come(struct heap *heap, uint64_t bytes, int code, uint32_t *vain) {
     struct pool_report report;
     pthread_mutex_lock(&heap->context->lock);
     pool_report(heap->pool, &report);
@@ -186,7 +187,7 @@ static bool may_come(struct heap *heap, uint64_t bytes, int code, uint32_t *quie
         return comes;
     }
     /* It came in the meantime, or is among more that are too small than a pool looks at. */
-    return is_taken || (fits && report.pending_bytes == 0 && ++*quiet <= QUIET_MAX);
+    return is_taken || (fits && report.pending_bytes == 0 && ++*vain <= VAIN_MAX);
 }
 
 /* Until the first of what was freed comes, or for a moment: others take or give back a block then,
@@ -250,44 +251,41 @@ static int refuse(struct heap *heap, int code, uint64_t bytes, const uint32_t *b
                      driver[0] != '\0' ? "; " : "", driver);
 }
 
-/* Leave, wait for what was freed, and enter with rings paused; 0: entered. */
+/* Leave, wait for what was freed, and enter in a quiet scope; 0: entered. */
 static int wait_for_more(struct heap *heap, struct acre_stream *stream, uint64_t waited_ns,
-                         struct acre_error *err) {
+                         struct quiet *quiet, struct acre_error *err) {
     stream_signal(stream, NULL); /* what it freed itself */
     stream_leave(stream, 0);
+    quiet_end(quiet); /* of the try before this one */
     if (waited_ns > 0) {
         wait_a_moment(heap, stream);
     }
     heap_settle(heap, WAIT_MS - (uint32_t)(waited_ns / 1000000));
-    rings_pause(heap->context);
-    int r = stream_enter(stream, err);
-    if (r < 0) {
-        rings_resume(heap->context);
-    }
-    return r;
+    quiet_begin(quiet, heap->context);
+    return stream_enter(stream, err);
 }
 
 int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
-               const uint32_t *buffers, struct chunk **ret_chunk, struct acre_error *err) {
+               const uint32_t *buffers, struct quiet *quiet, struct chunk **ret_chunk,
+               struct acre_error *err) {
     struct acre_error driver = {0};
     uint64_t begun_ns = 0;
-    uint32_t quiet = 0;
+    uint32_t vain = 0;
     int r = heap_take(heap, stream->word_index, bytes, false, ret_chunk, &driver);
     while (r == ACRE_ENOMEM || r == ACRE_ENOFIT) {
         uint64_t now = acre_monotonic_ns();
         uint64_t waited_ns = begun_ns != 0 ? now - begun_ns : 0;
         if (begun_ns != 0 &&
-            (waited_ns >= WAIT_MS * UINT64_C(1000000) || !may_come(heap, bytes, r, &quiet))) {
+            (waited_ns >= WAIT_MS * UINT64_C(1000000) || !may_come(heap, bytes, r, &vain))) {
             break;
         }
         begun_ns = begun_ns != 0 ? begun_ns : now;
-        int e = wait_for_more(heap, stream, waited_ns, err);
+        int e = wait_for_more(heap, stream, waited_ns, quiet, err);
         if (e < 0) {
             return e;
         }
-        heap_trim(heap, 0);
+        heap_trim(heap, quiet, 0);
         r = heap_take(heap, stream->word_index, bytes, true, ret_chunk, &driver);
-        rings_resume(heap->context);
     }
     if (r == ACRE_ENOMEM || r == ACRE_ENOFIT || r == ACRE_ELIMIT) {
         r = refuse(heap, r, bytes, buffers, driver.text, err);
@@ -326,10 +324,10 @@ int heap_init(struct heap *heap, struct acre_context *context, enum acre_memory 
     return pool_create(&options, &heap->pool, err);
 }
 
-void heap_finish(struct heap *heap) {
+void heap_finish(struct heap *heap, const struct quiet *quiet) {
     struct pool_region region;
     while (heap->pool != NULL && pool_pop_any(heap->pool, &region)) {
-        block_give(heap, &region);
+        block_give(heap, quiet, &region);
     }
     pool_destroy(heap->pool);
     heap->pool = NULL;

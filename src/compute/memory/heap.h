@@ -6,8 +6,8 @@
 #ifndef ACRE_COMPUTE_MEMORY_HEAP_H
 #define ACRE_COMPUTE_MEMORY_HEAP_H
 
-#include "compute/inner.h"
 #include "compute/memory/pool.h"
+#include "compute/quiet.h"
 
 struct heap {
     struct acre_context *context;
@@ -17,15 +17,18 @@ struct heap {
 
 int heap_init(struct heap *heap, struct acre_context *context, enum acre_memory kind,
               uint64_t block_min_bytes, uint64_t block_max_bytes, struct acre_error *err);
-void heap_finish(struct heap *heap); /* gives all blocks back; the place is still open */
+/* Gives all blocks back; the place is still open. */
+void heap_finish(struct heap *heap, const struct quiet *quiet);
 /* After a loss, gate written: device blocks are gone, host blocks get regions of the new place. */
 int heap_rebuild(struct heap *heap, struct acre_error *err);
 
 /* Entered, and entered still when it returns 0; not when it fails. May wait for what was freed and
  * give cached blocks back before it fails (the gate is free meanwhile: resolve afterwards). The
- * text says how much is held, by how many (`*buffers`, under context->lock), and what is free. */
+ * text says how much is held, by how many (`*buffers`, under context->lock), and what is free.
+ * `quiet` is begun where blocks had to be given back: the caller ends it when it has left. */
 int heap_alloc(struct heap *heap, struct acre_stream *stream, uint64_t bytes,
-               const uint32_t *buffers, struct chunk **ret_chunk, struct acre_error *err);
+               const uint32_t *buffers, struct quiet *quiet, struct chunk **ret_chunk,
+               struct acre_error *err);
 /* The same without waiting; no text. ACRE_ENOFIT: the limit is in the way of a block. */
 int heap_take(struct heap *heap, uint32_t stream, uint64_t bytes, bool exact,
               struct chunk **ret_chunk, struct acre_error *err);
@@ -35,7 +38,7 @@ void heap_freed(struct acre_stream *stream, uint64_t bytes);
 /* Wait a while for what was freed while streams still used it. Not entered: that may need the
  * context to be made anew. */
 void heap_settle(struct heap *heap, uint32_t timeout_ms);
-/* Entered; rings paused: drivers wait for every kernel before they take memory back. */
-void heap_trim(struct heap *heap, uint64_t keep_bytes);
+/* Give back what is free. Entered. */
+void heap_trim(struct heap *heap, const struct quiet *quiet, uint64_t keep_bytes);
 
 #endif

@@ -6,7 +6,6 @@
 #include "compute/context.h"
 #include "compute/memory/buffer_inner.h"
 #include "compute/process.h"
-#include "compute/ring/ring.h"
 
 enum { SETTLE_MS = 20 }; /* a trim waits so long for work that still uses what was freed */
 
@@ -119,14 +118,15 @@ int acre_memory_trim(struct acre_context *context, uint64_t keep_bytes, struct a
     for (size_t i = 0; i < HEAPS; i++) {
         heap_settle(&context->buffers->heaps[i], SETTLE_MS);
     }
-    rings_pause(context);
+    struct quiet quiet;
+    quiet_begin(&quiet, context);
     r = context_enter(context, err);
     for (size_t i = 0; i < HEAPS && r == 0; i++) {
-        heap_trim(&context->buffers->heaps[i], keep_bytes);
+        heap_trim(&context->buffers->heaps[i], &quiet, keep_bytes);
     }
     if (r == 0) {
         context_pass(context); /* a driver does not say how giving back went */
     }
-    rings_resume(context);
+    quiet_end(&quiet);
     return r < 0 ? r : found;
 }

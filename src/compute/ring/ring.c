@@ -4,6 +4,7 @@
 #include "compute/ring/inner.h"
 
 #include "compute/context.h"
+#include "compute/quiet.h"
 #include "compute/ring/check.h"
 #include "compute/stream.h"
 #include "core/str.h"
@@ -291,17 +292,17 @@ int acre_ring_reload(struct acre_ring *ring, const struct acre_source *source,
     if (r < 0) {
         return r;
     }
-    struct acre_context *context = ring->context;
     struct acre_program *program;
     r = ring_build(ring, source, &program, err);
     if (r < 0) {
         return r;
     }
-    rings_pause(context); /* messages wait meanwhile */
+    struct quiet quiet; /* the kernel that is there leaves, too */
+    quiet_begin(&quiet, ring->context);
     struct acre_program *old = NULL;
     r = ring_adopt(ring, program, &old, err);
     ring->reloads += r == 0;
-    rings_resume(context);
+    quiet_end(&quiet);
     ring_settle(ring);
     acre_program_destroy(old);
     return r;

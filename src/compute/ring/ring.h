@@ -8,9 +8,8 @@
 
 #include <acre/ring.h>
 
-/* Around calls of the driver that wait for every kernel to end (loading and unloading modules,
- * giving memory back): resident kernels leave, and come back. Nests; gate not held, or for reading
- * (inner.h says why that ends). */
+/* The two ends of a quiet scope, and for it alone (quiet.h says what it is for): resident kernels
+ * leave, and come back. The rings_lock is held in between. */
 void rings_pause(struct acre_context *context);
 void rings_resume(struct acre_context *context);
 /* Of a context that closes. */
