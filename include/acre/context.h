@@ -87,6 +87,14 @@ struct acre_context_options {
      * stream goes undetected while others progress: give it its own context. */
     uint32_t kernel_limit_ms;
     bool debug; /* canaries around buffers, small blocks, freed memory poisoned; slow */
+    /* A context that keeps failing rests: for `rest_ms` every call that needs the device fails at
+     * once with ACRE_EUNAVAILABLE, and the text says how long it will. Then one call tries: when
+     * it succeeds all go on, when it fails the context rests again. It rests when `rest_calls` or
+     * more were counted within two minutes and half of them or more failed. Counted are failures
+     * of the device (a loss of the context is one), and waits for work that went well; a mistake
+     * of the caller is not. */
+    uint32_t rest_ms;    /* 0: 60,000 */
+    uint32_t rest_calls; /* 0: 10; UINT32_MAX: it never rests */
 };
 
 struct acre_context_report {

@@ -10,12 +10,14 @@
 enum {
     BUCKET_MS = 10000,
     WINDOW_MS = BREAKER_BUCKETS * BUCKET_MS, /* 2 minutes */
-    CALLS_MIN = 10,
-    OPEN_MS = 60000,
+    CALLS_MIN = 10,                          /* where the owner does not say */
+    REST_MS = 60000,                         /* the same */
 };
 
-void breaker_init(struct breaker *breaker) {
+void breaker_init(struct breaker *breaker, uint32_t rest_ms, uint32_t calls_min) {
     memset(breaker, 0, sizeof(*breaker));
+    breaker->rest_ms = rest_ms != 0 ? rest_ms : REST_MS;
+    breaker->calls_min = calls_min != 0 ? calls_min : CALLS_MIN;
     pthread_mutex_init(&breaker->lock, NULL);
 }
 
@@ -35,7 +37,7 @@ static void sum(const struct breaker *breaker, uint64_t now_ms, uint32_t *ret_ca
 }
 
 static bool has_rested(const struct breaker *breaker, uint64_t now_ms) {
-    return breaker->state == BREAKER_OPEN && now_ms >= breaker->opened_ms + OPEN_MS;
+    return breaker->state == BREAKER_OPEN && now_ms >= breaker->opened_ms + breaker->rest_ms;
 }
 
 static int refusal(const struct breaker *breaker, uint64_t now_ms, struct acre_error *err) {
@@ -44,7 +46,8 @@ static int refusal(const struct breaker *breaker, uint64_t now_ms, struct acre_e
         sum(breaker, breaker->opened_ms, &calls, &failures);
         return acre_fail(err, ACRE_EUNAVAILABLE,
                          "the device rests for %" PRIu64 " s more: %u of its last %u calls failed",
-                         (breaker->opened_ms + OPEN_MS - now_ms + 999) / 1000, failures, calls);
+                         (breaker->opened_ms + breaker->rest_ms - now_ms + 999) / 1000, failures,
+                         calls);
     }
     if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
         return acre_fail(err, ACRE_EUNAVAILABLE,
@@ -93,7 +96,8 @@ void breaker_tell(struct breaker *breaker, uint64_t now_ms, bool ok) {
         if (ok) {
             memset(breaker->buckets, 0, sizeof(breaker->buckets)); /* a new life */
         }
-    } else if (breaker->state == BREAKER_CLOSED && calls >= CALLS_MIN && 2 * failures >= calls) {
+    } else if (breaker->state == BREAKER_CLOSED && calls >= breaker->calls_min &&
+               2 * failures >= calls && breaker->calls_min != UINT32_MAX) {
         breaker->state = BREAKER_OPEN;
         breaker->opened_ms = now_ms;
     }

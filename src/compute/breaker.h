@@ -2,7 +2,8 @@
  *
  * Closed: calls go through. When at least half of ten or more calls of the last two minutes failed
  * it opens: calls are refused for a minute. Then one call may try (half-open): success closes,
- * failure opens for another minute. Any thread; it has a lock of its own. Time is passed in. */
+ * failure opens for another minute. The ten and the minute are the owner's to choose. Any thread;
+ * it has a lock of its own. Time is passed in. */
 #ifndef ACRE_COMPUTE_BREAKER_H
 #define ACRE_COMPUTE_BREAKER_H
 
@@ -17,6 +18,7 @@ enum { BREAKER_BUCKETS = 12 };
 struct breaker {
     pthread_mutex_t lock;
     _Atomic enum breaker_state state; /* read without the lock by those who only look */
+    uint32_t rest_ms, calls_min;
     uint64_t opened_ms;
     bool is_trying;
     struct {
@@ -25,7 +27,8 @@ struct breaker {
     } buckets[BREAKER_BUCKETS]; /* ten seconds each */
 };
 
-void breaker_init(struct breaker *breaker);
+/* 0: a minute, and ten. With UINT32_MAX for `calls_min` it never opens. */
+void breaker_init(struct breaker *breaker, uint32_t rest_ms, uint32_t calls_min);
 void breaker_finish(struct breaker *breaker);
 /* 0: call, and tell how it went. ACRE_EUNAVAILABLE: not now; the text says why and until when. */
 int breaker_ask(struct breaker *breaker, uint64_t now_ms, struct acre_error *err);

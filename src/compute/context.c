@@ -203,7 +203,7 @@ void context_init(struct acre_context *context) {
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&context->rings_lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
-    breaker_init(&context->breaker);
+    breaker_init(&context->breaker, context->rest_ms, context->rest_calls);
     notice_files_init(&context->notice_files, forget_eventfd, context);
     atomic_store(&context->epoch, 1);
 }
@@ -230,6 +230,8 @@ static int fill(struct acre_context *context, const struct acre_context_options 
                                                             : context_device(context)->memory_bytes;
     context->kernel_limit_ms = options->kernel_limit_ms;
     context->debug = options->debug;
+    context->rest_ms = options->rest_ms;
+    context->rest_calls = options->rest_calls;
     context_init(context);
     int r = open_place(context, options->isolation, err);
     if (r < 0) {

@@ -4,7 +4,8 @@
 
 #include "compute/inner.h"
 
-/* Its locks and its circuit, before anything else; and the end of them. */
+/* Its locks and its circuit (rest_ms and rest_calls are set), before anything else; and the end of
+ * them. */
 void context_init(struct acre_context *context);
 void context_finish(struct acre_context *context);
 /* It does not work now: why, as the caller must answer. */

@@ -77,6 +77,7 @@ struct acre_context {
     char tenant[64];
     uint64_t limit_bytes;
     uint32_t kernel_limit_ms;
+    uint32_t rest_ms, rest_calls; /* of the breaker */
     bool debug;
     bool is_remote, has_place;
     bool wakes; /* the back end wakes who waits for a word */
