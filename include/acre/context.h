@@ -33,7 +33,7 @@ struct acre_stream;
 /* --- devices -------------------------------------------------------------------------------- */
 
 struct acre_compute_options {
-    const char *backends; /* "cuda,cpu": these, in this order; NULL: cuda, hip, opencl, cpu */
+    const char *backends; /* "cuda,cpu": these, in this order; NULL: all, as acre_backend_name */
     const char *cache;    /* directory for compiled programs; "": none; NULL: $XDG_CACHE_HOME/acre
                            * or ~/.cache/acre */
 };
@@ -67,6 +67,8 @@ ACRE_API uint32_t acre_compute_count(const struct acre_compute *compute);
 /* Devices are numbered from 0, in the order of their back ends. NULL: no such device. */
 ACRE_API const struct acre_compute_device *acre_compute_device(const struct acre_compute *compute,
                                                                uint32_t device);
+/* "cuda", "hip", "opencl", "cpu", from number 0 on; NULL: there are no more. */
+ACRE_API const char *acre_backend_name(uint32_t number);
 /* Why a back end has no device here. NULL: it has one, or was not asked for. */
 ACRE_API const char *acre_compute_absent(const struct acre_compute *compute, const char *backend);
 

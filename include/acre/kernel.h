@@ -23,6 +23,9 @@ enum acre_language {
     ACRE_LANGUAGE_OPENCL,
 };
 
+/* The back end that compiles sources in this language; NULL: any. */
+ACRE_API const char *acre_language_backend(enum acre_language language);
+
 struct acre_source {
     const char *text;
     const char *name;    /* for messages; NULL: "kernel" */

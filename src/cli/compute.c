@@ -17,8 +17,6 @@
 
 enum { NAME_SHOWN = 96, BACKEND_MAX = 16, NUMBER_MAX = 1024 };
 
-static const char *const backends[] = {"cuda", "hip", "opencl", "cpu"};
-
 /* --- figures -------------------------------------------------------------------------------- */
 
 char *acre_figure_bytes(uint64_t bytes, char *text, size_t size) {
@@ -78,8 +76,9 @@ static bool read_wanted(const char *text, struct wanted *ret_wanted) {
     const char *colon = strchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
     struct acre_str name = {text, colon != NULL ? (size_t)(colon - text) : strlen(text)};
     struct wanted wanted = {.number = 0};
-    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
-        if (acre_str_is(name, backends[i])) {
+    const char *backend;
+    for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL; i++) {
+        if (acre_str_is(name, backend)) {
             acre_str_copy(wanted.backend, sizeof(wanted.backend), name);
         }
     }
@@ -97,13 +96,20 @@ static bool read_wanted(const char *text, struct wanted *ret_wanted) {
 
 int acre_device_check(const char *field, const char *value, struct acre_error *err) {
     struct wanted wanted;
-    char shown[NAME_SHOWN];
-    return read_wanted(value, &wanted)
-               ? 0
-               : acre_fail(err, ACRE_EINVALID,
-                           "%s: '%s' is no device; accepted: cuda, hip, opencl, cpu, one of them "
-                           "with a number ('cuda:0'), or a number of 'acre compute devices'",
-                           field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
+    char shown[NAME_SHOWN], names[NAME_SHOWN] = "";
+    if (read_wanted(value, &wanted)) {
+        return 0;
+    }
+    const char *backend;
+    size_t length = 0;
+    for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL && length < sizeof(names); i++) {
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s, ", backend);
+    }
+    return acre_fail(err, ACRE_EINVALID,
+                     "%s: '%s' is no device; accepted: %sone of them with a number ('%s:0'), or a "
+                     "number of 'acre compute devices'",
+                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)), names,
+                     acre_backend_name(0));
 }
 
 static char *name_device(const struct acre_compute *compute, uint32_t device, char *text,
@@ -150,6 +156,15 @@ static int find_device(const struct acre_compute *compute, const struct wanted *
     return refuse_device(compute, wanted, err);
 }
 
+/* The last of the list, and always there. */
+static const char *cpu_name(void) {
+    uint32_t number = 0;
+    while (acre_backend_name(number + 1) != NULL) {
+        number++;
+    }
+    return acre_backend_name(number);
+}
+
 int acre_place_open(const char *device, const char *prefer,
                     const struct acre_context_options *context, struct acre_place *ret_place,
                     struct acre_error *err) {
@@ -161,9 +176,10 @@ int acre_place_open(const char *device, const char *prefer,
     } else if (prefer != NULL) {
         snprintf(wanted.backend, sizeof(wanted.backend), "%s", prefer);
     }
-    char names[2 * BACKEND_MAX];
-    bool is_cpu = strcmp(wanted.backend, "cpu") == 0;
-    snprintf(names, sizeof(names), "%s%s", wanted.backend, is_cpu ? "" : ",cpu");
+    char names[2 * BACKEND_MAX + 1];
+    const char *cpu = cpu_name();
+    bool is_cpu = strcmp(wanted.backend, cpu) == 0;
+    snprintf(names, sizeof(names), "%s%s%s", wanted.backend, is_cpu ? "" : ",", is_cpu ? "" : cpu);
     struct acre_compute_options options = {.backends = wanted.backend[0] != '\0' ? names : NULL};
     acre_pocl_settle();
     int r = acre_compute_open(&options, &place.compute, err);
@@ -185,7 +201,7 @@ int acre_place_open_cpu(const struct acre_place *place, struct acre_context **re
 }
 
 bool acre_place_is_cpu(const struct acre_place *place) {
-    return strcmp(acre_place_device(place)->backend, "cpu") == 0;
+    return strcmp(acre_place_device(place)->backend, cpu_name()) == 0;
 }
 
 void acre_place_close(struct acre_place *place) {
@@ -256,10 +272,11 @@ static void print_devices_json(const struct acre_compute *compute, struct acre_b
     acre_json_array_end(&json);
     acre_json_key(&json, "absent");
     acre_json_object(&json);
-    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
-        const char *reason = acre_compute_absent(compute, backends[i]);
+    const char *backend;
+    for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL; i++) {
+        const char *reason = acre_compute_absent(compute, backend);
         if (reason != NULL) {
-            acre_json_put_string(&json, backends[i], reason);
+            acre_json_put_string(&json, backend, reason);
         }
     }
     acre_json_object_end(&json);
@@ -315,11 +332,11 @@ static void print_devices(const struct acre_compute *compute, struct acre_buf *o
     }
     acre_table_print(table, &term, out);
     acre_table_destroy(table);
-    const char *before = "\n";
-    for (size_t i = 0; i < ACRE_COUNT(backends); i++) {
-        const char *reason = acre_compute_absent(compute, backends[i]);
+    const char *before = "\n", *backend;
+    for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL; i++) {
+        const char *reason = acre_compute_absent(compute, backend);
         if (reason != NULL) {
-            acre_figure_absent(&term, out, &before, 7, backends[i], reason);
+            acre_figure_absent(&term, out, &before, 7, backend, reason);
         }
     }
 }

@@ -42,8 +42,6 @@ char *acre_place_name(const struct acre_place *place, char *text, size_t size);
 /* A kernel source: the language follows from the end of its name. `text` holds it. */
 int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
                      struct acre_error *err);
-/* The back end that compiles it when it is not portable; NULL: any. */
-const char *acre_source_backend(const struct acre_source *source);
 /* Build it; what the compiler said goes to standard error, in place of the
  * progress. The report (NULL: not wanted) is to be
  * finished after success. */

@@ -557,8 +557,8 @@ static int prepare(struct call *call, const char *path, struct acre_buf *text,
                                                  .debug = true};
     int r = acre_source_read(path, text, &source, err);
     source.options = call->options->compiler;
-    r = r == 0 ? acre_place_open(call->options->device, acre_source_backend(&source), &context,
-                                 &call->place, err)
+    r = r == 0 ? acre_place_open(call->options->device, acre_language_backend(source.language),
+                                 &context, &call->place, err)
                : r;
     r = r == 0 ? acre_source_build(&call->place, &source, progress, &program, &call->build, err)
                : r;

@@ -14,11 +14,10 @@ enum { SOURCE_MAX = 4 << 20, NAME_SHOWN = 96 };
 static const struct {
     const char *end;
     enum acre_language language;
-    const char *backend;
-} languages[] = {{".acl", ACRE_LANGUAGE_PORTABLE, NULL},
-                 {".cu", ACRE_LANGUAGE_CUDA, "cuda"},
-                 {".hip", ACRE_LANGUAGE_HIP, "hip"},
-                 {".cl", ACRE_LANGUAGE_OPENCL, "opencl"}};
+} languages[] = {{".acl", ACRE_LANGUAGE_PORTABLE},
+                 {".cu", ACRE_LANGUAGE_CUDA},
+                 {".hip", ACRE_LANGUAGE_HIP},
+                 {".cl", ACRE_LANGUAGE_OPENCL}};
 
 int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
                      struct acre_error *err) {
@@ -47,15 +46,6 @@ int acre_source_read(const char *path, struct acre_buf *text, struct acre_source
     *ret_source = (struct acre_source){
         .text = acre_str_after_mark(text->data), .name = path, .language = languages[i].language};
     return 0;
-}
-
-const char *acre_source_backend(const struct acre_source *source) {
-    for (size_t i = 0; i < ACRE_COUNT(languages); i++) {
-        if (languages[i].language == source->language) {
-            return languages[i].backend;
-        }
-    }
-    return NULL;
 }
 
 /* "FILE:12:5" or "FILE(12)" somewhere in a log; column 0: not told. */
@@ -115,7 +105,7 @@ int acre_source_build(struct acre_place *place, const struct acre_source *source
     struct acre_build_report report = {0};
     /* Kernels of CUDA are kernels of HIP. */
     if (mine.language == ACRE_LANGUAGE_CUDA &&
-        strcmp(acre_place_device(place)->backend, "hip") == 0) {
+        strcmp(acre_place_device(place)->backend, acre_language_backend(ACRE_LANGUAGE_HIP)) == 0) {
         mine.language = ACRE_LANGUAGE_HIP;
     }
     int r = acre_program_build(place->context, &mine, ret_program, &report, err);

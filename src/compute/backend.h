@@ -14,6 +14,7 @@
 
 #include "compute/native.h"
 #include "core/buf.h"
+#include "core/str.h"
 
 /* In a device's identity, before its compiler: compiled code runs wherever the part before it is
  * the same. */
@@ -22,9 +23,13 @@
 struct acre_backend {
     const char *name;            /* "cuda" */
     const char *what;            /* for people */
-    enum acre_language language; /* of plain sources it takes */
+    enum acre_language language; /* of plain sources it takes; PORTABLE: of none */
+    enum acre_language also;     /* kernels in this one are its own, unless the source says what
+                                  * they are; AUTO: none */
     uint32_t capabilities;       /* most it can have; a device's are in its description */
-    bool wakes; /* who waits for a word (FUTEX_WAKE) when it signals; a GPU cannot */
+    bool wakes;    /* who waits for a word (FUTEX_WAKE) when it signals; a GPU cannot */
+    bool is_local; /* contexts are in the caller's process, unless asked otherwise; else: a runner's
+                    */
 
     /* Load the libraries and list devices. ACRE_EUNAVAILABLE: none here, with the reason. */
     int (*open)(void **ret_self, struct acre_error *err);
@@ -121,7 +126,22 @@ struct acre_backend {
                          struct acre_error *err);
 };
 
-extern const struct acre_backend acre_backend_cuda, acre_backend_hip, acre_backend_opencl,
-    acre_backend_cpu;
+/* All back ends, in the order in which their devices are listed: the one place that names them. A
+ * new one is a room with its table, acre_backend_NAME, and a row here; what others must know of it
+ * is in that table. The CPU is last. */
+#define ACRE_BACKENDS(X) X(cuda) X(hip) X(opencl) X(cpu)
+
+#define ACRE_BACKEND_DECLARE(name) extern const struct acre_backend acre_backend_##name;
+ACRE_BACKENDS(ACRE_BACKEND_DECLARE)
+#undef ACRE_BACKEND_DECLARE
+
+#define ACRE_BACKEND_ONE(name) +1
+enum { ACRE_BACKEND_COUNT = 0 ACRE_BACKENDS(ACRE_BACKEND_ONE) };
+#undef ACRE_BACKEND_ONE
+
+extern const struct acre_backend *const acre_backends[ACRE_BACKEND_COUNT]; /* backends.c */
+const struct acre_backend *acre_backend_find(struct acre_str name);        /* NULL: none */
+/* "cuda, hip, ...", for messages; returns `text`. */
+const char *acre_backend_names(char *text, size_t size);
 
 #endif

@@ -14,37 +14,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct acre_backend *const all_backends[] = {&acre_backend_cuda, &acre_backend_hip,
-                                                          &acre_backend_opencl, &acre_backend_cpu};
-_Static_assert(ACRE_COUNT(all_backends) == BACKENDS_MAX, "a slot for each");
-
-static const struct acre_backend *backend_named(struct acre_str name) {
-    for (size_t i = 0; i < ACRE_COUNT(all_backends); i++) {
-        if (acre_str_is(name, all_backends[i]->name)) {
-            return all_backends[i];
-        }
-    }
-    return NULL;
-}
-
 /* Which back ends, in which order. */
 static int choose_backends(struct acre_compute *compute, const char *names,
                            struct acre_error *err) {
     if (names == NULL) {
-        for (size_t i = 0; i < ACRE_COUNT(all_backends); i++) {
-            compute->backends[compute->backend_count++].table = all_backends[i];
+        for (size_t i = 0; i < ACRE_BACKEND_COUNT; i++) {
+            compute->backends[compute->backend_count++].table = acre_backends[i];
         }
         return 0;
     }
     struct acre_split words = acre_split_begin(acre_str_from(names), ',');
     struct acre_str word;
     while (acre_split_next(&words, &word)) {
-        char shown[64];
-        const struct acre_backend *table = backend_named(word);
+        char shown[64], all[128];
+        const struct acre_backend *table = acre_backend_find(word);
         if (table == NULL) {
-            return acre_fail(err, ACRE_EINVALID,
-                             "backends: '%s' is none; accepted: cuda, hip, opencl, cpu",
-                             acre_str_show(word, shown, sizeof(shown)));
+            return acre_fail(err, ACRE_EINVALID, "backends: '%s' is none; accepted: %s",
+                             acre_str_show(word, shown, sizeof(shown)),
+                             acre_backend_names(all, sizeof(all)));
         }
         for (uint32_t i = 0; i < compute->backend_count; i++) {
             if (compute->backends[i].table == table) {

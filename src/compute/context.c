@@ -145,9 +145,8 @@ static int open_place(struct acre_context *context, enum acre_context_isolation 
     }
     uint32_t index = context->device - slot->first;
     context->wakes = slot->table->wakes;
-    bool is_cpu = slot->table == &acre_backend_cpu;
     context->is_remote = isolation == ACRE_CONTEXT_ISOLATION_AUTO
-                             ? !is_cpu
+                             ? !slot->table->is_local
                              : isolation == ACRE_CONTEXT_ISOLATION_PROCESS;
     if (context->is_remote) {
         int r = acre_remote_open(slot->table->name, index, &context->place, err);

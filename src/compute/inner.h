@@ -29,7 +29,6 @@
 #include <stdatomic.h>
 
 enum {
-    BACKENDS_MAX = 4,
     CONTEXTS_MAX = 1024,       /* of one runtime: a buffer's id has 12 bits for it */
     WORDS_MAX = 4096,          /* streams of one context */
     LAUNCHES_KEPT = 64,        /* of a stream, to name the one that hangs */
@@ -47,7 +46,7 @@ struct backend_slot {
 };
 
 struct acre_compute {
-    struct backend_slot backends[BACKENDS_MAX];
+    struct backend_slot backends[ACRE_BACKEND_COUNT];
     uint32_t backend_count;
     struct acre_compute_device *devices;
     uint32_t device_count;

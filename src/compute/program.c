@@ -402,9 +402,9 @@ static int check_source(struct build *build, struct acre_error *err) {
     build->language = source->language;
     if (build->language == ACRE_LANGUAGE_AUTO) {
         build->language = language_of(acre_str_from(source->text));
-        /* Kernels of CUDA are kernels of HIP, when nobody said they are not. */
-        if (build->language == ACRE_LANGUAGE_CUDA && strcmp(build->backend, "hip") == 0) {
-            build->language = ACRE_LANGUAGE_HIP;
+        const struct acre_backend *backend = acre_backend_find(acre_str_from(build->backend));
+        if (backend != NULL && backend->also == build->language) {
+            build->language = backend->language;
         }
     }
     return 0;

@@ -141,7 +141,7 @@ static void cpu_describe(void *self, uint32_t device, struct acre_compute_device
         .capabilities = ACRE_CAN_NATIVE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64 |
                         (has_compiler ? ACRE_CAN_SOURCE : 0),
     };
-    snprintf(ret_device->backend, sizeof(ret_device->backend), "cpu");
+    snprintf(ret_device->backend, sizeof(ret_device->backend), "%s", acre_backend_cpu.name);
     snprintf(ret_device->name, sizeof(ret_device->name), "%s", cpu->model);
     snprintf(ret_device->identity, sizeof(ret_device->identity),
              "%s %016" PRIx64 ACRE_IDENTITY_COMPILER "%s", processor, cpu->features,
@@ -383,6 +383,7 @@ const struct acre_backend acre_backend_cpu = {
     .language = ACRE_LANGUAGE_PORTABLE,
     .capabilities = ACRE_CAN_NATIVE | ACRE_CAN_SOURCE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64,
     .wakes = true,
+    .is_local = true,
     .open = cpu_open,
     .close = cpu_close,
     .count = cpu_count,

@@ -88,7 +88,7 @@ static int describe(struct gpu *gpu, int device, struct acre_compute_device *to)
     if (cuda->has_rtc) {
         snprintf(compiler, sizeof(compiler), " NVRTC %d.%d", cuda->rtc.major, cuda->rtc.minor);
     }
-    snprintf(to->backend, sizeof(to->backend), "cuda");
+    snprintf(to->backend, sizeof(to->backend), "%s", acre_backend_cuda.name);
     snprintf(to->identity, sizeof(to->identity), "sm_%d%s driver %d.%d", arch, compiler,
              gpu->version / 1000, gpu->version % 1000 / 10);
     to->capabilities = capabilities_of(cuda);

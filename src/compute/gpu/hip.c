@@ -90,7 +90,7 @@ static int describe(struct gpu *gpu, int device, struct acre_compute_device *to)
     snprintf(to->identity, sizeof(to->identity), "%.96s HIP %d driver %d HIPRTC %d.%d", arch,
              hip->version, gpu->version, major, minor);
     read_uuid(hip, device, to);
-    snprintf(to->backend, sizeof(to->backend), "hip");
+    snprintf(to->backend, sizeof(to->backend), "%s", acre_backend_hip.name);
     to->capabilities =
         ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64 | (hip->has_rtc ? (uint32_t)ACRE_CAN_SOURCE : 0);
     return 0;
@@ -297,6 +297,7 @@ const struct acre_backend acre_backend_hip = {
     .name = "hip",
     .what = "AMD GPUs (HIP)",
     .language = ACRE_LANGUAGE_HIP,
+    .also = ACRE_LANGUAGE_CUDA,
     .capabilities = ACRE_CAN_SOURCE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64,
     .open = hip_open,
     .compile = hip_compile,

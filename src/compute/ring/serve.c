@@ -85,10 +85,10 @@ int ring_build(struct acre_ring *ring, const struct acre_source *source,
         return acre_fail(err, ACRE_EINVALID,
                          "ring '%s': handlers are written in the portable dialect", ring->handler);
     }
-    bool is_cuda = strcmp(context_device(ring->context)->backend, "cuda") == 0;
+    bool may_stay = (context_device(ring->context)->capabilities & ACRE_CAN_RING) != 0;
     struct acre_buf text;
     acre_buf_init(&text, SOURCE_MAX);
-    int r = ring_source_write(source->text, ring->handler, is_cuda, &text);
+    int r = ring_source_write(source->text, ring->handler, may_stay, &text);
     if (r < 0) {
         acre_buf_finish(&text);
         return acre_fail(err, r, "ring '%s': the source is too long", ring->handler);

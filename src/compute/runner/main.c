@@ -3,8 +3,6 @@
 #include "opencl/pocl.h"
 
 int main(void) {
-    static const struct acre_backend *const tables[] = {&acre_backend_cuda, &acre_backend_hip,
-                                                        &acre_backend_opencl, &acre_backend_cpu};
     acre_pocl_settle();
-    return acre_runner_run(tables, ACRE_COUNT(tables));
+    return acre_runner_run(acre_backends, ACRE_BACKEND_COUNT);
 }

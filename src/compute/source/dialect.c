@@ -15,6 +15,8 @@
  * end. */
 #include "compute/source/dialect_text.h"
 
+#include "compute/backend.h"
+
 #include <string.h>
 
 enum { POINTER_TOKENS_MAX = 16, NAME_SHOWN = 128 };
@@ -133,26 +135,26 @@ static const char *const opencl_prelude[] = {
     NULL};
 /* clang-format on */
 
-struct dialect {
-    const char *backend;
-    enum acre_language plain; /* the other language it takes */
+struct dialect { /* of a back end that takes a language of its own, too */
+    enum acre_language plain;
     const char *const *prelude;
     const char *before, *after; /* around a text in the dialect */
     bool is_cplusplus;
 };
 
 static const struct dialect dialects[] = {
-    {"cuda", ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", true},
-    {"hip", ACRE_LANGUAGE_HIP, cuda_prelude, "#pragma clang force_cuda_host_device begin\n",
+    {ACRE_LANGUAGE_CUDA, cuda_prelude, "", "", true},
+    {ACRE_LANGUAGE_HIP, cuda_prelude, "#pragma clang force_cuda_host_device begin\n",
      "\n#pragma clang force_cuda_host_device end\n", true},
-    {"opencl", ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", false},
+    {ACRE_LANGUAGE_OPENCL, opencl_prelude, "", "", false},
 };
 
 static const char *const language_names[] = {"", "the portable dialect", "CUDA", "HIP", "OpenCL"};
 
 static const struct dialect *dialect_of(const char *backend) {
-    for (size_t i = 0; i < ACRE_COUNT(dialects); i++) {
-        if (strcmp(dialects[i].backend, backend) == 0) {
+    const struct acre_backend *table = acre_backend_find(acre_str_from(backend));
+    for (size_t i = 0; i < ACRE_COUNT(dialects) && table != NULL; i++) {
+        if (dialects[i].plain == table->language) {
             return &dialects[i];
         }
     }
@@ -288,18 +290,15 @@ static void write_plain(const char *name, struct acre_str text, const struct sig
 static int refuse_language(const char *backend, const char *name, enum acre_language language,
                            struct acre_error *err) {
     const struct dialect *dialect = dialect_of(backend);
-    const char *taker = "";
-    for (size_t i = 0; i < ACRE_COUNT(dialects); i++) {
-        taker = dialects[i].plain == language ? dialects[i].backend : taker;
-    }
+    const char *taker = acre_language_backend(language);
     char shown[NAME_SHOWN];
     return acre_fail(
         err, ACRE_EUNSUPPORTED,
         "%s is written in %s, which the back end %s would take; accepted by %s: the "
         "portable dialect%s%s",
         acre_str_show(acre_str_from(name != NULL ? name : "kernel"), shown, sizeof(shown)),
-        language_names[language], taker, backend, dialect != NULL ? " or " : "",
-        dialect != NULL ? language_names[dialect->plain] : "");
+        language_names[language], taker != NULL ? taker : "", backend,
+        dialect != NULL ? " or " : "", dialect != NULL ? language_names[dialect->plain] : "");
 }
 
 int dialect_write(const char *backend, const struct acre_source *source,

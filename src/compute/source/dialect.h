@@ -14,9 +14,8 @@
 #include "compute/source/signature.h"
 #include "core/buf.h"
 
-/* The text for the compiler of `backend` ("cuda", "hip", "opencl", "cpu"). ACRE_EUNSUPPORTED: a
- * plain source of another back end (the text says which would take it). `all` are its signatures.
- */
+/* The text for the compiler of the back end of that name. ACRE_EUNSUPPORTED: a plain source of
+ * another one (the text says which would take it). `all` are its signatures. */
 int dialect_write(const char *backend, const struct acre_source *source,
                   enum acre_language language, const struct signature *all, uint32_t count,
                   struct acre_buf *out, struct acre_error *err);
