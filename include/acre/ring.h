@@ -17,8 +17,15 @@
  * that time stops: unanswered and new messages fail with ACRE_EUNAVAILABLE, the text says for how
  * long, and the ring restarts automatically.
  *
- * Any number of threads may call at once. Messages are taken in the order they are posted; with one
- * warp (the default) they also finish in that order. */
+ * Threads. Any number of threads may post, collect, call and ask for a report at once, also while
+ * another one stops, starts or reloads the ring; destroy it, or close its context, only when no
+ * other thread uses it. Any thread may collect a ticket: if several try, one gets the answer and
+ * the others ACRE_ENOTFOUND. Messages are taken in the order they are posted: those of one thread
+ * in its own order, a post that has returned before those that begin later in any thread, posts at
+ * the same time in some order. With one warp (the default) they also finish in that order; with
+ * more, messages handled at once share `state`: use atomics. If a thread never returns from a post
+ * (asynchronous cancellation), all messages behind its own wait. Signal handlers may not use a
+ * ring. All threads share the slots: if they post and none collects, all wait. */
 #ifndef ACRE_RING_H
 #define ACRE_RING_H
 

@@ -327,7 +327,122 @@ static void calls_have_one_deadline(void) {
     each_way(check_deadline);
 }
 
+/* --- many producers, many collectors ---------------------------------------------------------- */
+
+static const char counting_text[] =
+    "handler void handle(local const uint *in, local uint *out, global uint *state, uint lane,\n"
+    "                    uint lanes) {\n"
+    "    if (lane == 0) {\n"
+    "        out[0] = in[0];\n"
+    "        out[1] = state[0];\n" /* how many were handled before it */
+    "        state[0] = state[0] + 1;\n"
+    "    }\n"
+    "}\n";
+
+enum { PRODUCERS = 4, COLLECTORS = 4, EACH = 500, POSTS = PRODUCERS * EACH, MANY_SLOTS = 16 };
+
+struct crowd {
+    struct acre_ring *ring;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    uint64_t tickets[2 * POSTS]; /* each twice: two threads will ask for it */
+    uint32_t posted, taken;
+    atomic_uint collected[POSTS]; /* by message */
+    atomic_uint turn[POSTS];      /* in which it was handled */
+    atomic_uint refused, others;
+};
+
+struct crowd_producer {
+    struct crowd *crowd;
+    uint32_t first;
+};
+
+static void *post_each(void *user) {
+    struct crowd_producer *self = user;
+    struct crowd *crowd = self->crowd;
+    for (uint32_t i = self->first; i < self->first + EACH; i++) {
+        uint64_t ticket = 0;
+        CHECK_EQ(acre_ring_post(crowd->ring, &i, 60000, &ticket, NULL), 0);
+        pthread_mutex_lock(&crowd->lock);
+        crowd->tickets[crowd->posted++] = ticket;
+        crowd->tickets[crowd->posted++] = ticket;
+        pthread_cond_broadcast(&crowd->more);
+        pthread_mutex_unlock(&crowd->lock);
+    }
+    return NULL;
+}
+
+static void *collect_each(void *user) {
+    struct crowd *crowd = user;
+    for (;;) {
+        pthread_mutex_lock(&crowd->lock);
+        while (crowd->taken == crowd->posted && crowd->taken < 2 * POSTS) {
+            pthread_cond_wait(&crowd->more, &crowd->lock);
+        }
+        bool is_over = crowd->taken == 2 * POSTS;
+        uint64_t ticket = is_over ? 0 : crowd->tickets[crowd->taken++];
+        pthread_cond_broadcast(&crowd->more);
+        pthread_mutex_unlock(&crowd->lock);
+        if (is_over) {
+            return NULL;
+        }
+        uint32_t out[2] = {POSTS, 0};
+        int r = acre_ring_collect(crowd->ring, ticket, out, 60000, NULL);
+        if (r == 0 && out[0] < POSTS) {
+            atomic_fetch_add(&crowd->collected[out[0]], 1);
+            atomic_store(&crowd->turn[out[0]], out[1]);
+        } else {
+            atomic_fetch_add(r == ACRE_ENOTFOUND ? &crowd->refused : &crowd->others, 1);
+        }
+    }
+}
+
+/* What ring.h promises of threads: a ticket is answered once, whoever collects it, and messages of
+ * one thread are handled in its order. */
+static void check_crowd(struct bench *bench) {
+    struct crowd *crowd = calloc(1, sizeof(*crowd));
+    REQUIRE(crowd != NULL);
+    pthread_mutex_init(&crowd->lock, NULL);
+    pthread_cond_init(&crowd->more, NULL);
+    struct acre_source source = {.text = counting_text};
+    struct acre_ring_options options = {
+        .in_words = 1, .out_words = 2, .slots = MANY_SLOTS, .hang_ms = 60000};
+    OK(acre_ring_create(bench->context, &source, &options, &crowd->ring, &bench->err));
+    struct crowd_producer producers[PRODUCERS];
+    pthread_t threads[PRODUCERS + COLLECTORS];
+    for (uint32_t i = 0; i < PRODUCERS + COLLECTORS; i++) {
+        bool posts = i < PRODUCERS;
+        if (posts) {
+            producers[i] = (struct crowd_producer){.crowd = crowd, .first = i * EACH};
+        }
+        void *user = posts ? (void *)&producers[i] : crowd;
+        REQUIRE_EQ(pthread_create(&threads[i], NULL, posts ? post_each : collect_each, user), 0);
+    }
+    for (uint32_t i = 0; i < PRODUCERS + COLLECTORS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    uint32_t not_once = 0, not_in_order = 0;
+    for (uint32_t i = 0; i < POSTS; i++) {
+        not_once += atomic_load(&crowd->collected[i]) != 1;
+        not_in_order +=
+            i % EACH != 0 && atomic_load(&crowd->turn[i]) <= atomic_load(&crowd->turn[i - 1]);
+    }
+    CHECK_U64(not_once, 0);
+    CHECK_U64(not_in_order, 0);
+    CHECK_U64(atomic_load(&crowd->refused), POSTS); /* the second to ask */
+    CHECK_U64(atomic_load(&crowd->others), 0);
+    acre_ring_destroy(crowd->ring);
+    pthread_cond_destroy(&crowd->more);
+    pthread_mutex_destroy(&crowd->lock);
+    free(crowd);
+}
+
+static void any_thread_posts_and_any_thread_collects(void) { /* GPU-4 */
+    each_way(check_crowd);
+}
+
 static const struct acre_test tests[] = {
+    {"any_thread_posts_and_any_thread_collects", any_thread_posts_and_any_thread_collects, 300},
     {"calls_have_one_deadline", calls_have_one_deadline, 300},
     {"rings_come_back_when_the_circuit_closes", rings_come_back_when_the_circuit_closes, 300},
     {"what_was_posted_is_told", what_was_posted_is_told, 300},
