@@ -1,6 +1,7 @@
 /* compute.h - run kernels on GPUs and CPUs through one interface. Includes all of it:
  *
- *   context.h    devices, contexts, streams, events
+ *   context.h    devices, contexts
+ *   stream.h     streams, events
  *   memory.h     buffers, copies, the memory pool's report
  *   arg.h        arguments of a kernel: ACRE_BUFFER, ACRE_F32 and the like
  *   kernel.h     programs, kernels, launches, timings
@@ -27,5 +28,6 @@
 #include <acre/pipeline.h>
 #include <acre/ring.h>
 #include <acre/storage.h>
+#include <acre/stream.h>
 
 #endif

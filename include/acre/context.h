@@ -1,4 +1,4 @@
-/* context.h - devices, contexts, streams, events.
+/* context.h - devices and contexts. What a context works with is in the other headers.
  *
  * A runtime knows the devices of this machine. A context is one tenant's place on one device;
  * streams, buffers, programs, graphs and rings belong to a context. By default a context on a GPU
@@ -28,7 +28,6 @@ extern "C" {
 
 struct acre_compute;
 struct acre_context;
-struct acre_stream;
 
 /* --- devices -------------------------------------------------------------------------------- */
 
@@ -117,38 +116,6 @@ ACRE_API int acre_context_open(struct acre_compute *compute, uint32_t device,
 ACRE_API int acre_context_close(struct acre_context *context);
 ACRE_API void acre_context_report(struct acre_context *context,
                                   struct acre_context_report *ret_report);
-
-/* --- streams and events --------------------------------------------------------------------- */
-
-/* A point in a stream: it is reached when all work queued before it is done. A plain value: copy
- * it freely, never free it. Valid as long as its stream. */
-struct acre_event {
-    struct acre_stream *stream;
-    uint64_t sequence;
-};
-
-enum { ACRE_FOREVER = -1 };
-
-ACRE_API int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
-                                struct acre_error *err);
-ACRE_API void acre_stream_destroy(struct acre_stream *stream); /* waits for it; NULL is fine */
-ACRE_API int acre_event_record(struct acre_stream *stream, struct acre_event *ret_event,
-                               struct acre_error *err);
-/* 0: reached; ACRE_ETIMEOUT: not within `timeout_ms` (0: check only; or ACRE_FOREVER); other codes:
- * the work before it failed. */
-ACRE_API int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *err);
-/* The same for everything queued on the stream so far. */
-ACRE_API int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct acre_error *err);
-/* Later work on `stream` waits for the event, which may belong to any stream. For an event of
- * another context this call itself waits: devices cannot wait for each other's events. */
-ACRE_API int acre_stream_after(struct acre_stream *stream, struct acre_event event,
-                               struct acre_error *err);
-/* For poll loops: adds 1 to the eventfd when everything queued so far is done or lost;
- * acre_event_wait and acre_stream_sync report which. If the context is lost at that moment, 1 may
- * be added twice. You may close the descriptor at once: the library keeps a copy, at least until
- * then and at most until the context is closed. Remove it from an epoll set before you close it:
- * epoll reports a file for as long as anyone has it open. */
-ACRE_API int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_error *err);
 
 #ifdef __cplusplus
 }

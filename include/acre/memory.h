@@ -6,7 +6,7 @@
 #ifndef ACRE_MEMORY_H
 #define ACRE_MEMORY_H
 
-#include <acre/context.h>
+#include <acre/stream.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CLOSE_S = 2,      /* a kernel that is a little late, on a busy machine, is still waited for */

@@ -15,9 +15,8 @@
  * rings_lock, only for a limited time.
  * A stream is its user's alone (one thread at a time), but for `word`, which the device writes.
  *
- * After a loss the epoch of the context is one more: whatever was made in an earlier one has to be
- * made again (streams, modules, pinned regions: by themselves, on next use) or is lost (buffers on
- * the device). */
+ * After a loss the epoch of the context is one more: what was made in an earlier one is made again
+ * on next use (streams, modules, pinned regions) or is lost (buffers on the device). */
 #ifndef ACRE_COMPUTE_INNER_H
 #define ACRE_COMPUTE_INNER_H
 
