@@ -452,13 +452,21 @@ static void start(struct acre_desk *desk, struct acre_run run) {
     acre_arena_destroy(arena);
 }
 
-/* ACRE_ENOTFOUND: no engine knows it. */
+/* ACRE_ENOTFOUND: no engine knows it. What ran inside a reservation that is over holds nothing any
+ * more, and still runs: then every engine is asked. */
 static int signal_run(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal,
                       struct acre_error *err) {
     struct acre_job job;
     const struct desk_engine *engine =
         acre_sched_find(desk->sched, run.job, &job) ? desk_engine_of(desk, &job, NULL) : NULL;
-    return engine != NULL ? engine->driver->signal(engine->self, run, signal, err) : ACRE_ENOTFOUND;
+    if (engine != NULL) {
+        return engine->driver->signal(engine->self, run, signal, err);
+    }
+    int r = ACRE_ENOTFOUND;
+    for (uint32_t i = 0; i < desk->engine_count && r == ACRE_ENOTFOUND; i++) {
+        r = desk->engines[i].driver->signal(desk->engines[i].self, run, signal, err);
+    }
+    return r;
 }
 
 void acre_desk_signal(struct acre_desk *desk, struct acre_run run, enum acre_run_signal signal) {

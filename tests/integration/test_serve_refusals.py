@@ -324,6 +324,7 @@ class Starting(unittest.TestCase):
                     (["--config", "/nonexistent"], 4, "/nonexistent"),
                     (["--policy", "/nonexistent"], 4, "/nonexistent"),
                     (["--sim", "/nonexistent"], 4, "/nonexistent"),
+                    (["--engine", "nope"], 2, "unknown engine 'nope'; expected one of: local, "),
                     (["--listen", "nowhere:x"], 2, "nowhere"), (["--speed", "9"], 2, "--speed")]:
                 with self.subTest(arguments=arguments):
                     result = self.serve("--state", os.path.join(folder, "state"),

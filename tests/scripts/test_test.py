@@ -115,7 +115,7 @@ class Choosing(unittest.TestCase):
             self.assertIn("skipped: abuse_a/all: no users\n", said)
             self.assertIn("0 passed, 0 failed, 2 skipped", said)
             self.assertEqual(self.run_main("--emulated", "--only", "abuse_a")[:2], (0, None))
-        self.assertEqual(self.run_main()[1], [])
+        self.assertEqual(self.run_main()[1], ["abuse_a", "abuse_b", "core_a"])
 
 
 class Reasons(unittest.TestCase):
