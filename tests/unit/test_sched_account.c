@@ -453,8 +453,8 @@ static void any_use_that_was_recorded_is_put_back(void) {
     static const struct {
         double recorded, counts;
     } rows[] = {
-        {3.6e9, 3.6e9}, {1, 1},   {0.25, 0.25},  {0, 0},
-        {-1, 0},        {NAN, 0}, {INFINITY, 0}, {-INFINITY, 0},
+        {3.6e9, 3.6e9}, {1, 1},           {0.25, 0.25},          {0, 0},
+        {-1, 0},        {(double)NAN, 0}, {(double)INFINITY, 0}, {-(double)INFINITY, 0},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("%g", rows[i].recorded);
