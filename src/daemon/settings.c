@@ -172,10 +172,7 @@ static int put_flag(const struct found *found, bool *to, struct acre_error *err)
 
 static int add_item(const struct row *row, struct acre_settings *settings, const char *text,
                     struct acre_error *err) {
-    struct {
-        char *items[ACRE_OPT_LIST_MAX];
-        uint32_t count;
-    } *list = (void *)((char *)settings + row->to);
+    struct acre_settings_list *list = (void *)((char *)settings + row->to);
     if (list->count == ACRE_OPT_LIST_MAX) {
         char shown[SHOWN];
         return acre_fail(err, ACRE_EINVALID, "%s: '%s' is one too many; accepted: at most %d",
@@ -278,9 +275,10 @@ void acre_settings_finish(struct acre_settings *settings) {
         if (rows[i].kind == STRING) {
             free(*(char **)at);
         }
-    }
-    for (uint32_t i = 0; i < settings->sim.count; i++) {
-        free(settings->sim.items[i]);
+        struct acre_settings_list *list = at;
+        for (uint32_t item = 0; rows[i].kind == LIST && item < list->count; item++) {
+            free(list->items[item]);
+        }
     }
     *settings = (struct acre_settings){0};
 }

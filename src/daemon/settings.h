@@ -68,6 +68,11 @@ struct acre_settings_given {
 #undef X
 };
 
+struct acre_settings_list {
+    char *items[ACRE_OPT_LIST_MAX];
+    uint32_t count;
+};
+
 /* In force. Strings belong to it. */
 struct acre_settings {
 #define X(member, name, kind, value, absent, help) ACRE_SETTING_##kind(member)
@@ -75,11 +80,7 @@ struct acre_settings {
 #define ACRE_SETTING_COUNT(member)                 uint64_t member;
 #define ACRE_SETTING_DURATION(member)              uint64_t member; /* ms */
 #define ACRE_SETTING_FLAG(member)                  bool member;
-#define ACRE_SETTING_LIST(member)                                                                  \
-    struct {                                                                                       \
-        char *items[ACRE_OPT_LIST_MAX];                                                            \
-        uint32_t count;                                                                            \
-    } member;
+#define ACRE_SETTING_LIST(member)                  struct acre_settings_list member;
     ACRE_SETTINGS(X)
 #undef X
 };

@@ -17,7 +17,8 @@ SOURCE = r"""
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-static void *rest(void *nothing) { return nothing; }
+#include <unistd.h>
+static void *rest(void *nothing) { pause(); return nothing; }
 int main(int count, char **words) {
     struct acre_compute_options options = {.backends = "opencl", .cache = ""};
     struct acre_source source = {.text = "kernel void f(global int *a) { a[0] = wrong; }"};
@@ -35,6 +36,7 @@ int main(int count, char **words) {
     }
     if (acre_compute_count(compute) == 0) {
         printf("absent: %s\n", acre_compute_absent(compute, "opencl"));
+        acre_compute_close(compute);
         return 0;
     }
     if (acre_context_open(compute, 0, NULL, &context, &err) < 0) {
