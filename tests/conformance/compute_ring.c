@@ -539,15 +539,16 @@ static void rings_that_hang_are_restarted(void) { /* GPU-4 */
     int r = acre_ring_call(ring, message, answer, 10000, err);
     double told_s = kit_seconds() - begun;
     printf("hang told after %.0f ms: %s (%s)\n", told_s * 1e3, err->text, acre_error_name(r));
-    CHECK(r == ACRE_ETIMEOUT || r == ACRE_EUNAVAILABLE);
-    CHECK(told_s < 5);
+    CHECK((r == ACRE_ETIMEOUT || r == ACRE_EUNAVAILABLE) && told_s < 5);
     begun = kit_seconds();
     check_call(ring, 2, 2); /* made anew by itself */
     printf("answers again after %.0f ms\n", (kit_seconds() - begun) * 1e3);
     struct acre_ring_report report;
     acre_ring_report(ring, &report);
-    CHECK_EQ(report.hangs, 1);
-    CHECK(report.restarts >= 1);
+    CHECK(report.hangs == 1 && report.restarts >= 1);
+    for (int i = 0; i < 1000 && !report.is_running; i++, acre_ring_report(ring, &report)) {
+        check_call(ring, 3, 2); /* noted a moment after it answers */
+    }
     CHECK(report.is_running);
     acre_ring_destroy(ring);
     kit_close(&kit);
