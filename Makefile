@@ -53,29 +53,29 @@ all: ## Build everything into build/ (the default)
 demo: all ## See it work on this machine, in under a minute
 	@scripts/demo
 
-test: ## Build and run all tests but the long ones; the last line counts them
+test: ## Build and run all tests except the long ones; the last line counts them
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
 	@test -f $(V)/asan/build.ninja || $(MESON) setup $(V)/asan $(asan)
 	@$(NINJA) -C $(V)/asan tests/unit/$(SOAK)
 	@ACRE_SANITIZED=$(CURDIR)/$(V)/asan/tests/unit/$(SOAK) scripts/test build
 
-test-long: ## The tests that take long: all cases in every way, soaks, floods in full
+test-long: ## Run the long tests: all cases in every way, soaks, full floods
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
 	@scripts/test --long build
 
-abuse: ## Real users against a real root daemon: none becomes root, none locks the others out
+abuse: ## Test real users against a real root daemon: none may become root or lock others out
 	@$(SETUP) build test
 	$(call build,build,-Dprefix=$(PREFIX))
 	@scripts/test --only 'abuse_*' --except '*_long' build
 
-sanitize: ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: ## Run all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
 	@$(STEADY) scripts/test --slower 20 $(except) $(V)/asan
 
-tsan: ## All tests but those of the pure, thread-free directories, with clang's ThreadSanitizer
+tsan: ## Run the tests of code with threads under clang's ThreadSanitizer
 	@$(SETUP) build test clang
 	$(call build,$(V)/tsan,$(tsan),CC=clang)
 	@$(STEADY) scripts/test --slower 20 --except 'ledger*' --except 'sched*' --except 'sim*' \
@@ -90,7 +90,7 @@ arm: ## Cross-build for aarch64 and run the tests that qemu-user can
 	@$(SETUP) build test arm
 	@MESON=$(MESON) NINJA=$(NINJA) scripts/arm $(V)/arm
 
-tidy: ## Check format, sizes, who includes whom, banned calls and the like
+tidy: ## Check format, sizes, includes, banned calls, banned words and more
 	@$(SETUP) tidy
 	@scripts/tidy
 
@@ -100,26 +100,26 @@ fuzz: ## Run every fuzzer for RUNS=1000000 executions, at most SECONDS=600 each
 	@$(NINJA) -C $(V)/fuzz fuzzers
 	@$(STEADY) scripts/fuzz --runs $(RUNS) --seconds $(SECONDS) $(V)/fuzz
 
-soak: ## The long random run of the ledger against its oracle, sanitized: OPS=10000000
+soak: ## Run the ledger against its oracle for OPS=10000000 random operations, sanitized
 	@$(SETUP) build test
 	$(call build,$(V)/asan,$(asan))
 	@ACRE_SOAK=1 ACRE_SOAK_OPS=$(OPS) $(STEADY) $(V)/asan/tests/unit/$(SOAK)
 
-sim: all ## The scheduler under injected faults, SEEDS=5000 of them
+sim: all ## Run the scheduler under injected faults with SEEDS=5000 seeds
 	@build/acre simulate faults --seeds $(SEEDS)
 
-crash: all ## Kill the daemon N=300 times under load; nothing may be lost
+crash: all ## Kill the daemon N=300 times under load and check that nothing is lost
 	@scripts/crash --count $(N) build/acre
 
 gpu: all ## Check the compute runtime on this machine's NVIDIA GPU (20 minutes)
 	@scripts/gpu build
 
-bench: ## Run all benchmarks; Markdown with their JSON on standard output
+bench: ## Run all benchmarks and print Markdown with their JSON
 	@$(SETUP) build bench >&2
 	@$(MAKE) --no-print-directory all >&2
 	@scripts/bench build
 
-coverage: ## Line coverage per directory of src/; fails below the floors
+coverage: ## Print line coverage per directory of src/; fails if one is too low
 	@$(SETUP) build test coverage
 	$(call build,$(V)/coverage,$(coverage))
 	@scripts/coverage $(except) $(V)/coverage
@@ -132,5 +132,5 @@ install: all ## Install under PREFIX=/usr/local (DESTDIR= for packagers)
 clean: ## Remove build/ and all variants
 	rm -rf build
 
-help: ## This list
+help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

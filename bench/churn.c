@@ -1,4 +1,4 @@
-/* churn.c - what a strategy refuses when tasks come and go.
+/* churn.c - measure what a strategy refuses while tasks come and go.
  *
  *   build/bench/churn --nodes N.csv --tasks T.csv --load 95 --strategy least-fragmentation --json
  *
@@ -9,7 +9,7 @@
 #include "bench.h"
 
 #include "core/rand.h"
-#include "sim/cluster.h"
+#include "sim/trace_ledger.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,9 +91,9 @@ static void advance(struct churn *churn, double to) {
     churn->now = to;
 }
 
-static void arrive(struct churn *churn, const struct acre_trace_task *task, double stays_for,
+static void arrive(struct churn *churn, const struct trace_task *task, double stays_for,
                    struct tally *tally) {
-    struct acre_request request = acre_cluster_request(task, churn->names);
+    struct acre_request request = trace_request(task, churn->names);
     uint64_t milli = (uint64_t)task->gpus * task->milli;
     uint64_t id;
     bool placed = acre_ledger_allocate(churn->ledger, &request, 0, &id, NULL) == 0;
@@ -151,17 +151,17 @@ static void run(const void *context, struct acre_json *json) {
     struct acre_trace *trace = NULL;
     enum acre_strategy strategy;
     if (acre_strategy_parse("--strategy", options->strategy, &strategy, &err) < 0 ||
-        acre_trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
+        trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
         bench_fail("%s", err.text);
     }
     struct churn churn = {.trace = trace};
-    churn.ledger = acre_cluster_create(trace, strategy, &churn.names);
+    churn.ledger = trace_ledger(trace, strategy, &churn.names);
     acre_json_put_string(json, "strategy", acre_strategy_name(strategy));
     acre_json_put_u64(json, "load_pct", options->load_pct);
     acre_json_put_u64(json, "arrivals", options->arrivals);
     run_churn(&churn, options, json);
     acre_ledger_destroy(churn.ledger);
-    acre_trace_destroy(trace);
+    trace_destroy(trace);
     free(churn.names);
     free(churn.stays);
 }
@@ -170,13 +170,13 @@ static void run(const void *context, struct acre_json *json) {
 static const struct acre_opt rows[] = {
     {"nodes", 0, ACRE_OPT_STRING, AT(nodes), "FILE", "nodes, CSV", 0, 0, NULL, true, NULL},
     {"tasks", 0, ACRE_OPT_STRING, AT(tasks), "FILE", "tasks, CSV", 0, 0, NULL, true, NULL},
-    {"strategy", 's', ACRE_OPT_STRING, AT(strategy), "NAME", "one of the ledger's", 0, 0, NULL,
+    {"strategy", 's', ACRE_OPT_STRING, AT(strategy), "NAME", "a strategy of the ledger", 0, 0, NULL,
      false, NULL},
     {"load", 0, ACRE_OPT_COUNT, AT(load_pct), "PCT", "offered load", 1, 1000, NULL, false, NULL},
-    {"arrivals", 0, ACRE_OPT_COUNT, AT(arrivals), "N", "tasks in all", 100, 100000000, NULL, false,
-     NULL},
-    {"seed", 0, ACRE_OPT_COUNT, AT(seed), "N", "of arrivals and stays", 0, UINT64_MAX, NULL, false,
-     NULL},
+    {"arrivals", 0, ACRE_OPT_COUNT, AT(arrivals), "N", "total number of tasks", 100, 100000000,
+     NULL, false, NULL},
+    {"seed", 0, ACRE_OPT_COUNT, AT(seed), "N", "seed of arrivals and durations", 0, UINT64_MAX,
+     NULL, false, NULL},
 };
 
 static const struct options defaults = {
@@ -184,7 +184,7 @@ static const struct options defaults = {
 
 static const struct acre_command command = {
     .name = "churn",
-    .summary = "what a strategy refuses when tasks come and go",
+    .summary = "measure what a strategy refuses while tasks come and go",
     .usage = "churn --nodes FILE --tasks FILE [options]",
     .options = rows,
     .option_count = ACRE_COUNT(rows),

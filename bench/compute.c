@@ -1,12 +1,12 @@
-/* compute.c - what the compute runtime costs, beside the driver's own calls in the same run.
+/* compute.c - what the compute runtime costs, compared with raw driver calls in the same run.
  *
  *   build/bench/compute --backend cuda --json
  *   build/bench/compute --only launch,ring --markdown
  *
- * One object a figure: acre and raw are medians, p99 what 99 of 100 samples are better than (the
- * worst, where there are fewer), ratio is acre / raw. Limits (of the issue's machine, an H200) are
- * judged on CUDA at full size only: elsewhere the figures have other meanings, and sizes that end
- * in seconds. A figure that fails says so and the rest goes on; the exit code is 1 then. */
+ * One object per figure: acre and raw are medians, p99 is worse than 99 of 100 samples (the worst
+ * one if there are fewer), ratio is acre / raw. Limits (for an H200) are checked on CUDA at full
+ * size only: elsewhere the figures mean something else, and the sizes are chosen to finish in
+ * seconds. A figure that fails says so and the others continue; the exit code is then 1. */
 #include "compute.h"
 
 #include <ftw.h>
@@ -357,7 +357,7 @@ static int run(const struct options *options, struct compute_bench *bench, struc
     for (uint32_t i = 0; i < bench->count; i++) {
         has_failed |= bench->figures[i].has_failed;
     }
-    return has_failed ? acre_fail(err, ACRE_EINTERNAL, "some figures are missing") : 0;
+    return has_failed ? acre_fail(err, ACRE_EINTERNAL, "some figures could not be measured") : 0;
 }
 
 static const struct acre_opt rows[] = {
@@ -366,23 +366,23 @@ static const struct acre_opt rows[] = {
      .offset = offsetof(struct options, backend),
      .value = "NAME",
      .choices = "cuda,hip,opencl,cpu",
-     .help = "of these (default: the first that has a device)"},
+     .help = "back end (default: the first that has a device)"},
     {.name = "only",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct options, only),
      .value = "NAME,..",
      .check = check_only,
-     .help = "these figures (default: all)"},
+     .help = "only these figures (default: all)"},
     {.name = "isolation",
      .kind = ACRE_OPT_CHOICE,
      .offset = offsetof(struct options, isolation),
      .value = "KIND",
      .choices = "process,none",
-     .help = "where acre's context lives (default: as everywhere); none: what a runner costs"},
+     .help = "isolation of acre's context (default: auto); none shows what a runner costs"},
     {.name = "quick",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, quick),
-     .help = "small sizes and few rounds: that everything runs, not how fast"},
+     .help = "small sizes and few rounds: shows that everything runs, not how fast"},
     {.name = "markdown",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, markdown),
@@ -392,7 +392,7 @@ static const struct acre_opt rows[] = {
 int main(int argc, char **argv) {
     static const struct acre_command command = {
         .name = "compute",
-        .summary = "What the compute runtime costs, beside the raw driver.",
+        .summary = "Measure the compute runtime against the raw driver.",
         .usage = "compute [--backend NAME] [--only NAME,..] [--isolation KIND] [--quick] [--json | "
                  "--markdown]",
         .options = rows,

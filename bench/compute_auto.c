@@ -6,8 +6,8 @@
  * many calls as last 50 us (the clock costs as much as a call of one item). A way that after three
  * rounds takes three times as long as the best one cannot become the best and is left out of the
  * rest. Arrays are plain memory of this process, or pinned buffers. "raw" is the best way; the
- * crossover is the size from which on a way through the device is the best. What the C function
- * takes by itself, in one thread, is told beside it. */
+ * crossover is the size from which on a way through the device is the best. The time of the plain C
+ * function, in one thread, is shown next to it. */
 #include "compute.h"
 
 #include <math.h>
@@ -301,7 +301,7 @@ static bool measure_size(struct compute_bench *bench, struct trial *trial) {
 
 static void keep_crossover(struct compute_bench *bench, const struct subject *subject,
                            uint32_t crossover) {
-    struct compute_figure figure = {.what = "size from which on the device is the better one",
+    struct compute_figure figure = {.what = "smallest size at which the device is faster",
                                     .unit = "items",
                                     .acre = crossover > 0 ? (double)crossover : -1.0,
                                     .raw = -1,
@@ -309,7 +309,7 @@ static void keep_crossover(struct compute_bench *bench, const struct subject *su
                                     .raw_p99 = -1};
     snprintf(figure.name, sizeof(figure.name), "auto, %s, crossover", subject->name);
     if (crossover == 0) {
-        snprintf(figure.note, sizeof(figure.note), "none: the CPU is the better one at the end");
+        snprintf(figure.note, sizeof(figure.note), "none: the CPU is faster at every size");
     }
     compute_keep(bench, figure);
 }

@@ -308,7 +308,7 @@ static int pipeline_by_acre(struct compute_bench *bench, void *user, struct acre
     for (; started < calls->producers && r == 0; started++) {
         int code = pthread_create(&threads[started], NULL, produce, &producers[started]);
         if (code != 0) {
-            r = acre_fail_errno(err, code, "thread of a producer");
+            r = acre_fail_errno(err, code, "cannot start a producer thread");
             break;
         }
     }
@@ -363,7 +363,7 @@ void compute_ring_rate(struct compute_bench *bench) {
 enum { LIVE = 64, SMALLEST_SHIFT = 8, LARGEST_SHIFT = 26 };
 
 /* Mixed: one of 64 live buffers is replaced by another of a random size, 256 B to 64 MiB. */
-struct pool {
+struct memory_pool {
     struct acre_rand rand[2]; /* acre's, raw's: the same numbers */
     struct acre_buffer live[LIVE];
     uintptr_t raw_live[LIVE];
@@ -372,14 +372,14 @@ struct pool {
 };
 
 static int allocate_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
-    struct pool *pool = user;
+    struct memory_pool *pool = user;
     struct acre_buffer buffer;
     int r = acre_buffer_alloc(bench->stream, ACRE_MEMORY_DEVICE, pool->bytes, &buffer, err);
     return r == 0 ? acre_buffer_free(bench->stream, buffer, err) : r;
 }
 
 static int allocate_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
-    const struct pool *pool = user;
+    const struct memory_pool *pool = user;
     uintptr_t at = 0;
     int r = bench->raw->alloc(bench->raw_self, pool->is_pooled, pool->bytes, &at, err);
     return r == 0 ? bench->raw->free(bench->raw_self, pool->is_pooled, at, err) : r;
@@ -393,7 +393,7 @@ static uint64_t random_bytes(struct acre_rand *rand, uint32_t *ret_slot) {
 }
 
 static int replace_by_acre(struct compute_bench *bench, void *user, struct acre_error *err) {
-    struct pool *pool = user;
+    struct memory_pool *pool = user;
     uint32_t slot;
     uint64_t bytes = random_bytes(&pool->rand[0], &slot);
     struct acre_buffer *at = &pool->live[slot];
@@ -403,7 +403,7 @@ static int replace_by_acre(struct compute_bench *bench, void *user, struct acre_
 }
 
 static int replace_raw(struct compute_bench *bench, void *user, struct acre_error *err) {
-    struct pool *pool = user;
+    struct memory_pool *pool = user;
     uint32_t slot;
     uint64_t bytes = random_bytes(&pool->rand[1], &slot);
     uintptr_t *at = &pool->raw_live[slot];
@@ -412,7 +412,7 @@ static int replace_raw(struct compute_bench *bench, void *user, struct acre_erro
     return r == 0 ? bench->raw->alloc(bench->raw_self, true, bytes, at, err) : r;
 }
 
-static void empty_pool(struct compute_bench *bench, struct pool *pool) {
+static void empty_pool(struct compute_bench *bench, struct memory_pool *pool) {
     for (size_t i = 0; i < LIVE; i++) {
         if (pool->live[i].id != 0) {
             acre_buffer_free(bench->stream, pool->live[i], NULL);
@@ -424,7 +424,7 @@ static void empty_pool(struct compute_bench *bench, struct pool *pool) {
 }
 
 void compute_pool(struct compute_bench *bench) {
-    struct pool pool = {.bytes = COMPUTE_MIB, .is_pooled = true};
+    struct memory_pool pool = {.bytes = COMPUTE_MIB, .is_pooled = true};
     acre_rand_seed(&pool.rand[0], 7);
     pool.rand[1] = pool.rand[0];
     struct compute_figure figure = {.name = "pool, 1 MiB",

@@ -1,7 +1,7 @@
-/* compute_cpu.c - what acre's CPU back end is measured beside: plain C in this thread.
+/* compute_cpu.c - what acre's CPU back end is compared with: plain C in this thread.
  *
- * A launch is a call, device memory is malloc's, a copy is memcpy. Ratios against that say what the
- * way through streams and threads costs; no limit is set for them. The mailbox is a thread. */
+ * A launch is a call, device memory is malloc's, a copy is memcpy. The ratios show what streams
+ * and threads cost; they have no limits. The mailbox is a thread. */
 #include "compute_raw.h"
 
 #include "core/spin.h"
@@ -76,7 +76,7 @@ static int raw_ring_start(void *self, struct acre_error *err) {
     atomic_store(&cpu->out, 0);
     int code = pthread_create(&cpu->mailbox, NULL, run_mailbox, cpu);
     cpu->is_ringing = code == 0;
-    return code == 0 ? 0 : acre_fail_errno(err, code, "thread of the mailbox");
+    return code == 0 ? 0 : acre_fail_errno(err, code, "cannot start the mailbox thread");
 }
 
 static int raw_ring_call(void *self, struct acre_error *err) {

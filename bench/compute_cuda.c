@@ -4,7 +4,7 @@
  * One primary context, non-blocking streams, everything loaded and warmed before it is timed. The
  * pool keeps what it has (the driver's default gives memory back at every wait: several times
  * slower). The mailbox is the barest there is: one thread polls a word in pinned memory and answers
- * into another; it leaves by itself when nobody wrote for some ten seconds. */
+ * into another; it leaves by itself after about ten seconds without a message. */
 #include "compute_raw.h"
 
 #include "compute/gpu/cuda_rtc.h"
@@ -113,7 +113,7 @@ static int check(struct cuda *cuda, int code, const char *call, struct acre_erro
         return 0;
     }
     cuda->driver.code_name(code, &name);
-    return acre_fail(err, ACRE_EINTERNAL, "%s answered %d (%s)", call, code,
+    return acre_fail(err, ACRE_EINTERNAL, "%s returned %d (%s)", call, code,
                      name != NULL ? name : "?");
 }
 

@@ -33,7 +33,7 @@ static int compile_by_acre(struct compute_bench *bench, void *user, struct acre_
     struct acre_build_report report = {0};
     int r = acre_program_build(bench->context, &source, &program, &report, err);
     if (r == 0 && report.was_cached == programs->is_cold) {
-        r = acre_fail(err, ACRE_ECORRUPT, "it was %s the cache: %s",
+        r = acre_fail(err, ACRE_ECORRUPT, "the program was %s the cache: %s",
                       report.was_cached ? "in" : "not in", report.cache);
     }
     acre_program_destroy(program);

@@ -41,7 +41,7 @@ static const char before[] = "#define barrier() barrier(CLK_LOCAL_MEM_FENCE)\n"
 
 static int check(int32_t code, const char *call, struct acre_error *err) {
     return code == OPENCL_SUCCESS ? 0
-                                  : acre_fail(err, ACRE_EINTERNAL, "%s answered %d", call, code);
+                                  : acre_fail(err, ACRE_EINTERNAL, "%s returned %d", call, code);
 }
 
 /* --- compiling ------------------------------------------------------------------------------ */

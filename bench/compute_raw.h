@@ -1,4 +1,4 @@
-/* compute_raw.h - a driver without acre, as a table: what bench/compute measures beside acre.
+/* compute_raw.h - a driver without acre, as a table: what bench/compute compares acre with.
  *
  * The calls are those of a plain, careful program. One thread. */
 #ifndef ACRE_BENCH_COMPUTE_RAW_H

@@ -82,7 +82,7 @@ void bench_wait_ms(int ms) {
 }
 
 /* Start it on its folder, and wait until it takes connections. */
-static void launch(struct bench_daemon *daemon, const char *sim) {
+static void spawn(struct bench_daemon *daemon, const char *sim) {
     char log[320];
     snprintf(log, sizeof(log), "%s/log", daemon->folder);
     daemon->pid = fork();
@@ -114,7 +114,7 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *parent, const c
     }
     snprintf(daemon->socket, sizeof(daemon->socket), "%s/sock", daemon->folder);
     snprintf(daemon->state, sizeof(daemon->state), "%s/state", daemon->folder);
-    launch(daemon, sim);
+    spawn(daemon, sim);
     bench_wait_ms(200); /* its first token is being committed */
     read_access(daemon);
 }
@@ -132,10 +132,10 @@ double bench_daemon_restart(struct bench_daemon *daemon, const char *sim) {
     int status = 0;
     end(daemon);
     double began_ns = bench_now_ns();
-    launch(daemon, sim);
+    spawn(daemon, sim);
     free(bench_ask(daemon, "GET", "/health/ready", "", &status));
     if (status != 200) {
-        bench_fail("started again, it answers %d", status);
+        bench_fail("after a restart the daemon returned %d", status);
     }
     return (bench_now_ns() - began_ns) / 1e6;
 }
@@ -306,7 +306,7 @@ uint64_t bench_load_run(const struct bench_load *load, struct bench_times *times
                 continue;
             }
             if (status != load->status) {
-                bench_fail("answered %d: %s", status, client->answer);
+                bench_fail("returned %d: %s", status, client->answer);
             }
             double now_ns = bench_now_ns();
             if (times->count < times_max) {

@@ -183,14 +183,14 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, connections),
      .value = "N",
-     .help = "clients at once (64)",
+     .help = "number of concurrent clients (64)",
      .min = 1,
      .max = 900},
     {.name = "seconds",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, seconds),
      .value = "N",
-     .help = "how long (3)",
+     .help = "duration (3)",
      .min = 1,
      .max = 60},
     {.name = "unix",
@@ -203,7 +203,8 @@ static const struct options defaults = {.connections = 64, .seconds = 3};
 
 static const struct acre_command command = {
     .name = "http",
-    .summary = "requests a second of the HTTP server, each answered from a posted function",
+    .summary =
+        "measure requests per second of the HTTP server, each answered from a posted function",
     .usage = "http [options]",
     .options = rows,
     .option_count = ACRE_COUNT(rows),

@@ -1,11 +1,11 @@
-/* idle.c - the daemon with a long past and nothing to do.
+/* idle.c - measure an idle daemon with a long history.
  *
  *   build/bench/idle --json [--history 100000] [--starts 5] [--seconds 10] [--directory DIR]
  *
- * Makes so many jobs that have ended, then starts the daemon again and again: "ready_ms" is from
+ * Creates that many ended jobs, then restarts the daemon several times: "ready_ms" is from
  * the start of the process to its first answer that it can record changes. After the last start it
- * is left alone: "resident_kib", and "cpu_percent" of one core, once the check of the database that
- * runs beside it has had its time. */
+ * is left alone: "resident_kib", and "cpu_percent" of one core, once the
+ * concurrent check of the database has finished. */
 #include "daemon.h"
 
 #include <stdio.h>
@@ -27,28 +27,28 @@ static const struct acre_opt table[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, history),
      .value = "N",
-     .help = "ended jobs (default 100000)",
+     .help = "number of ended jobs (default 100000)",
      .min = 1,
      .max = 100000},
     {.name = "starts",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, starts),
      .value = "N",
-     .help = "how often (default 5)",
+     .help = "number of runs (default 5)",
      .min = 1,
      .max = 100},
     {.name = "seconds",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, seconds),
      .value = "N",
-     .help = "to do nothing (default 10)",
+     .help = "idle time to measure (default 10)",
      .min = 1,
      .max = 600},
     {.name = "directory",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct options, directory),
      .value = "DIR",
-     .help = "whose disk is used (default .)"},
+     .help = "directory on the disk to use (default .)"},
 };
 
 static void ask(const struct bench_daemon *daemon, const char *method, const char *path,
@@ -56,7 +56,7 @@ static void ask(const struct bench_daemon *daemon, const char *method, const cha
     int status = 0;
     free(bench_ask(daemon, method, path, body, &status));
     if (status != expected) {
-        bench_fail("%s %s was answered %d", method, path, status);
+        bench_fail("%s %s returned %d", method, path, status);
     }
 }
 
@@ -93,7 +93,7 @@ static void run(const void *target, struct acre_json *json) {
 
 static const struct acre_command command = {
     .name = "idle",
-    .summary = "the daemon with a long past and nothing to do",
+    .summary = "measure an idle daemon with a long history",
     .usage = "build/bench/idle [options]",
     .options = table,
     .option_count = ACRE_COUNT(table),

@@ -1,4 +1,4 @@
-/* jobs.c - jobs that do nothing, from submission to recorded exit, against other queues.
+/* jobs.c - time jobs that do nothing, from submission to recorded exit, against other queues.
  *
  *   build/bench/jobs --json [--jobs 2000] [--slots 8] [--directory DIR]
  *
@@ -32,21 +32,21 @@ static const struct acre_opt table[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, jobs),
      .value = "N",
-     .help = "how many (default 2000)",
+     .help = "number of jobs (default 2000)",
      .min = 1,
      .max = 1000000},
     {.name = "slots",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, slots),
      .value = "N",
-     .help = "at once (default 8)",
+     .help = "jobs at once (default 8)",
      .min = 1,
      .max = 64},
     {.name = "directory",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct options, directory),
      .value = "DIR",
-     .help = "whose disk is used (default .)"},
+     .help = "directory on the disk to use (default .)"},
 };
 
 static uint64_t number_after(const char *text, const char *key) {
@@ -225,7 +225,7 @@ static void run(const void *target, struct acre_json *json) {
 
 static const struct acre_command command = {
     .name = "jobs",
-    .summary = "jobs that do nothing, from submission to recorded exit",
+    .summary = "time jobs that do nothing, from submission to recorded exit",
     .usage = "build/bench/jobs [options]",
     .options = table,
     .option_count = ACRE_COUNT(table),

@@ -2,13 +2,13 @@
  *
  *   build/bench/run --json [--jobs 2000] [--at-once 32] [--ram-mib 256] [--cpu-milli 1000]
  *
- * "jobs_per_s" is the local engine alone: start to told end, each job under its supervisor, in
- * its cgroups, with its own /tmp, account and system call filter; no queue, no store. In the same
- * run and on the same machine: "fork_exec_per_s", the same command by plain fork and exec from a
- * small process, as many at once; "ratio_fork_exec" is the first by the second, and says what
- * supervision and containment leave. "cpu_us" are the processor times of one job in both, all
- * processes together: on a busy machine they say more than the rates. The lines of "contained" say
- * what was in force. */
+ * "jobs_per_s" is the local engine alone: from start to reported end, each job under its
+ * supervisor, in its cgroups, with its own /tmp, account and system call filter; no queue, no
+ * store. In the same run and on the same machine: "fork_exec_per_s", the same command by plain fork
+ * and exec from a small process, as many at once; "ratio_fork_exec" is the first by the second, and
+ * says what supervision and containment leave. "cpu_us" are the processor times of one job in both,
+ * all processes together: on a busy machine they say more than the rates. The lines of "contained"
+ * say what was in force. */
 #include "bench.h"
 
 #include "core/loop.h"
@@ -34,10 +34,10 @@ static const struct options defaults = {
     .jobs = 2000, .at_once = 32, .ram_mib = 256, .cpu_milli = 1000, .command = "/bin/true"};
 
 static const struct acre_opt table[] = {
-    {"jobs", 0, ACRE_OPT_COUNT, offsetof(struct options, jobs), "N", "how many", 1, 1000000, NULL,
-     false, NULL},
-    {"at-once", 0, ACRE_OPT_COUNT, offsetof(struct options, at_once), "N", "how many at once", 1,
-     10000, NULL, false, NULL},
+    {"jobs", 0, ACRE_OPT_COUNT, offsetof(struct options, jobs), "N", "number of runs", 1, 1000000,
+     NULL, false, NULL},
+    {"at-once", 0, ACRE_OPT_COUNT, offsetof(struct options, at_once), "N", "runs at once", 1, 10000,
+     NULL, false, NULL},
     {"ram-mib", 0, ACRE_OPT_COUNT, offsetof(struct options, ram_mib), "MIB",
      "limit of each, 0: none", 0, 1 << 20, NULL, false, NULL},
     {"cpu-milli", 0, ACRE_OPT_COUNT, offsetof(struct options, cpu_milli), "MILLI",
@@ -45,13 +45,13 @@ static const struct acre_opt table[] = {
     {"command", 0, ACRE_OPT_STRING, offsetof(struct options, command), "PATH", "what to run", 0, 0,
      NULL, false, NULL},
     {"user", 0, ACRE_OPT_STRING, offsetof(struct options, user), "NAME",
-     "as whom (default: nobody, or who you are)", 0, 0, NULL, false, NULL},
+     "user to run as (default: 'nobody' if you are root, otherwise you)", 0, 0, NULL, false, NULL},
     {"program", 0, ACRE_OPT_STRING, offsetof(struct options, program), "PATH",
-     "supervisor (default: the one beside this build)", 0, 0, NULL, false, NULL},
+     "supervisor (default: the one in this build)", 0, 0, NULL, false, NULL},
 };
 
 static const struct acre_command command = {.name = "run",
-                                            .summary = "cost of running jobs",
+                                            .summary = "measure the cost of running jobs",
                                             .usage = "run [options]",
                                             .options = table,
                                             .option_count = ACRE_COUNT(table),
@@ -111,7 +111,7 @@ static double cpu_us(void) {
     return us;
 }
 
-static double bench_engine(struct state *state, const struct acre_local_options *options,
+static double bench_engine(struct state *state, const struct local_options *options,
                            struct acre_buf *contained) {
     struct acre_error err = {0};
     struct acre_engine_sink sink = {.exited = on_exited, .context = state};
@@ -168,10 +168,10 @@ static void run(const void *opaque, struct acre_json *json) {
         bench_fail("%s: %s", directory, strerror(errno));
     }
     snprintf(name, sizeof(name), "acre-bench-%d", (int)getpid());
-    struct acre_local_options local = {.state_directory = directory,
-                                       .program =
-                                           options->program != NULL ? options->program : ACRE_SHIM,
-                                       .cgroup_name = name};
+    struct local_options local = {.state_directory = directory,
+                                  .program =
+                                      options->program != NULL ? options->program : ACRE_SHIM,
+                                  .cgroup_name = name};
     const struct passwd *me = getpwuid(geteuid());
     struct state state = {.options = options,
                           .user = options->user != NULL ? options->user

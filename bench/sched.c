@@ -10,7 +10,7 @@
  *   bytes_per_job     memory of the scheduler when all wait, over their number;
  *   placements_per_s  the pass that fills the empty cluster, by the number it placed;
  *   event_us          a submission, or an exit in the order of real ends, each with the pass after
- *                     it, on the full cluster with the queue behind it;
+ *                     it, on the full cluster with a full queue;
  *   pass_ms           a pass over everything, as after a change of the cluster.
  *
  * The policy is the default: fair share with backfill and preemption. */
@@ -230,12 +230,12 @@ static struct end pop_end(struct bench *bench) {
     return first;
 }
 
-/* What was placed is launched and starts; it will end at some part of what was said. */
+/* What was placed is dispatched and starts; it will end at some part of what was said. */
 static void start_placed(struct bench *bench) {
     for (uint32_t i = 0; i < bench->start_count; i++) {
         struct acre_sched_action start = bench->starts[i];
         struct acre_job job;
-        acre_sched_launched(bench->sched, start.job, start.attempt, bench->now_ms);
+        acre_sched_dispatched(bench->sched, start.job, start.attempt, bench->now_ms);
         acre_sched_started(bench->sched, start.job, start.attempt, bench->now_ms);
         acre_sched_find(bench->sched, start.job, &job);
         uint64_t most_ms = job.spec.limit_ms + job.spec.estimate_ms;
@@ -392,7 +392,7 @@ static const struct acre_opt rows[] = {
      .offset = offsetof(struct options, policy),
      .value = "NAME",
      .choices = "fair-share,priority,fcfs,sjf,gang",
-     .help = "order of the queue"},
+     .help = "queue order"},
     {.name = "varied-cpu",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, varied_cpu),

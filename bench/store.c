@@ -279,14 +279,14 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, spec),
      .value = "BYTES",
-     .help = "length of a job's specification (500)",
+     .help = "size of a job's specification (500)",
      .min = 1,
      .max = 1 << 20},
     {.name = "directory",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct options, directory),
      .value = "DIR",
-     .help = "on which disk (the current directory)"},
+     .help = "directory on the disk to use (the current directory)"},
 };
 
 static const struct options defaults = {.rows = 20000, .spec = 500};

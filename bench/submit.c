@@ -1,4 +1,4 @@
-/* submit.c - durable submissions over HTTP, from outside, to the real daemon.
+/* submit.c - measure durable submissions over HTTP, from outside, to the real daemon.
  *
  *   build/bench/submit --json [--seconds 5] [--connections 64] [--unix] [--directory DIR]
  *
@@ -28,25 +28,25 @@ static const struct acre_opt table[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, seconds),
      .value = "N",
-     .help = "how long (default 5)",
+     .help = "duration (default 5)",
      .min = 1,
      .max = 600},
     {.name = "connections",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct options, connections),
      .value = "N",
-     .help = "at once (default 64)",
+     .help = "submissions at once (default 64)",
      .min = 1,
      .max = 900},
     {.name = "unix",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct options, over_unix),
-     .help = "over the unix socket instead of TCP with a token"},
+     .help = "use the unix socket instead of TCP with a token"},
     {.name = "directory",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct options, directory),
      .value = "DIR",
-     .help = "whose disk is used (default .)"},
+     .help = "directory on the disk to use (default .)"},
 };
 
 static const char body[] =
@@ -59,7 +59,7 @@ static void fill_cluster(const struct bench_daemon *daemon) {
     int status = 0;
     free(bench_ask(daemon, "POST", "/jobs", "{\"command\": \"sleep 3600\", \"gpus\": 1}", &status));
     if (status != 201) {
-        bench_fail("the first job was answered %d", status);
+        bench_fail("submitting the first job returned %d", status);
     }
 }
 
@@ -78,7 +78,7 @@ static void empty_cluster(const struct bench_daemon *daemon) {
     free(bench_ask(daemon, "POST", "/nodes/bench/drain", "{}", &drained));
     free(bench_ask(daemon, "DELETE", "/jobs/1", "", &canceled));
     if (drained != 200 || canceled != 202) {
-        bench_fail("draining was answered %d, canceling %d", drained, canceled);
+        bench_fail("draining returned %d, canceling %d", drained, canceled);
     }
     double began_ns = bench_now_ns();
     while (!is_ended(daemon)) {
@@ -134,7 +134,7 @@ static void run(const void *target, struct acre_json *json) {
 
 static const struct acre_command command = {
     .name = "submit",
-    .summary = "durable submissions over HTTP",
+    .summary = "measure durable submissions over HTTP",
     .usage = "build/bench/submit [options]",
     .options = table,
     .option_count = ACRE_COUNT(table),

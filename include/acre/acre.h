@@ -45,13 +45,14 @@ enum acre_error_code {
 #undef ACRE_ERROR_ROW_
 };
 
-enum { ACRE_ERROR_TEXT_MAX = 512 }; /* room for a file name, a line, a value and what is accepted */
+enum { ACRE_ERROR_TEXT_MAX = 512 }; /* a file name, a line, a value and what is accepted */
 
 struct acre_error {
     int code;
     char text[ACRE_ERROR_TEXT_MAX];
 };
 
+/* The strings are constants; do not free them. */
 ACRE_API const char *acre_error_name(int code);    /* "INVALID"; "OK" for 0; else "UNKNOWN" */
 ACRE_API const char *acre_error_message(int code); /* "invalid request" */
 ACRE_API const char *acre_version(void);           /* "0.1.0" */

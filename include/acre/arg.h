@@ -1,13 +1,14 @@
-/* arg.h - what a kernel is given: ACRE_BUFFER(x), ACRE_F32(2), one for each parameter.
+/* arg.h - the arguments of a kernel: ACRE_BUFFER(x), ACRE_F32(2), one for each parameter.
  *
- * The macros make a value of struct acre_arg, in C and in C++. Any thread. */
+ * The macros make a struct acre_arg, in C and in C++. ACRE_BYTES keeps the pointer, which must stay
+ * valid until the call that takes the argument returns. Any thread. */
 #ifndef ACRE_ARG_H
 #define ACRE_ARG_H
 
 #include <acre/memory.h>
 
 #if defined(__GNUC__)
-#define ACRE_EXTENSION_ __extension__ /* structs without a name are none of C++ */
+#define ACRE_EXTENSION_ __extension__ /* C++ has no anonymous structs */
 #else
 #define ACRE_EXTENSION_
 #endif
@@ -17,12 +18,12 @@ enum acre_arg_kind {
     ACRE_ARG_INTEGER, /* signed or not */
     ACRE_ARG_FLOAT,
     ACRE_ARG_BYTES, /* vectors, structs */
-    ACRE_ARG_LOCAL, /* so much local memory (OpenCL) */
+    ACRE_ARG_LOCAL, /* an amount of local memory (OpenCL) */
 };
 
 struct acre_arg {
     uint32_t kind;
-    uint32_t bytes; /* of the value; of local memory */
+    uint32_t bytes; /* size of the value, or of the local memory */
     union {
         ACRE_EXTENSION_ struct {
             struct acre_buffer buffer;
@@ -54,13 +55,13 @@ struct acre_arg {
 #define ACRE_BYTES(at, size)       ACRE_ARG_OF(BYTES, size, .pointer = (at))
 #define ACRE_LOCAL(size)           ACRE_ARG_OF(LOCAL, size, .u64 = 0)
 
-#else /* C++ has no such literals before 2020, and never those of C */
+#else /* C++ has no compound literals */
 
 inline acre_arg acre_arg_of(acre_arg_kind kind, uint32_t bytes, uint64_t value) {
     acre_arg arg = acre_arg();
     arg.kind = kind;
     arg.bytes = bytes;
-    arg.u64 = value; /* of 4 bytes the lower ones, which are first */
+    arg.u64 = value; /* a value of 4 bytes is in the lower half, which comes first */
     return arg;
 }
 inline acre_arg acre_arg_at(acre_buffer buffer, uint64_t offset) {

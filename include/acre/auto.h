@@ -34,6 +34,9 @@ struct acre_auto_options {
     const char *learned; /* file for what it learns; NULL: in the cache directory; "": none */
 };
 
+/* The options are copied; the contexts stay the caller's and must outlive the object.
+ * ACRE_EINVALID: the options or the kernel's parameters do not fit; ACRE_ENOTFOUND: no such kernel.
+ */
 ACRE_API int acre_auto_create(const struct acre_auto_options *options, struct acre_auto **ret_auto,
                               struct acre_error *err);
 /* Saves what was learned. The contexts must still be open. NULL is fine. */
@@ -60,7 +63,8 @@ struct acre_auto_cost {
 /* What was learned, smallest sizes first. Returns the number of rows, at most `max`. */
 ACRE_API uint32_t acre_auto_costs(struct acre_auto *automatic, struct acre_auto_cost *ret_costs,
                                   uint32_t max);
-/* Why the saved file is not used (damaged, or from another kernel); "": it is, or there is none. */
+/* Why the saved file is not used (damaged, or from another kernel); "": it is used, or there is
+ * none. Valid until the object is destroyed. */
 ACRE_API const char *acre_auto_note(struct acre_auto *automatic);
 ACRE_API const char *acre_way_name(enum acre_way way); /* "ring" */
 

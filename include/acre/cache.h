@@ -37,6 +37,7 @@ ACRE_API int acre_cache_verify(const char *directory, struct acre_cache_count *r
  * files of writers that died. */
 ACRE_API int acre_cache_prune(const char *directory, uint64_t limit_bytes,
                               struct acre_cache_count *ret_removed, struct acre_error *err);
+/* Removes all entries. */
 ACRE_API int acre_cache_clear(const char *directory, struct acre_cache_count *ret_removed,
                               struct acre_error *err);
 

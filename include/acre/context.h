@@ -59,11 +59,14 @@ struct acre_compute_device {
     uint32_t capabilities; /* bits of enum acre_capability */
 };
 
+/* ACRE_EINVALID: an unknown back end. A back end without a device is not an error
+ * (acre_compute_absent). The caller closes the runtime. */
 ACRE_API int acre_compute_open(const struct acre_compute_options *options, /* NULL: defaults */
                                struct acre_compute **ret_compute, struct acre_error *err);
 ACRE_API void acre_compute_close(struct acre_compute *compute); /* and its contexts; NULL is fine */
 ACRE_API uint32_t acre_compute_count(const struct acre_compute *compute);
-/* Devices are numbered from 0, in the order of their back ends. NULL: no such device. */
+/* Devices are numbered from 0, in the order of their back ends. NULL: no such device. Valid until
+ * the runtime is closed, like the text of acre_compute_absent. */
 ACRE_API const struct acre_compute_device *acre_compute_device(const struct acre_compute *compute,
                                                                uint32_t device);
 /* "cuda", "hip", "opencl", "cpu", from number 0 on; NULL: there are no more. */
@@ -88,12 +91,12 @@ struct acre_context_options {
      * stream goes undetected while others progress: give it its own context. */
     uint32_t kernel_limit_ms;
     bool debug; /* canaries around buffers, small blocks, freed memory poisoned; slow */
-    /* A context that keeps failing rests: for `rest_ms` every call that needs the device fails at
-     * once with ACRE_EUNAVAILABLE, and the text says how long it will. Then one call tries: when
-     * it succeeds all go on, when it fails the context rests again. It rests when `rest_calls` or
-     * more were counted within two minutes and half of them or more failed. Counted are failures
-     * of the device (a loss of the context is one), and waits for work that went well; a mistake
-     * of the caller is not. */
+    /* A context that keeps failing rests: for `rest_ms`, every call that needs the device fails at
+     * once with ACRE_EUNAVAILABLE, and the text says for how much longer. Then one call is tried:
+     * if it succeeds, all calls go through again; if it fails, the context rests again. It rests
+     * when at least `rest_calls` calls were counted within two minutes and at least half of them
+     * failed. Device failures count (losing the context is one), and so do waits for work that
+     * succeeded; mistakes of the caller do not. */
     uint32_t rest_ms;    /* 0: 60,000 */
     uint32_t rest_calls; /* 0: 10; UINT32_MAX: it never rests */
 };
@@ -105,6 +108,8 @@ struct acre_context_report {
     uint32_t buffers, lost; /* buffers not freed; of these, lost when the context was rebuilt */
 };
 
+/* ACRE_EINVALID: no such device, or bad options; ACRE_EUNAVAILABLE: the machine has no device, or
+ * the device or its runner does not start; ACRE_ENOTFOUND: acre-runner was not found. */
 ACRE_API int acre_context_open(struct acre_compute *compute, uint32_t device,
                                const struct acre_context_options *options, /* NULL: defaults */
                                struct acre_context **ret_context, struct acre_error *err);

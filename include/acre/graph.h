@@ -16,11 +16,13 @@ extern "C" {
 
 struct acre_graph;
 
+/* ACRE_ECONFLICT: the stream already records. */
 ACRE_API int acre_graph_begin(struct acre_stream *stream, struct acre_error *err);
-/* On the stream where recording began. Recording is over afterwards, even if this fails. */
+/* On the stream where recording began. Recording is over afterwards, even if this fails. The caller
+ * destroys the graph. */
 ACRE_API int acre_graph_end(struct acre_stream *stream, struct acre_graph **ret_graph,
                             struct acre_error *err);
-/* On any stream of the context. */
+/* On any stream of the context. ACRE_ENOTFOUND: a buffer was freed. */
 ACRE_API int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
                                struct acre_error *err);
 /* Changes the arguments of one kernel launch, from the next launch of the graph on. `node` counts

@@ -29,7 +29,7 @@ ACRE_API const char *acre_language_backend(enum acre_language language);
 struct acre_source {
     const char *text;
     const char *name;    /* for messages; NULL: "kernel" */
-    const char *options; /* for the compiler, separated by spaces; NULL: none */
+    const char *options; /* compiler options, separated by spaces; NULL: none */
     enum acre_language language;
 };
 

@@ -1,4 +1,4 @@
-/* memory.h - buffers, copies, and the memory pool behind them.
+/* memory.h - buffers, copies, and the memory pool they come from.
  *
  * A buffer is a number, not a pointer, so one that was freed or belongs to another context is
  * detected and refused. Device buffers come from a caching pool of the context: allocating and
@@ -34,6 +34,7 @@ ACRE_API int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buf
                               struct acre_error *err);
 /* Its address on the host, valid until it is freed. NULL: device memory, or not a live buffer. */
 ACRE_API void *acre_buffer_host(struct acre_context *context, struct acre_buffer buffer);
+/* ACRE_ENOTFOUND: freed. */
 ACRE_API int acre_buffer_size(struct acre_context *context, struct acre_buffer buffer,
                               uint64_t *ret_bytes, struct acre_error *err);
 

@@ -16,7 +16,7 @@ extern "C" {
 
 struct acre_pipeline_plan {
     uint64_t items;      /* in all */
-    uint64_t part_items; /* in a part that fits into device memory: GRN-3 */
+    uint64_t part_items; /* items per part; a part fits into device memory (GRN-3) */
     uint64_t parts;
 };
 

@@ -20,12 +20,12 @@
  * Threads. Any number of threads may post, collect, call and ask for a report at once, also while
  * another one stops, starts or reloads the ring; destroy it, or close its context, only when no
  * other thread uses it. Any thread may collect a ticket: if several try, one gets the answer and
- * the others ACRE_ENOTFOUND. Messages are taken in the order they are posted: those of one thread
- * in its own order, a post that has returned before those that begin later in any thread, posts at
- * the same time in some order. With one warp (the default) they also finish in that order; with
- * more, messages handled at once share `state`: use atomics. If a thread never returns from a post
- * (asynchronous cancellation), all messages behind its own wait. Signal handlers may not use a
- * ring. All threads share the slots: if they post and none collects, all wait. */
+ * the others get ACRE_ENOTFOUND. Messages are handled in the order they are posted: those of one
+ * thread in its own order, a post that has returned before posts that begin later in any thread,
+ * simultaneous posts in some order. With one warp (the default) they also finish in that order;
+ * with more, messages handled at once share `state`: use atomics. If a thread never returns from a
+ * post (asynchronous cancellation), all later messages wait. Signal handlers may not use a ring.
+ * All threads share the slots: if all post and none collects, all wait. */
 #ifndef ACRE_RING_H
 #define ACRE_RING_H
 
@@ -66,13 +66,14 @@ struct acre_ring_report {
 
 /* Compiles, probes, starts. The first three rings of a context are resident if the device can keep
  * a kernel. Whatever could block a resident kernel (loading modules, growing pools) is done before
- * it starts. */
+ * it starts. ACRE_EINVALID: the options are bad, or the source does not compile. */
 ACRE_API int acre_ring_create(struct acre_context *context, const struct acre_source *source,
                               const struct acre_ring_options *options, struct acre_ring **ret_ring,
                               struct acre_error *err);
 ACRE_API void acre_ring_destroy(struct acre_ring *ring); /* NULL is fine */
 /* Answers what was posted, then stops. A stopped ring refuses messages (ACRE_ECONFLICT). */
 ACRE_API int acre_ring_stop(struct acre_ring *ring, struct acre_error *err);
+/* ACRE_ECONFLICT: it is running, resting or failed. */
 ACRE_API int acre_ring_start(struct acre_ring *ring, struct acre_error *err);
 /* Switches to another handler from the next message on; no posted message is lost. The old handler
  * stays if the new one does not compile. */

@@ -1,4 +1,4 @@
-/* stream.h - streams and events: in which order work runs, and how far it has come.
+/* stream.h - streams and events: the order in which work runs, and its progress.
  *
  * Only one thread at a time may use a stream; any thread may wait for its events. */
 #ifndef ACRE_STREAM_H
@@ -21,6 +21,7 @@ struct acre_event {
 
 enum { ACRE_FOREVER = -1 };
 
+/* Belongs to its context, which closes it. ACRE_ELIMIT: the context has too many streams. */
 ACRE_API int acre_stream_create(struct acre_context *context, struct acre_stream **ret_stream,
                                 struct acre_error *err);
 ACRE_API void acre_stream_destroy(struct acre_stream *stream); /* waits for it; NULL is fine */

@@ -25,12 +25,12 @@ static void put_gib(struct acre_json *json, const char *key, uint64_t mib) {
 }
 
 static void write_gpu(struct acre_api *api, uint32_t index, uint32_t number,
-                      const struct acre_holders *holders, struct acre_json *json) {
+                      const struct holders *holders, struct acre_json *json) {
     const struct acre_engine_device *known =
-        acre_inventory_device(acre_desk_inventory(api->desk), index);
+        inventory_device(acre_desk_inventory(api->desk), index);
     bool read = known->live.sampled_ms != 0;
-    uint32_t first = acre_cluster_first_holder(holders, index);
-    const struct acre_holder *holder = &holders->items[first];
+    uint32_t first = cluster_first_holder(holders, index);
+    const struct holder *holder = &holders->items[first];
     bool held = first < holders->count && holder->device == index;
     char owner[24];
     snprintf(owner, sizeof(owner), "%llu", (unsigned long long)(held ? holder->owner : 0));
@@ -39,20 +39,19 @@ static void write_gpu(struct acre_api *api, uint32_t index, uint32_t number,
     acre_json_put_string(json, "uuid", known->id);
     put_gib(json, "memoryTotal", known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
     put_gib(json, "memoryUsed", read ? known->live.used_mib : ACRE_UNKNOWN);
-    acre_view_put_known(json, "utilization", read ? known->live.utilization_pct : ACRE_UNKNOWN);
-    acre_view_put_known(json, "temperature", read ? known->live.temperature_c : ACRE_UNKNOWN);
+    view_put_known(json, "utilization", read ? known->live.utilization_pct : ACRE_UNKNOWN);
+    view_put_known(json, "temperature", read ? known->live.temperature_c : ACRE_UNKNOWN);
     acre_json_put_string(json, "allocatedTo", held ? owner : NULL);
     acre_json_put_bool(json, "simulated", known->simulated);
     acre_json_object_end(json);
 }
 
-static void write_node(struct acre_api *api, uint32_t index, const struct acre_holders *holders,
+static void write_node(struct acre_api *api, uint32_t index, const struct holders *holders,
                        struct acre_json *json) {
-    const struct acre_inventory_node *node =
-        acre_inventory_node(acre_desk_inventory(api->desk), index);
+    const struct inventory_node *node = inventory_node(acre_desk_inventory(api->desk), index);
     const char *model =
         node->device_count > 0
-            ? acre_inventory_device(acre_desk_inventory(api->desk), node->first_device)->model
+            ? inventory_device(acre_desk_inventory(api->desk), node->first_device)->model
             : "";
     acre_json_object(json);
     acre_json_put_string(json, "nodeId", node->name);
@@ -69,15 +68,15 @@ static void write_node(struct acre_api *api, uint32_t index, const struct acre_h
     acre_json_object_end(json);
 }
 
-void acre_handle_gpu_status(void *context, struct acre_call *call) {
+void handle_gpu_status(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
-    struct acre_stats stats;
-    if (acre_stats_read(api, &stats, &err) < 0) {
+    struct stats stats;
+    if (stats_read(api, &stats, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    struct holders holders = cluster_holders(api, call->arena);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     acre_json_key(json, "gpuResources");
@@ -99,19 +98,19 @@ void acre_handle_gpu_status(void *context, struct acre_call *call) {
 
 /* --- jobs that run elsewhere ---------------------------------------------------------------- */
 
-const struct acre_field acre_allocate_fields[] = {
+const struct field allocate_fields[] = {
     {.name = "job_id",
      .kinds = ACRE_KIND_STRING | ACRE_KIND_INTEGER,
      .required = true,
      .max_length = 64,
-     .help = "your own name for it, as others may have theirs; it becomes the job's name"},
+     .help = "your name for it, which becomes the job's name; another user may use the same one"},
     {.name = "gpu_count", .kinds = ACRE_KIND_INTEGER, .required = true, .min = 1, .max = 64},
-    {.name = "memory_gb", .kinds = ACRE_KIND_NUMBER, .max = 1024.0 * 1024.0, .help = "of each"},
+    {.name = "memory_gb", .kinds = ACRE_KIND_NUMBER, .max = 1024.0 * 1024.0, .help = "of each GPU"},
     {.name = "priority", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 4},
     {0},
 };
 
-const struct acre_field acre_gpu_release_fields[] = {
+const struct field gpu_release_fields[] = {
     {.name = "job_id",
      .kinds = ACRE_KIND_STRING | ACRE_KIND_INTEGER,
      .required = true,
@@ -121,8 +120,8 @@ const struct acre_field acre_gpu_release_fields[] = {
 
 static const char *const outcomes[] = {"completed", "failed", NULL};
 
-const struct acre_field acre_complete_fields[] = {
-    {.name = "status", .kinds = ACRE_KIND_STRING, .words = outcomes, .help = "default completed"},
+const struct field complete_fields[] = {
+    {.name = "status", .kinds = ACRE_KIND_STRING, .words = outcomes, .help = "default: completed"},
     {.name = "exit_code", .kinds = ACRE_KIND_INTEGER, .max = 255},
     {0},
 };
@@ -136,15 +135,15 @@ static const char *text_of(const struct acre_call *call, const char *key) {
 
 static void write_allocated(struct acre_api *api, struct acre_call *call, const char *name,
                             const struct acre_job *job, struct acre_json *json) {
-    struct acre_job_view view = {.exit_text = ""};
-    struct acre_launch launch = {.external = true, .directory = ""};
+    struct job_view view = {.exit_text = ""};
+    struct acre_recipe recipe = {.external = true, .directory = ""};
     char id[24];
-    acre_view_live(&view, acre_desk_ledger(api->desk), job, &launch, call->arena);
+    view_live(&view, acre_desk_ledger(api->desk), job, &recipe, call->arena);
     snprintf(id, sizeof(id), "%llu", (unsigned long long)job->spec.id);
     acre_json_put_string(json, "job_id", name);
     acre_json_put_string(json, "id", id);
     acre_json_put_string(json, "state", acre_job_state_name(job->state));
-    acre_view_put_time(json, "allocationTime", job->scheduled_ms);
+    view_put_time(json, "allocationTime", job->scheduled_ms);
     acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_json_key(json, "allocatedGpus");
     acre_json_array(json);
@@ -170,15 +169,15 @@ static int allocate(struct acre_api *api, struct acre_call *call, const char *na
                                  json_object_get(call->body, "gpu_count")),
                              .milli = 1000,
                              .mib = mib},
-                 .priority = acre_submit_priority(json_object_get(call->body, "priority")),
+                 .priority = submit_priority(json_object_get(call->body, "priority")),
                  .fixed = true},
-        .launch = {.external = true, .directory = ""},
+        .recipe = {.external = true, .directory = ""},
         .count = 1};
     int r = acre_desk_may_place(api->desk, &submission.spec.request, err);
-    return r == 0 ? acre_jobs_allocate(api, call, &submission, ret_job, err) : r;
+    return r == 0 ? jobs_allocate(api, call, &submission, ret_job, err) : r;
 }
 
-void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
+void handle_gpu_allocate(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_job job;
@@ -190,10 +189,11 @@ void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
     int r = 0;
     if (!acre_str_is_name(acre_str_from(name), 64)) {
         char shown[80];
-        r = acre_fail(&err, ACRE_EINVALID, "job_id: '%s'; accepted: letters, digits and -_./:@+",
+        r = acre_fail(&err, ACRE_EINVALID,
+                      "job_id: '%s' is not a name; accepted: letters, digits and -_./:@+",
                       acre_str_show(acre_str_from(name), shown, sizeof(shown)));
     } else if (acre_desk_find_external(api->desk, call->user.name, name, &id)) {
-        r = acre_fail(&err, ACRE_EEXISTS, "job_id: your '%s' holds GPUs already, as job %llu", name,
+        r = acre_fail(&err, ACRE_EEXISTS, "job_id: your '%s' already holds GPUs, as job %llu", name,
                       (unsigned long long)id);
     }
     if (r == 0) {
@@ -212,7 +212,7 @@ void acre_handle_gpu_allocate(void *context, struct acre_call *call) {
 static void release(struct acre_api *api, struct acre_call *call, const char *name, uint64_t id,
                     int code) {
     struct acre_job job;
-    if (!acre_jobs_own(api, call, id)) {
+    if (!jobs_own(api, call, id)) {
         return;
     }
     acre_desk_end_external(api->desk, id, code);
@@ -228,15 +228,14 @@ static void release(struct acre_api *api, struct acre_call *call, const char *na
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_gpu_release(void *context, struct acre_call *call) {
+void handle_gpu_release(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     const char *name = text_of(call, "job_id");
     uint64_t id = 0;
     if (!acre_desk_find_external(api->desk, call->user.name, name, &id)) {
         char shown[80];
-        acre_fail(&err, ACRE_ENOTFOUND,
-                  "job_id: you have no '%s' that holds GPUs and was allocated this way",
+        acre_fail(&err, ACRE_ENOTFOUND, "job_id: you have no allocation named '%s'",
                   acre_str_show(acre_str_from(name), shown, sizeof(shown)));
         acre_api_fail(api, call, &err);
         return;
@@ -244,18 +243,18 @@ void acre_handle_gpu_release(void *context, struct acre_call *call) {
     release(api, call, name, id, 0);
 }
 
-void acre_handle_job_complete(void *context, struct acre_call *call) {
+void handle_job_complete(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_job job;
     uint64_t id = 0;
     const json_t *code = json_object_get(call->body, "exit_code");
     const char *status = json_string_value(json_object_get(call->body, "status"));
-    int r = acre_call_id(call, "id", &id, &err);
+    int r = call_id(call, "id", &id, &err);
     bool found = r == 0 && acre_sched_find(acre_desk_sched(api->desk), id, &job);
     if (r == 0 && found && !acre_desk_is_external(api->desk, id)) {
         r = acre_fail(&err, ACRE_ECONFLICT,
-                      "job %llu runs here and ends by itself; cancel it to end it now",
+                      "job %llu runs on this cluster and ends by itself; cancel it to end it now",
                       (unsigned long long)id);
     }
     if (r < 0) {
@@ -277,7 +276,7 @@ static void put_seconds(struct acre_json *json, const char *key, bool known, uin
     }
 }
 
-static void write_statistics(const struct acre_stats *stats, struct acre_json *json) {
+static void write_statistics(const struct stats *stats, struct acre_json *json) {
     const struct acre_job_statistics *ended = &stats->ended;
     bool any = ended->completed + ended->failed + ended->canceled > 0;
     acre_json_put_u64(json, "totalQueued", stats->counts.jobs[ACRE_JOB_QUEUED]);
@@ -303,21 +302,21 @@ static void write_queued(struct acre_api *api, const struct acre_job *job, uint6
                              (job->spec.request.milli != 0 ? job->spec.request.milli : 1000) /
                              1000.0,
                          3);
-    acre_view_put_time(json, "queuedAt", job->submitted_ms);
+    view_put_time(json, "queuedAt", job->submitted_ms);
     put_seconds(json, "estimatedWaitTime", known,
                 when.start_ms > now_ms ? when.start_ms - now_ms : 0);
     acre_json_object_end(json);
 }
 
-void acre_handle_queue(void *context, struct acre_call *call) {
+void handle_queue(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
-    struct acre_stats stats;
+    struct stats stats;
     struct acre_page page;
     if (!acre_page_read(api, call, &page)) {
         return;
     }
-    if (acre_stats_read(api, &stats, &err) < 0) {
+    if (stats_read(api, &stats, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
@@ -349,11 +348,11 @@ void acre_handle_queue(void *context, struct acre_call *call) {
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_queue_statistics(void *context, struct acre_call *call) {
+void handle_queue_statistics(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
-    struct acre_stats stats;
-    if (acre_stats_read(api, &stats, &err) < 0) {
+    struct stats stats;
+    if (stats_read(api, &stats, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
@@ -378,13 +377,13 @@ static void answer_orchestrator(struct acre_api *api, struct acre_call *call) {
     acre_json_put_string(json, "policy", acre_policy_name(acre_desk_policy(api->desk)->kind));
     acre_json_put_u64(json, "queuedJobs", counts.jobs[ACRE_JOB_QUEUED]);
     acre_json_put_u64(json, "runningJobs", counts.jobs[ACRE_JOB_RUNNING]);
-    acre_view_put_time(json, "startedAt", api->started_ms);
+    view_put_time(json, "startedAt", api->started_ms);
     acre_json_put_string(json, "version", ACRE_VERSION);
     acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_orchestrator(void *context, struct acre_call *call) {
+void handle_orchestrator(void *context, struct acre_call *call) {
     answer_orchestrator(context, call);
 }
 
@@ -395,10 +394,10 @@ static void set_paused(struct acre_api *api, struct acre_call *call, bool paused
     }
 }
 
-void acre_handle_orchestrator_start(void *context, struct acre_call *call) {
+void handle_orchestrator_start(void *context, struct acre_call *call) {
     set_paused(context, call, false);
 }
 
-void acre_handle_orchestrator_stop(void *context, struct acre_call *call) {
+void handle_orchestrator_stop(void *context, struct acre_call *call) {
     set_paused(context, call, true);
 }

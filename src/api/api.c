@@ -1,4 +1,4 @@
-/* api.c - the way from a route to the desk and back: who asks, what is refused, how it is told. */
+/* api.c - the path from a route to the desk and back: the caller, refusals, answers. */
 #include "api/api.h"
 
 #include "api/logs.h"
@@ -20,10 +20,10 @@ enum {
 };
 
 static int identify(void *context, struct acre_exchange *exchange,
-                    const struct acre_http_request *request, struct acre_api_user *ret_user,
+                    const struct acre_http_request *request, struct api_user *ret_user,
                     struct acre_error *err) {
     struct acre_api *api = context;
-    return acre_auth_identify(api->auth, exchange, request, ret_user, err);
+    return auth_identify(api->auth, exchange, request, ret_user, err);
 }
 
 static uint64_t monotonic_ms(void *context) {
@@ -43,26 +43,26 @@ static void set_actor(struct acre_api *api, const char *user, const char *addres
     acre_desk_set_actor(api->desk, user != NULL ? actor : "nobody", address);
 }
 
-static void write_sum(void *context, const struct acre_refusals_sum *sum) {
+static void write_sum(void *context, const struct refusals_sum *sum) {
     struct acre_api *api = context;
     char detail[DETAIL_BYTES];
     char took[32];
     uint64_t now_ms = monotonic_ms(api);
-    acre_format_duration((now_ms - api->refusals_ms) / 1000 * 1000, took, sizeof(took));
+    acre_format_span((now_ms - api->refusals_ms) / 1000 * 1000, took, sizeof(took));
     bool is_user = sum->user != NULL && sum->user[0] != '\0';
     const char *by = is_user                   ? sum->user
                      : sum->address[0] != '\0' ? sum->address
                      : sum->user != NULL       ? "other users"
                                                : "other addresses";
     snprintf(detail, sizeof(detail),
-             "%llu more refused requests by %s in %s, not recorded one by one",
-             (unsigned long long)sum->more, by, took);
+             "%llu more refused %s by %s within %s, not recorded one by one",
+             (unsigned long long)sum->more, sum->more == 1 ? "request" : "requests", by, took);
     set_actor(api, is_user ? sum->user : NULL, sum->address);
     acre_desk_audit(api->desk, "requests", "", "refused", detail);
 }
 
 void acre_api_sum_refusals(struct acre_api *api) {
-    acre_refusals_turn(api->refusals, write_sum, api);
+    refusals_turn(api->refusals, write_sum, api);
     acre_desk_set_actor(api->desk, NULL, NULL);
 }
 
@@ -89,7 +89,7 @@ static void audit_refusal(struct acre_api *api, const struct acre_http_request *
         api->refusals_timer =
             acre_loop_timer(api->loop, ACRE_REFUSALS_MINUTE_MS, 0, end_minute, api);
     }
-    if (!acre_refusals_note(api->refusals, user, request->peer->address)) {
+    if (!refusals_note(api->refusals, user, request->peer->address)) {
         return;
     }
     acre_str_show(acre_str_from(request->path), target, sizeof(target));
@@ -102,7 +102,7 @@ static void audit_refusal(struct acre_api *api, const struct acre_http_request *
 /* Requests refused before their handler. Those over a rate limit are not recorded, nor are paths
  * that do not exist and were asked for by strangers: they say nothing about any user. */
 static void refused(void *context, const struct acre_http_request *request,
-                    const struct acre_api_user *user, int status, const struct acre_error *err) {
+                    const struct api_user *user, int status, const struct acre_error *err) {
     struct acre_api *api = context;
     bool is_nothing = user == NULL && (status == 404 || status == 405);
     if (status != 429 && !is_nothing && (is_change(request->method) || status == 401)) {
@@ -113,18 +113,18 @@ static void refused(void *context, const struct acre_http_request *request,
 /* -------------------------------------------------------------------------------------------- */
 
 static void make_router(struct acre_api *api) {
-    acre_router_destroy(api->router);
-    struct acre_router_options options = {.routes = acre_routes,
-                                          .count = acre_route_count,
-                                          .authenticate = identify,
-                                          .refused = refused,
-                                          .context = api,
-                                          .requests = api->requests,
-                                          .strangers = api->strangers,
-                                          .guesses = api->guesses,
-                                          .bodies = api->bodies,
-                                          .now_ms = monotonic_ms};
-    api->router = acre_router_create(&options);
+    router_destroy(api->router);
+    struct router_options options = {.routes = acre_routes,
+                                     .count = acre_route_count,
+                                     .authenticate = identify,
+                                     .refused = refused,
+                                     .context = api,
+                                     .requests = api->requests,
+                                     .strangers = api->strangers,
+                                     .guesses = api->guesses,
+                                     .bodies = api->bodies,
+                                     .now_ms = monotonic_ms};
+    api->router = router_create(&options);
 }
 
 struct acre_api *acre_api_create(const struct acre_api_options *options) {
@@ -138,8 +138,8 @@ struct acre_api *acre_api_create(const struct acre_api_options *options) {
     api->logs_directory = options->logs_directory;
     api->started_ms = acre_clock_wall_ms(options->clock);
     api->logs_notify = -1;
-    api->refusals = acre_refusals_create();
-    api->bodies = acre_limit_create(&(struct acre_limit_options){
+    api->refusals = refusals_create();
+    api->bodies = limit_create(&(struct acre_limit_options){
         .keys = BODIES_KEYS, .burst = BODIES_KIB, .per_minute = BODIES_KIB});
     acre_api_set_limits(api, &options->limits);
     return api;
@@ -149,15 +149,15 @@ void acre_api_destroy(struct acre_api *api) {
     if (api == NULL) {
         return;
     }
-    acre_router_destroy(api->router);
-    acre_limit_destroy(api->requests);
-    acre_limit_destroy(api->strangers);
-    acre_limit_destroy(api->guesses);
-    acre_limit_destroy(api->records.limit);
-    acre_limit_destroy(api->members.limit);
-    acre_limit_destroy(api->bodies);
+    router_destroy(api->router);
+    limit_destroy(api->requests);
+    limit_destroy(api->strangers);
+    limit_destroy(api->guesses);
+    limit_destroy(api->records.limit);
+    limit_destroy(api->members.limit);
+    limit_destroy(api->bodies);
     acre_timer_cancel(api->refusals_timer);
-    acre_refusals_destroy(api->refusals);
+    refusals_destroy(api->refusals);
     free(api);
 }
 
@@ -170,12 +170,12 @@ void acre_api_stop(struct acre_api *api) {
 }
 
 void acre_api_set_limits(struct acre_api *api, const struct acre_api_limits *limits) {
-    acre_limit_destroy(api->requests);
-    acre_limit_destroy(api->strangers);
-    acre_limit_destroy(api->guesses);
-    api->requests = acre_limit_create(&limits->requests);
-    api->strangers = acre_limit_create(&limits->strangers);
-    api->guesses = acre_limit_create(&limits->guesses);
+    limit_destroy(api->requests);
+    limit_destroy(api->strangers);
+    limit_destroy(api->guesses);
+    api->requests = limit_create(&limits->requests);
+    api->strangers = limit_create(&limits->strangers);
+    api->guesses = limit_create(&limits->guesses);
     make_router(api);
 }
 
@@ -186,13 +186,13 @@ uint32_t acre_api_peer_max(void *context) {
 
 bool acre_api_knows_uid(void *context, uint32_t uid) {
     const struct acre_api *api = context;
-    return acre_auth_knows_uid(api->auth, uid);
+    return auth_knows_uid(api->auth, uid);
 }
 
 void acre_api_handle(void *context, struct acre_exchange *exchange,
                      const struct acre_http_request *request) {
     struct acre_api *api = context;
-    acre_router_handle(api->router, exchange, request);
+    router_handle(api->router, exchange, request);
     /* Runs that end later in this turn are not the caller's doing. */
     acre_desk_set_actor(api->desk, NULL, NULL);
 }
@@ -206,15 +206,14 @@ void acre_api_event(void *context, const struct acre_desk_event *event) {
     acre_json_begin(&json, &text, false);
     acre_json_object(&json);
     acre_json_put_u64(&json, "seq", acre_sse_last_id(api->sse) + 1);
-    acre_view_put_time(&json, "at", event->event.now_ms);
+    view_put_time(&json, "at", event->event.now_ms);
     acre_json_put_string(&json, "kind", acre_sched_event_name(event->event.kind));
     acre_json_put_u64(&json, "job", event->event.job);
     acre_json_put_string(&json, "state", acre_job_state_name(event->state));
     acre_json_put_u64(&json, "attempt", event->attempt);
     acre_json_put_string(&json, "user", acre_names_text(names, event->user));
     acre_json_put_string(&json, "project", acre_names_text(names, event->project));
-    acre_view_put_known(&json, "other",
-                        event->event.other != 0 ? event->event.other : ACRE_UNKNOWN);
+    view_put_known(&json, "other", event->event.other != 0 ? event->event.other : ACRE_UNKNOWN);
     acre_json_object_end(&json);
     if (acre_json_end(&json) == 0) {
         acre_sse_publish(api->sse, "job", event->event.job,
@@ -222,9 +221,9 @@ void acre_api_event(void *context, const struct acre_desk_event *event) {
     }
     acre_buf_finish(&text);
     if (!acre_job_state_holds(event->state) && event->attempt > 0) {
-        acre_logs_ended(api, event->event.job, event->attempt);
+        logs_ended(api, event->event.job, event->attempt);
     } else if (!acre_job_state_is_live(event->state)) {
-        acre_logs_ended(api, event->event.job, UINT32_MAX); /* it never ran */
+        logs_ended(api, event->event.job, UINT32_MAX); /* it never ran */
     }
 }
 
@@ -311,7 +310,7 @@ bool acre_api_may_change(struct acre_api *api, struct acre_call *call) {
 }
 
 bool acre_api_is_simulated(const struct acre_api *api) {
-    return acre_inventory_is_simulated(acre_desk_inventory(api->desk));
+    return inventory_is_simulated(acre_desk_inventory(api->desk));
 }
 
 void acre_api_audit(struct acre_api *api, const char *action, const char *target,
@@ -325,17 +324,18 @@ int acre_api_owns(const struct acre_call *call, const char *owner, const char *w
         return 0;
     }
     return acre_fail(err, ACRE_EDENIED, "%s belongs to '%s'; you are '%s' (%s)", what, owner,
-                     call->user.name, acre_role_name(call->user.role));
+                     call->user.name, role_name(call->user.role));
 }
 
 bool acre_page_read(struct acre_api *api, struct acre_call *call, struct acre_page *ret_page) {
-    struct acre_page page = {.limit = (uint32_t)acre_call_query_i64(call, "limit", PAGE_DEFAULT)};
-    const char *cursor = acre_call_query(call, "cursor");
+    struct acre_page page = {.limit = (uint32_t)call_query_i64(call, "limit", PAGE_DEFAULT)};
+    const char *cursor = call_query(call, "cursor");
     if (cursor != NULL &&
         acre_parse_count("cursor", cursor, 0, UINT64_MAX, &page.after, NULL) < 0) {
         struct acre_error err = {0};
         char shown[40];
-        acre_fail(&err, ACRE_EINVALID, "cursor: '%s'; accepted: the 'next' of a page",
+        acre_fail(&err, ACRE_EINVALID,
+                  "cursor: '%s' is not a cursor; accepted: the 'next' of a page",
                   acre_str_show(acre_str_from(cursor), shown, sizeof(shown)));
         acre_api_fail(api, call, &err);
         return false;

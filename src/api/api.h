@@ -1,4 +1,4 @@
-/* api.h - what handlers share: who is asked, who asks, and how they answer.
+/* api.h - what handlers share: the desk, the caller, and how to answer.
  *
  * Loop thread only. A handler does one thing to the desk and answers through these, so that every
  * answer waits for its commit and every refused change stands in the audit trail. */
@@ -59,7 +59,7 @@ struct acre_api {
 extern const struct acre_route acre_routes[];
 extern const size_t acre_route_count;
 
-/* How often; see acre_router_options. */
+/* How often; see router_options. */
 struct acre_api_limits {
     struct acre_limit_options requests, strangers, guesses;
 };
@@ -133,8 +133,9 @@ int acre_api_owns(const struct acre_call *call, const char *owner, const char *w
  * to the list alone. */
 /* clang-format off */
 #define ACRE_PAGE_FIELDS                                                                           \
-    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default 100"},   \
-    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32, .help = "'next' of a page"}
+    {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "default: 100"},  \
+    {.name = "cursor", .kinds = ACRE_KIND_STRING, .max_length = 32,                           \
+     .help = "'next' of the previous page"}
 /* clang-format on */
 struct acre_page {
     uint32_t limit;

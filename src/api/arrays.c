@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 /* What is done to a member: a command, or (NULL) a new priority. */
-struct change {
+struct member_change {
     int (*command)(struct acre_desk *desk, uint64_t job, struct acre_error *err);
     enum acre_job_priority priority;
 };
 
-static int apply(const struct change *change, struct acre_desk *desk, uint64_t job,
+static int apply(const struct member_change *change, struct acre_desk *desk, uint64_t job,
                  struct acre_error *err) {
     return change->command != NULL ? change->command(desk, job, err)
                                    : acre_desk_set_priority(desk, job, change->priority, err);
@@ -59,14 +59,14 @@ static int fail_without_member(struct acre_api *api, uint64_t array, struct acre
     if (r < 0) {
         return r;
     }
-    return seen ? acre_fail(err, ACRE_ECONFLICT, "all jobs of array %llu have ended already",
+    return seen ? acre_fail(err, ACRE_ECONFLICT, "all jobs of array %llu have already ended",
                             (unsigned long long)array)
                 : acre_fail(err, ACRE_ENOTFOUND, "there is no array %llu",
                             (unsigned long long)array);
 }
 
 /* Do it to every member it applies to, and list those. When it applies to none: the reason. */
-static int change_members(struct acre_api *api, uint64_t array, const struct change *change,
+static int change_members(struct acre_api *api, uint64_t array, const struct member_change *change,
                           struct acre_json *json, struct acre_error *err) {
     struct members members = members_of(api, array);
     struct acre_job member;
@@ -99,15 +99,15 @@ static int own(struct acre_api *api, struct acre_call *call, uint64_t array,
 }
 
 static void change_array(struct acre_api *api, struct acre_call *call, int status,
-                         const struct change *change) {
+                         const struct member_change *change) {
     struct acre_error err = {0};
     uint64_t array = 0;
-    int r = acre_call_id(call, "id", &array, &err);
+    int r = call_id(call, "id", &array, &err);
     if (r == 0) {
         r = own(api, call, array, &err);
     }
     if (r == 0 && change->command == NULL) {
-        r = acre_jobs_may_have(call, change->priority, &err);
+        r = jobs_may_have(call, change->priority, &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);
@@ -115,7 +115,7 @@ static void change_array(struct acre_api *api, struct acre_call *call, int statu
     }
     uint32_t count = acre_sched_members(acre_desk_sched(api->desk), array);
     bool is_free = change->command == acre_desk_cancel;
-    if (!acre_api_may_change(api, call) || !(is_free || acre_budget_take(api, call, count))) {
+    if (!acre_api_may_change(api, call) || !(is_free || budget_take(api, call, count))) {
         return;
     }
     struct acre_reply reply;
@@ -128,19 +128,20 @@ static void change_array(struct acre_api *api, struct acre_call *call, int statu
     acre_reply_send(api, call, &reply, status);
 }
 
-void acre_handle_array_cancel(void *context, struct acre_call *call) {
-    change_array(context, call, 202, &(struct change){.command = acre_desk_cancel});
+void handle_array_cancel(void *context, struct acre_call *call) {
+    change_array(context, call, 202, &(struct member_change){.command = acre_desk_cancel});
 }
 
-void acre_handle_array_hold(void *context, struct acre_call *call) {
-    change_array(context, call, 200, &(struct change){.command = acre_desk_hold});
+void handle_array_hold(void *context, struct acre_call *call) {
+    change_array(context, call, 200, &(struct member_change){.command = acre_desk_hold});
 }
 
-void acre_handle_array_release(void *context, struct acre_call *call) {
-    change_array(context, call, 200, &(struct change){.command = acre_desk_release});
+void handle_array_release(void *context, struct acre_call *call) {
+    change_array(context, call, 200, &(struct member_change){.command = acre_desk_release});
 }
 
-void acre_handle_array_priority(void *context, struct acre_call *call) {
+void handle_array_priority(void *context, struct acre_call *call) {
     const json_t *priority = json_object_get(call->body, "priority");
-    change_array(context, call, 200, &(struct change){.priority = acre_submit_priority(priority)});
+    change_array(context, call, 200,
+                 &(struct member_change){.priority = submit_priority(priority)});
 }

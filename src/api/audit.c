@@ -1,4 +1,4 @@
-/* audit.c - the audit trail: pages of it, and proof that nobody changed the past.
+/* audit.c - the audit trail: pages of it, and proof that no record was changed.
  *
  * The proof walks every record, which takes long for a long history: it has a thread and a
  * read-only store of its own, one at a time, and the answer is given back on the loop. */
@@ -10,18 +10,21 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-const struct acre_field acre_audit_fields[] = {
-    {.name = "actor", .kinds = ACRE_KIND_STRING, .max_length = 80, .help = "user:ada, or acre"},
+const struct field audit_fields[] = {
+    {.name = "actor",
+     .kinds = ACRE_KIND_STRING,
+     .max_length = 80,
+     .help = "user:ada, or acre for the daemon itself"},
     {.name = "action",
      .kinds = ACRE_KIND_STRING,
      .max_length = 80,
-     .help = "its beginning: 'job' for all about jobs"},
+     .help = "how the action begins: 'job' for everything about jobs"},
     {.name = "target", .kinds = ACRE_KIND_STRING, .max_length = 160, .help = "job:42"},
     ACRE_PAGE_FIELDS,
     {0},
 };
 
-struct listing {
+struct audit_listing {
     struct acre_json *json;
     uint64_t last;
     uint32_t count;
@@ -29,7 +32,7 @@ struct listing {
 
 static bool write_row(void *context, const struct acre_store_audit *row) {
     static const char digits[] = "0123456789abcdef";
-    struct listing *listing = context;
+    struct audit_listing *listing = context;
     struct acre_json *json = listing->json;
     char hash[2 * sizeof(row->hash) + 1] = "";
     for (size_t i = 0; i < sizeof(row->hash); i++) {
@@ -40,7 +43,7 @@ static bool write_row(void *context, const struct acre_store_audit *row) {
     listing->count++;
     acre_json_object(json);
     acre_json_put_u64(json, "seq", row->seq);
-    acre_view_put_time(json, "at", row->at_ms);
+    view_put_time(json, "at", row->at_ms);
     acre_json_put_string(json, "actor", row->actor);
     acre_json_put_string(json, "origin", row->origin);
     acre_json_put_string(json, "action", row->action);
@@ -52,21 +55,21 @@ static bool write_row(void *context, const struct acre_store_audit *row) {
     return true;
 }
 
-void acre_handle_audit(void *context, struct acre_call *call) {
+void handle_audit(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_page page;
     if (!acre_page_read(api, call, &page)) {
         return;
     }
-    struct acre_audit_filter filter = {.actor = acre_call_query(call, "actor"),
-                                       .action = acre_call_query(call, "action"),
-                                       .target = acre_call_query(call, "target"),
+    struct acre_audit_filter filter = {.actor = call_query(call, "actor"),
+                                       .action = call_query(call, "action"),
+                                       .target = call_query(call, "target"),
                                        .after_seq = page.after,
                                        .newest_first = true,
                                        .limit = page.limit};
     struct acre_reply reply;
-    struct listing listing = {.json = acre_reply_begin(&reply)};
+    struct audit_listing listing = {.json = acre_reply_begin(&reply)};
     acre_json_key(listing.json, "audit");
     acre_json_array(listing.json);
     if (acre_store_audit(acre_desk_store(api->desk), &filter, write_row, &listing, &err) < 0) {
@@ -130,11 +133,11 @@ static void *walk(void *context) {
     return NULL;
 }
 
-void acre_handle_audit_verify(void *context, struct acre_call *call) {
+void handle_audit_verify(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     if (api->verify != NULL) {
         acre_problem_fail(call->exchange, ACRE_EUNAVAILABLE,
-                          "the audit trail is being verified for somebody else; try again");
+                          "another verification of the audit trail is running; try again later");
         return;
     }
     struct acre_verify *verify = acre_calloc(1, sizeof(*verify));
@@ -143,7 +146,8 @@ void acre_handle_audit_verify(void *context, struct acre_call *call) {
     int r = acre_thread_start(&verify->thread, "acre-verify", walk, verify);
     if (r != 0) {
         free(verify);
-        acre_problem_fail(call->exchange, ACRE_EUNAVAILABLE, "no thread to verify with");
+        acre_problem_fail(call->exchange, ACRE_EUNAVAILABLE,
+                          "cannot start a thread to verify the audit trail");
         return;
     }
     api->verify = verify;

@@ -2,7 +2,7 @@
  *
  * A token's id is public, so looking it up leaks nothing; the secret is 256 random bits, so its
  * plain SHA-256 cannot be searched for, and the hashes are compared in constant time. Every
- * failure says the same: whoever guesses learns nothing about which part was wrong.
+ * failure gives the same text, so a guess reveals nothing about which part was wrong.
  *
  * Names of unix users come from the system's databases, which may be remote: they are asked once
  * a minute for each user, not with every request. */
@@ -31,7 +31,7 @@ enum {
     DEAD_KEPT = 20, /* expired and revoked tokens of a user: the last ones explain a refusal */
 };
 
-struct token {
+struct auth_token {
     struct acre_token shown;
     bool is_going;      /* revoked by the call under way */
     uint64_t user_hash; /* to pass over the others' without looking at their names */
@@ -47,14 +47,14 @@ struct peer {
 struct acre_auth {
     struct acre_auth_options options;
     char *operators, *admins, *project;
-    struct token *tokens; /* by id */
+    struct auth_token *tokens; /* by id */
     uint32_t count, capacity;
     uint64_t next_id;
     struct peer peers[PEERS_MAX];
     struct acre_clock monotonic;
 };
 
-struct acre_auth *acre_auth_create(const struct acre_auth_options *options) {
+struct acre_auth *auth_create(const struct acre_auth_options *options) {
     struct acre_auth *auth = acre_calloc(1, sizeof(*auth));
     auth->options = *options;
     auth->operators = acre_strdup(options->operators != NULL ? options->operators : "");
@@ -65,8 +65,8 @@ struct acre_auth *acre_auth_create(const struct acre_auth_options *options) {
     return auth;
 }
 
-void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
-                         const char *project) {
+void auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                    const char *project) {
     free(auth->operators);
     free(auth->admins);
     free(auth->project);
@@ -75,13 +75,13 @@ void acre_auth_set_names(struct acre_auth *auth, const char *operators, const ch
     auth->project = acre_strdup(project);
 }
 
-static void token_finish(struct token *token) {
+static void token_finish(struct auth_token *token) {
     free((char *)token->shown.user);
     free((char *)token->shown.project);
     free((char *)token->shown.note);
 }
 
-void acre_auth_destroy(struct acre_auth *auth) {
+void auth_destroy(struct acre_auth *auth) {
     if (auth == NULL) {
         return;
     }
@@ -112,16 +112,16 @@ static uint32_t place_of(const struct acre_auth *auth, uint64_t id) {
     return low;
 }
 
-static struct token *find_token(const struct acre_auth *auth, uint64_t id) {
+static struct auth_token *find_token(const struct acre_auth *auth, uint64_t id) {
     uint32_t at = place_of(auth, id);
     return at < auth->count && auth->tokens[at].shown.id == id ? &auth->tokens[at] : NULL;
 }
 
-static struct token *add_token(struct acre_auth *auth, const struct acre_token *from,
-                               const uint8_t hash[HASH_BYTES]) {
+static struct auth_token *add_token(struct acre_auth *auth, const struct acre_token *from,
+                                    const uint8_t hash[HASH_BYTES]) {
     auth->tokens = acre_grow(auth->tokens, auth->count, &auth->capacity, sizeof(*auth->tokens));
-    struct token *to = &auth->tokens[auth->count++]; /* ids only grow: it stays sorted */
-    *to = (struct token){.shown = *from};
+    struct auth_token *to = &auth->tokens[auth->count++]; /* ids only grow: it stays sorted */
+    *to = (struct auth_token){.shown = *from};
     to->shown.user = acre_strdup(from->user);
     to->shown.project = acre_strdup(from->project);
     to->shown.note = acre_strdup(from->note);
@@ -141,13 +141,13 @@ static bool visit_token(void *context, const struct acre_store_token *row) {
                                .expires_ms = row->expires_ms,
                                .revoked_ms = row->revoked_ms,
                                .parent = row->parent};
-    if (acre_role_parse(row->role, &token.role) && row->id >= auth->next_id) {
+    if (role_parse(row->role, &token.role) && row->id >= auth->next_id) {
         add_token(auth, &token, row->hash);
     }
     return true;
 }
 
-int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err) {
+int auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err) {
     for (uint32_t i = 0; i < auth->count; i++) {
         token_finish(&auth->tokens[i]);
     }
@@ -156,11 +156,11 @@ int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre
     return acre_store_tokens(store, visit_token, auth, err);
 }
 
-static void fill_row(const struct token *token, struct acre_store_token *row) {
+static void fill_row(const struct auth_token *token, struct acre_store_token *row) {
     *row = (struct acre_store_token){.id = token->shown.id,
                                      .user = token->shown.user,
                                      .project = token->shown.project,
-                                     .role = acre_role_name(token->shown.role),
+                                     .role = role_name(token->shown.role),
                                      .note = token->shown.note,
                                      .created_ms = token->shown.created_ms,
                                      .expires_ms = token->shown.expires_ms,
@@ -192,14 +192,14 @@ static void encode(const uint8_t *bytes, size_t count, char *text) {
     *text = '\0';
 }
 
-int acre_auth_make(struct acre_auth *auth, const struct acre_token *token,
-                   struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
-                   struct acre_error *err) {
+int auth_make(struct acre_auth *auth, const struct acre_token *token,
+              struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
+              struct acre_error *err) {
     uint8_t secret[SECRET_BYTES];
     uint8_t hash[HASH_BYTES];
     char text[64];
     if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret)) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "the system gave no random numbers");
+        return acre_fail(err, ACRE_EUNAVAILABLE, "the system has no random numbers");
     }
     encode(secret, sizeof(secret), text);
     hash_text(text, strlen(text), hash);
@@ -216,7 +216,7 @@ static bool is_good(const struct acre_token *token, uint64_t now_ms) {
     return token->revoked_ms == 0 && (token->expires_ms == 0 || token->expires_ms > now_ms);
 }
 
-static void revoke_one(struct token *token, uint64_t now_ms, acre_auth_visit *visit,
+static void revoke_one(struct auth_token *token, uint64_t now_ms, auth_visit *visit,
                        void *context) {
     struct acre_store_token row;
     token->shown.revoked_ms = now_ms;
@@ -227,36 +227,36 @@ static void revoke_one(struct token *token, uint64_t now_ms, acre_auth_visit *vi
 
 /* A child has a higher id than its parent, so one walk finds all generations. One that is no longer
  * good has no good descendants: they were revoked with it, or expired no later. */
-int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms, acre_auth_visit *visit,
-                     void *context, struct acre_error *err) {
-    struct token *first = find_token(auth, id);
-    struct token *end = auth->tokens + auth->count;
+int auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms, auth_visit *visit,
+                void *context, struct acre_error *err) {
+    struct auth_token *first = find_token(auth, id);
+    struct auth_token *end = auth->tokens + auth->count;
     if (first == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "there is no token %llu", (unsigned long long)id);
     }
     if (first->shown.revoked_ms != 0) {
-        return acre_fail(err, ACRE_ECONFLICT, "token %llu is revoked already",
+        return acre_fail(err, ACRE_ECONFLICT, "token %llu is already revoked",
                          (unsigned long long)id);
     }
     revoke_one(first, now_ms, visit, context);
-    for (struct token *token = first + 1; token < end; token++) {
-        const struct token *parent =
+    for (struct auth_token *token = first + 1; token < end; token++) {
+        const struct auth_token *parent =
             token->shown.parent >= id ? find_token(auth, token->shown.parent) : NULL;
         if (parent != NULL && parent->is_going && is_good(&token->shown, now_ms)) {
             revoke_one(token, now_ms, visit, context);
         }
     }
-    for (struct token *token = first; token < end; token++) {
+    for (struct auth_token *token = first; token < end; token++) {
         token->is_going = false;
     }
     return 0;
 }
 
-static bool is_of(const struct token *token, const char *user, uint64_t hash) {
+static bool is_of(const struct auth_token *token, const char *user, uint64_t hash) {
     return token->user_hash == hash && strcmp(token->shown.user, user) == 0;
 }
 
-uint32_t acre_auth_count_good(const struct acre_auth *auth, const char *user) {
+uint32_t auth_count_good(const struct acre_auth *auth, const char *user) {
     uint64_t hash = acre_hash_bytes(user, strlen(user));
     uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
     uint32_t count = 0;
@@ -266,7 +266,7 @@ uint32_t acre_auth_count_good(const struct acre_auth *auth, const char *user) {
     return count;
 }
 
-bool acre_auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id) {
+bool auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id) {
     uint64_t hash = acre_hash_bytes(user, strlen(user));
     uint64_t now_ms = acre_clock_wall_ms(auth->options.clock);
     uint32_t dead = 0, oldest = 0;
@@ -287,7 +287,7 @@ bool acre_auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id
     return true;
 }
 
-bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token) {
+bool auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token) {
     uint32_t at = id < UINT64_MAX ? place_of(auth, id + 1) : auth->count;
     if (at == auth->count) {
         return false;
@@ -296,12 +296,12 @@ bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token
     return true;
 }
 
-uint32_t acre_auth_count(const struct acre_auth *auth) {
+uint32_t auth_count(const struct acre_auth *auth) {
     return auth->count;
 }
 
 /* "acre_<id>_<secret>": NULL when it is not good, for whatever reason. */
-static const struct token *check_token(const struct acre_auth *auth, const char *text) {
+static const struct auth_token *check_token(const struct acre_auth *auth, const char *text) {
     uint64_t id = 0;
     uint8_t hash[HASH_BYTES];
     size_t digits = 0;
@@ -318,7 +318,7 @@ static const struct token *check_token(const struct acre_auth *auth, const char 
         return NULL;
     }
     text += digits + 1;
-    const struct token *token = find_token(auth, id);
+    const struct auth_token *token = find_token(auth, id);
     hash_text(text, strlen(text), hash);
     if (token == NULL || CRYPTO_memcmp(hash, token->hash, HASH_BYTES) != 0) {
         return NULL;
@@ -377,16 +377,16 @@ static bool is_trusted(uint32_t uid) {
     return uid == 0 || uid == (uint32_t)geteuid();
 }
 
-bool acre_auth_knows_uid(struct acre_auth *auth, uint32_t uid) {
+bool auth_knows_uid(struct acre_auth *auth, uint32_t uid) {
     return is_trusted(uid) || (uid >= auth->options.min_uid && peer_name(auth, uid)[0] != '\0');
 }
 
 static int identify_peer(struct acre_auth *auth, const struct acre_http_request *request,
-                         struct acre_api_user *to, struct acre_error *err) {
+                         struct api_user *to, struct acre_error *err) {
     uint32_t uid = request->peer->uid;
     if (uid < auth->options.min_uid && !is_trusted(uid)) {
         return acre_fail(err, ACRE_EDENIED,
-                         "uid %u is below --min-uid %u: accounts of the system are not served", uid,
+                         "uid %u is below --min-uid %u: system accounts may not use acre", uid,
                          auth->options.min_uid);
     }
     const char *name = peer_name(auth, uid);
@@ -407,19 +407,19 @@ static int identify_peer(struct acre_auth *auth, const struct acre_http_request 
     return 0;
 }
 
-int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
-                       const struct acre_http_request *request, struct acre_api_user *ret_user,
-                       struct acre_error *err) {
+int auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
+                  const struct acre_http_request *request, struct api_user *ret_user,
+                  struct acre_error *err) {
     const char *text = given_token(exchange);
     if (text == NULL && request->peer->is_unix) {
         return identify_peer(auth, request, ret_user, err);
     }
     if (text == NULL) {
         return acre_fail(err, ACRE_EDENIED,
-                         "no token; send 'Authorization: Bearer acre_...' (an admin makes one with "
-                         "'acre token create')");
+                         "no token; send 'Authorization: Bearer acre_...' (create one with 'acre "
+                         "token create')");
     }
-    const struct token *token = check_token(auth, text);
+    const struct auth_token *token = check_token(auth, text);
     if (token == NULL) {
         return acre_fail(err, ACRE_EDENIED, "the token is unknown, expired or revoked");
     }
@@ -450,8 +450,7 @@ static bool is_in_group(uint32_t gid, const char *user, const char *group) {
     return is_in;
 }
 
-int acre_auth_may_charge(const struct acre_call *call, const char *project,
-                         struct acre_error *err) {
+int auth_may_charge(const struct acre_call *call, const char *project, struct acre_error *err) {
     const struct acre_http_peer *peer = call->request->peer;
     if (strcmp(project, call->user.project) == 0 || call->user.role >= ACRE_ROLE_OPERATOR ||
         (peer->is_unix && given_token(call->exchange) == NULL &&
@@ -460,6 +459,7 @@ int acre_auth_may_charge(const struct acre_call *call, const char *project,
     }
     char shown[80];
     return acre_fail(
-        err, ACRE_EDENIED, "project: '%s'; accepted: '%s', or a group of the machine you are in",
+        err, ACRE_EDENIED,
+        "project: you may not charge '%s'; accepted: '%s', or one of your groups on this machine",
         acre_str_show(acre_str_from(project), shown, sizeof(shown)), call->user.project);
 }

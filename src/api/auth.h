@@ -2,7 +2,7 @@
  *
  * Tokens are "acre_<id>_<secret>": the id finds the row, the secret's SHA-256 is compared in
  * constant time. The secret is shown once, when it is made, and is nowhere else. Loop thread only.
- * It does not decide what somebody may do: that is the role, and the handlers. */
+ * It does not decide what a user may do: the role and the handlers do. */
 #ifndef ACRE_API_AUTH_H
 #define ACRE_API_AUTH_H
 
@@ -25,53 +25,53 @@ struct acre_auth_options {
     uint32_t min_uid;      /* unix peers below are nobody, but for root and the daemon's own */
 };
 
-struct acre_auth *acre_auth_create(const struct acre_auth_options *options);
-void acre_auth_destroy(struct acre_auth *auth); /* NULL is fine */
+struct acre_auth *auth_create(const struct acre_auth_options *options);
+void auth_destroy(struct acre_auth *auth); /* NULL is fine */
 /* New names; see the options. */
-void acre_auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
-                         const char *project);
+void auth_set_names(struct acre_auth *auth, const char *operators, const char *admins,
+                    const char *project);
 /* Read the tokens (again) from the store. */
-int acre_auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err);
+int auth_load(struct acre_auth *auth, struct acre_store *store, struct acre_error *err);
 
-/* For acre_router_options.authenticate. ACRE_EDENIED: who are you. A uid without an account is
+/* For router_options.authenticate. ACRE_EDENIED: who are you. A uid without an account is
  * nobody: one user may have thousands of those (/etc/subuid), and each would have limits of its
  * own. */
-int acre_auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
-                       const struct acre_http_request *request, struct acre_api_user *ret_user,
-                       struct acre_error *err);
+int auth_identify(struct acre_auth *auth, struct acre_exchange *exchange,
+                  const struct acre_http_request *request, struct api_user *ret_user,
+                  struct acre_error *err);
 /* Would a peer of the unix socket with this uid be somebody? */
-bool acre_auth_knows_uid(struct acre_auth *auth, uint32_t uid);
+bool auth_knows_uid(struct acre_auth *auth, uint32_t uid);
 /* May this user's jobs be charged to `project`? Its own, or for unix users a group they are in;
  * operators: any. ACRE_EDENIED. */
-int acre_auth_may_charge(const struct acre_call *call, const char *project, struct acre_error *err);
+int auth_may_charge(const struct acre_call *call, const char *project, struct acre_error *err);
 
 /* A token as it is shown: without its hash. */
 struct acre_token {
     uint64_t id;
     const char *user, *project, *note;
-    enum acre_role role;
+    enum role role;
     uint64_t created_ms, expires_ms, revoked_ms; /* 0: never */
     uint64_t parent;                             /* the one it was made with; 0: none */
 };
 /* Make one; the caller puts `ret_row` into a batch, and shows the text once. ACRE_EUNAVAILABLE: no
  * random numbers. It is good at once. */
-int acre_auth_make(struct acre_auth *auth, const struct acre_token *token,
-                   struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
-                   struct acre_error *err);
+int auth_make(struct acre_auth *auth, const struct acre_token *token,
+              struct acre_store_token *ret_row, char ret_text[ACRE_TOKEN_TEXT_MAX],
+              struct acre_error *err);
 /* Revoke a token, and with it those that were made with it, and with those, and so on: the
  * thief of one may have made others. `visit` gets the row of each, the first is the one that was
  * named; they go into a batch. ACRE_ENOTFOUND, ACRE_ECONFLICT (revoked before). */
-typedef void acre_auth_visit(void *context, const struct acre_store_token *row);
-int acre_auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms, acre_auth_visit *visit,
-                     void *context, struct acre_error *err);
+typedef void auth_visit(void *context, const struct acre_store_token *row);
+int auth_revoke(struct acre_auth *auth, uint64_t id, uint64_t now_ms, auth_visit *visit,
+                void *context, struct acre_error *err);
 /* How many tokens of this user are good now. */
-uint32_t acre_auth_count_good(const struct acre_auth *auth, const char *user);
+uint32_t auth_count_good(const struct acre_auth *auth, const char *user);
 /* Forget the oldest of this user's that is no longer good, if there are more of those than are kept
  * to be looked at: its id, whose row is to be removed. It is never the newest token of all, so that
  * ids are not given twice. */
-bool acre_auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id);
+bool auth_forget(struct acre_auth *auth, const char *user, uint64_t *ret_id);
 /* The token after `id`, by id; start with 0. */
-bool acre_auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token);
-uint32_t acre_auth_count(const struct acre_auth *auth);
+bool auth_next(const struct acre_auth *auth, uint64_t id, struct acre_token *ret_token);
+uint32_t auth_count(const struct acre_auth *auth);
 
 #endif

@@ -1,7 +1,7 @@
 /* budget.c - two token buckets for each user: KiB added to the store, and members of arrays.
  *
  * Both follow the policy's limits on what may wait at once, because that is what a user must be
- * able to submit in one go; a new policy starts them afresh. */
+ * able to submit in one go; a new policy resets them. */
 #include "api/budget.h"
 
 #include "core/units.h"
@@ -12,7 +12,7 @@ enum {
     ROWS_A_KIB = 4, /* of the audit trail, and the job's own row, which is written again */
 };
 
-bool acre_budget_limits(const struct acre_call *call) {
+bool budget_limits(const struct acre_call *call) {
     return call->user.role < ACRE_ROLE_OPERATOR;
 }
 
@@ -21,14 +21,14 @@ static uint64_t ask(struct acre_api *api, const struct acre_call *call,
                     struct acre_allowance *allowance, struct acre_limit_options options,
                     uint32_t count, char *ret_wait, size_t wait_size) {
     if (allowance->limit == NULL || allowance->burst != options.burst) {
-        acre_limit_destroy(allowance->limit);
-        allowance->limit = acre_limit_create(&options);
+        limit_destroy(allowance->limit);
+        allowance->limit = limit_create(&options);
         allowance->burst = options.burst;
     }
-    uint64_t wait_ms = acre_limit_ask(allowance->limit, acre_str_from(call->user.name), count,
-                                      acre_desk_now(api->desk));
+    uint64_t wait_ms = limit_ask(allowance->limit, acre_str_from(call->user.name), count,
+                                 acre_desk_now(api->desk));
     if (wait_ms > 0) {
-        acre_format_duration((wait_ms + 999) / 1000 * 1000, ret_wait, wait_size);
+        acre_format_span((wait_ms + 999) / 1000 * 1000, ret_wait, wait_size);
     }
     return wait_ms;
 }
@@ -46,9 +46,9 @@ static int check_records(struct acre_api *api, const struct acre_call *call, uin
         return 0;
     }
     return acre_fail(err, ACRE_ELIMIT,
-                     "%u KiB are more than you may add to the record now; accepted in %s. A user "
-                     "adds at most %u MiB at once and four times as much in an hour "
-                     "(max_queued_size and max_queued_jobs of the policy)",
+                     "this request needs %u KiB on disk, more than your budget allows now; try "
+                     "again in %s. A user may store %u MiB at once and four times as much per hour "
+                     "(max_queued_size and max_queued_jobs in the policy)",
                      kib, wait, burst >> 10);
 }
 
@@ -62,16 +62,16 @@ static int check_members(struct acre_api *api, const struct acre_call *call, uin
     if (count == 1 || ask(api, call, &api->members, options, count, wait, sizeof(wait)) == 0) {
         return 0;
     }
-    return acre_fail(err, ACRE_ELIMIT,
-                     "array: %u members are more than you may submit or change now; accepted in "
-                     "%s. A user has %u at once, and then %u a minute (max_queued_jobs of the "
-                     "policy)",
-                     count, wait, burst, burst);
+    return acre_fail(
+        err, ACRE_ELIMIT,
+        "array: %u members are more than you may submit or change now; try again in %s. A user may "
+        "change %u at once and %u per minute (max_queued_jobs in the policy)",
+        count, wait, burst, burst);
 }
 
-int acre_budget_check(struct acre_api *api, const struct acre_call *call, struct acre_cost cost,
-                      struct acre_error *err) {
-    if (!acre_budget_limits(call)) {
+int budget_check(struct acre_api *api, const struct acre_call *call, struct record_cost cost,
+                 struct acre_error *err) {
+    if (!budget_limits(call)) {
         return 0;
     }
     int r = check_records(api, call, cost.kib, err);
@@ -80,12 +80,11 @@ int acre_budget_check(struct acre_api *api, const struct acre_call *call, struct
 
 static void charge(struct acre_api *api, const struct acre_call *call,
                    struct acre_allowance *allowance, uint32_t count) {
-    acre_limit_charge(allowance->limit, acre_str_from(call->user.name), count,
-                      acre_desk_now(api->desk));
+    limit_charge(allowance->limit, acre_str_from(call->user.name), count, acre_desk_now(api->desk));
 }
 
-void acre_budget_pay(struct acre_api *api, const struct acre_call *call, struct acre_cost cost) {
-    if (!acre_budget_limits(call)) {
+void budget_pay(struct acre_api *api, const struct acre_call *call, struct record_cost cost) {
+    if (!budget_limits(call)) {
         return;
     }
     charge(api, call, &api->records, cost.kib);
@@ -94,13 +93,13 @@ void acre_budget_pay(struct acre_api *api, const struct acre_call *call, struct 
     }
 }
 
-bool acre_budget_take(struct acre_api *api, struct acre_call *call, uint32_t count) {
-    struct acre_cost cost = {.kib = (count + ROWS_A_KIB - 1) / ROWS_A_KIB, .members = count};
+bool budget_take(struct acre_api *api, struct acre_call *call, uint32_t count) {
+    struct record_cost cost = {.kib = (count + ROWS_A_KIB - 1) / ROWS_A_KIB, .members = count};
     struct acre_error err = {0};
-    if (acre_budget_check(api, call, cost, &err) < 0) {
+    if (budget_check(api, call, cost, &err) < 0) {
         acre_api_fail(api, call, &err);
         return false;
     }
-    acre_budget_pay(api, call, cost);
+    budget_pay(api, call, cost);
     return true;
 }

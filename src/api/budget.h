@@ -11,18 +11,18 @@
 enum { ACRE_JOB_KIB = 1 }; /* a job's row, its changes and its audit rows, on disk */
 
 /* Has the caller a budget, and the other limits of users? */
-bool acre_budget_limits(const struct acre_call *call);
+bool budget_limits(const struct acre_call *call);
 
-struct acre_cost {
+struct record_cost {
     uint32_t kib;     /* on disk */
     uint32_t members; /* of an array, changed in one step; otherwise 1 */
 };
 
 /* Could the caller pay this now? ACRE_ELIMIT, which says when. Nothing is paid. */
-int acre_budget_check(struct acre_api *api, const struct acre_call *call, struct acre_cost cost,
-                      struct acre_error *err);
-void acre_budget_pay(struct acre_api *api, const struct acre_call *call, struct acre_cost cost);
+int budget_check(struct acre_api *api, const struct acre_call *call, struct record_cost cost,
+                 struct acre_error *err);
+void budget_pay(struct acre_api *api, const struct acre_call *call, struct record_cost cost);
 /* Pay for a change of so many jobs, or of one other thing. False: it was refused. */
-bool acre_budget_take(struct acre_api *api, struct acre_call *call, uint32_t count);
+bool budget_take(struct acre_api *api, struct acre_call *call, uint32_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* cluster.c - nodes and GPUs: what they are, how they feel, what is free, and draining them. */
+/* cluster.c - nodes and GPUs: hardware, current readings, free resources, and draining. */
 #include "api/api.h"
 
 #include "api/cluster.h"
@@ -10,28 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct acre_field acre_drain_fields[] = {
+const struct field drain_fields[] = {
     {.name = "reason",
      .kinds = ACRE_KIND_STRING,
      .max_length = 200,
-     .help = "shown to everybody who asks why"},
+     .help = "shown to everyone who asks why"},
     {0},
 };
 
 /* --- who holds what ------------------------------------------------------------------------- */
 
 static int compare_holders(const void *a, const void *b) {
-    const struct acre_holder *left = a;
-    const struct acre_holder *right = b;
+    const struct holder *left = a;
+    const struct holder *right = b;
     if (left->device != right->device) {
         return left->device < right->device ? -1 : 1;
     }
     return (left->owner > right->owner) - (left->owner < right->owner);
 }
 
-struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena *arena) {
+struct holders cluster_holders(struct acre_api *api, struct acre_arena *arena) {
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
-    struct acre_holders holders = {0};
+    struct holders holders = {0};
     struct acre_allocation allocation;
     for (uint32_t cursor = 0; acre_ledger_walk(ledger, &cursor, &allocation);) {
         holders.count += allocation.part_count;
@@ -43,19 +43,19 @@ struct acre_holders acre_cluster_holders(struct acre_api *api, struct acre_arena
         bool is_job = acre_sched_find(acre_desk_sched(api->desk), allocation.owner, &job) &&
                       job.allocation == allocation.id;
         for (uint32_t i = 0; i < allocation.part_count; i++) {
-            holders.items[count++] = (struct acre_holder){.node = allocation.parts[i].node,
-                                                          .device = allocation.parts[i].device,
-                                                          .owner = allocation.owner,
-                                                          .milli = allocation.parts[i].milli,
-                                                          .mib = allocation.parts[i].mib,
-                                                          .reserved = !is_job};
+            holders.items[count++] = (struct holder){.node = allocation.parts[i].node,
+                                                     .device = allocation.parts[i].device,
+                                                     .owner = allocation.owner,
+                                                     .milli = allocation.parts[i].milli,
+                                                     .mib = allocation.parts[i].mib,
+                                                     .reserved = !is_job};
         }
     }
     qsort(holders.items, holders.count, sizeof(*holders.items), compare_holders);
     return holders;
 }
 
-uint32_t acre_cluster_first_holder(const struct acre_holders *holders, uint32_t device) {
+uint32_t cluster_first_holder(const struct holders *holders, uint32_t device) {
     uint32_t low = 0;
     uint32_t high = holders->count;
     while (low < high) {
@@ -69,14 +69,14 @@ uint32_t acre_cluster_first_holder(const struct acre_holders *holders, uint32_t 
     return low;
 }
 
-static void write_holders(struct acre_api *api, uint32_t device, const struct acre_holders *holders,
+static void write_holders(struct acre_api *api, uint32_t device, const struct holders *holders,
                           struct acre_json *json) {
     const struct acre_names *names = acre_desk_names(api->desk);
     acre_json_key(json, "holders");
     acre_json_array(json);
-    for (uint32_t i = acre_cluster_first_holder(holders, device);
+    for (uint32_t i = cluster_first_holder(holders, device);
          i < holders->count && holders->items[i].device == device; i++) {
-        const struct acre_holder *holder = &holders->items[i];
+        const struct holder *holder = &holders->items[i];
         struct acre_job job;
         bool is_job =
             !holder->reserved && acre_sched_find(acre_desk_sched(api->desk), holder->owner, &job);
@@ -94,21 +94,21 @@ static void write_holders(struct acre_api *api, uint32_t device, const struct ac
 /* As last read: all null when nobody has read yet. */
 static void write_live(struct acre_json *json, const struct acre_device_live *live) {
     bool known = live->sampled_ms != 0;
-    acre_view_put_time(json, "sampled", live->sampled_ms);
-    acre_view_put_known(json, "memory_used_mib", known ? live->used_mib : ACRE_UNKNOWN);
-    acre_view_put_known(json, "utilization_pct", known ? live->utilization_pct : ACRE_UNKNOWN);
-    acre_view_put_known(json, "temperature_c", known ? live->temperature_c : ACRE_UNKNOWN);
-    acre_view_put_known(json, "power_mw", known ? live->power_mw : ACRE_UNKNOWN);
-    acre_view_put_known(json, "processes", known ? live->processes : ACRE_UNKNOWN);
+    view_put_time(json, "sampled", live->sampled_ms);
+    view_put_known(json, "memory_used_mib", known ? live->used_mib : ACRE_UNKNOWN);
+    view_put_known(json, "utilization_pct", known ? live->utilization_pct : ACRE_UNKNOWN);
+    view_put_known(json, "temperature_c", known ? live->temperature_c : ACRE_UNKNOWN);
+    view_put_known(json, "power_mw", known ? live->power_mw : ACRE_UNKNOWN);
+    view_put_known(json, "processes", known ? live->processes : ACRE_UNKNOWN);
     acre_json_put_string(json, "state", live->state[0] != '\0' ? live->state : NULL);
     acre_json_put_string(json, "health", live->health[0] != '\0' ? live->health : NULL);
 }
 
 /* Memory nobody holds; what strangers use counts as held. */
 static uint64_t free_mib(const struct acre_ledger_device *device, uint32_t index,
-                         const struct acre_holders *holders) {
+                         const struct holders *holders) {
     uint64_t held_mib = device->foreign_mib;
-    for (uint32_t i = acre_cluster_first_holder(holders, index);
+    for (uint32_t i = cluster_first_holder(holders, index);
          i < holders->count && holders->items[i].device == index; i++) {
         held_mib += holders->items[i].mib;
     }
@@ -118,13 +118,13 @@ static uint64_t free_mib(const struct acre_ledger_device *device, uint32_t index
     return device->memory_mib > held_mib ? device->memory_mib - held_mib : 0;
 }
 
-static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_holders *holders,
+static void write_gpu(struct acre_api *api, uint32_t index, const struct holders *holders,
                       struct acre_json *json) {
     struct acre_ledger_device device;
     struct acre_ledger_node node;
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     const struct acre_engine_device *known =
-        acre_inventory_device(acre_desk_inventory(api->desk), index);
+        inventory_device(acre_desk_inventory(api->desk), index);
     acre_ledger_device_info(ledger, index, &device);
     acre_ledger_node_info(ledger, device.node, &node);
     acre_json_object(json);
@@ -134,9 +134,8 @@ static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_ho
     acre_json_put_string(json, "vendor", known->vendor[0] != '\0' ? known->vendor : NULL);
     acre_json_put_string(json, "pci", known->pci[0] != '\0' ? known->pci : NULL);
     acre_json_put_string(json, "driver", known->driver[0] != '\0' ? known->driver : NULL);
-    acre_view_put_known(json, "memory_mib",
-                        known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
-    acre_view_put_known(json, "free_mib", free_mib(&device, index, holders));
+    view_put_known(json, "memory_mib", known->memory_mib != 0 ? known->memory_mib : ACRE_UNKNOWN);
+    view_put_known(json, "free_mib", free_mib(&device, index, holders));
     acre_json_put_u64(json, "foreign_mib", device.foreign_mib);
     acre_json_put_u64(json, "island", known->island);
     acre_json_put_u64(json, "used_milli", device.milli_used);
@@ -154,11 +153,11 @@ static void write_gpu(struct acre_api *api, uint32_t index, const struct acre_ho
 
 /* Different jobs that hold something of the node: its devices' holders stand together, those
  * without a device at the end. */
-static uint32_t count_jobs(const struct acre_holders *holders, uint32_t index,
+static uint32_t count_jobs(const struct holders *holders, uint32_t index,
                            const struct acre_ledger_node *node) {
     uint32_t count = 0;
-    uint32_t first = acre_cluster_first_holder(holders, node->first_device);
-    uint32_t end = acre_cluster_first_holder(holders, node->first_device + node->device_count);
+    uint32_t first = cluster_first_holder(holders, node->first_device);
+    uint32_t end = cluster_first_holder(holders, node->first_device + node->device_count);
     for (uint32_t i = first; i < end; i++) {
         bool again = holders->items[i].reserved;
         for (uint32_t j = first; j < i && !again; j++) {
@@ -166,18 +165,16 @@ static uint32_t count_jobs(const struct acre_holders *holders, uint32_t index,
         }
         count += !again;
     }
-    for (uint32_t i = acre_cluster_first_holder(holders, ACRE_DEVICE_NONE); i < holders->count;
-         i++) {
+    for (uint32_t i = cluster_first_holder(holders, ACRE_DEVICE_NONE); i < holders->count; i++) {
         count += holders->items[i].node == index;
     }
     return count;
 }
 
-static void write_node(struct acre_api *api, uint32_t index, const struct acre_holders *holders,
+static void write_node(struct acre_api *api, uint32_t index, const struct holders *holders,
                        struct acre_json *json) {
     struct acre_ledger_node node;
-    const struct acre_inventory_node *known =
-        acre_inventory_node(acre_desk_inventory(api->desk), index);
+    const struct inventory_node *known = inventory_node(acre_desk_inventory(api->desk), index);
     acre_ledger_node_info(acre_desk_ledger(api->desk), index, &node);
     acre_json_object(json);
     acre_json_put_string(json, "name", node.name);
@@ -209,13 +206,13 @@ static void write_node(struct acre_api *api, uint32_t index, const struct acre_h
 
 /* A page of `count` things by their index. */
 static void list(struct acre_api *api, struct acre_call *call, const char *key, uint32_t count,
-                 void (*write)(struct acre_api *, uint32_t, const struct acre_holders *,
+                 void (*write)(struct acre_api *, uint32_t, const struct holders *,
                                struct acre_json *)) {
     struct acre_page page;
     if (!acre_page_read(api, call, &page)) {
         return;
     }
-    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    struct holders holders = cluster_holders(api, call->arena);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     uint64_t at = page.after;
@@ -229,12 +226,12 @@ static void list(struct acre_api *api, struct acre_call *call, const char *key, 
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_nodes(void *context, struct acre_call *call) {
+void handle_nodes(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     list(api, call, "nodes", acre_ledger_node_count(acre_desk_ledger(api->desk)), write_node);
 }
 
-void acre_handle_gpus(void *context, struct acre_call *call) {
+void handle_gpus(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     list(api, call, "gpus", acre_ledger_device_count(acre_desk_ledger(api->desk)), write_gpu);
 }
@@ -247,7 +244,7 @@ static const char *reason_of(const struct acre_call *call) {
 }
 
 static void change_gpu(struct acre_api *api, struct acre_call *call, bool drained) {
-    const char *id = acre_call_parameter(call, "id");
+    const char *id = call_parameter(call, "id");
     struct acre_error err = {0};
     uint32_t device = 0;
     if (!acre_ledger_find_device(acre_desk_ledger(api->desk), id, &device)) {
@@ -263,14 +260,14 @@ static void change_gpu(struct acre_api *api, struct acre_call *call, bool draine
     acre_desk_drain_device(api->desk, device, drained ? reason_of(call) : NULL);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    struct holders holders = cluster_holders(api, call->arena);
     acre_json_key(json, "gpu");
     write_gpu(api, device, &holders, json);
     acre_reply_send(api, call, &reply, 200);
 }
 
 static void change_node(struct acre_api *api, struct acre_call *call, bool drained) {
-    const char *name = acre_call_parameter(call, "name");
+    const char *name = call_parameter(call, "name");
     struct acre_error err = {0};
     uint32_t node = 0;
     if (!acre_ledger_find_node(acre_desk_ledger(api->desk), name, &node)) {
@@ -289,24 +286,24 @@ static void change_node(struct acre_api *api, struct acre_call *call, bool drain
     acre_desk_drain_node(api->desk, node, drained ? reason_of(call) : NULL);
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    struct acre_holders holders = acre_cluster_holders(api, call->arena);
+    struct holders holders = cluster_holders(api, call->arena);
     acre_json_key(json, "node");
     write_node(api, node, &holders, json);
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_node_drain(void *context, struct acre_call *call) {
+void handle_node_drain(void *context, struct acre_call *call) {
     change_node(context, call, true);
 }
 
-void acre_handle_node_undrain(void *context, struct acre_call *call) {
+void handle_node_undrain(void *context, struct acre_call *call) {
     change_node(context, call, false);
 }
 
-void acre_handle_gpu_drain(void *context, struct acre_call *call) {
+void handle_gpu_drain(void *context, struct acre_call *call) {
     change_gpu(context, call, true);
 }
 
-void acre_handle_gpu_undrain(void *context, struct acre_call *call) {
+void handle_gpu_undrain(void *context, struct acre_call *call) {
     change_gpu(context, call, false);
 }

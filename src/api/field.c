@@ -20,18 +20,18 @@ enum { SHOWN_BYTES = 80, ACCEPTED_BYTES = 320 };
 
 #define DURATION_MAX_S (ACRE_DURATION_MAX_MS / 1000)
 
-static uint32_t length_max(const struct acre_field *field, enum acre_kind kind) {
+static uint32_t length_max(const struct field *field, enum field_kind kind) {
     bool is_text = kind == ACRE_KIND_STRING;
     uint32_t fallback = is_text ? ACRE_FIELD_LENGTH_MAX : ACRE_FIELD_ITEMS_MAX;
     return field->max_length != 0 ? field->max_length : fallback;
 }
 
-static double number_max(const struct acre_field *field) {
+static double number_max(const struct field *field) {
     return field->min == 0 && field->max == 0 ? ACRE_FIELD_NUMBER_MAX : field->max;
 }
 
 /* Shown in place of "anything": what the row accepts, for people. */
-static const char *accepted_of(const struct acre_field *field, char text[ACCEPTED_BYTES]) {
+static const char *accepted_of(const struct field *field, char text[ACCEPTED_BYTES]) {
     struct acre_buf buf;
     acre_buf_init(&buf, ACCEPTED_BYTES - 1);
     const char *between = "";
@@ -41,7 +41,7 @@ static const char *accepted_of(const struct acre_field *field, char text[ACCEPTE
         }
         acre_buf_puts(&buf, between);
         between = ", or ";
-        switch ((enum acre_kind)bit) {
+        switch ((enum field_kind)bit) {
         case ACRE_KIND_STRING:
             for (size_t i = 0; field->words != NULL && field->words[i] != NULL; i++) {
                 acre_buf_printf(&buf, "%s%s", i > 0 ? ", " : "", field->words[i]);
@@ -91,7 +91,7 @@ static const char *accepted_of(const struct acre_field *field, char text[ACCEPTE
     return text;
 }
 
-static int refuse(const struct acre_field *field, struct acre_str shown, const char *what,
+static int refuse(const struct field *field, struct acre_str shown, const char *what,
                   struct acre_error *err) {
     char value[SHOWN_BYTES], accepted[ACCEPTED_BYTES];
     return acre_fail(err, ACRE_EINVALID, "%s: '%s' %s; accepted: %s", field->name,
@@ -99,9 +99,8 @@ static int refuse(const struct acre_field *field, struct acre_str shown, const c
                      accepted_of(field, accepted));
 }
 
-static int refuse_json(const struct acre_field *field, const json_t *value,
-                       struct acre_error *err) {
-    const char *what = "is not accepted";
+static int refuse_json(const struct field *field, const json_t *value, struct acre_error *err) {
+    const char *what = "is not valid";
     if (json_is_string(value)) {
         struct acre_str text = {json_string_value(value), json_string_length(value)};
         return refuse(field, text, what, err);
@@ -115,7 +114,7 @@ static int refuse_json(const struct acre_field *field, const json_t *value,
     return r;
 }
 
-static bool is_known_word(const struct acre_field *field, const char *text) {
+static bool is_known_word(const struct field *field, const char *text) {
     for (size_t i = 0; field->words != NULL && field->words[i] != NULL; i++) {
         if (strcmp(field->words[i], text) == 0) {
             return true;
@@ -124,7 +123,7 @@ static bool is_known_word(const struct acre_field *field, const char *text) {
     return field->words == NULL;
 }
 
-static bool is_in_range(const struct acre_field *field, double number) {
+static bool is_in_range(const struct field *field, double number) {
     return isfinite(number) && number >= field->min && number <= number_max(field);
 }
 
@@ -179,7 +178,7 @@ static bool take_zone(const char **text, int *ret_minutes) {
     return **text == '\0';
 }
 
-bool acre_field_time_text(const char *text, uint64_t *ret_wall_ms) {
+bool field_time_text(const char *text, uint64_t *ret_wall_ms) {
     unsigned year, month, day, hour, minute, second, ms = 0;
     if (!take_digits(&text, 4, 9999, &year) || !take_char(&text, "-") ||
         !take_digits(&text, 2, 12, &month) || !take_char(&text, "-") ||
@@ -213,7 +212,7 @@ bool acre_field_time_text(const char *text, uint64_t *ret_wall_ms) {
     return true;
 }
 
-bool acre_field_duration_text(const char *text, uint64_t *ret_ms) {
+bool field_duration_text(const char *text, uint64_t *ret_ms) {
     uint64_t seconds = 0;
     if (acre_parse_count("", text, 0, DURATION_MAX_S, &seconds, NULL) == 0) {
         *ret_ms = seconds * 1000;
@@ -222,7 +221,7 @@ bool acre_field_duration_text(const char *text, uint64_t *ret_ms) {
     return acre_parse_duration("", text, ret_ms, NULL) == 0;
 }
 
-bool acre_field_duration(const json_t *value, uint64_t *ret_ms) {
+bool field_duration(const json_t *value, uint64_t *ret_ms) {
     if (json_is_string(value)) {
         return acre_parse_duration("", json_string_value(value), ret_ms, NULL) == 0;
     }
@@ -234,7 +233,7 @@ bool acre_field_duration(const json_t *value, uint64_t *ret_ms) {
     return true;
 }
 
-bool acre_field_memory(const json_t *value, uint64_t *ret_mib) {
+bool field_memory(const json_t *value, uint64_t *ret_mib) {
     if (json_is_string(value)) {
         return acre_parse_mib("", json_string_value(value), ret_mib, NULL) == 0;
     }
@@ -246,8 +245,8 @@ bool acre_field_memory(const json_t *value, uint64_t *ret_mib) {
     return true;
 }
 
-bool acre_field_time(const json_t *value, uint64_t *ret_wall_ms) {
-    return json_is_string(value) && acre_field_time_text(json_string_value(value), ret_wall_ms);
+bool field_time(const json_t *value, uint64_t *ret_wall_ms) {
+    return json_is_string(value) && field_time_text(json_string_value(value), ret_wall_ms);
 }
 
 static bool all_strings(const json_t *value) {
@@ -271,7 +270,7 @@ static bool all_string_members(const json_t *value) {
     return true;
 }
 
-static bool accepts(const struct acre_field *field, enum acre_kind kind, const json_t *value) {
+static bool accepts(const struct field *field, enum field_kind kind, const json_t *value) {
     uint64_t ignored;
     switch (kind) {
     case ACRE_KIND_STRING:
@@ -290,11 +289,11 @@ static bool accepts(const struct acre_field *field, enum acre_kind kind, const j
         return json_is_object(value) && json_object_size(value) <= length_max(field, kind) &&
                all_string_members(value);
     case ACRE_KIND_DURATION:
-        return acre_field_duration(value, &ignored);
+        return field_duration(value, &ignored);
     case ACRE_KIND_MEMORY:
-        return acre_field_memory(value, &ignored);
+        return field_memory(value, &ignored);
     case ACRE_KIND_TIME:
-        return acre_field_time(value, &ignored);
+        return field_time(value, &ignored);
     case ACRE_KIND_OBJECT:
         return json_is_object(value);
     case ACRE_KIND_ARRAY:
@@ -303,17 +302,16 @@ static bool accepts(const struct acre_field *field, enum acre_kind kind, const j
     return false;
 }
 
-static int check_value(const struct acre_field *field, const json_t *value,
-                       struct acre_error *err) {
+static int check_value(const struct field *field, const json_t *value, struct acre_error *err) {
     for (uint32_t bit = 1; bit <= ACRE_KIND_ARRAY; bit <<= 1) {
-        if ((field->kinds & bit) != 0 && accepts(field, (enum acre_kind)bit, value)) {
+        if ((field->kinds & bit) != 0 && accepts(field, (enum field_kind)bit, value)) {
             return 0;
         }
     }
     return refuse_json(field, value, err);
 }
 
-static const struct acre_field *find_field(const struct acre_field *fields, const char *name) {
+static const struct field *find_field(const struct field *fields, const char *name) {
     for (; fields != NULL && fields->name != NULL; fields++) {
         if (strcmp(fields->name, name) == 0) {
             return fields;
@@ -322,12 +320,12 @@ static const struct acre_field *find_field(const struct acre_field *fields, cons
     return NULL;
 }
 
-static int refuse_unknown(const struct acre_field *fields, const char *what, const char *name,
+static int refuse_unknown(const struct field *fields, const char *what, const char *name,
                           struct acre_error *err) {
     char shown[SHOWN_BYTES], known[ACCEPTED_BYTES] = "none";
     struct acre_buf buf;
     acre_buf_init(&buf, sizeof(known) - 1);
-    for (const struct acre_field *f = fields; f != NULL && f->name != NULL; f++) {
+    for (const struct field *f = fields; f != NULL && f->name != NULL; f++) {
         acre_buf_printf(&buf, "%s%s", buf.length > 0 ? ", " : "", f->name);
     }
     if (buf.length > 0) {
@@ -335,19 +333,18 @@ static int refuse_unknown(const struct acre_field *fields, const char *what, con
     }
     acre_buf_finish(&buf);
     acre_str_show(acre_str_from(name), shown, sizeof(shown));
-    return acre_fail(err, ACRE_EINVALID, "%s: is not a known %s; accepted: %s", shown, what, known);
+    return acre_fail(err, ACRE_EINVALID, "%s: unknown %s; accepted: %s", shown, what, known);
 }
 
-static int refuse_missing(const struct acre_field *field, struct acre_error *err) {
+static int refuse_missing(const struct field *field, struct acre_error *err) {
     char accepted[ACCEPTED_BYTES];
-    return acre_fail(err, ACRE_EINVALID, "%s: is missing; accepted: %s", field->name,
+    return acre_fail(err, ACRE_EINVALID, "%s: required; accepted: %s", field->name,
                      accepted_of(field, accepted));
 }
 
-int acre_fields_check_body(const struct acre_field *fields, const json_t *body,
-                           struct acre_error *err) {
+int fields_check_body(const struct field *fields, const json_t *body, struct acre_error *err) {
     if (body != NULL && !json_is_object(body)) {
-        return acre_fail(err, ACRE_EINVALID, "body: is not an object; accepted: {\"field\": ...}");
+        return acre_fail(err, ACRE_EINVALID, "body: not an object; accepted: {\"field\": ...}");
     }
     const char *key;
     json_t *value;
@@ -356,7 +353,7 @@ int acre_fields_check_body(const struct acre_field *fields, const json_t *body,
             return refuse_unknown(fields, "field", key, err);
         }
     }
-    for (const struct acre_field *f = fields; f != NULL && f->name != NULL; f++) {
+    for (const struct field *f = fields; f != NULL && f->name != NULL; f++) {
         const json_t *given = json_object_get(body, f->name);
         bool is_absent = given == NULL || json_is_null(given);
         int r = 0;
@@ -384,8 +381,7 @@ static bool parse_number(const char *text, bool whole, double *ret_number) {
     return errno == 0 && *end == '\0';
 }
 
-int acre_field_check_text(const struct acre_field *field, const char *text,
-                          struct acre_error *err) {
+int field_check_text(const struct field *field, const char *text, struct acre_error *err) {
     struct acre_str view = acre_str_from(text);
     double number;
     uint64_t ignored;
@@ -399,24 +395,24 @@ int acre_field_check_text(const struct acre_field *field, const char *text,
         ((field->kinds & ACRE_KIND_BOOL) != 0 &&
          (strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || strcmp(text, "0") == 0 ||
           strcmp(text, "false") == 0)) ||
-        ((field->kinds & ACRE_KIND_DURATION) != 0 && acre_field_duration_text(text, &ignored)) ||
+        ((field->kinds & ACRE_KIND_DURATION) != 0 && field_duration_text(text, &ignored)) ||
         ((field->kinds & ACRE_KIND_MEMORY) != 0 && acre_parse_mib("", text, &ignored, NULL) == 0) ||
-        ((field->kinds & ACRE_KIND_TIME) != 0 && acre_field_time_text(text, &ignored));
-    return ok ? 0 : refuse(field, view, "is not accepted", err);
+        ((field->kinds & ACRE_KIND_TIME) != 0 && field_time_text(text, &ignored));
+    return ok ? 0 : refuse(field, view, "is not valid", err);
 }
 
-int acre_fields_check_query(const struct acre_field *fields, struct acre_exchange *exchange,
-                            struct acre_error *err) {
+int fields_check_query(const struct field *fields, struct acre_exchange *exchange,
+                       struct acre_error *err) {
     const char *key, *value;
     for (uint32_t i = 0; acre_http_query_at(exchange, i, &key, &value); i++) {
-        const struct acre_field *field = find_field(fields, key);
-        int r = field != NULL ? acre_field_check_text(field, value, err)
-                              : refuse_unknown(fields, "query key", key, err);
+        const struct field *field = find_field(fields, key);
+        int r = field != NULL ? field_check_text(field, value, err)
+                              : refuse_unknown(fields, "query parameter", key, err);
         if (r < 0) {
             return r;
         }
     }
-    for (const struct acre_field *f = fields; f != NULL && f->name != NULL; f++) {
+    for (const struct field *f = fields; f != NULL && f->name != NULL; f++) {
         if (f->required && acre_http_query(exchange, f->name) == NULL) {
             return refuse_missing(f, err);
         }

@@ -15,7 +15,7 @@ struct acre_exchange;
 
 /* What a value may be; a field may accept several: ACRE_KIND_STRING | ACRE_KIND_STRINGS. In a query
  * everything is text, so there lists, maps and objects make no sense. */
-enum acre_kind {
+enum field_kind {
     ACRE_KIND_STRING = 1 << 0,   /* at most max_length bytes; one of `words` where there are some */
     ACRE_KIND_INTEGER = 1 << 1,  /* min ... max */
     ACRE_KIND_NUMBER = 1 << 2,   /* whole or not, min ... max */
@@ -29,7 +29,7 @@ enum acre_kind {
     ACRE_KIND_ARRAY = 1 << 10,   /* any: the handler looks inside */
 };
 
-struct acre_field {
+struct field {
     const char *name;
     uint32_t kinds;
     bool required;
@@ -43,19 +43,18 @@ enum { ACRE_FIELD_LENGTH_MAX = 4096, ACRE_FIELD_ITEMS_MAX = 1024 };
 #define ACRE_FIELD_NUMBER_MAX 9007199254740992.0 /* 2^53: whole numbers are exact up to here */
 
 /* ACRE_EINVALID naming the first field that is wrong. `fields` NULL: none is accepted. */
-int acre_fields_check_body(const struct acre_field *fields, const json_t *body,
-                           struct acre_error *err);
-int acre_fields_check_query(const struct acre_field *fields, struct acre_exchange *exchange,
-                            struct acre_error *err);
+int fields_check_body(const struct field *fields, const json_t *body, struct acre_error *err);
+int fields_check_query(const struct field *fields, struct acre_exchange *exchange,
+                       struct acre_error *err);
 /* One value given as text; the query's rules. */
-int acre_field_check_text(const struct acre_field *field, const char *text, struct acre_error *err);
+int field_check_text(const struct field *field, const char *text, struct acre_error *err);
 
 /* Read what has been checked: false (and nothing written) when it is absent, null or not of that
  * kind. A duration is ms, a time is wall ms, memory is MiB. */
-bool acre_field_duration(const json_t *value, uint64_t *ret_ms);
-bool acre_field_memory(const json_t *value, uint64_t *ret_mib);
-bool acre_field_time(const json_t *value, uint64_t *ret_wall_ms);
-bool acre_field_duration_text(const char *text, uint64_t *ret_ms);
-bool acre_field_time_text(const char *text, uint64_t *ret_wall_ms);
+bool field_duration(const json_t *value, uint64_t *ret_ms);
+bool field_memory(const json_t *value, uint64_t *ret_mib);
+bool field_time(const json_t *value, uint64_t *ret_wall_ms);
+bool field_duration_text(const char *text, uint64_t *ret_ms);
+bool field_time_text(const char *text, uint64_t *ret_wall_ms);
 
 #endif

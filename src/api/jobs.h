@@ -7,33 +7,29 @@
 #include "api/view.h"
 
 /* Write the JOB object of a live job. `explain`: with why and when. */
-void acre_jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
-                          bool explain, struct acre_json *json);
+void jobs_write_live(struct acre_api *api, struct acre_call *call, const struct acre_job *job,
+                     bool explain, struct acre_json *json);
 /* Read a row to show it, with the spec that it may share; the caller json_decref()s
  * `ret_recorded->spec`. */
-int acre_jobs_read_row(struct acre_api *api, struct acre_arena *arena,
-                       const struct acre_store_job *row, struct acre_recorded_job *ret_recorded,
-                       struct acre_error *err);
+int jobs_read_row(struct acre_api *api, struct acre_arena *arena, const struct acre_store_job *row,
+                  struct acre_recorded_job *ret_recorded, struct acre_error *err);
 /* Write the JOB of a row. */
-int acre_jobs_write_row(struct acre_api *api, struct acre_call *call,
-                        const struct acre_store_job *row, struct acre_json *json,
-                        struct acre_error *err);
+int jobs_write_row(struct acre_api *api, struct acre_call *call, const struct acre_store_job *row,
+                   struct acre_json *json, struct acre_error *err);
 
 /* A live job that the caller may change; anything else was answered, and false is returned. */
-bool acre_jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id);
+bool jobs_own(struct acre_api *api, struct acre_call *call, uint64_t id);
 /* The owner of a job, live or ended, in the arena. ACRE_ENOTFOUND. */
-int acre_jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id,
-                    const char **ret_owner, uint32_t *ret_attempt, bool *ret_live,
-                    struct acre_error *err);
+int jobs_owner(struct acre_api *api, struct acre_call *call, uint64_t id, const char **ret_owner,
+               uint32_t *ret_attempt, bool *ret_live, struct acre_error *err);
 /* May the caller's jobs have this priority? ACRE_EDENIED. */
-int acre_jobs_may_have(const struct acre_call *call, enum acre_job_priority priority,
-                       struct acre_error *err);
+int jobs_may_have(const struct acre_call *call, enum acre_job_priority priority,
+                  struct acre_error *err);
 /* A job that runs elsewhere and takes its devices now, or not at all (acre_desk_allocate): who owns
  * it is filled in. */
-int acre_jobs_allocate(struct acre_api *api, struct acre_call *call,
-                       struct acre_submission *submission, struct acre_job *ret_job,
-                       struct acre_error *err);
+int jobs_allocate(struct acre_api *api, struct acre_call *call, struct acre_submission *submission,
+                  struct acre_job *ret_job, struct acre_error *err);
 
-extern const struct acre_field acre_jobs_priority_fields[];
+extern const struct field jobs_priority_fields[];
 
 #endif

@@ -23,7 +23,7 @@ static const char *const states[] = {
         NULL,
 };
 
-const struct acre_field acre_jobs_list_fields[] = {
+const struct field jobs_list_fields[] = {
     {.name = "state", .kinds = ACRE_KIND_STRING, .words = states},
     {.name = "user", .kinds = ACRE_KIND_STRING, .max_length = 64},
     {.name = "project", .kinds = ACRE_KIND_STRING, .max_length = 64},
@@ -32,26 +32,26 @@ const struct acre_field acre_jobs_list_fields[] = {
      .kinds = ACRE_KIND_INTEGER,
      .min = 1,
      .max = ACRE_FIELD_NUMBER_MAX,
-     .help = "members of this array alone"},
-    {.name = "all", .kinds = ACRE_KIND_BOOL, .help = "ended ones too, newest first"},
+     .help = "only members of this array"},
+    {.name = "all", .kinds = ACRE_KIND_BOOL, .help = "also jobs that have ended, newest first"},
     ACRE_PAGE_FIELDS,
     {0},
 };
 
-struct wanted {
+struct jobs_filter {
     const char *state, *user, *project, *name;
     uint64_t array;
 };
 
-static struct wanted read_wanted(const struct acre_call *call) {
-    return (struct wanted){.state = acre_call_query(call, "state"),
-                           .user = acre_call_query(call, "user"),
-                           .project = acre_call_query(call, "project"),
-                           .name = acre_call_query(call, "name"),
-                           .array = (uint64_t)acre_call_query_i64(call, "array", 0)};
+static struct jobs_filter read_wanted(const struct acre_call *call) {
+    return (struct jobs_filter){.state = call_query(call, "state"),
+                                .user = call_query(call, "user"),
+                                .project = call_query(call, "project"),
+                                .name = call_query(call, "name"),
+                                .array = (uint64_t)call_query_i64(call, "array", 0)};
 }
 
-static bool is_wanted(const struct wanted *wanted, const struct acre_names *names,
+static bool is_wanted(const struct jobs_filter *wanted, const struct acre_names *names,
                       const struct acre_job *job) {
     return (wanted->state == NULL || strcmp(wanted->state, acre_job_state_name(job->state)) == 0) &&
            (wanted->user == NULL ||
@@ -67,7 +67,7 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     const struct acre_names *names = acre_desk_names(api->desk);
-    struct wanted wanted = read_wanted(call);
+    struct jobs_filter wanted = read_wanted(call);
     struct acre_sched_counts counts;
     struct acre_job job;
     uint64_t cursor = page->after;
@@ -88,7 +88,7 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
         if (is_wanted(&wanted, names, &job)) {
             bytes += job.spec.array == 0 || job.spec.array != array ? job.spec.bytes : 0;
             array = job.spec.array; /* members one after the other are read once */
-            acre_jobs_write_live(api, call, &job, explain, json);
+            jobs_write_live(api, call, &job, explain, json);
             shown++;
         }
     }
@@ -97,7 +97,7 @@ static void list_live(struct acre_api *api, struct acre_call *call, const struct
     acre_reply_send(api, call, &reply, 200);
 }
 
-struct listing {
+struct jobs_listing {
     struct acre_api *api;
     struct acre_call *call;
     struct acre_json *json;
@@ -112,16 +112,16 @@ struct listing {
 
 /* A job that is live, or whose last change is not on disk yet, is shown as it is in memory. */
 static bool list_row(void *context, const struct acre_store_job *row) {
-    struct listing *listing = context;
+    struct jobs_listing *listing = context;
     struct acre_job job;
     listing->last_id = row->id;
     listing->count++;
     listing->bytes += row->spec.length;
     if (acre_sched_find(acre_desk_sched(listing->api->desk), row->id, &job)) {
-        acre_jobs_write_live(listing->api, listing->call, &job, false, listing->json);
+        jobs_write_live(listing->api, listing->call, &job, false, listing->json);
     } else {
         listing->result =
-            acre_jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
+            jobs_write_row(listing->api, listing->call, row, listing->json, &listing->err);
     }
     if (row->spec_id != 0 && row->spec_id != listing->spec_id) { /* shared, and read for this one */
         listing->spec_id = row->spec_id;
@@ -134,7 +134,7 @@ static bool list_row(void *context, const struct acre_store_job *row) {
 static void list_all(struct acre_api *api, struct acre_call *call, const struct acre_page *page) {
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    struct wanted wanted = read_wanted(call);
+    struct jobs_filter wanted = read_wanted(call);
     struct acre_job_filter filter = {.user = wanted.user,
                                      .project = wanted.project,
                                      .state = wanted.state,
@@ -143,7 +143,7 @@ static void list_all(struct acre_api *api, struct acre_call *call, const struct 
                                      .after_id = page->after,
                                      .newest_first = true,
                                      .limit = page->limit};
-    struct listing listing = {.api = api, .call = call, .json = json};
+    struct jobs_listing listing = {.api = api, .call = call, .json = json};
     acre_json_key(json, "jobs");
     acre_json_array(json);
     int r = acre_store_jobs(acre_desk_store(api->desk), &filter, list_row, &listing, &listing.err);
@@ -158,16 +158,16 @@ static void list_all(struct acre_api *api, struct acre_call *call, const struct 
     acre_reply_send(api, call, &reply, 200);
 }
 
-void acre_handle_jobs_list(void *context, struct acre_call *call) {
+void handle_jobs_list(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_page page;
     enum acre_job_state state = ACRE_JOB_QUEUED;
-    const char *wanted = acre_call_query(call, "state");
+    const char *wanted = call_query(call, "state");
     if (!acre_page_read(api, call, &page)) {
         return;
     }
     bool ended = wanted != NULL && acre_job_state_parse(acre_str_from(wanted), &state) &&
                  !acre_job_state_is_live(state);
-    bool all = acre_call_query_bool(call, "all") || ended;
+    bool all = call_query_bool(call, "all") || ended;
     (all ? list_all : list_live)(api, call, &page);
 }

@@ -31,24 +31,24 @@ static bool find_job(void *context, uint64_t job, enum acre_job_state *ret_state
 /* Who submits, who is charged, and whether that is allowed. */
 static int fill_owner(struct acre_api *api, struct acre_call *call,
                       struct acre_submission *submission, struct acre_error *err) {
-    int r = acre_jobs_may_have(call, submission->spec.priority, err);
+    int r = jobs_may_have(call, submission->spec.priority, err);
     if (r == 0 && submission->project != NULL) {
-        r = acre_auth_may_charge(call, submission->project, err);
+        r = auth_may_charge(call, submission->project, err);
     }
     submission->user = call->user.name;
     submission->spec.user =
         acre_names_find(acre_desk_names(api->desk), acre_str_from(call->user.name));
     submission->project = submission->project != NULL ? submission->project : call->user.project;
-    submission->limited = acre_budget_limits(call);
+    submission->limited = budget_limits(call);
     return r;
 }
 
 /* If those that wait are too many as well, that is the better reason. */
 static int check_budget(struct acre_api *api, const struct acre_call *call,
-                        const struct acre_submission *submission, struct acre_cost cost,
+                        const struct acre_submission *submission, struct record_cost cost,
                         struct acre_error *err) {
     struct acre_error better;
-    int r = acre_budget_check(api, call, cost, err);
+    int r = budget_check(api, call, cost, err);
     if (r < 0 && acre_sched_within_limits(acre_desk_sched(api->desk), &submission->spec,
                                           submission->count, &better) < 0) {
         *err = better;
@@ -59,22 +59,25 @@ static int check_budget(struct acre_api *api, const struct acre_call *call,
 /* The spec as it is kept, and what that costs its user; refused when they cannot pay. */
 static int write_spec(struct acre_api *api, const struct acre_call *call,
                       const struct acre_submission *submission, struct acre_buf *text,
-                      struct acre_cost *ret_cost, struct acre_error *err) {
-    if (acre_record_write_spec(acre_desk_names(api->desk), &submission->spec, &submission->launch,
+                      struct record_cost *ret_cost, struct acre_error *err) {
+    if (acre_record_write_spec(acre_desk_names(api->desk), &submission->spec, &submission->recipe,
                                text) < 0) {
-        return acre_fail(err, ACRE_ELIMIT, "the job's description is longer than %d bytes",
-                         ACRE_RECORD_SPEC_MAX);
+        return acre_fail(
+            err, ACRE_ELIMIT,
+            "the job is too large: more than %d bytes with its command, script and environment",
+            ACRE_RECORD_SPEC_MAX);
     }
-    *ret_cost = (struct acre_cost){
+    *ret_cost = (struct record_cost){
         .kib = submission->count * ACRE_JOB_KIB + (uint32_t)(text->length >> 10),
         .members = submission->count,
     };
     return check_budget(api, call, submission, *ret_cost, err);
 }
 
+/* Into the queue; `ret_job`: or, if it is not NULL, onto its devices now or not at all. */
 static int submit(struct acre_api *api, struct acre_call *call, struct acre_submission *submission,
-                  uint64_t *ret_first, struct acre_error *err) {
-    struct acre_cost cost;
+                  struct acre_job *ret_job, uint64_t *ret_first, struct acre_error *err) {
+    struct record_cost cost;
     struct acre_buf text;
     acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
     int r = fill_owner(api, call, submission, err);
@@ -82,44 +85,29 @@ static int submit(struct acre_api *api, struct acre_call *call, struct acre_subm
         r = write_spec(api, call, submission, &text, &cost, err);
     }
     if (r == 0) {
-        r = acre_desk_submit(api->desk, submission, (struct acre_str){text.data, text.length},
-                             ret_first, err);
-    }
-    if (r == 0) {
-        acre_budget_pay(api, call, cost);
-    }
-    acre_buf_finish(&text);
-    return r;
-}
-
-int acre_jobs_allocate(struct acre_api *api, struct acre_call *call,
-                       struct acre_submission *submission, struct acre_job *ret_job,
-                       struct acre_error *err) {
-    struct acre_cost cost;
-    struct acre_buf text;
-    acre_buf_init(&text, ACRE_RECORD_SPEC_MAX);
-    int r = fill_owner(api, call, submission, err);
-    if (r == 0) {
-        r = write_spec(api, call, submission, &text, &cost, err);
-    }
-    if (r == 0) {
-        r = acre_desk_allocate(api->desk, submission, (struct acre_str){text.data, text.length},
-                               ret_job, err);
-        if (r == 0 || r == ACRE_ENOFIT) { /* recorded, even when it was canceled at once */
-            acre_budget_pay(api, call, cost);
+        struct acre_str spec = {text.data, text.length};
+        r = ret_job != NULL ? acre_desk_allocate(api->desk, submission, spec, ret_job, err)
+                            : acre_desk_submit(api->desk, submission, spec, ret_first, err);
+        if (r == 0 || (ret_job != NULL && r == ACRE_ENOFIT)) { /* then its end is recorded, too */
+            budget_pay(api, call, cost);
         }
     }
     acre_buf_finish(&text);
     return r;
 }
 
+int jobs_allocate(struct acre_api *api, struct acre_call *call, struct acre_submission *submission,
+                  struct acre_job *ret_job, struct acre_error *err) {
+    return submit(api, call, submission, ret_job, NULL, err);
+}
+
 static int check_array(struct acre_api *api, const struct acre_call *call, uint32_t count,
                        struct acre_error *err) {
     uint32_t max = acre_desk_policy(api->desk)->limits.array;
-    if (count > max && acre_budget_limits(call)) {
+    if (count > max && budget_limits(call)) {
         return acre_fail(err, ACRE_ELIMIT,
-                         "array: %u members; accepted: up to %u (max_array of the policy). Submit "
-                         "it in parts",
+                         "array: %u members are too many; accepted: at most %u (max_array in the "
+                         "policy). Submit it in parts",
                          count, max);
     }
     return 0;
@@ -128,7 +116,7 @@ static int check_array(struct acre_api *api, const struct acre_call *call, uint3
 static int submit_body(struct acre_api *api, struct acre_call *call,
                        struct acre_submission *submission, uint64_t *ret_first,
                        struct acre_error *err) {
-    struct acre_submit_context context = {
+    struct submit_context context = {
         .names = acre_desk_names(api->desk),
         .inventory = acre_desk_inventory(api->desk),
         .now_ms = acre_desk_now(api->desk),
@@ -136,11 +124,11 @@ static int submit_body(struct acre_api *api, struct acre_call *call,
         .find = find_job,
         .find_context = api,
     };
-    int r = acre_submit_read(call->body, &context, submission, err);
+    int r = submit_read(call->body, &context, submission, err);
     if (r == 0) {
         r = check_array(api, call, submission->count, err);
     }
-    return r == 0 ? submit(api, call, submission, ret_first, err) : r;
+    return r == 0 ? submit(api, call, submission, NULL, ret_first, err) : r;
 }
 
 /* {"job": JOB} of the job just submitted. */
@@ -151,12 +139,12 @@ static void answer_one(struct acre_api *api, struct acre_call *call,
     struct acre_json *json = acre_reply_begin(&reply);
     bool found = acre_sched_find(acre_desk_sched(api->desk), id, &job);
     ACRE_ASSERT(found);
-    struct acre_job_view view = {.now_ms = acre_desk_now(api->desk),
-                                 .exit_text = "",
-                                 .simulated = acre_api_is_simulated(api)};
-    acre_view_live(&view, acre_desk_ledger(api->desk), &job, &submission->launch, call->arena);
+    struct job_view view = {.now_ms = acre_desk_now(api->desk),
+                            .exit_text = "",
+                            .simulated = acre_api_is_simulated(api)};
+    view_live(&view, acre_desk_ledger(api->desk), &job, &submission->recipe, call->arena);
     acre_json_key(json, "job");
-    acre_view_write(&view, json);
+    view_write(&view, json);
     acre_reply_send(api, call, &reply, 201);
 }
 
@@ -175,7 +163,7 @@ static void answer_array(struct acre_api *api, struct acre_call *call, uint64_t 
     acre_reply_send(api, call, &reply, 201);
 }
 
-void acre_handle_jobs_submit(void *context, struct acre_call *call) {
+void handle_jobs_submit(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     uint64_t first = 0;

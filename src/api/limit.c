@@ -17,21 +17,21 @@ enum { WAYS = 8, KEY_BYTES = 48, KEYS_MAX = 1 << 20, COUNT_MAX = 1 << 20 };
 #define NS_A_MINUTE UINT64_C(60000000000)
 #define NS_A_MS     UINT64_C(1000000)
 
-struct slot {
+struct rate_bucket {
     uint64_t hash;    /* 0: free */
     uint64_t full_ns; /* when the bucket has its whole burst again */
     char key[KEY_BYTES];
 };
 
 struct acre_limit {
-    struct slot *slots;
+    struct rate_bucket *slots;
     uint32_t sets; /* a power of two */
     uint32_t per_minute;
     uint64_t cost_ns;
     uint64_t burst_ns; /* what a whole burst costs */
 };
 
-struct acre_limit *acre_limit_create(const struct acre_limit_options *options) {
+struct acre_limit *limit_create(const struct acre_limit_options *options) {
     ACRE_ASSERT(options->keys >= 1 && options->keys <= KEYS_MAX);
     ACRE_ASSERT(options->burst >= 1 && options->burst <= 1000000);
     ACRE_ASSERT(options->per_minute >= 1 && options->per_minute <= 100000000);
@@ -47,7 +47,7 @@ struct acre_limit *acre_limit_create(const struct acre_limit_options *options) {
     return limit;
 }
 
-void acre_limit_destroy(struct acre_limit *limit) {
+void limit_destroy(struct acre_limit *limit) {
     if (limit != NULL) {
         free(limit->slots);
         free(limit);
@@ -55,9 +55,10 @@ void acre_limit_destroy(struct acre_limit *limit) {
 }
 
 /* The slot of the key, or the one it may take over. */
-static struct slot *find(struct acre_limit *limit, uint64_t hash, const char start[KEY_BYTES]) {
-    struct slot *set = &limit->slots[(size_t)(hash & (limit->sets - 1)) * WAYS];
-    struct slot *victim = set;
+static struct rate_bucket *find(struct acre_limit *limit, uint64_t hash,
+                                const char start[KEY_BYTES]) {
+    struct rate_bucket *set = &limit->slots[(size_t)(hash & (limit->sets - 1)) * WAYS];
+    struct rate_bucket *victim = set;
     for (size_t i = 0; i < WAYS; i++) {
         if (set[i].hash == hash && memcmp(set[i].key, start, KEY_BYTES) == 0) {
             return &set[i];
@@ -77,7 +78,7 @@ static uint64_t judge(struct acre_limit *limit, struct acre_str key, uint32_t co
     if (key.length > 0) {
         memcpy(start, key.data, ACRE_MIN(key.length, sizeof(start)));
     }
-    struct slot *slot = find(limit, hash, start);
+    struct rate_bucket *slot = find(limit, hash, start);
     bool is_ours = slot->hash == hash && memcmp(slot->key, start, KEY_BYTES) == 0;
     ACRE_ASSERT(now_ms < UINT64_MAX / NS_A_MS / 2);
     uint64_t now_ns = now_ms * NS_A_MS;
@@ -95,20 +96,18 @@ static uint64_t judge(struct acre_limit *limit, struct acre_str key, uint32_t co
     return 0;
 }
 
-uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
+uint64_t limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms) {
     return judge(limit, key, 1, true, now_ms);
 }
 
-uint64_t acre_limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count,
-                        uint64_t now_ms) {
+uint64_t limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count, uint64_t now_ms) {
     return judge(limit, key, count, false, now_ms);
 }
 
-void acre_limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count,
-                       uint64_t now_ms) {
+void limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count, uint64_t now_ms) {
     judge(limit, key, count, true, now_ms);
 }
 
-uint32_t acre_limit_per_minute(const struct acre_limit *limit) {
+uint32_t limit_per_minute(const struct acre_limit *limit) {
     return limit->per_minute;
 }

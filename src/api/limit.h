@@ -2,7 +2,7 @@
  *
  * Pure: the caller passes now_ms, which never goes back. One thread at a time. A fixed table; when
  * it is full, the key that has been quiet longest is forgotten (it would be unlimited by now or
- * soonest). It does not answer anybody: the caller turns a wait into 429 and Retry-After. */
+ * soonest). It sends no answers: the caller turns a wait into 429 and Retry-After. */
 #ifndef ACRE_API_LIMIT_H
 #define ACRE_API_LIMIT_H
 
@@ -16,18 +16,16 @@ struct acre_limit_options {
     uint32_t per_minute; /* and how many in the long run, 1 ... 10^8 */
 };
 
-struct acre_limit *acre_limit_create(const struct acre_limit_options *options);
-void acre_limit_destroy(struct acre_limit *limit); /* NULL is fine */
+struct acre_limit *limit_create(const struct acre_limit_options *options);
+void limit_destroy(struct acre_limit *limit); /* NULL is fine */
 
 /* 0: go on, one token is taken. Otherwise nothing is taken, and there will be one in that many ms.
  */
-uint64_t acre_limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms);
+uint64_t limit_take(struct acre_limit *limit, struct acre_str key, uint64_t now_ms);
 /* Several at once (at most 2^20 count), in two steps: may they be taken, and take them. What may
  * not be taken is not. */
-uint64_t acre_limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count,
-                        uint64_t now_ms);
-void acre_limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count,
-                       uint64_t now_ms);
-uint32_t acre_limit_per_minute(const struct acre_limit *limit);
+uint64_t limit_ask(struct acre_limit *limit, struct acre_str key, uint32_t count, uint64_t now_ms);
+void limit_charge(struct acre_limit *limit, struct acre_str key, uint32_t count, uint64_t now_ms);
+uint32_t limit_per_minute(const struct acre_limit *limit);
 
 #endif

@@ -10,7 +10,7 @@
  * default. Followers of the same file share its watch. */
 #include "api/logs.h"
 
-#include "api/follow.h"
+#include "api/followers.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
 #include "core/units.h"
@@ -38,20 +38,20 @@ enum {
 
 static const char *const streams[] = {"stdout", "stderr", NULL};
 
-const struct acre_field acre_logs_fields[] = {
-    {.name = "stream", .kinds = ACRE_KIND_STRING, .words = streams, .help = "default stdout"},
+const struct field logs_fields[] = {
+    {.name = "stream", .kinds = ACRE_KIND_STRING, .words = streams, .help = "default: stdout"},
     {.name = "offset",
      .kinds = ACRE_KIND_INTEGER,
      .min = -ACRE_FIELD_NUMBER_MAX,
      .max = ACRE_FIELD_NUMBER_MAX,
-     .help = "where to begin; below 0: so many bytes before the end"},
+     .help = "where to start, in bytes; negative: this many bytes before the end"},
     {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = RANGE_MAX_BYTES},
-    {.name = "follow", .kinds = ACRE_KIND_BOOL, .help = "until the run has ended"},
+    {.name = "follow", .kinds = ACRE_KIND_BOOL, .help = "keep sending until the run ends"},
     {.name = "attempt",
      .kinds = ACRE_KIND_INTEGER,
      .min = 1,
      .max = UINT32_MAX,
-     .help = "which run; the last one when absent"},
+     .help = "which run (default: the last)"},
     {0},
 };
 
@@ -126,8 +126,8 @@ static void answer_range(struct acre_api *api, struct acre_call *call, struct ac
     int newest = open_part(api, run, stream, false);
     uint64_t before = size_of(older);
     uint64_t size = before + size_of(newest);
-    uint64_t offset = begin_at(acre_call_query_i64(call, "offset", 0), size);
-    uint64_t limit = (uint64_t)acre_call_query_i64(call, "limit", RANGE_MAX_BYTES);
+    uint64_t offset = begin_at(call_query_i64(call, "offset", 0), size);
+    uint64_t limit = (uint64_t)call_query_i64(call, "limit", RANGE_MAX_BYTES);
     struct acre_buf body;
     acre_buf_init(&body, RANGE_MAX_BYTES + 1);
     offset = ACRE_MIN(offset, size);
@@ -179,7 +179,7 @@ static void follower_gone(void *context) {
         close(api->logs_notify);
         api->logs_notify = -1;
     }
-    acre_follow_end(follower->count);
+    follow_end(follower->count);
     acre_timer_cancel(follower->pace);
     if (follower->file >= 0) {
         close(follower->file);
@@ -336,7 +336,7 @@ static int open_notify(struct acre_api *api, struct acre_error *err) {
     return 0;
 }
 
-void acre_logs_ended(struct acre_api *api, uint64_t job, uint32_t attempt) {
+void logs_ended(struct acre_api *api, uint64_t job, uint32_t attempt) {
     for (struct acre_follower *follower = api->followers; follower != NULL;
          follower = follower->next) {
         if (follower->run.job == job && follower->run.attempt <= attempt) {
@@ -349,12 +349,12 @@ void acre_logs_ended(struct acre_api *api, uint64_t job, uint32_t attempt) {
 static void follow(struct acre_api *api, struct acre_call *call, struct acre_run run, int stream,
                    bool over) {
     struct acre_error err = {0};
-    struct acre_follow_count *count = acre_follow_begin(api, call);
+    struct acre_follow_count *count = follow_begin(api, call);
     if (count == NULL) {
         return;
     }
     if (open_notify(api, &err) < 0) {
-        acre_follow_end(count);
+        follow_end(count);
         acre_api_fail(api, call, &err);
         return;
     }
@@ -369,7 +369,7 @@ static void follow(struct acre_api *api, struct acre_call *call, struct acre_run
     int newest = open_part(api, run, stream, false);
     follower->file = open_part(api, run, stream, true); /* from the oldest that is kept */
     uint64_t size = size_of(follower->file) + size_of(newest);
-    follower->skip = ACRE_MIN(begin_at(acre_call_query_i64(call, "offset", 0), size), size);
+    follower->skip = ACRE_MIN(begin_at(call_query_i64(call, "offset", 0), size), size);
     if (follower->file < 0) {
         follower->file = newest;
     } else if (newest >= 0) {
@@ -398,7 +398,7 @@ struct written {
 static bool read_written(void *context, const struct acre_store_job *row) {
     struct written *written = context;
     struct acre_recorded_job recorded;
-    if (acre_jobs_read_row(written->api, written->arena, row, &recorded, NULL) == 0) {
+    if (jobs_read_row(written->api, written->arena, row, &recorded, NULL) == 0) {
         written->bytes = recorded.job.exit.log_bytes;
         json_decref(recorded.spec);
     }
@@ -427,21 +427,21 @@ static int check_removed(struct acre_api *api, struct acre_call *call, struct ac
     }
     acre_format_mib(acre_desk_policy(api->desk)->limits.logs_mib, limit, sizeof(limit));
     return acre_fail(err, ACRE_ENOTFOUND,
-                     "the log of job %llu was removed: of each user the newest %s are kept "
-                     "(max_logs of the policy)",
+                     "the log of job %llu was removed: each user keeps only the newest %s of logs "
+                     "(max_logs in the policy)",
                      (unsigned long long)run.job, limit);
 }
 
-void acre_handle_job_logs(void *context, struct acre_call *call) {
+void handle_job_logs(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     uint64_t id = 0;
     const char *owner = "";
     uint32_t last = 0;
     bool live = false;
-    int r = acre_call_id(call, "id", &id, &err);
+    int r = call_id(call, "id", &id, &err);
     if (r == 0) {
-        r = acre_jobs_owner(api, call, id, &owner, &last, &live, &err);
+        r = jobs_owner(api, call, id, &owner, &last, &live, &err);
     }
     if (r == 0) {
         char what[40];
@@ -452,15 +452,15 @@ void acre_handle_job_logs(void *context, struct acre_call *call) {
         acre_api_fail(api, call, &err);
         return;
     }
-    const char *name = acre_call_query(call, "stream");
+    const char *name = call_query(call, "stream");
     int stream = name != NULL && strcmp(name, "stderr") == 0 ? 2 : 1;
-    uint32_t attempt = (uint32_t)acre_call_query_i64(call, "attempt", last > 0 ? (int64_t)last : 1);
+    uint32_t attempt = (uint32_t)call_query_i64(call, "attempt", last > 0 ? (int64_t)last : 1);
     struct acre_run run = {id, attempt};
     if (!live && attempt == last && check_removed(api, call, run, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
-    if (acre_call_query_bool(call, "follow")) {
+    if (call_query_bool(call, "follow")) {
         struct acre_job job;
         bool runs = live && acre_sched_find(acre_desk_sched(api->desk), id, &job) &&
                     (acre_job_state_holds(job.state) || job.attempt == 0);

@@ -18,7 +18,7 @@ static void write_type(struct acre_json *json, const char *type) {
     acre_json_put_string(json, "type", type);
 }
 
-static void write_number(struct acre_json *json, const char *type, const struct acre_field *field) {
+static void write_number(struct acre_json *json, const char *type, const struct field *field) {
     bool is_default = field->min == 0 && field->max == 0;
     double max = is_default ? ACRE_FIELD_NUMBER_MAX : field->max;
     int decimals = field->min == (double)(int64_t)field->min && max == (double)(int64_t)max ? 0 : 3;
@@ -28,7 +28,7 @@ static void write_number(struct acre_json *json, const char *type, const struct 
     acre_json_object_end(json);
 }
 
-static void write_string(struct acre_json *json, const struct acre_field *field) {
+static void write_string(struct acre_json *json, const struct field *field) {
     write_type(json, "string");
     if (field->words != NULL) {
         acre_json_key(json, "enum");
@@ -45,7 +45,7 @@ static void write_string(struct acre_json *json, const struct acre_field *field)
 }
 
 /* A list or an object of strings. */
-static void write_strings(struct acre_json *json, const struct acre_field *field, bool is_list) {
+static void write_strings(struct acre_json *json, const struct field *field, bool is_list) {
     write_type(json, is_list ? "array" : "object");
     acre_json_key(json, is_list ? "items" : "additionalProperties");
     write_type(json, "string");
@@ -71,7 +71,7 @@ static void write_unit(struct acre_json *json, const char *example, const char *
     }
 }
 
-static void write_kind(struct acre_json *json, const struct acre_field *field, enum acre_kind kind,
+static void write_kind(struct acre_json *json, const struct field *field, enum field_kind kind,
                        bool in_query) {
     switch (kind) {
     case ACRE_KIND_STRING:
@@ -109,13 +109,13 @@ static void write_kind(struct acre_json *json, const struct acre_field *field, e
     }
 }
 
-static void write_schema(struct acre_json *json, const struct acre_field *field, bool in_query) {
+static void write_schema(struct acre_json *json, const struct field *field, bool in_query) {
     acre_json_object(json);
     acre_json_key(json, "anyOf");
     acre_json_array(json);
     for (uint32_t bit = 1; bit <= ACRE_KIND_ARRAY; bit <<= 1) {
         if ((field->kinds & bit) != 0) {
-            write_kind(json, field, (enum acre_kind)bit, in_query);
+            write_kind(json, field, (enum field_kind)bit, in_query);
         }
     }
     acre_json_array_end(json);
@@ -148,7 +148,7 @@ static void write_parameters(struct acre_json *json, const struct acre_route *ro
     acre_json_key(json, "parameters");
     acre_json_array(json);
     write_path_parameters(json, route->path);
-    for (const struct acre_field *f = route->query; f != NULL && f->name != NULL; f++) {
+    for (const struct field *f = route->query; f != NULL && f->name != NULL; f++) {
         acre_json_object(json);
         acre_json_put_string(json, "name", f->name);
         acre_json_put_string(json, "in", "query");
@@ -160,13 +160,13 @@ static void write_parameters(struct acre_json *json, const struct acre_route *ro
     acre_json_array_end(json);
 }
 
-static void write_body_schema(struct acre_json *json, const struct acre_field *fields) {
+static void write_body_schema(struct acre_json *json, const struct field *fields) {
     bool has_required = false;
     write_type(json, "object");
     acre_json_put_bool(json, "additionalProperties", false);
     acre_json_key(json, "properties");
     acre_json_object(json);
-    for (const struct acre_field *f = fields; f->name != NULL; f++) {
+    for (const struct field *f = fields; f->name != NULL; f++) {
         acre_json_key(json, f->name);
         write_schema(json, f, false);
         has_required = has_required || f->required;
@@ -175,7 +175,7 @@ static void write_body_schema(struct acre_json *json, const struct acre_field *f
     if (has_required) {
         acre_json_key(json, "required");
         acre_json_array(json);
-        for (const struct acre_field *f = fields; f->name != NULL; f++) {
+        for (const struct field *f = fields; f->name != NULL; f++) {
             if (f->required) {
                 acre_json_string(json, f->name);
             }
@@ -201,7 +201,7 @@ static void end_content(struct acre_json *json) {
 
 static void write_request_body(struct acre_json *json, const struct acre_route *route) {
     bool is_required = false;
-    for (const struct acre_field *f = route->body; f->name != NULL; f++) {
+    for (const struct field *f = route->body; f->name != NULL; f++) {
         is_required = is_required || f->required;
     }
     acre_json_key(json, "requestBody");
@@ -288,7 +288,7 @@ static void write_operation(struct acre_json *json, const struct acre_route *rou
     acre_json_object(json);
     write_operation_id(json, route);
     acre_json_put_string(json, "summary", route->summary);
-    acre_json_put_string(json, "x-acre-role", acre_role_name(route->role));
+    acre_json_put_string(json, "x-acre-role", role_name(route->role));
     write_security(json, route);
     write_parameters(json, route);
     if (route->body != NULL) {
@@ -370,7 +370,7 @@ static void write_components(struct acre_json *json) {
     acre_json_object(json);
     acre_json_key(json, "Problem");
     acre_json_object(json);
-    acre_json_put_string(json, "description", "What went wrong, and what is accepted.");
+    acre_json_put_string(json, "description", "What went wrong, and which values are accepted.");
     begin_content(json, ACRE_PROBLEM_TYPE);
     acre_json_object(json);
     acre_json_put_string(json, "$ref", "#/components/schemas/Problem");
@@ -381,8 +381,8 @@ static void write_components(struct acre_json *json) {
     acre_json_object_end(json);
 }
 
-int acre_openapi_write(const struct acre_route *routes, size_t count, const char *version,
-                       struct acre_buf *buf) {
+int openapi_write(const struct acre_route *routes, size_t count, const char *version,
+                  struct acre_buf *buf) {
     struct acre_json json;
     acre_json_begin(&json, buf, false);
     acre_json_object(&json);

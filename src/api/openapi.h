@@ -8,7 +8,7 @@
 #include "api/route.h"
 
 /* ACRE_ELIMIT when `buf` is too small. */
-int acre_openapi_write(const struct acre_route *routes, size_t count, const char *version,
-                       struct acre_buf *buf);
+int openapi_write(const struct acre_route *routes, size_t count, const char *version,
+                  struct acre_buf *buf);
 
 #endif

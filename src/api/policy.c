@@ -1,5 +1,5 @@
-/* policy.c - the rules of the queue, read and replaced at run time (POL-10), and who has used how
- * much of them.
+/* policy.c - the rules of the queue, read and replaced at run time (POL-10), and usage by user and
+ * project.
  *
  * A change is merged into a copy, checked as a whole, then put into force and into the store in one
  * turn. Quotas are rows of the policy with routes of their own. */
@@ -14,13 +14,13 @@
 #include <string.h>
 
 /* What the keys mean and which values they take is the policy's own business (sched/policy.h). */
-const struct acre_field acre_policy_fields[] = {
+const struct field policy_fields[] = {
     {.name = "policy",
      .kinds = ACRE_KIND_STRING,
      .help = "fair-share, priority, fcfs, sjf or gang"},
     {.name = "backfill", .kinds = ACRE_KIND_BOOL},
     {.name = "preemption", .kinds = ACRE_KIND_BOOL},
-    {.name = "half_life", .kinds = ACRE_KIND_DURATION, .help = "of recorded use"},
+    {.name = "half_life", .kinds = ACRE_KIND_DURATION, .help = "of recorded usage"},
     {.name = "priority_age", .kinds = ACRE_KIND_DURATION},
     {.name = "preempt_min_run", .kinds = ACRE_KIND_DURATION},
     {.name = "preempt_grace", .kinds = ACRE_KIND_DURATION},
@@ -33,36 +33,36 @@ const struct acre_field acre_policy_fields[] = {
     {.name = "idle_warn", .kinds = ACRE_KIND_DURATION},
     {.name = "private_processes",
      .kinds = ACRE_KIND_BOOL,
-     .help = "jobs see no processes but their own"},
-    {.name = "max_queued_jobs", .kinds = ACRE_KIND_INTEGER, .help = "of one user: jobs that wait"},
+     .help = "jobs see only their own processes"},
+    {.name = "max_queued_jobs", .kinds = ACRE_KIND_INTEGER, .help = "per user: waiting jobs"},
     {.name = "max_queued_size",
      .kinds = ACRE_KIND_MEMORY,
-     .help = "of one user: commands, scripts and environments of jobs that have not ended"},
+     .help = "per user: commands, scripts and environments of jobs that have not ended"},
     {.name = "max_array", .kinds = ACRE_KIND_INTEGER, .help = "members of one array"},
     {.name = "max_names",
      .kinds = ACRE_KIND_INTEGER,
-     .help = "of one user: distinct names of jobs that have not ended"},
-    {.name = "max_tokens", .kinds = ACRE_KIND_INTEGER, .help = "of one user"},
+     .help = "per user: different names of jobs that have not ended"},
+    {.name = "max_tokens", .kinds = ACRE_KIND_INTEGER, .help = "per user"},
     {.name = "max_followers",
      .kinds = ACRE_KIND_INTEGER,
-     .help = "of one user: logs and events followed at once"},
+     .help = "per user: logs and event streams followed at once"},
     {.name = "max_connections",
      .kinds = ACRE_KIND_INTEGER,
-     .help = "of one user on the socket, or from one address"},
+     .help = "per user on the socket, per address over TCP"},
     {.name = "max_logs",
      .kinds = ACRE_KIND_MEMORY,
-     .help = "of one user: all logs; the oldest are removed first"},
+     .help = "per user: all logs; the oldest are removed first"},
     {.name = "max_grace",
      .kinds = ACRE_KIND_DURATION,
-     .help = "the longest time between SIGTERM and SIGKILL that a job may ask for"},
+     .help = "the most time a job may have between SIGTERM and SIGKILL"},
     {.name = "default_memory",
      .kinds = ACRE_KIND_NUMBER,
-     .help = "share of the machine's memory that a job without --memory may use"},
+     .help = "share of the node's memory for a job submitted without --memory"},
     {.name = "quotas", .kinds = ACRE_KIND_ARRAY, .help = "replaced as a whole"},
     {.name = "shares", .kinds = ACRE_KIND_ARRAY, .help = "replaced as a whole"},
     {.name = "policy_config",
      .kinds = ACRE_KIND_OBJECT,
-     .help = "all of it inside an object, as earlier clients send it"},
+     .help = "the whole policy as an object, as older clients send it"},
     {0},
 };
 
@@ -77,7 +77,7 @@ static void answer_policy(struct acre_api *api, struct acre_call *call) {
     acre_buf_finish(&body);
 }
 
-void acre_handle_policy(void *context, struct acre_call *call) {
+void handle_policy(void *context, struct acre_call *call) {
     answer_policy(context, call);
 }
 
@@ -99,7 +99,7 @@ static bool change_policy(struct acre_api *api, struct acre_call *call, const js
     return r == 0;
 }
 
-void acre_handle_policy_put(void *context, struct acre_call *call) {
+void handle_policy_put(void *context, struct acre_call *call) {
     const json_t *inner = json_object_get(call->body, "policy_config");
     json_t *empty = json_object();
     const json_t *changes = inner != NULL ? inner : call->body != NULL ? call->body : empty;
@@ -111,13 +111,15 @@ void acre_handle_policy_put(void *context, struct acre_call *call) {
 
 /* --- quotas --------------------------------------------------------------------------------- */
 
-const struct acre_field acre_quota_fields[] = {
+const struct field quota_fields[] = {
     {.name = "gpus", .kinds = ACRE_KIND_NUMBER, .help = "held at once"},
-    {.name = "memory", .kinds = ACRE_KIND_MEMORY, .help = "of GPUs, held at once"},
-    {.name = "running", .kinds = ACRE_KIND_INTEGER, .help = "jobs at once"},
-    {.name = "queued", .kinds = ACRE_KIND_INTEGER, .help = "jobs waiting; always hard"},
-    {.name = "gpu_hours", .kinds = ACRE_KIND_NUMBER, .help = "decayed use"},
-    {.name = "soft", .kinds = ACRE_KIND_BOOL, .help = "may be passed while nobody waits"},
+    {.name = "memory", .kinds = ACRE_KIND_MEMORY, .help = "GPU memory held at once"},
+    {.name = "running", .kinds = ACRE_KIND_INTEGER, .help = "jobs running at once"},
+    {.name = "queued", .kinds = ACRE_KIND_INTEGER, .help = "waiting jobs; always a hard limit"},
+    {.name = "gpu_hours", .kinds = ACRE_KIND_NUMBER, .help = "decayed usage"},
+    {.name = "soft",
+     .kinds = ACRE_KIND_BOOL,
+     .help = "may be exceeded while no one else is waiting"},
     {0},
 };
 
@@ -158,13 +160,13 @@ static void answer_quotas(struct acre_api *api, struct acre_call *call) {
     json_decref(policy);
 }
 
-void acre_handle_quotas(void *context, struct acre_call *call) {
+void handle_quotas(void *context, struct acre_call *call) {
     answer_quotas(context, call);
 }
 
 /* Put the list back with one row changed, added or (quota NULL) removed. */
 static void change_quota(struct acre_api *api, struct acre_call *call, json_t *quota) {
-    const char *who = acre_call_parameter(call, "who");
+    const char *who = call_parameter(call, "who");
     json_t *policy = policy_json(api);
     json_t *quotas = json_object_get(policy, "quotas");
     json_t *changes = json_object();
@@ -173,7 +175,7 @@ static void change_quota(struct acre_api *api, struct acre_call *call, json_t *q
     if (quota == NULL && !found) {
         char shown[100];
         struct acre_error err = {0};
-        acre_fail(&err, ACRE_ENOTFOUND, "there is no quota of '%s'",
+        acre_fail(&err, ACRE_ENOTFOUND, "'%s' has no quota",
                   acre_str_show(acre_str_from(who), shown, sizeof(shown)));
         acre_api_fail(api, call, &err);
     } else {
@@ -193,20 +195,20 @@ static void change_quota(struct acre_api *api, struct acre_call *call, json_t *q
     json_decref(policy);
 }
 
-void acre_handle_quota_put(void *context, struct acre_call *call) {
+void handle_quota_put(void *context, struct acre_call *call) {
     json_t *quota = call->body != NULL ? json_copy(call->body) : json_object();
-    json_object_set_new(quota, "who", json_string(acre_call_parameter(call, "who")));
+    json_object_set_new(quota, "who", json_string(call_parameter(call, "who")));
     change_quota(context, call, quota);
     json_decref(quota);
 }
 
-void acre_handle_quota_delete(void *context, struct acre_call *call) {
+void handle_quota_delete(void *context, struct acre_call *call) {
     change_quota(context, call, NULL);
 }
 
 /* --- usage ---------------------------------------------------------------------------------- */
 
-void acre_handle_usage(void *context, struct acre_call *call) {
+void handle_usage(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     const struct acre_names *names = acre_desk_names(api->desk);
     struct acre_reply reply;

@@ -34,14 +34,14 @@ static void init(struct refused_callers *callers, uint32_t kept, uint32_t most) 
         .rows = acre_calloc(kept, sizeof(*callers->rows)), .kept = kept, .most = most};
 }
 
-struct acre_refusals *acre_refusals_create(void) {
+struct acre_refusals *refusals_create(void) {
     struct acre_refusals *refusals = acre_calloc(1, sizeof(*refusals));
     init(&refusals->users, ACRE_REFUSALS_USERS_KEPT, ACRE_REFUSALS_USERS);
     init(&refusals->strangers, ACRE_REFUSALS_STRANGERS_KEPT, ACRE_REFUSALS_STRANGERS);
     return refusals;
 }
 
-void acre_refusals_destroy(struct acre_refusals *refusals) {
+void refusals_destroy(struct acre_refusals *refusals) {
     if (refusals != NULL) {
         free(refusals->users.rows);
         free(refusals->strangers.rows);
@@ -65,7 +65,7 @@ static struct refused_caller *row_of(struct refused_callers *callers, const char
     return row;
 }
 
-bool acre_refusals_note(struct acre_refusals *refusals, const char *user, const char *address) {
+bool refusals_note(struct acre_refusals *refusals, const char *user, const char *address) {
     struct refused_callers *callers = user != NULL ? &refusals->users : &refusals->strangers;
     struct refused_caller *row = row_of(callers, user != NULL ? user : address);
     if (row == NULL) {
@@ -82,23 +82,23 @@ bool acre_refusals_note(struct acre_refusals *refusals, const char *user, const 
     return true;
 }
 
-static void turn(struct refused_callers *callers, bool are_known, acre_refusals_visit *visit,
+static void turn(struct refused_callers *callers, bool are_known, refusals_visit *visit,
                  void *context) {
     for (uint32_t i = 0; i < callers->count; i++) {
         const struct refused_caller *row = &callers->rows[i];
         if (row->more > 0) {
-            visit(context, &(struct acre_refusals_sum){are_known ? row->name : NULL, row->address,
-                                                       row->more});
+            visit(context,
+                  &(struct refusals_sum){are_known ? row->name : NULL, row->address, row->more});
         }
     }
     if (callers->others > 0) {
-        visit(context, &(struct acre_refusals_sum){are_known ? "" : NULL, "", callers->others});
+        visit(context, &(struct refusals_sum){are_known ? "" : NULL, "", callers->others});
     }
     callers->count = callers->recorded = 0;
     callers->others = 0;
 }
 
-void acre_refusals_turn(struct acre_refusals *refusals, acre_refusals_visit *visit, void *context) {
+void refusals_turn(struct acre_refusals *refusals, refusals_visit *visit, void *context) {
     turn(&refusals->users, true, visit, context);
     turn(&refusals->strangers, false, visit, context);
 }

@@ -20,21 +20,21 @@ enum {
     ACRE_REFUSALS_STRANGERS_KEPT = 16, /* likewise */
 };
 
-struct acre_refusals *acre_refusals_create(void);
-void acre_refusals_destroy(struct acre_refusals *refusals); /* NULL is fine */
+struct acre_refusals *refusals_create(void);
+void refusals_destroy(struct acre_refusals *refusals); /* NULL is fine */
 
 /* One more, of a user, or of an address when `user` is NULL. True: record it. False: it is counted.
  */
-bool acre_refusals_note(struct acre_refusals *refusals, const char *user, const char *address);
+bool refusals_note(struct acre_refusals *refusals, const char *user, const char *address);
 
 /* What was counted and not recorded. */
-struct acre_refusals_sum {
+struct refusals_sum {
     const char *user;    /* NULL: not known; "": several */
     const char *address; /* the last one; "": several */
     uint64_t more;
 };
-typedef void acre_refusals_visit(void *context, const struct acre_refusals_sum *sum);
+typedef void refusals_visit(void *context, const struct refusals_sum *sum);
 /* The minute is over: every sum, and a new minute begins. */
-void acre_refusals_turn(struct acre_refusals *refusals, acre_refusals_visit *visit, void *context);
+void refusals_turn(struct acre_refusals *refusals, refusals_visit *visit, void *context);
 
 #endif

@@ -16,27 +16,27 @@
 
 enum { DEVICES_MAX = 4096 };
 
-const struct acre_field acre_reserve_fields[] = {
+const struct field reserve_fields[] = {
     {.name = "gpus",
      .kinds = ACRE_KIND_INTEGER,
      .min = 1,
      .max = DEVICES_MAX,
-     .help = "how many; or name them"},
+     .help = "how many; or list them in devices"},
     {.name = "devices",
      .kinds = ACRE_KIND_STRINGS,
      .max_length = DEVICES_MAX,
-     .help = "their ids, as GET /gpus shows them"},
+     .help = "their ids, as in GET /gpus"},
     {.name = "share",
      .kinds = ACRE_KIND_NUMBER,
      .min = 0.1,
      .max = 1,
-     .help = "of each, in thousandths; default 1: alone"},
+     .help = "of each GPU, in steps of 0.001 (default: 1, exclusive)"},
     {.name = "start",
      .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
-     .help = "a time, or so long from now; default now"},
+     .help = "a time, or a duration from now (default: now)"},
     {.name = "end", .kinds = ACRE_KIND_TIME},
     {.name = "duration", .kinds = ACRE_KIND_DURATION},
-    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = acre_submit_isolations},
+    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = submit_isolations},
     {0},
 };
 
@@ -48,9 +48,9 @@ static void write_reservation(struct acre_api *api, const struct acre_reservatio
     acre_json_put_string(json, "user", acre_names_text(acre_desk_names(api->desk), from->user));
     acre_json_put_string(json, "state", acre_reservation_state_name(from->state));
     acre_json_put_u64(json, "share_milli", from->milli);
-    acre_json_put_string(json, "isolation", acre_isolation_name(from->isolation));
-    acre_view_put_time(json, "start", from->start_ms);
-    acre_view_put_time(json, "end", from->end_ms);
+    acre_json_put_string(json, "isolation", isolation_name(from->isolation));
+    view_put_time(json, "start", from->start_ms);
+    view_put_time(json, "end", from->end_ms);
     acre_json_key(json, "devices");
     acre_json_array(json);
     for (uint32_t i = 0; i < from->device_count; i++) {
@@ -63,7 +63,7 @@ static void write_reservation(struct acre_api *api, const struct acre_reservatio
     acre_json_object_end(json);
 }
 
-void acre_handle_reservations(void *context, struct acre_call *call) {
+void handle_reservations(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_page page;
     if (!acre_page_read(api, call, &page)) {
@@ -94,27 +94,27 @@ static int read_window(const json_t *body, uint64_t now_ms, struct acre_reservat
     uint64_t ms = 0;
     const json_t *start = json_object_get(body, "start");
     to->start_ms = now_ms;
-    if (start != NULL && !acre_field_time(start, &to->start_ms) &&
-        acre_field_duration(start, &ms)) {
+    if (start != NULL && !field_time(start, &to->start_ms) && field_duration(start, &ms)) {
         to->start_ms = now_ms + ms;
     }
-    bool has_end = acre_field_time(json_object_get(body, "end"), &to->end_ms);
-    bool has_duration = acre_field_duration(json_object_get(body, "duration"), &ms);
+    bool has_end = field_time(json_object_get(body, "end"), &to->end_ms);
+    bool has_duration = field_duration(json_object_get(body, "duration"), &ms);
     if (has_end == has_duration) {
-        return acre_fail(err, ACRE_EINVALID, "end: %s; accepted: one of end and duration",
-                         has_end ? "given together with a duration" : "absent");
+        return acre_fail(err, ACRE_EINVALID, "end: %s; accepted: either end or duration",
+                         has_end ? "given together with duration" : "absent");
     }
     if (has_duration) {
         to->end_ms = to->start_ms + ms;
     }
     if (to->start_ms < now_ms) {
         char text[25];
-        return acre_fail(err, ACRE_EINVALID, "start: %s is past; accepted: now or later",
+        return acre_fail(err, ACRE_EINVALID, "start: %s is in the past; accepted: now or later",
                          acre_format_time(to->start_ms, text));
     }
     if (to->end_ms <= to->start_ms) {
-        return acre_fail(err, ACRE_EINVALID, "%s: it is over when it begins; accepted: %s",
-                         has_end ? "end" : "duration", has_end ? "after the start" : "1ms or more");
+        return acre_fail(
+            err, ACRE_EINVALID, "%s: the reservation would end before it starts; accepted: %s",
+            has_end ? "end" : "duration", has_end ? "a time after start" : "1ms or more");
     }
     return 0;
 }
@@ -126,12 +126,12 @@ static int read_spec(const struct acre_call *call, uint64_t now_ms,
     double milli = share != NULL ? round(json_number_value(share) * 1000.0) : 1000.0;
     to->milli = (uint32_t)milli;
     if (isolation != NULL) {
-        acre_isolation_parse(acre_str_from(json_string_value(isolation)), &to->isolation);
+        isolation_parse(acre_str_from(json_string_value(isolation)), &to->isolation);
     }
     const json_t *gpus = json_object_get(call->body, "gpus");
     const json_t *devices = json_object_get(call->body, "devices");
     if ((gpus != NULL) == (json_array_size(devices) > 0)) {
-        return acre_fail(err, ACRE_EINVALID, "gpus: %s; accepted: one of gpus and devices",
+        return acre_fail(err, ACRE_EINVALID, "gpus: %s; accepted: either gpus or devices",
                          gpus != NULL ? "given together with devices" : "absent");
     }
     return read_window(call->body, now_ms, to, err);
@@ -144,20 +144,20 @@ static int find_devices(struct acre_api *api, const json_t *list, uint32_t *devi
         const char *id = json_string_value(json_array_get(list, i));
         if (!acre_ledger_find_device(acre_desk_ledger(api->desk), id, &devices[i])) {
             char shown[100];
-            return acre_fail(err, ACRE_ENOTFOUND, "devices: there is no GPU '%s'",
+            return acre_fail(err, ACRE_ENOTFOUND, "devices: there is no GPU '%s'; see GET /gpus",
                              acre_str_show(acre_str_from(id), shown, sizeof(shown)));
         }
     }
     return 0;
 }
 
-void acre_handle_reserve(void *context, struct acre_call *call) {
+void handle_reserve(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_reservation_spec spec = {0};
     struct acre_reservation made;
     uint64_t id = 0;
-    if (!acre_api_may_change(api, call) || !acre_budget_take(api, call, 1)) {
+    if (!acre_api_may_change(api, call) || !budget_take(api, call, 1)) {
         return;
     }
     const json_t *list = json_object_get(call->body, "devices");
@@ -188,14 +188,14 @@ void acre_handle_reserve(void *context, struct acre_call *call) {
     acre_reply_send(api, call, &reply, 201);
 }
 
-void acre_handle_unreserve(void *context, struct acre_call *call) {
+void handle_unreserve(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     struct acre_error err = {0};
     struct acre_reservation found;
     uint64_t id = 0;
     char what[40];
-    int r = acre_call_id(call, "id", &id, &err);
+    int r = call_id(call, "id", &id, &err);
     snprintf(what, sizeof(what), "reservation:%llu", (unsigned long long)id);
     if (r == 0 && !acre_ledger_find_reservation(ledger, id, &found)) {
         r = acre_fail(&err, ACRE_ENOTFOUND, "there is no reservation %llu", (unsigned long long)id);

@@ -22,21 +22,21 @@
 enum { SHOWN_BYTES = 128, ALLOW_BYTES = 64, KEY_BYTES = 160, BODY_MAX = 64 * 1024 * 1024 };
 enum { BODY_LARGE_KIB = 64 };
 
-const char *const acre_role_names[] = {"none", "viewer", "user", "operator", "admin", NULL};
+const char *const role_names[] = {"none", "viewer", "user", "operator", "admin", NULL};
 
 struct acre_router {
-    struct acre_router_options options;
+    struct router_options options;
 };
 
-const char *acre_role_name(enum acre_role role) {
+const char *role_name(enum role role) {
     ACRE_ASSERT(role <= ACRE_ROLE_ADMIN);
-    return acre_role_names[role];
+    return role_names[role];
 }
 
-bool acre_role_parse(const char *text, enum acre_role *ret_role) {
+bool role_parse(const char *text, enum role *ret_role) {
     for (size_t i = ACRE_ROLE_VIEWER; i <= ACRE_ROLE_ADMIN; i++) {
-        if (strcmp(acre_role_names[i], text) == 0) {
-            *ret_role = (enum acre_role)i;
+        if (strcmp(role_names[i], text) == 0) {
+            *ret_role = (enum role)i;
             return true;
         }
     }
@@ -60,7 +60,7 @@ static void check_path(const char *path) {
     ACRE_ASSERT(parameters <= ACRE_ROUTE_PARAMETERS_MAX);
 }
 
-struct acre_router *acre_router_create(const struct acre_router_options *options) {
+struct acre_router *router_create(const struct router_options *options) {
     for (size_t i = 0; i < options->count; i++) {
         const struct acre_route *route = &options->routes[i];
         ACRE_ASSERT(route->method != NULL && route->summary != NULL && route->handler != NULL);
@@ -78,7 +78,7 @@ struct acre_router *acre_router_create(const struct acre_router_options *options
     return router;
 }
 
-void acre_router_destroy(struct acre_router *router) {
+void router_destroy(struct acre_router *router) {
     free(router);
 }
 
@@ -147,10 +147,10 @@ static const char *list_methods(const struct acre_router *router, const char *pa
     return acre_arena_strndup(arena, list, strlen(list));
 }
 
-int acre_router_match(const struct acre_router *router, const char *method, const char *path,
-                      struct acre_arena *arena, const struct acre_route **ret_route,
-                      const char *ret_parameters[ACRE_ROUTE_PARAMETERS_MAX], const char **ret_allow,
-                      struct acre_error *err) {
+int router_match(const struct acre_router *router, const char *method, const char *path,
+                 struct acre_arena *arena, const struct acre_route **ret_route,
+                 const char *ret_parameters[ACRE_ROUTE_PARAMETERS_MAX], const char **ret_allow,
+                 struct acre_error *err) {
     const struct acre_route *best = NULL;
     uint32_t best_rank = 0;
     bool exists = false;
@@ -174,19 +174,18 @@ int acre_router_match(const struct acre_router *router, const char *method, cons
     char shown[SHOWN_BYTES];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     if (!exists) {
-        return acre_fail(err, ACRE_ENOTFOUND, "there is no '%s'; /openapi.json lists what there is",
-                         shown);
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no route '%s'; see /openapi.json", shown);
     }
     *ret_allow = list_methods(router, path, arena);
     char shown_method[SHOWN_BYTES];
-    return acre_fail(err, ACRE_EUNSUPPORTED, "%s of '%s' is not possible; accepted: %s",
+    return acre_fail(err, ACRE_EUNSUPPORTED, "'%s' does not support %s; accepted: %s", shown,
                      acre_str_show(acre_str_from(method), shown_method, sizeof(shown_method)),
-                     shown, *ret_allow);
+                     *ret_allow);
 }
 
 static void refuse(struct acre_router *router, struct acre_call *call, bool is_known, int status,
                    const struct acre_error *err) {
-    const struct acre_router_options *options = &router->options;
+    const struct router_options *options = &router->options;
     if (options->refused != NULL) {
         options->refused(options->context, call->request, is_known ? &call->user : NULL, status,
                          err);
@@ -234,13 +233,13 @@ static void put_off(struct acre_router *router, struct acre_call *call, bool is_
 /* Take from the bucket of the caller. False: it is empty, and that is answered. */
 static bool take(struct acre_router *router, struct acre_call *call, bool is_known,
                  struct acre_limit *limit) {
-    const struct acre_router_options *options = &router->options;
+    const struct router_options *options = &router->options;
     char key[KEY_BYTES];
     if (limit == NULL) {
         return true;
     }
     uint64_t wait_ms =
-        acre_limit_take(limit, key_of(call, is_known, key), options->now_ms(options->context));
+        limit_take(limit, key_of(call, is_known, key), options->now_ms(options->context));
     if (wait_ms == 0) {
         return true;
     }
@@ -249,15 +248,15 @@ static bool take(struct acre_router *router, struct acre_call *call, bool is_kno
     acre_fail(&err, ACRE_ELIMIT,
               "too many requests %s%s; the limit is %u a minute; try again in %" PRIu64 " s%s",
               is_known ? "by user " : "without a valid token from ",
-              is_known ? call->user.name : call->request->peer->address,
-              acre_limit_per_minute(limit), wait_s, is_known ? "" : ", or send a token");
+              is_known ? call->user.name : call->request->peer->address, limit_per_minute(limit),
+              wait_s, is_known ? "" : ", or send a token");
     put_off(router, call, is_known, wait_s, &err);
     return false;
 }
 
 /* Others wait while a large body is parsed, whether it is refused afterwards or not. */
 static bool take_body(struct acre_router *router, struct acre_call *call) {
-    const struct acre_router_options *options = &router->options;
+    const struct router_options *options = &router->options;
     uint32_t kib = (uint32_t)(call->request->body.length >> 10);
     bool is_known = call->user.role != ACRE_ROLE_NONE; /* some routes are open to strangers */
     char key[KEY_BYTES];
@@ -266,9 +265,9 @@ static bool take_body(struct acre_router *router, struct acre_call *call) {
     }
     uint64_t now_ms = options->now_ms(options->context);
     struct acre_str who = key_of(call, is_known, key);
-    uint64_t wait_ms = acre_limit_ask(options->bodies, who, kib, now_ms);
+    uint64_t wait_ms = limit_ask(options->bodies, who, kib, now_ms);
     if (wait_ms == 0) {
-        acre_limit_charge(options->bodies, who, kib, now_ms);
+        limit_charge(options->bodies, who, kib, now_ms);
         return true;
     }
     struct acre_error err;
@@ -277,7 +276,7 @@ static bool take_body(struct acre_router *router, struct acre_call *call) {
               "too many large requests from %s: this one has %u KiB; the limit is %u MiB a minute "
               "in bodies above %d KiB; try again in %" PRIu64 " s",
               is_known ? call->user.name : call->request->peer->address, kib,
-              acre_limit_per_minute(options->bodies) >> 10, BODY_LARGE_KIB, wait_s);
+              limit_per_minute(options->bodies) >> 10, BODY_LARGE_KIB, wait_s);
     put_off(router, call, is_known, wait_s, &err);
     return false;
 }
@@ -298,7 +297,7 @@ static void refuse_stranger(struct acre_router *router, struct acre_call *call,
 
 /* Who it is, within the limits, and where to. False: answered, or put off. */
 static bool admit(struct acre_router *router, struct acre_call *call) {
-    const struct acre_router_options *options = &router->options;
+    const struct router_options *options = &router->options;
     const struct acre_http_request *request = call->request;
     struct acre_error unknown = {0};
     struct acre_error err = {0};
@@ -319,8 +318,8 @@ static bool admit(struct acre_router *router, struct acre_call *call) {
     if (!take(router, call, is_known, is_known ? options->requests : options->strangers)) {
         return false;
     }
-    int r = acre_router_match(router, request->method, request->path, request->arena, &call->route,
-                              call->parameters, &allow, &err);
+    int r = router_match(router, request->method, request->path, request->arena, &call->route,
+                         call->parameters, &allow, &err);
     if (r < 0) {
         if (r == ACRE_EUNSUPPORTED) {
             acre_http_add_header(call->exchange, "Allow", allow);
@@ -351,16 +350,15 @@ static void drop_nulls(json_t *body) {
 static int check(struct acre_call *call, struct acre_error *err) {
     const struct acre_route *route = call->route;
     if (call->user.role < route->role) {
-        return acre_fail(err, ACRE_EDENIED, "%s has the role %s; accepted: %s or higher",
-                         call->user.name, acre_role_name(call->user.role),
-                         acre_role_name(route->role));
+        return acre_fail(err, ACRE_EDENIED, "requires the %s role; %s has the %s role",
+                         role_name(route->role), call->user.name, role_name(call->user.role));
     }
-    int r = acre_fields_check_query(route->query, call->exchange, err);
+    int r = fields_check_query(route->query, call->exchange, err);
     if (r == 0 && call->request->body.length > 0) {
         r = acre_json_parse("body", call->request->body, BODY_MAX, &call->body, err);
     }
     if (r == 0) {
-        r = acre_fields_check_body(route->body, call->body, err);
+        r = fields_check_body(route->body, call->body, err);
     }
     if (r == 0) {
         drop_nulls(call->body);
@@ -368,15 +366,15 @@ static int check(struct acre_call *call, struct acre_error *err) {
     return r;
 }
 
-void acre_router_handle(void *context, struct acre_exchange *exchange,
-                        const struct acre_http_request *request) {
+void router_handle(void *context, struct acre_exchange *exchange,
+                   const struct acre_http_request *request) {
     struct acre_router *router = context;
     struct acre_call *call = acre_arena_alloc(request->arena, sizeof(*call));
     struct acre_error err = {0};
     call->exchange = exchange;
     call->request = request;
     call->arena = request->arena;
-    call->user = (struct acre_api_user){.name = "", .project = ""};
+    call->user = (struct api_user){.name = "", .project = ""};
     if (!admit(router, call) || !take_body(router, call)) {
         return;
     }
@@ -390,7 +388,7 @@ void acre_router_handle(void *context, struct acre_exchange *exchange,
     json_decref(body);
 }
 
-const char *acre_call_parameter(const struct acre_call *call, const char *name) {
+const char *call_parameter(const struct acre_call *call, const char *name) {
     struct acre_split split = acre_split_begin(acre_str_from(call->route->path), '/');
     struct acre_str part;
     size_t index = 0;
@@ -406,9 +404,9 @@ const char *acre_call_parameter(const struct acre_call *call, const char *name) 
     acre_assert_failed(name, __FILE__, __LINE__, __func__);
 }
 
-int acre_call_id(const struct acre_call *call, const char *name, uint64_t *ret_id,
-                 struct acre_error *err) {
-    const char *text = acre_call_parameter(call, name);
+int call_id(const struct acre_call *call, const char *name, uint64_t *ret_id,
+            struct acre_error *err) {
+    const char *text = call_parameter(call, name);
     uint64_t id = 0;
     bool ok = true;
     for (const char *c = text; *c != '\0' && ok; c++) {
@@ -417,23 +415,23 @@ int acre_call_id(const struct acre_call *call, const char *name, uint64_t *ret_i
     }
     if (!ok) {
         char shown[SHOWN_BYTES];
-        return acre_fail(err, ACRE_ENOTFOUND, "%s: there is no '%s'; accepted: a number", name,
+        return acre_fail(err, ACRE_ENOTFOUND, "%s: '%s' is not an id; accepted: a number", name,
                          acre_str_show(acre_str_from(text), shown, sizeof(shown)));
     }
     *ret_id = id;
     return 0;
 }
 
-const char *acre_call_query(const struct acre_call *call, const char *key) {
+const char *call_query(const struct acre_call *call, const char *key) {
     return acre_http_query(call->exchange, key);
 }
 
-bool acre_call_query_bool(const struct acre_call *call, const char *key) {
+bool call_query_bool(const struct acre_call *call, const char *key) {
     const char *text = acre_http_query(call->exchange, key);
     return text != NULL && (strcmp(text, "1") == 0 || strcmp(text, "true") == 0);
 }
 
-int64_t acre_call_query_i64(const struct acre_call *call, const char *key, int64_t absent) {
+int64_t call_query_i64(const struct acre_call *call, const char *key, int64_t absent) {
     const char *text = acre_http_query(call->exchange, key);
     return text != NULL ? strtoll(text, NULL, 10) : absent;
 }

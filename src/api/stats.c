@@ -18,7 +18,7 @@ enum {
 /* Ended jobs are counted by walking their rows. With a long history that takes a while, during
  * which nobody else is served: so what was counted is good for a time that is long beside what
  * counting took. */
-static int count_ended(struct acre_api *api, struct acre_stats *stats, struct acre_error *err) {
+static int count_ended(struct acre_api *api, struct stats *stats, struct acre_error *err) {
     struct acre_store *store = acre_desk_store(api->desk);
     uint64_t now_ms = acre_desk_now(api->desk);
     struct acre_ended *counted = &api->ended;
@@ -44,8 +44,8 @@ static int count_ended(struct acre_api *api, struct acre_stats *stats, struct ac
     return 0;
 }
 
-int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct acre_error *err) {
-    struct acre_stats stats = {.window_ms = DAY_MS};
+int stats_read(struct acre_api *api, struct stats *ret_stats, struct acre_error *err) {
+    struct stats stats = {.window_ms = DAY_MS};
     acre_sched_counts(acre_desk_sched(api->desk), &stats.counts);
     const struct acre_ledger *ledger = acre_desk_ledger(api->desk);
     stats.gpus = acre_ledger_device_count(ledger);
@@ -64,7 +64,7 @@ int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct a
     return r;
 }
 
-static void write_counts(const struct acre_stats *stats, struct acre_json *json) {
+static void write_counts(const struct stats *stats, struct acre_json *json) {
     acre_json_key(json, "jobs");
     acre_json_object(json);
     for (int i = 0; i < ACRE_JOB_STATE_COUNT; i++) {
@@ -83,19 +83,19 @@ static void write_counts(const struct acre_stats *stats, struct acre_json *json)
     acre_json_object_end(json);
 }
 
-static void write_ended(const struct acre_stats *stats, struct acre_json *json) {
+static void write_ended(const struct stats *stats, struct acre_json *json) {
     const struct acre_job_statistics *ended = &stats->ended;
     uint64_t judged = ended->completed + ended->failed;
     bool any = judged + ended->canceled > 0;
     acre_json_put_u64(json, "window_ms", stats->window_ms);
     acre_json_key(json, "wait_ms");
     acre_json_object(json);
-    acre_view_put_known(json, "mean", any ? ended->wait_mean_ms : ACRE_UNKNOWN);
-    acre_view_put_known(json, "p50", any ? ended->wait_p50_ms : ACRE_UNKNOWN);
-    acre_view_put_known(json, "p90", any ? ended->wait_p90_ms : ACRE_UNKNOWN);
-    acre_view_put_known(json, "p99", any ? ended->wait_p99_ms : ACRE_UNKNOWN);
+    view_put_known(json, "mean", any ? ended->wait_mean_ms : ACRE_UNKNOWN);
+    view_put_known(json, "p50", any ? ended->wait_p50_ms : ACRE_UNKNOWN);
+    view_put_known(json, "p90", any ? ended->wait_p90_ms : ACRE_UNKNOWN);
+    view_put_known(json, "p99", any ? ended->wait_p99_ms : ACRE_UNKNOWN);
     acre_json_object_end(json);
-    acre_view_put_known(json, "run_mean_ms", any ? ended->run_mean_ms : ACRE_UNKNOWN);
+    view_put_known(json, "run_mean_ms", any ? ended->run_mean_ms : ACRE_UNKNOWN);
     acre_json_put_u64(json, "jobs_last_hour", stats->ended_last_hour);
     if (judged > 0) {
         acre_json_put_double(json, "success_rate", (double)ended->completed / (double)judged, 4);
@@ -104,7 +104,7 @@ static void write_ended(const struct acre_stats *stats, struct acre_json *json) 
     }
 }
 
-static void write_gpus(const struct acre_stats *stats, struct acre_json *json) {
+static void write_gpus(const struct stats *stats, struct acre_json *json) {
     acre_json_key(json, "gpus");
     acre_json_object(json);
     acre_json_put_u64(json, "total", stats->gpus);
@@ -144,18 +144,18 @@ static void write_server(struct acre_api *api, struct acre_json *json) {
     acre_json_object_end(json);
 }
 
-void acre_handle_stats(void *context, struct acre_call *call) {
+void handle_stats(void *context, struct acre_call *call) {
     struct acre_api *api = context;
-    struct acre_stats stats;
+    struct stats stats;
     struct acre_error err = {0};
-    if (acre_stats_read(api, &stats, &err) < 0) {
+    if (stats_read(api, &stats, &err) < 0) {
         acre_api_fail(api, call, &err);
         return;
     }
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
-    acre_view_put_time(json, "at", acre_desk_now(api->desk));
-    acre_view_put_time(json, "started", api->started_ms);
+    view_put_time(json, "at", acre_desk_now(api->desk));
+    view_put_time(json, "started", api->started_ms);
     acre_json_put_string(json, "policy", acre_policy_name(acre_desk_policy(api->desk)->kind));
     acre_json_put_bool(json, "simulated", acre_api_is_simulated(api));
     write_counts(&stats, json);
@@ -167,14 +167,14 @@ void acre_handle_stats(void *context, struct acre_call *call) {
 
 /* --- before anything else ------------------------------------------------------------------- */
 
-void acre_handle_version(void *context, struct acre_call *call) {
+void handle_version(void *context, struct acre_call *call) {
     struct acre_reply reply;
     struct acre_json *json = acre_reply_begin(&reply);
     acre_json_put_string(json, "version", ACRE_VERSION);
     acre_reply_send(context, call, &reply, 200);
 }
 
-void acre_handle_live(void *context, struct acre_call *call) {
+void handle_live(void *context, struct acre_call *call) {
     (void)context;
     struct acre_buf body;
     acre_buf_init(&body, 64);
@@ -183,7 +183,7 @@ void acre_handle_live(void *context, struct acre_call *call) {
     acre_buf_finish(&body);
 }
 
-void acre_handle_ready(void *context, struct acre_call *call) {
+void handle_ready(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     if (api->stopping) {
@@ -200,11 +200,11 @@ void acre_handle_ready(void *context, struct acre_call *call) {
     acre_buf_finish(&body);
 }
 
-void acre_handle_openapi(void *context, struct acre_call *call) {
+void handle_openapi(void *context, struct acre_call *call) {
     (void)context;
     struct acre_buf body;
     acre_buf_init(&body, OPENAPI_MAX_BYTES);
-    int r = acre_openapi_write(acre_routes, acre_route_count, ACRE_VERSION, &body);
+    int r = openapi_write(acre_routes, acre_route_count, ACRE_VERSION, &body);
     ACRE_ASSERT(r == 0);
     acre_http_answer(call->exchange, 200, "application/json", &body);
     acre_buf_finish(&body);

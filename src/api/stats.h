@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 
-struct acre_stats {
+struct stats {
     struct acre_sched_counts counts;
     struct acre_job_statistics ended; /* in the window */
     uint64_t window_ms;
@@ -12,6 +12,6 @@ struct acre_stats {
     uint64_t used_milli;
     uint32_t gpus, free_gpus, busy_gpus, drained;
 };
-int acre_stats_read(struct acre_api *api, struct acre_stats *ret_stats, struct acre_error *err);
+int stats_read(struct acre_api *api, struct stats *ret_stats, struct acre_error *err);
 
 #endif

@@ -1,10 +1,11 @@
 /* submit.c - the fields of a submission, and what they mean together.
  *
- * Types, ranges and unknown names are the table's and were checked by the router. Here is what one
- * field alone cannot tell: GPUs as a number, a fraction, by memory or not at all; one of command
- * and script; dependencies that must exist; the range of an array. */
+ * Types, ranges and unknown names are the table's and were checked by the router. This file checks
+ * what involves several fields: GPUs as a number, a fraction, by memory or not at all; one of
+ * command and script; dependencies that must exist; the range of an array. */
 #include "api/submit.h"
 
+#include "api/annotations.h"
 #include "core/units.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ enum {
 #define GB_MAX   (1024.0 * 1024.0)
 
 const char *const acre_submit_priorities[] = {"low", "normal", "high", "critical", NULL};
-const char *const acre_submit_isolations[] = {
+const char *const submit_isolations[] = {
 #define X(name, text) text,
     ACRE_ISOLATIONS(X)
 #undef X
@@ -38,59 +39,67 @@ static const int signal_numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2
                                      SIGTERM, SIGCONT, SIGPWR,  SIGWINCH};
 
 /* clang-format off */
-const struct acre_field acre_submit_fields[] = {
+const struct field submit_fields[] = {
     {.name = "command", .kinds = ACRE_KIND_STRING | ACRE_KIND_STRINGS,
-     .max_length = COMMAND_MAX_BYTES, .help = "text for /bin/sh -c, or a list: program, arguments"},
+     .max_length = COMMAND_MAX_BYTES,
+     .help = "text for /bin/sh -c, or a list: program and arguments"},
     {.name = "script", .kinds = ACRE_KIND_STRING, .max_length = SCRIPT_MAX_BYTES,
-     .help = "a script instead of a command; its first line names the interpreter"},
+     .help = "a script to run instead of a command; its first line names the interpreter"},
     {.name = "name", .kinds = ACRE_KIND_STRING, .max_length = NAME_MAX_BYTES},
     {.name = "project", .kinds = ACRE_KIND_STRING, .max_length = NAME_MAX_BYTES,
-     .help = "who is charged; yours when absent"},
+     .help = "project to charge (default: yours)"},
     {.name = "environment", .kinds = ACRE_KIND_MAP, .max_length = ENVIRONMENT_MAX,
-     .help = "variables added to a clean environment"},
+     .help = "variables to add to a clean environment"},
     {.name = "directory", .kinds = ACRE_KIND_STRING, .max_length = DIRECTORY_MAX_BYTES,
-     .help = "where it runs: an absolute path; your home when absent"},
+     .help = "working directory, an absolute path (default: your home)"},
     {.name = "gpus", .kinds = ACRE_KIND_NUMBER, .max = ACRE_FIELD_NUMBER_MAX,
-     .help = "on each node: 1 to 64, or 0.1 to 0.999 of one; 0 with cpus or memory; default 1"},
+     .help = "GPUs on each node: 1 to 64, or 0.1 to 0.999 of one; 0 only with cpus or memory "
+             "(default: 1)"},
     {.name = "gpu_count", .kinds = ACRE_KIND_NUMBER, .max = ACRE_FIELD_NUMBER_MAX,
-     .help = "another name of gpus"},
-    {.name = "gpu_memory", .kinds = ACRE_KIND_MEMORY, .help = "of each GPU"},
+     .help = "another name for gpus"},
+    {.name = "gpu_memory", .kinds = ACRE_KIND_MEMORY, .help = "memory of each GPU"},
     {.name = "memory_gb", .kinds = ACRE_KIND_NUMBER, .max = GB_MAX,
-     .help = "another name of gpu_memory, in GiB"},
+     .help = "another name for gpu_memory, in GiB"},
     {.name = "nodes", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = ACRE_REQUEST_REPLICAS_MAX,
-     .help = "members of a gang, each with its GPUs, started together"},
-    {.name = "cpus", .kinds = ACRE_KIND_NUMBER, .max = CPUS_MAX, .help = "of each node: 1.5"},
-    {.name = "memory", .kinds = ACRE_KIND_MEMORY, .help = "RAM of each node"},
+     .help = "members of a gang, each with its own GPUs; all start together"},
+    {.name = "cpus", .kinds = ACRE_KIND_NUMBER, .max = CPUS_MAX,
+     .help = "CPUs on each node, like 1.5"},
+    {.name = "memory", .kinds = ACRE_KIND_MEMORY, .help = "RAM on each node"},
     {.name = "model", .kinds = ACRE_KIND_STRING | ACRE_KIND_STRINGS,
      .help = "any of these GPU models"},
     {.name = "vendor", .kinds = ACRE_KIND_STRING, .max_length = NAME_MAX_BYTES},
     {.name = "labels", .kinds = ACRE_KIND_STRINGS, .max_length = ACRE_REQUEST_LABELS_MAX,
-     .help = "all of these labels of a node: zone=a"},
+     .help = "node labels that must all match, like zone=a"},
     {.name = "priority", .kinds = ACRE_KIND_INTEGER | ACRE_KIND_STRING, .min = 1, .max = 4,
-     .words = acre_submit_priorities, .help = "4 needs an operator; default 2"},
-    {.name = "estimate", .kinds = ACRE_KIND_DURATION, .help = "how long it will run"},
+     .words = acre_submit_priorities, .help = "4 requires the operator role (default: 2)"},
+    {.name = "estimate", .kinds = ACRE_KIND_DURATION, .help = "expected run time"},
     {.name = "estimated_duration", .kinds = ACRE_KIND_DURATION,
-     .help = "another name of estimate"},
-    {.name = "time_limit", .kinds = ACRE_KIND_DURATION, .help = "it is ended after that"},
+     .help = "another name for estimate"},
+    {.name = "time_limit", .kinds = ACRE_KIND_DURATION,
+     .help = "time limit: the job is ended after this"},
     {.name = "max_retries", .kinds = ACRE_KIND_INTEGER, .max = ACRE_JOB_RETRIES_MAX},
-    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = acre_submit_isolations},
-    {.name = "exclusive", .kinds = ACRE_KIND_BOOL, .help = "its GPUs are shared with nobody"},
-    {.name = "hold", .kinds = ACRE_KIND_BOOL, .help = "waits until it is released"},
+    {.name = "isolation", .kinds = ACRE_KIND_STRING, .words = submit_isolations},
+    {.name = "exclusive", .kinds = ACRE_KIND_BOOL, .help = "do not share its GPUs with other jobs"},
+    {.name = "annotations", .kinds = ACRE_KIND_OBJECT,
+     .help = "Kubernetes annotations: kaiwo.ai/gpu-fraction, gpu-memory (MiB), gpu-sharing, "
+             "gpu-isolation, amd.com/gpu, nvidia.com/gpu; or a whole manifest"},
+    {.name = "hold", .kinds = ACRE_KIND_BOOL, .help = "keep it from starting until it is released"},
     {.name = "begin", .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
-     .help = "not before: a time, or so long from now"},
+     .help = "do not start before this: a time, or a duration from now"},
     {.name = "after", .kinds = ACRE_KIND_STRINGS, .max_length = ACRE_JOB_DEPENDENCIES_MAX,
-     .help = "jobs: 12 (has started), ok:12 (completed), any:12 (ended)"},
+     .help = "jobs to wait for: 12 (started), ok:12 (completed), any:12 (ended)"},
     {.name = "array", .kinds = ACRE_KIND_STRING, .max_length = 64,
-     .help = "0-9 makes ten jobs, 0-9%2 runs two of them at once"},
-    {.name = "network", .kinds = ACRE_KIND_BOOL, .help = "false: none"},
+     .help = "0-9 submits ten jobs, 0-9%2 runs at most two of them at once"},
+    {.name = "network", .kinds = ACRE_KIND_BOOL, .help = "false: no network"},
     {.name = "smaller_on_oom", .kinds = ACRE_KIND_BOOL,
-     .help = "the retry after an out-of-memory asks for half of each share"},
+     .help = "when a run is out of GPU memory, retry with half of each share"},
     {.name = "reservation", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = ACRE_FIELD_NUMBER_MAX},
-    {.name = "preemptible", .kinds = ACRE_KIND_BOOL, .help = "default true"},
-    {.name = "warn", .kinds = ACRE_KIND_DURATION, .help = "before the time limit"},
-    {.name = "warn_signal", .kinds = ACRE_KIND_STRING, .words = signals, .help = "default USR1"},
+    {.name = "preemptible", .kinds = ACRE_KIND_BOOL, .help = "default: true"},
+    {.name = "warn", .kinds = ACRE_KIND_DURATION,
+     .help = "how long before the time limit to send warn_signal"},
+    {.name = "warn_signal", .kinds = ACRE_KIND_STRING, .words = signals, .help = "default: USR1"},
     {.name = "grace", .kinds = ACRE_KIND_DURATION,
-     .help = "between SIGTERM and SIGKILL; at most max_grace of the policy"},
+     .help = "time between SIGTERM and SIGKILL; at most max_grace in the policy"},
     {0},
 };
 /* clang-format on */
@@ -120,8 +129,8 @@ static bool either(const json_t *body, const char *key, const char *alias, const
     *ret_key = value != NULL ? key : alias;
     *ret_value = value != NULL ? value : other;
     if (value != NULL && other != NULL) {
-        *ret_code =
-            acre_fail(err, ACRE_EINVALID, "%s: given as %s too; accepted: one of them", alias, key);
+        *ret_code = acre_fail(err, ACRE_EINVALID, "%s: also given as %s; accepted: one of the two",
+                              alias, key);
         return false;
     }
     return *ret_value != NULL;
@@ -130,11 +139,16 @@ static bool either(const json_t *body, const char *key, const char *alias, const
 /* --- what runs ------------------------------------------------------------------------------ */
 
 static int check_argv(const json_t *list, struct acre_error *err) {
-    if (json_array_size(list) == 0 || json_array_size(list) > ARGUMENTS_MAX ||
-        json_string_length(json_array_get(list, 0)) == 0) {
+    if (json_string_length(json_array_get(list, 0)) == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "command: %zu words; accepted: a program and at most %d arguments",
-                         json_array_size(list), ARGUMENTS_MAX - 1);
+                         "command: the program is missing; accepted: a program and at most %d "
+                         "arguments",
+                         ARGUMENTS_MAX - 1);
+    }
+    if (json_array_size(list) > ARGUMENTS_MAX) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "command: %zu arguments are too many; accepted: at most %d",
+                         json_array_size(list) - 1, ARGUMENTS_MAX - 1);
     }
     return 0;
 }
@@ -150,7 +164,8 @@ static int check_environment(const json_t *map, struct acre_error *err) {
         if (!good) {
             char shown[80];
             return acre_fail(err, ACRE_EINVALID,
-                             "environment: '%s'; accepted: letters, digits and '_', no digit first",
+                             "environment: '%s' is not a variable name; accepted: letters, digits "
+                             "and '_', not starting with a digit",
                              acre_str_show(acre_str_from(key), shown, sizeof(shown)));
         }
     }
@@ -161,12 +176,11 @@ static int check_environment(const json_t *map, struct acre_error *err) {
 static int read_grace(const json_t *value, uint64_t max_ms, uint64_t *ret_ms,
                       struct acre_error *err) {
     uint64_t grace_ms = 0;
-    acre_field_duration(value, &grace_ms);
+    field_duration(value, &grace_ms);
     if (grace_ms > max_ms) {
         char asked[32], most[32];
         return acre_fail(err, ACRE_EINVALID,
-                         "grace: %s; accepted: at most %s (max_grace in the policy, which an "
-                         "administrator can raise)",
+                         "grace: %s is too long; accepted: at most %s (max_grace in the policy)",
                          acre_format_duration(grace_ms, asked, sizeof(asked)),
                          acre_format_duration(max_ms, most, sizeof(most)));
     }
@@ -174,20 +188,20 @@ static int read_grace(const json_t *value, uint64_t max_ms, uint64_t *ret_ms,
     return 0;
 }
 
-static int read_launch(const json_t *body, uint64_t max_grace_ms, struct acre_launch *to,
+static int read_recipe(const json_t *body, uint64_t max_grace_ms, struct acre_recipe *to,
                        struct acre_error *err) {
-    *to = (struct acre_launch){.directory = ""};
+    *to = (struct acre_recipe){.directory = ""};
     to->command = get(body, "command");
     to->script = json_string_value(get(body, "script"));
     to->environment = get(body, "environment");
     to->no_network = !flag(body, "network", true);
-    acre_field_duration(get(body, "warn"), &to->warn_ms);
+    field_duration(get(body, "warn"), &to->warn_ms);
     if (read_grace(get(body, "grace"), max_grace_ms, &to->grace_ms, err) < 0) {
         return ACRE_EINVALID;
     }
     if ((to->command != NULL) == (to->script != NULL)) {
-        return acre_fail(err, ACRE_EINVALID, "command: %s; accepted: one of command and script",
-                         to->command != NULL ? "given together with a script" : "absent");
+        return acre_fail(err, ACRE_EINVALID, "command: %s; accepted: either command or script",
+                         to->command != NULL ? "given together with script" : "absent");
     }
     const char *text = to->script != NULL ? to->script : json_string_value(to->command);
     if (!json_is_array(to->command) && strspn(text, " \t\r\n\f\v") == strlen(text)) {
@@ -202,8 +216,10 @@ static int read_launch(const json_t *body, uint64_t max_grace_ms, struct acre_la
         to->directory = json_string_value(directory);
         if (to->directory[0] != '/') {
             char shown[80];
-            return acre_fail(err, ACRE_EINVALID, "directory: '%s'; accepted: an absolute path",
-                             acre_str_show(acre_str_from(to->directory), shown, sizeof(shown)));
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "directory: '%s' is not an absolute path; accepted: a path that starts with /",
+                acre_str_show(acre_str_from(to->directory), shown, sizeof(shown)));
         }
     }
     const json_t *warn_signal = get(body, "warn_signal");
@@ -216,8 +232,8 @@ static int read_launch(const json_t *body, uint64_t max_grace_ms, struct acre_la
 /* --- what it asks for ----------------------------------------------------------------------- */
 
 #define GPUS_ACCEPTED                                                                              \
-    "accepted: a whole number from 1 to 64 on each node, or 0.1 to 0.999 of one GPU in "           \
-    "thousandths; 0 only together with cpus or memory"
+    "accepted: 1 to 64 whole GPUs on each node, or 0.1 to 0.999 of one GPU in steps of 0.001; "    \
+    "0 only with cpus or memory"
 
 static int read_gpus(const json_t *body, struct acre_request *to, struct acre_error *err) {
     const json_t *value = NULL;
@@ -256,17 +272,19 @@ static int read_memory(const json_t *body, struct acre_request *to, struct acre_
         if (strcmp(key, "memory_gb") == 0) {
             to->mib = (uint64_t)ceil(json_number_value(value) * 1024.0);
         } else {
-            acre_field_memory(value, &to->mib);
+            field_memory(value, &to->mib);
         }
         if (to->mib == 0 || to->mib > UINT32_MAX) {
-            r = acre_fail(err, ACRE_EINVALID, "%s: %llu MiB; accepted: 1 to %u MiB", key,
-                          (unsigned long long)to->mib, UINT32_MAX);
+            r = acre_fail(err, ACRE_EINVALID,
+                          "%s: %llu MiB is out of range; accepted: 1 MiB to 4 PiB", key,
+                          (unsigned long long)to->mib);
         }
     }
-    acre_field_memory(get(body, "memory"), &to->ram_mib);
+    field_memory(get(body, "memory"), &to->ram_mib);
     if (r == 0 && to->ram_mib > UINT32_MAX) {
-        r = acre_fail(err, ACRE_EINVALID, "memory: %llu MiB; accepted: up to %u MiB",
-                      (unsigned long long)to->ram_mib, UINT32_MAX);
+        r = acre_fail(err, ACRE_EINVALID,
+                      "memory: %llu MiB is out of range; accepted: less than 4 PiB",
+                      (unsigned long long)to->ram_mib);
     }
     return r;
 }
@@ -275,28 +293,34 @@ static int check_name(const char *field, const char *text, struct acre_error *er
     if (!acre_str_is_name(acre_str_from(text), NAME_MAX_BYTES)) {
         char shown[80];
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: '%s'; accepted: 1 to %d letters, digits and -_./:@+", field,
-                         acre_str_show(acre_str_from(text), shown, sizeof(shown)), NAME_MAX_BYTES);
+                         "%s: '%s' is not a name; accepted: 1 to %d letters, digits and -_./:@+",
+                         field, acre_str_show(acre_str_from(text), shown, sizeof(shown)),
+                         NAME_MAX_BYTES);
     }
     return 0;
 }
 
-/* The vendor of a device that is here: no other could serve it, and no other is remembered. */
-static int read_vendor(const char *text, const struct acre_submit_context *context,
-                       uint32_t *ret_id, struct acre_error *err) {
+/* The vendor of a device that is here, in upper or lower case: no other could serve it, and no
+ * other is remembered. */
+static int read_vendor(const char *text, const struct submit_context *context, uint32_t *ret_id,
+                       struct acre_error *err) {
     int r = check_name("vendor", text, err);
-    uint32_t count = acre_inventory_devices(context->inventory);
+    uint32_t count = inventory_devices(context->inventory);
     uint32_t d = 0;
     while (r == 0 && d < count &&
-           strcmp(acre_inventory_device(context->inventory, d)->vendor, text) != 0) {
+           strcasecmp(inventory_device(context->inventory, d)->vendor, text) != 0) {
         d++;
     }
     if (r == 0 && d == count) {
         char shown[80];
-        r = acre_fail(err, ACRE_ENOFIT, "vendor: '%s' has no GPU here",
+        r = acre_fail(err, ACRE_ENOFIT, "vendor: no GPU here is from '%s'",
                       acre_str_show(acre_str_from(text), shown, sizeof(shown)));
     }
-    *ret_id = r == 0 ? acre_names_find(context->names, acre_str_from(text)) : 0;
+    *ret_id = 0;
+    if (r == 0) {
+        const char *here = inventory_device(context->inventory, d)->vendor;
+        *ret_id = acre_names_find(context->names, acre_str_from(here));
+    }
     return r;
 }
 
@@ -312,13 +336,14 @@ static int read_labels(const json_t *list, const struct acre_names *names, uint3
         if (equals == NULL || !acre_str_is_name(key, NAME_MAX_BYTES) ||
             !acre_str_is_name(value, NAME_MAX_BYTES)) {
             char shown[80];
-            return acre_fail(err, ACRE_EINVALID, "labels: '%s'; accepted: KEY=VALUE, as in zone=a",
+            return acre_fail(err, ACRE_EINVALID,
+                             "labels: '%s' is not a label; accepted: KEY=VALUE, like zone=a",
                              acre_str_show(text, shown, sizeof(shown)));
         }
         ids[i] = acre_names_find(names, text);
         if (ids[i] == 0) {
             char shown[80];
-            return acre_fail(err, ACRE_ENOFIT, "labels: no node has '%s'",
+            return acre_fail(err, ACRE_ENOFIT, "labels: no node has the label '%s'",
                              acre_str_show(text, shown, sizeof(shown)));
         }
     }
@@ -326,14 +351,14 @@ static int read_labels(const json_t *list, const struct acre_names *names, uint3
 }
 
 /* Add the models whose name is, or contains, the text. */
-static int add_models(const char *text, const struct acre_submit_context *context, uint32_t *ids,
+static int add_models(const char *text, const struct submit_context *context, uint32_t *ids,
                       uint32_t *count, struct acre_error *err) {
     char known[200] = "";
     size_t used = 0;
     uint32_t before = *count;
     const char *last = "";
-    for (uint32_t d = 0; d < acre_inventory_devices(context->inventory); d++) {
-        const char *model = acre_inventory_device(context->inventory, d)->model;
+    for (uint32_t d = 0; d < inventory_devices(context->inventory); d++) {
+        const char *model = inventory_device(context->inventory, d)->model;
         if (strcmp(model, last) == 0) {
             continue; /* a node's devices are mostly alike */
         }
@@ -353,15 +378,15 @@ static int add_models(const char *text, const struct acre_submit_context *contex
     }
     if (*count == before) {
         char shown[80];
-        return acre_fail(err, ACRE_ENOFIT, "model: '%s' is not here; there are: %s",
+        return acre_fail(err, ACRE_ENOFIT, "model: no GPU here is a '%s'; available: %s",
                          acre_str_show(acre_str_from(text), shown, sizeof(shown)),
                          used > 0 ? known : "no GPUs");
     }
     return 0;
 }
 
-static int read_models(const json_t *value, const struct acre_submit_context *context,
-                       uint32_t *ids, struct acre_error *err) {
+static int read_models(const json_t *value, const struct submit_context *context, uint32_t *ids,
+                       struct acre_error *err) {
     uint32_t count = 0;
     if (json_is_string(value)) {
         return add_models(json_string_value(value), context, ids, &count, err);
@@ -373,7 +398,7 @@ static int read_models(const json_t *value, const struct acre_submit_context *co
     return r;
 }
 
-static int read_request(const json_t *body, const struct acre_submit_context *context,
+static int read_request(const json_t *body, const struct submit_context *context,
                         struct acre_request *to, struct acre_error *err) {
     *to = (struct acre_request){.replicas = 1};
     const json_t *nodes = get(body, "nodes");
@@ -384,7 +409,7 @@ static int read_request(const json_t *body, const struct acre_submit_context *co
     to->cpu_milli = cpus != NULL ? (uint64_t)ceil(json_number_value(cpus) * 1000.0) : 0;
     const json_t *isolation = get(body, "isolation");
     if (isolation != NULL) {
-        acre_isolation_parse(acre_str_from(json_string_value(isolation)), &to->isolation);
+        isolation_parse(acre_str_from(json_string_value(isolation)), &to->isolation);
     }
     to->exclusive = flag(body, "exclusive", false);
     to->reservation = (uint64_t)json_integer_value(get(body, "reservation"));
@@ -392,9 +417,18 @@ static int read_request(const json_t *body, const struct acre_submit_context *co
     if (r == 0) {
         r = read_gpus(body, to, err);
     }
-    const json_t *vendor = get(body, "vendor");
+    const char *vendor = json_string_value(get(body, "vendor"));
+    const json_t *annotations = get(body, "annotations");
+    if (r == 0 && annotations != NULL) {
+        struct acre_annotation annotation;
+        r = annotations_read(annotations, &annotation, err);
+        if (r == 0) {
+            r = annotations_put(&annotation, body, to, err);
+            vendor = vendor != NULL ? vendor : annotations_vendor(&annotation);
+        }
+    }
     if (r == 0 && vendor != NULL) {
-        r = read_vendor(json_string_value(vendor), context, &to->vendor, err);
+        r = read_vendor(vendor, context, &to->vendor, err);
     }
     if (r == 0) {
         r = read_models(get(body, "model"), context, to->models, err);
@@ -413,13 +447,12 @@ static int read_times(const json_t *body, uint64_t now_ms, struct acre_job_spec 
     const char *key = NULL;
     int r = 0;
     if (either(body, "estimate", "estimated_duration", &value, &key, &r, err)) {
-        acre_field_duration(value, &to->estimate_ms);
+        field_duration(value, &to->estimate_ms);
     }
-    acre_field_duration(get(body, "time_limit"), &to->limit_ms);
+    field_duration(get(body, "time_limit"), &to->limit_ms);
     const json_t *begin = get(body, "begin");
     uint64_t from_now_ms = 0;
-    if (begin != NULL && !acre_field_time(begin, &to->begin_ms) &&
-        acre_field_duration(begin, &from_now_ms)) {
+    if (begin != NULL && !field_time(begin, &to->begin_ms) && field_duration(begin, &from_now_ms)) {
         to->begin_ms = now_ms + from_now_ms;
     }
     if (to->begin_ms <= now_ms) {
@@ -428,7 +461,7 @@ static int read_times(const json_t *body, uint64_t now_ms, struct acre_job_spec 
     return r;
 }
 
-enum acre_job_priority acre_submit_priority(const json_t *value) {
+enum acre_job_priority submit_priority(const json_t *value) {
     if (json_is_string(value)) {
         return (enum acre_job_priority)(
             find_word(acre_submit_priorities, json_string_value(value)) + 1);
@@ -437,9 +470,9 @@ enum acre_job_priority acre_submit_priority(const json_t *value) {
                                   : ACRE_PRIORITY_NORMAL;
 }
 
-#define AFTER_ACCEPTED "accepted: the id of a job, or ok:ID, any:ID"
+#define AFTER_ACCEPTED "accepted: the id of a job, ok:ID or any:ID"
 
-static int read_dependency(const char *text, acre_submit_find *find, void *context,
+static int read_dependency(const char *text, submit_find *find, void *context,
                            struct acre_dependency *to, struct acre_error *err) {
     static const struct {
         const char *prefix;
@@ -468,7 +501,7 @@ static int read_dependency(const char *text, acre_submit_find *find, void *conte
     return 0;
 }
 
-static int read_dependencies(const json_t *body, acre_submit_find *find, void *context,
+static int read_dependencies(const json_t *body, submit_find *find, void *context,
                              struct acre_submission *to, struct acre_error *err) {
     const json_t *list = get(body, "after");
     int r = 0;
@@ -514,7 +547,8 @@ static int read_array(const json_t *body, struct acre_submission *to, struct acr
     if (!good) {
         char shown[80];
         return acre_fail(err, ACRE_EINVALID,
-                         "array: '%s'; accepted: FIRST-LAST or FIRST-LAST%%LIMIT, at most %d jobs",
+                         "array: '%s' is not a range; accepted: FIRST-LAST or FIRST-LAST%%LIMIT, "
+                         "at most %d jobs",
                          acre_str_show(whole, shown, sizeof(shown)), ACRE_JOB_ARRAY_MAX);
     }
     to->spec.array = UINT64_MAX; /* its id is given with the first job's */
@@ -524,18 +558,18 @@ static int read_array(const json_t *body, struct acre_submission *to, struct acr
     return 0;
 }
 
-int acre_submit_read(const json_t *body, const struct acre_submit_context *context,
-                     struct acre_submission *ret_submission, struct acre_error *err) {
+int submit_read(const json_t *body, const struct submit_context *context,
+                struct acre_submission *ret_submission, struct acre_error *err) {
     struct acre_submission *to = ret_submission;
     memset(&to->spec, 0, sizeof(to->spec));
     to->project = json_string_value(get(body, "project"));
     to->name = json_string_value(get(body, "name"));
     to->spec.max_retries = (uint32_t)json_integer_value(get(body, "max_retries"));
-    to->spec.priority = acre_submit_priority(json_object_get(body, "priority"));
+    to->spec.priority = submit_priority(json_object_get(body, "priority"));
     to->spec.held = flag(body, "hold", false);
     to->spec.fixed = !flag(body, "preemptible", true);
     to->spec.smaller_on_oom = flag(body, "smaller_on_oom", false);
-    int r = read_launch(body, context->max_grace_ms, &to->launch, err);
+    int r = read_recipe(body, context->max_grace_ms, &to->recipe, err);
     if (r == 0) {
         r = read_request(body, context, &to->spec.request, err);
     }

@@ -1,8 +1,8 @@
-/* tokens.c - tokens made, listed and revoked. Admins for everybody; users for themselves, with no
+/* tokens.c - tokens made, listed and revoked. Admins for every user; users for themselves, with no
  * higher role than their own, and no more of them than the policy allows.
  *
  * A token that was made with another one is its child: it expires with it at the latest, and is
- * revoked with it. So what somebody can do who has stolen a token ends when that token does. */
+ * revoked with it. So a stolen token is of no use once it has ended. */
 #include "api/api.h"
 #include "api/budget.h"
 #include "api/handlers.h"
@@ -11,23 +11,24 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct acre_field acre_token_fields[] = {
+const struct field token_fields[] = {
     {.name = "user",
      .kinds = ACRE_KIND_STRING,
      .max_length = ACRE_AUTH_NAME_MAX - 1,
-     .help = "whose it is; you when absent"},
+     .help = "its user (default: you)"},
     {.name = "project",
      .kinds = ACRE_KIND_STRING,
      .max_length = ACRE_AUTH_NAME_MAX - 1,
-     .help = "who is charged for its jobs"},
+     .help = "project to charge for its jobs"},
     {.name = "role",
      .kinds = ACRE_KIND_STRING,
-     .words = &acre_role_names[ACRE_ROLE_VIEWER],
-     .help = "default user"},
+     .words = &role_names[ACRE_ROLE_VIEWER],
+     .help = "default: user"},
     {.name = "note", .kinds = ACRE_KIND_STRING, .max_length = 200},
     {.name = "expires",
      .kinds = ACRE_KIND_TIME | ACRE_KIND_DURATION,
-     .help = "a time, or so long from now; when absent never, or with the token it is made with"},
+     .help =
+         "a time, or a duration from now (default: never, or with the token used to create it)"},
     {0},
 };
 
@@ -36,12 +37,12 @@ static void write_token(struct acre_json *json, const struct acre_token *token) 
     acre_json_put_u64(json, "id", token->id);
     acre_json_put_string(json, "user", token->user);
     acre_json_put_string(json, "project", token->project);
-    acre_json_put_string(json, "role", acre_role_name(token->role));
+    acre_json_put_string(json, "role", role_name(token->role));
     acre_json_put_string(json, "note", token->note);
-    acre_view_put_time(json, "created", token->created_ms);
-    acre_view_put_time(json, "expires", token->expires_ms);
-    acre_view_put_time(json, "revoked", token->revoked_ms);
-    acre_view_put_known(json, "parent", token->parent != 0 ? token->parent : ACRE_UNKNOWN);
+    view_put_time(json, "created", token->created_ms);
+    view_put_time(json, "expires", token->expires_ms);
+    view_put_time(json, "revoked", token->revoked_ms);
+    view_put_known(json, "parent", token->parent != 0 ? token->parent : ACRE_UNKNOWN);
     acre_json_object_end(json);
 }
 
@@ -49,7 +50,7 @@ static bool may_see(const struct acre_call *call, const struct acre_token *token
     return call->user.role == ACRE_ROLE_ADMIN || strcmp(token->user, call->user.name) == 0;
 }
 
-void acre_handle_tokens(void *context, struct acre_call *call) {
+void handle_tokens(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_page page;
     if (!acre_page_read(api, call, &page)) {
@@ -63,7 +64,7 @@ void acre_handle_tokens(void *context, struct acre_call *call) {
     acre_json_key(json, "tokens");
     acre_json_array(json);
     for (uint32_t shown = 0; shown < page.limit;) {
-        more = acre_auth_next(api->auth, id, &token);
+        more = auth_next(api->auth, id, &token);
         if (!more) {
             break;
         }
@@ -84,7 +85,7 @@ static const char *text_of(const json_t *body, const char *key, const char *abse
 }
 
 static bool find(const struct acre_api *api, uint64_t id, struct acre_token *ret_token) {
-    return id > 0 && acre_auth_next(api->auth, id - 1, ret_token) && ret_token->id == id;
+    return id > 0 && auth_next(api->auth, id - 1, ret_token) && ret_token->id == id;
 }
 
 /* A token that is made with another one ends with it. */
@@ -103,8 +104,8 @@ static int bind_to_parent(const struct acre_api *api, const struct acre_call *ca
     return to->expires_ms <= parent.expires_ms
                ? 0
                : acre_fail(err, ACRE_EDENIED,
-                           "expires: %s is later than your own token's; accepted: %s or earlier "
-                           "(over the daemon's socket there is no such limit)",
+                           "expires: %s is after your own token expires; accepted: %s or earlier "
+                           "(no such limit over the daemon's socket)",
                            acre_format_time(to->expires_ms, asked),
                            acre_format_time(parent.expires_ms, most));
 }
@@ -112,12 +113,12 @@ static int bind_to_parent(const struct acre_api *api, const struct acre_call *ca
 static int check_count(const struct acre_api *api, const struct acre_token *token,
                        struct acre_error *err) {
     uint32_t most = acre_desk_policy(api->desk)->limits.tokens;
-    uint32_t count = acre_auth_count_good(api->auth, token->user);
+    uint32_t count = auth_count_good(api->auth, token->user);
     return count < most ? 0
                         : acre_fail(err, ACRE_ELIMIT,
-                                    "tokens: one more than the %u that are good; accepted: at most "
-                                    "%u (max_tokens of the policy). 'acre token list' shows them, "
-                                    "'acre token revoke' makes room",
+                                    "tokens: the user already has %u valid tokens; accepted: at "
+                                    "most %u (max_tokens in the policy). List them with 'acre "
+                                    "token list' and revoke one with 'acre token revoke'",
                                     count, most);
 }
 
@@ -130,9 +131,8 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
                               .project = text_of(call->body, "project", call->user.project),
                               .note = text_of(call->body, "note", ""),
                               .created_ms = now_ms};
-    acre_role_parse(text_of(call->body, "role", "user"), &to->role);
-    if (expires != NULL && !acre_field_time(expires, &to->expires_ms) &&
-        acre_field_duration(expires, &ms)) {
+    role_parse(text_of(call->body, "role", "user"), &to->role);
+    if (expires != NULL && !field_time(expires, &to->expires_ms) && field_duration(expires, &ms)) {
         to->expires_ms = now_ms + ms;
     }
     const char *const names[] = {to->user, to->project};
@@ -140,15 +140,16 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
     for (size_t i = 0; i < ACRE_COUNT(names); i++) {
         if (!acre_str_is_name(acre_str_from(names[i]), ACRE_AUTH_NAME_MAX - 1)) {
             char shown[80];
-            return acre_fail(err, ACRE_EINVALID,
-                             "%s: '%s'; accepted: 1 to %d letters, digits and -_./:@+", fields[i],
-                             acre_str_show(acre_str_from(names[i]), shown, sizeof(shown)),
-                             ACRE_AUTH_NAME_MAX - 1);
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "%s: '%s' is not a name; accepted: 1 to %d letters, digits and -_./:@+", fields[i],
+                acre_str_show(acre_str_from(names[i]), shown, sizeof(shown)),
+                ACRE_AUTH_NAME_MAX - 1);
         }
     }
     if (to->expires_ms != 0 && to->expires_ms <= now_ms) {
         char text[25];
-        return acre_fail(err, ACRE_EINVALID, "expires: %s is past; accepted: later than now",
+        return acre_fail(err, ACRE_EINVALID, "expires: %s is in the past; accepted: a later time",
                          acre_format_time(to->expires_ms, text));
     }
     int r = bind_to_parent(api, call, to, err);
@@ -156,38 +157,39 @@ static int read_token(struct acre_api *api, const struct acre_call *call, struct
         return r;
     }
     if (strcmp(to->user, call->user.name) != 0) {
-        return acre_fail(err, ACRE_EDENIED, "user: '%s'; a token for somebody else needs an admin",
-                         to->user);
+        return acre_fail(err, ACRE_EDENIED,
+                         "user: a token for another user ('%s') requires the admin role", to->user);
     }
     if (to->role > call->user.role) {
-        return acre_fail(err, ACRE_EDENIED, "role: '%s' is more than your own, '%s'",
-                         acre_role_name(to->role), acre_role_name(call->user.role));
+        return acre_fail(err, ACRE_EDENIED,
+                         "role: '%s' is higher than your own; accepted: %s or lower",
+                         role_name(to->role), role_name(call->user.role));
     }
-    r = acre_auth_may_charge(call, to->project, err);
+    r = auth_may_charge(call, to->project, err);
     return r < 0 || call->user.role >= ACRE_ROLE_OPERATOR ? r : check_count(api, to, err);
 }
 
 /* Those of the user that are long of no use go, so that making and revoking fills nothing. */
 static void forget_old(struct acre_api *api, const char *user) {
     uint64_t id;
-    while (acre_auth_forget(api->auth, user, &id)) {
+    while (auth_forget(api->auth, user, &id)) {
         acre_batch_remove_token(acre_desk_batch(api->desk), id);
     }
 }
 
-void acre_handle_token_create(void *context, struct acre_call *call) {
+void handle_token_create(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct acre_token token;
     struct acre_store_token row;
     char text[ACRE_TOKEN_TEXT_MAX];
     char target[40];
-    if (!acre_api_may_change(api, call) || !acre_budget_take(api, call, 1)) {
+    if (!acre_api_may_change(api, call) || !budget_take(api, call, 1)) {
         return;
     }
     int r = read_token(api, call, &token, &err);
     if (r == 0) {
-        r = acre_auth_make(api->auth, &token, &row, text, &err);
+        r = auth_make(api->auth, &token, &row, text, &err);
     }
     if (r < 0) {
         acre_api_fail(api, call, &err);
@@ -220,7 +222,7 @@ static void record_revoked(void *context, const struct acre_store_token *row) {
         snprintf(detail, sizeof(detail), "%s", row->user);
         revocation->first.revoked_ms = row->revoked_ms;
     } else {
-        snprintf(detail, sizeof(detail), "%s; made by token:%llu", row->user,
+        snprintf(detail, sizeof(detail), "%s; created with token:%llu", row->user,
                  (unsigned long long)row->parent);
         acre_json_u64(revocation->descendants, row->id);
     }
@@ -228,12 +230,12 @@ static void record_revoked(void *context, const struct acre_store_token *row) {
     acre_api_audit(revocation->api, "token revoked", target, detail);
 }
 
-void acre_handle_token_revoke(void *context, struct acre_call *call) {
+void handle_token_revoke(void *context, struct acre_call *call) {
     struct acre_api *api = context;
     struct acre_error err = {0};
     struct revocation revocation = {.api = api};
     uint64_t id = 0;
-    int r = acre_call_id(call, "id", &id, &err);
+    int r = call_id(call, "id", &id, &err);
     if (r == 0 && (!find(api, id, &revocation.first) ||
                    !may_see(call, &revocation.first))) { /* others' do not exist for a user */
         r = acre_fail(&err, ACRE_ENOTFOUND, "there is no token %llu", (unsigned long long)id);
@@ -250,8 +252,7 @@ void acre_handle_token_revoke(void *context, struct acre_call *call) {
     revocation.descendants = json;
     acre_json_key(json, "descendants");
     acre_json_array(json);
-    r = acre_auth_revoke(api->auth, id, acre_desk_now(api->desk), record_revoked, &revocation,
-                         &err);
+    r = auth_revoke(api->auth, id, acre_desk_now(api->desk), record_revoked, &revocation, &err);
     acre_json_array_end(json);
     if (r < 0) {
         acre_reply_drop(&reply);

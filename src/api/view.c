@@ -32,21 +32,21 @@ static struct acre_str first_line(const char *script) {
 }
 
 /* The command in one line, at most 200 bytes: argv joined, the first line of a script. */
-static const char *command_of(const struct acre_launch *launch, struct acre_arena *arena) {
-    if (launch->external) {
+static const char *command_of(const struct acre_recipe *recipe, struct acre_arena *arena) {
+    if (recipe->external) {
         return "(external)";
     }
-    if (launch->script != NULL) {
-        return one_line(first_line(launch->script), arena);
+    if (recipe->script != NULL) {
+        return one_line(first_line(recipe->script), arena);
     }
-    if (json_is_string(launch->command)) {
-        return one_line(value_text(launch->command), arena);
+    if (json_is_string(recipe->command)) {
+        return one_line(value_text(recipe->command), arena);
     }
     struct acre_buf joined;
     acre_buf_init(&joined, ACRE_RECORD_SPEC_MAX);
-    for (size_t i = 0; i < json_array_size(launch->command) && joined.length < COMMAND_SHOWN_MAX;
+    for (size_t i = 0; i < json_array_size(recipe->command) && joined.length < COMMAND_SHOWN_MAX;
          i++) {
-        struct acre_str word = value_text(json_array_get(launch->command, i));
+        struct acre_str word = value_text(json_array_get(recipe->command, i));
         acre_buf_puts(&joined, i > 0 ? " " : "");
         acre_buf_append(&joined, word.data, word.length);
     }
@@ -62,7 +62,7 @@ static void copy_names(const char **to, const struct acre_names *names, const ui
     }
 }
 
-static void copy_parts(struct acre_job_view *view, const struct acre_ledger *ledger,
+static void copy_parts(struct job_view *view, const struct acre_ledger *ledger,
                        const struct acre_job *job, struct acre_arena *arena) {
     struct acre_allocation allocation;
     if (job->allocation == 0 || !acre_ledger_find(ledger, job->allocation, &allocation)) {
@@ -86,9 +86,8 @@ static void copy_parts(struct acre_job_view *view, const struct acre_ledger *led
     view->part_count = allocation.part_count;
 }
 
-void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger,
-                    const struct acre_job *job, const struct acre_launch *launch,
-                    struct acre_arena *arena) {
+void view_live(struct job_view *view, const struct acre_ledger *ledger, const struct acre_job *job,
+               const struct acre_recipe *recipe, struct acre_arena *arena) {
     const struct acre_names *names = acre_ledger_names((struct acre_ledger *)ledger);
     view->job = job;
     view->user = acre_names_text(names, job->spec.user);
@@ -98,8 +97,8 @@ void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger
     copy_names(view->models, names, job->spec.request.models, ACRE_REQUEST_MODELS_MAX);
     copy_names(view->labels, names, job->spec.request.labels, ACRE_REQUEST_LABELS_MAX);
     copy_parts(view, ledger, job, arena);
-    view->command = command_of(launch, arena);
-    view->external = launch->external;
+    view->command = command_of(recipe, arena);
+    view->external = recipe->external;
     view->exited = acre_record_has_exit(job, view->exit_text);
 }
 
@@ -111,8 +110,8 @@ static void copy_strings(const char **to, const json_t *list, uint32_t max,
     }
 }
 
-void acre_view_recorded(struct acre_job_view *view, const struct acre_store_job *row,
-                        const struct acre_recorded_job *recorded, struct acre_arena *arena) {
+void view_recorded(struct job_view *view, const struct acre_store_job *row,
+                   const struct acre_recorded_job *recorded, struct acre_arena *arena) {
     struct acre_str vendor = value_text(json_object_get(recorded->spec, "vendor"));
     view->job = &recorded->job;
     view->user = row->user;
@@ -127,18 +126,18 @@ void acre_view_recorded(struct acre_job_view *view, const struct acre_store_job 
     view->part_count = recorded->part_count;
     view->exit_text = recorded->exit_text;
     view->exited = recorded->exited;
-    view->command = command_of(&recorded->launch, arena);
-    view->external = recorded->launch.external;
+    view->command = command_of(&recorded->recipe, arena);
+    view->external = recorded->recipe.external;
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-void acre_view_put_time(struct acre_json *json, const char *key, uint64_t wall_ms) {
+void view_put_time(struct acre_json *json, const char *key, uint64_t wall_ms) {
     char text[25];
     acre_json_put_string(json, key, wall_ms != 0 ? acre_format_time(wall_ms, text) : NULL);
 }
 
-void acre_view_put_known(struct acre_json *json, const char *key, uint64_t value) {
+void view_put_known(struct acre_json *json, const char *key, uint64_t value) {
     if (value == ACRE_UNKNOWN) {
         acre_json_put_null(json, key);
     } else {
@@ -156,7 +155,7 @@ static void put_strings(struct acre_json *json, const char *key, const char *con
     acre_json_array_end(json);
 }
 
-static void write_request(const struct acre_job_view *view, struct acre_json *json) {
+static void write_request(const struct job_view *view, struct acre_json *json) {
     const struct acre_request *request = &view->job->spec.request;
     acre_json_key(json, "request");
     acre_json_object(json);
@@ -166,7 +165,7 @@ static void write_request(const struct acre_job_view *view, struct acre_json *js
     acre_json_put_u64(json, "gpu_memory_mib", request->mib);
     acre_json_put_u64(json, "cpu_milli", request->cpu_milli);
     acre_json_put_u64(json, "ram_mib", request->ram_mib);
-    acre_json_put_string(json, "isolation", acre_isolation_name(request->isolation));
+    acre_json_put_string(json, "isolation", isolation_name(request->isolation));
     acre_json_put_bool(json, "exclusive", request->exclusive);
     acre_json_put_string(json, "vendor", view->vendor[0] != '\0' ? view->vendor : NULL);
     put_strings(json, "models", view->models, ACRE_REQUEST_MODELS_MAX);
@@ -179,7 +178,7 @@ static void write_request(const struct acre_job_view *view, struct acre_json *js
     acre_json_object_end(json);
 }
 
-static void write_allocation(const struct acre_job_view *view, struct acre_json *json) {
+static void write_allocation(const struct job_view *view, struct acre_json *json) {
     acre_json_key(json, "allocation");
     acre_json_array(json);
     for (uint32_t i = 0; i < view->part_count; i++) {
@@ -193,7 +192,7 @@ static void write_allocation(const struct acre_job_view *view, struct acre_json 
     acre_json_array_end(json);
 }
 
-static void write_exit(const struct acre_job_view *view, struct acre_json *json) {
+static void write_exit(const struct job_view *view, struct acre_json *json) {
     static const struct acre_job_exit never = {.kind = ACRE_EXIT_NOT_STARTED,
                                                .peak_ram_mib = ACRE_UNKNOWN,
                                                .peak_gpu_mib = ACRE_UNKNOWN,
@@ -214,27 +213,15 @@ static void write_exit(const struct acre_job_view *view, struct acre_json *json)
         acre_json_i64(json, from->code);
     }
     acre_json_put_string(json, "text", view->exit_text);
-    acre_view_put_known(json, "peak_ram_mib", from->peak_ram_mib);
-    acre_view_put_known(json, "peak_gpu_mib", from->peak_gpu_mib);
-    acre_view_put_known(json, "cpu_ms", from->cpu_ms);
-    acre_view_put_known(json, "gpu_use_milli",
-                        from->gpu_use_milli == UINT32_MAX ? ACRE_UNKNOWN : from->gpu_use_milli);
+    view_put_known(json, "peak_ram_mib", from->peak_ram_mib);
+    view_put_known(json, "peak_gpu_mib", from->peak_gpu_mib);
+    view_put_known(json, "cpu_ms", from->cpu_ms);
+    view_put_known(json, "gpu_use_milli",
+                   from->gpu_use_milli == UINT32_MAX ? ACRE_UNKNOWN : from->gpu_use_milli);
     acre_json_object_end(json);
 }
 
-static void write_after(const struct acre_job_spec *spec, struct acre_json *json) {
-    acre_json_key(json, "after");
-    acre_json_array(json);
-    for (uint32_t i = 0; i < spec->dependency_count; i++) {
-        acre_json_object(json);
-        acre_json_put_u64(json, "job", spec->dependencies[i].job);
-        acre_json_put_string(json, "kind", acre_dependency_name(spec->dependencies[i].kind));
-        acre_json_object_end(json);
-    }
-    acre_json_array_end(json);
-}
-
-void acre_view_write_why(struct acre_json *json, const struct acre_why *why) {
+void view_write_why(struct acre_json *json, const struct acre_why *why) {
     if (why == NULL) {
         acre_json_null(json);
         return;
@@ -243,26 +230,26 @@ void acre_view_write_why(struct acre_json *json, const struct acre_why *why) {
     acre_json_put_string(json, "reason", acre_reason_name(why->reason));
     acre_json_put_string(json, "text", why->text);
     acre_json_put_string(json, "advice", why->advice);
-    acre_view_put_known(json, "position", why->position != 0 ? why->position : ACRE_UNKNOWN);
+    view_put_known(json, "position", why->position != 0 ? why->position : ACRE_UNKNOWN);
     acre_json_put_u64(json, "ahead", why->ahead);
-    acre_view_put_known(json, "other", why->other != 0 ? why->other : ACRE_UNKNOWN);
+    view_put_known(json, "other", why->other != 0 ? why->other : ACRE_UNKNOWN);
     bool numbers = why->unit != NULL && why->unit[0] != '\0';
-    acre_view_put_known(json, "asked", numbers ? why->asked : ACRE_UNKNOWN);
-    acre_view_put_known(json, "available", numbers ? why->available : ACRE_UNKNOWN);
+    view_put_known(json, "asked", numbers ? why->asked : ACRE_UNKNOWN);
+    view_put_known(json, "available", numbers ? why->available : ACRE_UNKNOWN);
     acre_json_put_string(json, "unit", numbers ? why->unit : NULL);
     acre_json_object_end(json);
 }
 
-void acre_view_write_when(struct acre_json *json, const struct acre_when *when) {
+void view_write_when(struct acre_json *json, const struct acre_when *when) {
     if (when == NULL) {
         acre_json_null(json);
         return;
     }
     acre_json_object(json);
     acre_json_put_bool(json, "known", when->known);
-    acre_view_put_time(json, "start", when->known ? when->start_ms : 0);
-    acre_view_put_time(json, "earliest", when->known ? when->earliest_ms : 0);
-    acre_view_put_time(json, "latest", when->known ? when->latest_ms : 0);
+    view_put_time(json, "start", when->known ? when->start_ms : 0);
+    view_put_time(json, "earliest", when->known ? when->earliest_ms : 0);
+    view_put_time(json, "latest", when->known ? when->latest_ms : 0);
     acre_json_object_end(json);
 }
 
@@ -271,13 +258,13 @@ static uint64_t since(uint64_t from_ms, uint64_t to_ms) {
 }
 
 /* From when it could have started until it did, or ended without, or now. */
-static uint64_t wait_ms(const struct acre_job_view *view) {
+static uint64_t wait_ms(const struct job_view *view) {
     const struct acre_job *job = view->job;
     uint64_t until_ms = job->started_ms != 0 ? job->started_ms : job->ended_ms;
     return since(job->eligible_ms, until_ms != 0 ? until_ms : view->now_ms);
 }
 
-static uint64_t run_ms(const struct acre_job_view *view) {
+static uint64_t run_ms(const struct job_view *view) {
     const struct acre_job *job = view->job;
     bool runs = job->started_ms != 0 && job->ended_ms == 0;
     uint64_t last_ms = since(job->started_ms, runs ? view->now_ms : job->ended_ms);
@@ -285,17 +272,17 @@ static uint64_t run_ms(const struct acre_job_view *view) {
     return job->run_ms + (runs || ended ? last_ms : 0);
 }
 
-static void write_times(const struct acre_job_view *view, struct acre_json *json) {
+static void write_times(const struct job_view *view, struct acre_json *json) {
     const struct acre_job *job = view->job;
-    acre_view_put_time(json, "submitted", job->submitted_ms);
-    acre_view_put_time(json, "eligible", job->eligible_ms);
-    acre_view_put_time(json, "begin", job->spec.begin_ms);
-    acre_view_put_time(json, "started", job->started_ms);
-    acre_view_put_time(json, "ended", job->ended_ms);
-    acre_view_put_known(json, "estimate_ms",
-                        job->spec.estimate_ms != 0 ? job->spec.estimate_ms : ACRE_UNKNOWN);
-    acre_view_put_known(json, "time_limit_ms",
-                        job->spec.limit_ms != 0 ? job->spec.limit_ms : ACRE_UNKNOWN);
+    view_put_time(json, "submitted", job->submitted_ms);
+    view_put_time(json, "eligible", job->eligible_ms);
+    view_put_time(json, "begin", job->spec.begin_ms);
+    view_put_time(json, "started", job->started_ms);
+    view_put_time(json, "ended", job->ended_ms);
+    view_put_known(json, "estimate_ms",
+                   job->spec.estimate_ms != 0 ? job->spec.estimate_ms : ACRE_UNKNOWN);
+    view_put_known(json, "time_limit_ms",
+                   job->spec.limit_ms != 0 ? job->spec.limit_ms : ACRE_UNKNOWN);
     acre_json_put_u64(json, "wait_ms", wait_ms(view));
     acre_json_put_u64(json, "run_ms", run_ms(view));
 }
@@ -312,7 +299,7 @@ static void write_array(const struct acre_job_spec *spec, struct acre_json *json
     acre_json_object_end(json);
 }
 
-void acre_view_write(const struct acre_job_view *view, struct acre_json *json) {
+void view_write(const struct job_view *view, struct acre_json *json) {
     const struct acre_job *job = view->job;
     acre_json_object(json);
     acre_json_put_u64(json, "id", job->spec.id);
@@ -330,15 +317,15 @@ void acre_view_write(const struct acre_job_view *view, struct acre_json *json) {
     acre_json_put_bool(json, "external", view->external);
     write_request(view, json);
     acre_json_put_bool(json, "held", job->spec.held);
-    write_after(&job->spec, json);
+    acre_record_write_after(&job->spec, json);
     write_array(&job->spec, json);
     acre_json_put_bool(json, "canceling", job->canceling);
     write_allocation(view, json);
     write_exit(view, json);
     acre_json_key(json, "why");
-    acre_view_write_why(json, view->why);
+    view_write_why(json, view->why);
     acre_json_key(json, "when");
-    acre_view_write_when(json, view->when);
+    view_write_when(json, view->when);
     acre_json_put_bool(json, "simulated", view->simulated);
     acre_json_object_end(json);
 }

@@ -8,7 +8,7 @@
 #include "desk/record.h"
 #include "sched/why.h"
 
-struct acre_job_view {
+struct job_view {
     const struct acre_job *job; /* its numbers; names are looked up below */
     const char *user, *project, *name;
     const char *command; /* one line */
@@ -24,19 +24,18 @@ struct acre_job_view {
 };
 
 /* Names, constraints and command of a live job from the ledger and its spec; `exit_text` is set. */
-void acre_view_live(struct acre_job_view *view, const struct acre_ledger *ledger,
-                    const struct acre_job *job, const struct acre_launch *launch,
-                    struct acre_arena *arena);
+void view_live(struct job_view *view, const struct acre_ledger *ledger, const struct acre_job *job,
+               const struct acre_recipe *recipe, struct acre_arena *arena);
 /* All of a row that was read back. */
-void acre_view_recorded(struct acre_job_view *view, const struct acre_store_job *row,
-                        const struct acre_recorded_job *recorded, struct acre_arena *arena);
+void view_recorded(struct job_view *view, const struct acre_store_job *row,
+                   const struct acre_recorded_job *recorded, struct acre_arena *arena);
 
-void acre_view_write(const struct acre_job_view *view, struct acre_json *json); /* an object */
-void acre_view_write_why(struct acre_json *json, const struct acre_why *why);   /* NULL: null */
-void acre_view_write_when(struct acre_json *json, const struct acre_when *when);
+void view_write(const struct job_view *view, struct acre_json *json);    /* an object */
+void view_write_why(struct acre_json *json, const struct acre_why *why); /* NULL: null */
+void view_write_when(struct acre_json *json, const struct acre_when *when);
 /* "key": "2026-11-15T02:30:00.123Z", or null for 0. */
-void acre_view_put_time(struct acre_json *json, const char *key, uint64_t wall_ms);
+void view_put_time(struct acre_json *json, const char *key, uint64_t wall_ms);
 /* "key": value, or null for ACRE_UNKNOWN. */
-void acre_view_put_known(struct acre_json *json, const char *key, uint64_t value);
+void view_put_known(struct acre_json *json, const char *key, uint64_t value);
 
 #endif

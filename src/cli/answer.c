@@ -1,4 +1,4 @@
-/* answer.c - one walk along a dotted path, and one formatter a kind of value. */
+/* answer.c - looks up a dotted path in JSON; one formatter per kind of value. */
 #include "cli/answer.h"
 
 #include "cli/when.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const json_t *acre_answer_at(const json_t *root, const char *path) {
+const json_t *answer_at(const json_t *root, const char *path) {
     struct acre_split split = acre_split_begin(acre_str_from(path), '.');
     struct acre_str key;
     const json_t *at = root;
@@ -19,8 +19,8 @@ const json_t *acre_answer_at(const json_t *root, const char *path) {
     return json_is_null(at) ? NULL : at;
 }
 
-bool acre_answer_u64(const json_t *root, const char *path, uint64_t *ret_value) {
-    const json_t *value = acre_answer_at(root, path);
+bool answer_u64(const json_t *root, const char *path, uint64_t *ret_value) {
+    const json_t *value = answer_at(root, path);
     if (!json_is_integer(value) || json_integer_value(value) < 0) {
         return false;
     }
@@ -28,8 +28,8 @@ bool acre_answer_u64(const json_t *root, const char *path, uint64_t *ret_value) 
     return true;
 }
 
-bool acre_answer_number(const json_t *root, const char *path, double *ret_value) {
-    const json_t *value = acre_answer_at(root, path);
+bool answer_number(const json_t *root, const char *path, double *ret_value) {
+    const json_t *value = answer_at(root, path);
     if (!json_is_number(value)) {
         return false;
     }
@@ -37,23 +37,23 @@ bool acre_answer_number(const json_t *root, const char *path, double *ret_value)
     return true;
 }
 
-bool acre_answer_true(const json_t *root, const char *path) {
-    return json_is_true(acre_answer_at(root, path));
+bool answer_true(const json_t *root, const char *path) {
+    return json_is_true(answer_at(root, path));
 }
 
-const char *acre_answer_text(const json_t *root, const char *path, const char *fallback) {
-    const char *text = json_string_value(acre_answer_at(root, path));
+const char *answer_string(const json_t *root, const char *path, const char *fallback) {
+    const char *text = json_string_value(answer_at(root, path));
     return text != NULL && text[0] != '\0' ? text : fallback;
 }
 
-bool acre_answer_time(const json_t *root, const char *path, uint64_t *ret_ms) {
-    const char *text = json_string_value(acre_answer_at(root, path));
-    return text != NULL && acre_when_parse(text, ret_ms);
+bool answer_time(const json_t *root, const char *path, uint64_t *ret_ms) {
+    const char *text = json_string_value(answer_at(root, path));
+    return text != NULL && when_parse(text, ret_ms);
 }
 
-char *acre_answer_count(const json_t *root, const char *path, char *text, size_t size) {
+char *answer_count(const json_t *root, const char *path, char *text, size_t size) {
     uint64_t value;
-    if (acre_answer_u64(root, path, &value)) {
+    if (answer_u64(root, path, &value)) {
         snprintf(text, size, "%" PRIu64, value);
     } else {
         snprintf(text, size, "-");
@@ -61,28 +61,26 @@ char *acre_answer_count(const json_t *root, const char *path, char *text, size_t
     return text;
 }
 
-char *acre_answer_mib(const json_t *root, const char *path, char *text, size_t size) {
+char *answer_mib(const json_t *root, const char *path, char *text, size_t size) {
     uint64_t value;
     snprintf(text, size, "-");
-    return acre_answer_u64(root, path, &value) ? acre_format_mib(value, text, size) : text;
+    return answer_u64(root, path, &value) ? acre_format_mib(value, text, size) : text;
 }
 
-char *acre_answer_milli(const json_t *root, const char *path, char *text, size_t size) {
+char *answer_milli(const json_t *root, const char *path, char *text, size_t size) {
     uint64_t value;
     snprintf(text, size, "-");
-    return acre_answer_u64(root, path, &value) ? acre_format_milli(value, text, size) : text;
+    return answer_u64(root, path, &value) ? acre_format_milli(value, text, size) : text;
 }
 
-char *acre_answer_span(const json_t *root, const char *path, char *text, size_t size) {
+char *answer_span(const json_t *root, const char *path, char *text, size_t size) {
     uint64_t value;
     snprintf(text, size, "-");
-    return acre_answer_u64(root, path, &value) ? acre_when_span(value, text, size) : text;
+    return answer_u64(root, path, &value) ? when_span(value, text, size) : text;
 }
 
-char *acre_answer_ago(const json_t *root, const char *path, uint64_t now_ms, char *text,
-                      size_t size) {
+char *answer_ago(const json_t *root, const char *path, uint64_t now_ms, char *text, size_t size) {
     uint64_t value;
     snprintf(text, size, "-");
-    return acre_answer_time(root, path, &value) ? acre_when_relative(value, now_ms, text, size)
-                                                : text;
+    return answer_time(root, path, &value) ? when_relative(value, now_ms, text, size) : text;
 }

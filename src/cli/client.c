@@ -1,10 +1,10 @@
-/* client.c - libcurl, opened when the first question is asked.
+/* client.c - HTTP over libcurl, which is loaded with the first request.
  *
- * Debian's libcurl brings LDAP, Kerberos, SSH and thirty more libraries: loading it costs about
- * 5 ms, three times what the program itself needs to start. Linked in, every `acre shim` would pay
- * that; opened here, only who asks a server does. Calls use one handle, so that several of them
- * share a connection; streams live in a multi handle, so that both logs of a job and its events
- * arrive on one thread, and a signal can be waited for beside them (signalfd). */
+ * Debian's libcurl pulls in LDAP, Kerberos, SSH and thirty more libraries: loading it takes about
+ * 5 ms, three times what the program itself needs to start. If it were linked, every `acre shim`
+ * would pay for that; loaded here, only commands that talk to a server do. Calls share one handle,
+ * and so one connection; streams live in a multi handle, so that both logs of a job, its events and
+ * signals (signalfd) can be waited for on one thread. */
 #include "cli/client.h"
 
 #include "core/clock.h"
@@ -56,30 +56,30 @@ struct curl_functions {
 };
 
 /* One exchange under way: a call, or a stream. */
-struct transfer {
+struct client_transfer {
     CURL *easy;
     struct curl_slist *headers;
     struct acre_buf answer; /* all of a call; of a stream only what is no success */
     char error[CURL_ERROR_SIZE];
 };
 
-struct acre_feed {
-    struct acre_client *client;
-    struct acre_feed *next;
-    struct transfer transfer;
-    acre_feed_bytes *bytes;
+struct feed {
+    struct curl_client *client;
+    struct feed *next;
+    struct client_transfer transfer;
+    feed_bytes *bytes;
     void *context;
     bool ended;
     CURLcode ending;
 };
 
-struct acre_client {
+struct curl_client {
     struct curl_functions curl;
-    struct acre_server server;
+    struct server_address server;
     char *authorities;
     CURL *easy; /* for calls, one after the other */
     CURLM *multi;
-    struct acre_feed *streams;
+    struct feed *streams;
     struct acre_clock clock;
     uint64_t began_ns; /* of the call under way */
     bool told_to_wait;
@@ -97,14 +97,14 @@ static int open_curl(struct curl_functions *ret_curl, struct acre_error *err) {
         return acre_fail_in(err, r, "libcurl (install libcurl4)");
     }
     if (ret_curl->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "libcurl does not start");
+        return acre_fail(err, ACRE_EUNAVAILABLE, "libcurl failed to initialize");
     }
     return 0;
 }
 
-int acre_client_create(const struct acre_server *server, const char *authorities,
-                       struct acre_client **ret_client, struct acre_error *err) {
-    struct acre_client *client = acre_calloc(1, sizeof(*client));
+int client_create(const struct server_address *server, const char *authorities,
+                  struct curl_client **ret_client, struct acre_error *err) {
+    struct curl_client *client = acre_calloc(1, sizeof(*client));
     int r = open_curl(&client->curl, err);
     if (r < 0) {
         free(client);
@@ -120,12 +120,12 @@ int acre_client_create(const struct acre_server *server, const char *authorities
     return 0;
 }
 
-void acre_client_destroy(struct acre_client *client) {
+void client_destroy(struct curl_client *client) {
     if (client == NULL) {
         return;
     }
     while (client->streams != NULL) {
-        acre_feed_close(client->streams);
+        feed_close(client->streams);
     }
     client->curl.easy_cleanup(client->easy);
     client->curl.multi_cleanup(client->multi);
@@ -133,7 +133,7 @@ void acre_client_destroy(struct acre_client *client) {
     free(client);
 }
 
-void acre_client_escape(struct acre_buf *out, const char *text) {
+void client_escape(struct acre_buf *out, const char *text) {
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -143,7 +143,7 @@ void acre_client_escape(struct acre_buf *out, const char *text) {
 }
 
 static size_t take_answer(char *bytes, size_t size, size_t count, void *context) {
-    struct transfer *transfer = context;
+    struct client_transfer *transfer = context;
     return acre_buf_append(&transfer->answer, bytes, size * count) == 0 ? size * count : 0;
 }
 
@@ -151,7 +151,8 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
  * between us and our daemon. Redirects are not followed, so that a token reaches nobody but the
  * server it is for, and certificates are checked; both are libcurl's defaults, but not ours to
  * leave to it. */
-static void prepare(struct acre_client *client, struct transfer *transfer, const char *path) {
+static void prepare(struct curl_client *client, struct client_transfer *transfer,
+                    const char *path) {
     const struct curl_functions *curl = &client->curl;
     char url[ACRE_SERVER_URL_MAX * 4];
     char header[ACRE_SERVER_TOKEN_MAX + 32];
@@ -180,15 +181,16 @@ static void prepare(struct acre_client *client, struct transfer *transfer, const
     }
 }
 
-static int fail_connection(const struct acre_client *client, CURLcode code, const char *text,
+static int fail_connection(const struct curl_client *client, CURLcode code, const char *text,
                            struct acre_error *err) {
-    const char *name = acre_server_name(&client->server);
+    const char *name = server_name(&client->server);
     const char *said = text[0] != '\0' ? text : client->curl.easy_strerror(code);
     if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
-        return acre_fail(err, ACRE_EUNAVAILABLE,
-                         "no daemon answers at %s; start one with 'acre serve', or name one with "
-                         "--server or ACRE_SERVER",
-                         name);
+        return acre_fail(
+            err, ACRE_EUNAVAILABLE,
+            "no daemon is listening at %s; start one with 'acre serve', or name another with "
+            "--server or ACRE_SERVER",
+            name);
     }
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
         return acre_fail(err, ACRE_EDENIED, "%s: %s; --cacert FILE names the certificate to trust",
@@ -225,22 +227,22 @@ static int code_of(const char *name, long status) {
 }
 
 /* Turn an answer that is no success into an error: the server's words, and what to do. */
-static int fail_problem(const struct acre_client *client, long status,
+static int fail_problem(const struct curl_client *client, long status,
                         const struct acre_buf *answer, struct acre_error *err) {
     json_t *root = json_loadb(answer->data != NULL ? answer->data : "", answer->length, 0, NULL);
     const char *detail = json_string_value(json_object_get(root, "detail"));
     const char *title = json_string_value(json_object_get(root, "title"));
     int code = code_of(json_string_value(json_object_get(root, "code")), status);
     char fallback[128], shown[ACRE_ERROR_TEXT_MAX];
-    snprintf(fallback, sizeof(fallback), "%.60s answered with status %ld%s",
-             acre_server_name(&client->server), status,
-             status >= 300 && status < 400 ? ", a redirect, which is not followed" : "");
+    snprintf(fallback, sizeof(fallback), "%.60s answered with HTTP status %ld%s",
+             server_name(&client->server), status,
+             status >= 300 && status < 400 ? " (redirects are not followed)" : "");
     const char *text = detail != NULL ? detail : title != NULL ? title : fallback;
     acre_str_show_text(acre_str_from(text), shown, sizeof(shown));
     if (status == 401) {
         acre_fail(err, code,
-                  "%.200s; a token is wanted: --token-file, ACRE_TOKEN or ~/.config/acre/tokens "
-                  "('acre token create' on the daemon's machine makes one)",
+                  "%.200s; give a token with --token-file, ACRE_TOKEN or ~/.config/acre/tokens "
+                  "('acre token create' on the daemon's machine creates one)",
                   shown);
     } else {
         acre_fail(err, code, "%s", shown);
@@ -262,7 +264,7 @@ static int parse_answer(const struct acre_buf *answer, json_t **ret_answer,
 /* Called by libcurl now and then: a person who waits is told for whom. */
 static int tell_waiting(void *context, curl_off_t total, curl_off_t now, curl_off_t upload_total,
                         curl_off_t upload_now) {
-    struct acre_client *client = context;
+    struct curl_client *client = context;
     (void)total;
     (void)now;
     (void)upload_total;
@@ -271,12 +273,12 @@ static int tell_waiting(void *context, curl_off_t total, curl_off_t now, curl_of
     if (!client->told_to_wait && passed_ns > PATIENCE_MS * UINT64_C(1000000) &&
         isatty(STDERR_FILENO)) {
         client->told_to_wait = true;
-        fprintf(stderr, "waiting for %s ...", acre_server_name(&client->server));
+        fprintf(stderr, "waiting for %s ...", server_name(&client->server));
     }
     return 0;
 }
 
-static CURLcode perform(struct acre_client *client, struct transfer *transfer) {
+static CURLcode perform(struct curl_client *client, struct client_transfer *transfer) {
     const struct curl_functions *curl = &client->curl;
     client->began_ns = acre_clock_monotonic_ns(&client->clock);
     client->told_to_wait = false;
@@ -292,10 +294,10 @@ static CURLcode perform(struct acre_client *client, struct transfer *transfer) {
     return code;
 }
 
-int acre_client_call(struct acre_client *client, const char *method, const char *path,
-                     const json_t *body, json_t **ret_answer, struct acre_error *err) {
+int client_call(struct curl_client *client, const char *method, const char *path,
+                const json_t *body, json_t **ret_answer, struct acre_error *err) {
     const struct curl_functions *curl = &client->curl;
-    struct transfer transfer = {.easy = client->easy};
+    struct client_transfer transfer = {.easy = client->easy};
     acre_buf_init(&transfer.answer, ANSWER_MAX_BYTES);
     curl->easy_reset(client->easy); /* keeps the connection */
     prepare(client, &transfer, path);
@@ -332,7 +334,7 @@ int acre_client_call(struct acre_client *client, const char *method, const char 
 }
 
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context) {
-    struct acre_feed *stream = context;
+    struct feed *stream = context;
     long status = 0;
     stream->client->curl.easy_getinfo(stream->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status > 299) {
@@ -342,12 +344,12 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context) 
     return size * count;
 }
 
-int acre_client_stream(struct acre_client *client, const char *path, const char *last_id,
-                       acre_feed_bytes *bytes, void *context, struct acre_feed **ret_stream,
-                       struct acre_error *err) {
+int client_stream(struct curl_client *client, const char *path, const char *last_id,
+                  feed_bytes *bytes, void *context, struct feed **ret_stream,
+                  struct acre_error *err) {
     const struct curl_functions *curl = &client->curl;
-    struct acre_feed *stream = acre_calloc(1, sizeof(*stream));
-    *stream = (struct acre_feed){.client = client, .bytes = bytes, .context = context};
+    struct feed *stream = acre_calloc(1, sizeof(*stream));
+    *stream = (struct feed){.client = client, .bytes = bytes, .context = context};
     stream->transfer.easy = curl->easy_init();
     ACRE_ASSERT(stream->transfer.easy != NULL);
     acre_buf_init(&stream->transfer.answer, PROBLEM_MAX_BYTES);
@@ -364,19 +366,19 @@ int acre_client_stream(struct acre_client *client, const char *path, const char 
     stream->next = client->streams;
     client->streams = stream;
     if (curl->multi_add(client->multi, stream->transfer.easy) != CURLM_OK) {
-        acre_feed_close(stream);
-        return acre_fail(err, ACRE_EINTERNAL, "libcurl takes no further stream");
+        feed_close(stream);
+        return acre_fail(err, ACRE_EINTERNAL, "libcurl cannot open another stream");
     }
     *ret_stream = stream;
     return 0;
 }
 
-void acre_feed_close(struct acre_feed *stream) {
+void feed_close(struct feed *stream) {
     if (stream == NULL) {
         return;
     }
-    struct acre_client *client = stream->client;
-    struct acre_feed **at = &client->streams;
+    struct curl_client *client = stream->client;
+    struct feed **at = &client->streams;
     while (*at != stream) {
         at = &(*at)->next;
     }
@@ -388,11 +390,11 @@ void acre_feed_close(struct acre_feed *stream) {
     free(stream);
 }
 
-bool acre_feed_ended(const struct acre_feed *stream, int *ret_result, struct acre_error *err) {
+bool feed_ended(const struct feed *stream, int *ret_result, struct acre_error *err) {
     if (!stream->ended) {
         return false;
     }
-    const struct acre_client *client = stream->client;
+    const struct curl_client *client = stream->client;
     long status = 0;
     client->curl.easy_getinfo(stream->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (stream->ending != CURLE_OK) {
@@ -405,11 +407,11 @@ bool acre_feed_ended(const struct acre_feed *stream, int *ret_result, struct acr
     return true;
 }
 
-static void note_endings(struct acre_client *client) {
+static void note_endings(struct curl_client *client) {
     CURLMsg *message;
     int left;
     while ((message = client->curl.multi_read(client->multi, &left)) != NULL) {
-        for (struct acre_feed *stream = client->streams; stream != NULL; stream = stream->next) {
+        for (struct feed *stream = client->streams; stream != NULL; stream = stream->next) {
             if (message->msg == CURLMSG_DONE && stream->transfer.easy == message->easy_handle) {
                 stream->ended = true;
                 stream->ending = message->data.result;
@@ -418,14 +420,14 @@ static void note_endings(struct acre_client *client) {
     }
 }
 
-int acre_client_wait(struct acre_client *client, int fd, uint32_t timeout_ms, bool *ret_fd_is_ready,
-                     struct acre_error *err) {
+int client_wait(struct curl_client *client, int fd, uint32_t timeout_ms, bool *ret_fd_is_ready,
+                struct acre_error *err) {
     struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
     int running = 0;
     CURLMcode code = client->curl.multi_perform(client->multi, &running);
     note_endings(client);
     bool ended = false;
-    for (struct acre_feed *stream = client->streams; stream != NULL; stream = stream->next) {
+    for (struct feed *stream = client->streams; stream != NULL; stream = stream->next) {
         ended = ended || stream->ended;
     }
     if (code == CURLM_OK) { /* an ending is news: do not sleep on it */

@@ -4,6 +4,6 @@
 
 #include "cli/common.h"
 
-int acre_cluster_gpus(const struct acre_common *common); /* returns the exit code */
+int cluster_gpus(const struct common *common); /* returns the exit code */
 
 #endif

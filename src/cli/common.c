@@ -1,5 +1,5 @@
-/* common.c - ask, then show; the first failure gives the exit code and the rest goes on, so that
- * `acre cancel 1 2 3` does what it can. */
+/* common.c - asks the daemon and shows the answer. The first failure gives the exit code, but the
+ * rest still runs, so that `acre cancel 1 2 3` cancels what it can. */
 #include "cli/common.h"
 
 #include "cli/cli.h"
@@ -14,85 +14,88 @@
 
 enum { PAGE_ITEMS = 1000 };
 
-#define AT(field) offsetof(struct acre_common, field)
-const struct acre_opt acre_common_rows[ACRE_COMMON_ROWS] = {
+#define AT(field) offsetof(struct common, field)
+const struct acre_opt common_rows[ACRE_COMMON_ROWS] = {
     {.name = "server",
      .kind = ACRE_OPT_STRING,
      .offset = AT(server),
      .value = "PATH|URL",
-     .help = "the daemon's socket, or http(s)://HOST:PORT (ACRE_SERVER; the usual socket)"},
+     .help =
+         "the daemon's socket, or http(s)://HOST:PORT (default: ACRE_SERVER, or the usual socket)"},
     {.name = "token-file",
      .kind = ACRE_OPT_STRING,
      .offset = AT(token_file),
      .value = "FILE",
-     .help = "who you are, over HTTP (ACRE_TOKEN; this server's in ~/.config/acre/tokens)"},
+     .help = "file with your token, for HTTP (default: ACRE_TOKEN, or ~/.config/acre/tokens)"},
     {.name = "cacert",
      .kind = ACRE_OPT_STRING,
      .offset = AT(authorities),
      .value = "FILE",
-     .help = "certificates to trust for https (the system's)"},
+     .help = "CA certificates to trust for https (default: the system's)"},
     {.name = "insecure",
      .kind = ACRE_OPT_FLAG,
      .offset = AT(insecure),
-     .help = "allow plain http to another machine, which can be read on the way (ACRE_INSECURE=1)"},
-    {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print the daemon's JSON"},
+     .help = "allow unencrypted http to another machine (or set ACRE_INSECURE=1)"},
+    {.name = "json",
+     .kind = ACRE_OPT_FLAG,
+     .offset = AT(json),
+     .help = "print the daemon's answer as JSON"},
     {.name = "quiet",
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = AT(quiet),
-     .help = "print ids only, or nothing"},
+     .help = "print only ids, or nothing"},
 };
 
-struct acre_server_options acre_common_server(const struct acre_common *common) {
-    return (struct acre_server_options){
+struct server_options common_server(const struct common *common) {
+    return (struct server_options){
         .server = common->server, .token_file = common->token_file, .insecure = common->insecure};
 }
 
-void acre_session_fail(struct acre_session *session, const struct acre_error *err) {
-    int code = acre_cli_fail(err);
+void session_fail(struct session *session, const struct acre_error *err) {
+    int code = cli_fail(err);
     session->result = session->result != 0 ? session->result : code;
 }
 
-bool acre_session_open(struct acre_session *session, const struct acre_common *common) {
+bool session_open(struct session *session, const struct common *common) {
     struct acre_error err = {0};
-    struct acre_server server;
-    *session = (struct acre_session){.common = common};
-    struct acre_server_options options = acre_common_server(common);
-    int r = acre_server_find(&options, &server, &err);
+    struct server_address server;
+    *session = (struct session){.common = common};
+    struct server_options options = common_server(common);
+    int r = server_find(&options, &server, &err);
     if (r == 0) {
-        r = acre_client_create(&server, common->authorities, &session->client, &err);
+        r = client_create(&server, common->authorities, &session->client, &err);
     }
     if (r < 0) {
-        acre_session_fail(session, &err);
+        session_fail(session, &err);
     }
     return r == 0;
 }
 
-void acre_session_close(struct acre_session *session) {
-    acre_client_destroy(session->client);
+void session_close(struct session *session) {
+    client_destroy(session->client);
     session->client = NULL;
 }
 
-json_t *acre_session_call(struct acre_session *session, const char *method, const char *path,
-                          json_t *body) {
+json_t *session_call(struct session *session, const char *method, const char *path, json_t *body) {
     struct acre_error err = {0};
     json_t *answer = NULL;
-    int r = acre_client_call(session->client, method, path, body, &answer, &err);
+    int r = client_call(session->client, method, path, body, &answer, &err);
     json_decref(body);
     if (r < 0) {
-        acre_session_fail(session, &err);
+        session_fail(session, &err);
         return NULL;
     }
     return answer != NULL ? answer : json_object();
 }
 
-void acre_session_show(struct acre_session *session, const json_t *answer, acre_show_function *view,
-                       acre_show_function *brief) {
+void session_show(struct session *session, const json_t *answer, show_function *view,
+                  show_function *brief) {
     struct acre_buf out;
     struct acre_clock clock = acre_clock_real();
     acre_buf_init(&out, ACRE_OUTPUT_MAX_BYTES);
-    struct acre_show how = {
-        .term = acre_term_detect(STDOUT_FILENO), .now_ms = acre_clock_wall_ms(&clock), .out = &out};
+    struct show how = {
+        .term = term_detect(STDOUT_FILENO), .now_ms = acre_clock_wall_ms(&clock), .out = &out};
     if (session->common->json) {
         char *text = json_dumps(answer, JSON_INDENT(2));
         acre_buf_printf(&out, "%s\n", text != NULL ? text : "null");
@@ -102,33 +105,33 @@ void acre_session_show(struct acre_session *session, const json_t *answer, acre_
     } else if (brief != NULL) {
         brief(&how, answer);
     }
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     session->result = session->result != 0 ? session->result : r;
     acre_buf_finish(&out);
 }
 
-int acre_cli_ask(const struct acre_common *common, const char *method, const char *path,
-                 json_t *body, acre_show_function *view, acre_show_function *brief) {
-    struct acre_session session;
-    if (!acre_session_open(&session, common)) {
+int cli_ask(const struct common *common, const char *method, const char *path, json_t *body,
+            show_function *view, show_function *brief) {
+    struct session session;
+    if (!session_open(&session, common)) {
         json_decref(body);
         return session.result;
     }
-    json_t *answer = acre_session_call(&session, method, path, body);
+    json_t *answer = session_call(&session, method, path, body);
     if (answer != NULL) {
-        acre_session_show(&session, answer, view, brief);
+        session_show(&session, answer, view, brief);
         json_decref(answer);
     }
-    acre_session_close(&session);
+    session_close(&session);
     return session.result;
 }
 
-int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,
-                  struct acre_error *err) {
+int cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part, const char *after,
+             struct acre_error *err) {
     struct acre_buf out;
     acre_buf_init(&out, ACRE_PATH_MAX - 1);
     acre_buf_puts(&out, before);
-    acre_client_escape(&out, part);
+    client_escape(&out, part);
     acre_buf_puts(&out, after);
     bool bad = acre_buf_failed(&out) || part[0] == '\0' || strcmp(part, ".") == 0 ||
                strcmp(part, "..") == 0;
@@ -137,13 +140,13 @@ int acre_cli_path(char path[ACRE_PATH_MAX], const char *before, const char *part
     }
     acre_buf_finish(&out);
     char shown[64];
-    return bad ? acre_fail(err, ACRE_EINVALID, "'%s' is no name",
+    return bad ? acre_fail(err, ACRE_EINVALID, "'%s' is not a valid name",
                            acre_str_show(acre_str_from(part), shown, sizeof(shown)))
                : 0;
 }
 
-int acre_cli_query(char path[ACRE_PATH_MAX], const char *list, const struct acre_filter *filters,
-                   size_t count, struct acre_error *err) {
+int cli_query(char path[ACRE_PATH_MAX], const char *list, const struct filter *filters,
+              size_t count, struct acre_error *err) {
     struct acre_buf out;
     char mark = '?';
     acre_buf_init(&out, ACRE_PATH_MAX / 2); /* the rest is for limit and cursor */
@@ -151,7 +154,7 @@ int acre_cli_query(char path[ACRE_PATH_MAX], const char *list, const struct acre
     for (size_t i = 0; i < count; i++) {
         if (filters[i].value != NULL) {
             acre_buf_printf(&out, "%c%s=", mark, filters[i].key);
-            acre_client_escape(&out, filters[i].value);
+            client_escape(&out, filters[i].value);
             mark = '&';
         }
     }
@@ -165,17 +168,17 @@ int acre_cli_query(char path[ACRE_PATH_MAX], const char *list, const struct acre
 
 static int refuse_text(const char *key, const char *text, struct acre_error *err) {
     char shown[64];
-    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is no text; accepted: UTF-8", key,
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not valid UTF-8", key,
                      acre_str_show(acre_str_from(text), shown, sizeof(shown)));
 }
 
-int acre_body_put_text(json_t *body, const char *key, const char *text, struct acre_error *err) {
+int body_put_text(json_t *body, const char *key, const char *text, struct acre_error *err) {
     bool good = text == NULL || json_object_set_new(body, key, json_string(text)) == 0;
     return good ? 0 : refuse_text(key, text, err);
 }
 
-int acre_body_put_list(json_t *body, const char *key, const struct acre_opt_list *list,
-                       struct acre_error *err) {
+int body_put_list(json_t *body, const char *key, const struct acre_opt_list *list,
+                  struct acre_error *err) {
     if (list->count == 0) {
         return 0;
     }
@@ -189,11 +192,11 @@ int acre_body_put_list(json_t *body, const char *key, const struct acre_opt_list
     return 0;
 }
 
-static int path_of(char path[ACRE_PATH_MAX], const struct acre_question *question, const char *name,
-                   struct acre_error *err) {
+static int path_of(char path[ACRE_PATH_MAX], const struct session_question *question,
+                   const char *name, struct acre_error *err) {
     uint64_t number;
     if (question->number == NULL) {
-        return acre_cli_path(path, question->before, name, question->after, err);
+        return cli_path(path, question->before, name, question->after, err);
     }
     int r = acre_parse_count(question->number, name, 1, INT64_MAX, &number, err);
     if (r == 0) {
@@ -202,25 +205,25 @@ static int path_of(char path[ACRE_PATH_MAX], const struct acre_question *questio
     return r;
 }
 
-int acre_cli_ask_each(const struct acre_common *common, const struct acre_question *question,
-                      int count, char **names) {
-    struct acre_session session;
-    bool open = acre_session_open(&session, common);
+int cli_ask_each(const struct common *common, const struct session_question *question, int count,
+                 char **names) {
+    struct session session;
+    bool open = session_open(&session, common);
     for (int i = 0; i < count && open; i++) {
         struct acre_error err = {0};
         char path[ACRE_PATH_MAX];
         if (path_of(path, question, names[i], &err) < 0) {
-            acre_session_fail(&session, &err);
+            session_fail(&session, &err);
             continue;
         }
         json_t *answer =
-            acre_session_call(&session, question->method, path, json_incref(question->body));
+            session_call(&session, question->method, path, json_incref(question->body));
         if (answer != NULL) {
-            acre_session_show(&session, answer, question->view, question->brief);
+            session_show(&session, answer, question->view, question->brief);
         }
         json_decref(answer);
     }
-    acre_session_close(&session);
+    session_close(&session);
     return session.result;
 }
 
@@ -235,15 +238,14 @@ static const char *take_page(const json_t *page, const char *key, uint64_t limit
     return count > 0 ? next : NULL;
 }
 
-json_t *acre_session_list(struct acre_session *session, const char *path, const char *key,
-                          uint64_t limit) {
+json_t *session_list(struct session *session, const char *path, const char *key, uint64_t limit) {
     json_t *whole = NULL, *all = json_array();
     char asked[ACRE_PATH_MAX];
     char mark = strchr(path, '?') != NULL ? '&' : '?';
     uint64_t page_items = limit > 0 ? ACRE_MIN(limit, (uint64_t)PAGE_ITEMS) : PAGE_ITEMS;
     snprintf(asked, sizeof(asked), "%s%climit=%" PRIu64, path, mark, page_items);
     while (true) {
-        json_t *page = acre_session_call(session, "GET", asked, NULL);
+        json_t *page = session_call(session, "GET", asked, NULL);
         if (page == NULL) {
             json_decref(all);
             json_decref(whole);
@@ -253,7 +255,7 @@ json_t *acre_session_list(struct acre_session *session, const char *path, const 
         struct acre_buf buf;
         acre_buf_init(&buf, sizeof(asked) - 1);
         acre_buf_printf(&buf, "%s%climit=%" PRIu64 "&cursor=", path, mark, page_items);
-        acre_client_escape(&buf, next != NULL ? next : "");
+        client_escape(&buf, next != NULL ? next : "");
         bool more =
             next != NULL && !acre_buf_failed(&buf) && (limit == 0 || json_array_size(all) < limit);
         memcpy(asked, buf.data, more ? buf.length + 1 : 0);

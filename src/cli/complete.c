@@ -1,8 +1,7 @@
-/* complete.c - candidates for the last word: of commands, of options, of an option's values, or of
- * what the command's arguments are.
+/* complete.c - completes the last word: a command, an option, an option's value or an argument.
  *
- * The words before the last are read as the parser reads them (opt.c): what is an option's value is
- * no argument, and after the arguments of a job's command begin, everything is its own. */
+ * The words before it are read as the parser reads them (opt.c): an option's value is not an
+ * argument, and everything after the start of a job's command belongs to that command. */
 #include "cli/complete.h"
 
 #include "core/str.h"
@@ -96,39 +95,39 @@ static void put_options(const struct acre_command *command, int count, char **wo
             put(out, partial, "--", acre_str_from(row->name), row->help);
         }
     }
-    put(out, partial, "--", ACRE_STR("help"), "print this text");
+    put(out, partial, "--", ACRE_STR("help"), "print this help");
 }
 
 /* How the words of a command before the last one are to be read. */
-struct place {
+struct prior_words {
     const struct acre_opt *wants_value; /* the last word is this option's value */
     int arguments;                      /* before the last word */
     bool options_over;
 };
 
-static struct place read_words(const struct acre_command *command, int count, char **words) {
-    struct place place = {0};
+static struct prior_words read_words(const struct acre_command *command, int count, char **words) {
+    struct prior_words prior = {0};
     for (int i = 0; i < count; i++) {
         const struct acre_opt *row = words[i][0] == '-' ? find_row(command, words[i]) : NULL;
-        if (place.wants_value != NULL) {
-            place.wants_value = NULL;
-        } else if (place.options_over || words[i][0] != '-') {
-            place.arguments++;
-            place.options_over = place.options_over || command->options_first;
+        if (prior.wants_value != NULL) {
+            prior.wants_value = NULL;
+        } else if (prior.options_over || words[i][0] != '-') {
+            prior.arguments++;
+            prior.options_over = prior.options_over || command->options_first;
         } else if (strcmp(words[i], "--") == 0) {
-            place.options_over = true;
+            prior.options_over = true;
         } else if (row != NULL && row->kind != ACRE_OPT_FLAG && strchr(words[i], '=') == NULL) {
-            place.wants_value = row;
+            prior.wants_value = row;
         }
     }
-    return place;
+    return prior;
 }
 
-static void put_arguments(const struct acre_command *command, const struct place *place,
-                          struct acre_str partial, acre_complete_live *live, void *context,
+static void put_arguments(const struct acre_command *command, const struct prior_words *prior,
+                          struct acre_str partial, complete_live *live, void *context,
                           struct acre_buf *out) {
     const char *takes = command->takes != NULL ? command->takes : "";
-    bool full = (uint32_t)place->arguments >= command->max_arguments;
+    bool full = (uint32_t)prior->arguments >= command->max_arguments;
     if (strcmp(takes, "files") == 0) {
         acre_buf_puts(out, ":files\n");
     } else if (strcmp(takes, "shells") == 0 && !full) {
@@ -153,8 +152,8 @@ static void put_arguments(const struct acre_command *command, const struct place
     }
 }
 
-void acre_complete(const struct acre_command *const *commands, size_t count, int word_count,
-                   char **words, acre_complete_live *live, void *context, struct acre_buf *out) {
+void complete_words(const struct acre_command *const *commands, size_t count, int word_count,
+                    char **words, complete_live *live, void *context, struct acre_buf *out) {
     ACRE_ASSERT(word_count > 0);
     int named = 0;
     const char *partial = words[word_count - 1];
@@ -168,21 +167,21 @@ void acre_complete(const struct acre_command *const *commands, size_t count, int
         return;
     }
     int rest = word_count - 1 - named;
-    struct place place = read_words(command, rest, words + named);
+    struct prior_words prior = read_words(command, rest, words + named);
     const struct acre_opt *row = NULL;
     const char *equals = strncmp(partial, "--", 2) == 0 ? strchr(partial, '=') : NULL;
-    if (place.wants_value != NULL) {
-        put_value(place.wants_value, acre_str_from(partial), "", out);
-    } else if (!place.options_over && equals != NULL &&
+    if (prior.wants_value != NULL) {
+        put_value(prior.wants_value, acre_str_from(partial), "", out);
+    } else if (!prior.options_over && equals != NULL &&
                (row = find_row(command, partial)) != NULL) {
         char before[64];
         if (acre_str_copy(before, sizeof(before),
                           (struct acre_str){partial, (size_t)(equals + 1 - partial)})) {
             put_value(row, acre_str_from(partial), before, out);
         }
-    } else if (!place.options_over && partial[0] == '-') {
+    } else if (!prior.options_over && partial[0] == '-') {
         put_options(command, rest, words + named, out);
     } else {
-        put_arguments(command, &place, acre_str_from(partial), live, context, out);
+        put_arguments(command, &prior, acre_str_from(partial), live, context, out);
     }
 }

@@ -1,9 +1,7 @@
-/* completion.c - `acre completion SHELL`: what makes Tab work; and `acre __complete`, which it
- * calls.
+/* completion.c - `acre completion SHELL` prints a completion script; `acre __complete` answers it.
  *
- * The scripts are a few lines each, because they know nothing: they hand the words over to
- * `acre __complete`, which answers (complete.c) from the tables the program itself is made of. So a
- * completion is never older than the program. */
+ * The scripts are a few lines each: they pass the words to `acre __complete`, which answers
+ * (complete.c) from the program's own option tables. So completions always match the program. */
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -15,7 +13,7 @@
 static const struct {
     const char *shell, *text;
 } scripts[] = {
-    {"bash", "# bash completion for acre; put it into /etc/bash_completion.d or source it\n"
+    {"bash", "# bash completion for acre; copy it to /etc/bash_completion.d or source it\n"
              "_acre() {\n"
              "    local line\n"
              "    COMPREPLY=()\n"
@@ -29,7 +27,7 @@ static const struct {
              "}\n"
              "complete -F _acre acre\n"},
     {"zsh", "#compdef acre\n"
-            "# zsh completion for acre; put it as _acre into a directory of $fpath\n"
+            "# zsh completion for acre; save it as _acre in a directory of $fpath\n"
             "_acre() {\n"
             "    local line\n"
             "    local -a found\n"
@@ -42,7 +40,7 @@ static const struct {
             "    _describe acre found\n"
             "}\n"
             "if [ \"$funcstack[1]\" = _acre ]; then _acre \"$@\"; else compdef _acre acre; fi\n"},
-    {"fish", "# fish completion for acre; put it into ~/.config/fish/completions/acre.fish\n"
+    {"fish", "# fish completion for acre; save it as ~/.config/fish/completions/acre.fish\n"
              "function __acre_complete\n"
              "    set -l words (commandline -opc) (commandline -ct)\n"
              "    set -l found (acre __complete -- $words[2..-1] 2>/dev/null)\n"
@@ -64,20 +62,20 @@ static int run(int argument_count, char **arguments, void *options) {
             struct acre_buf out;
             acre_buf_init(&out, 64 << 10);
             acre_buf_puts(&out, scripts[i].text);
-            int r = acre_cli_write(&out);
+            int r = cli_write(&out);
             acre_buf_finish(&out);
             return r;
         }
     }
     char shown[64];
-    acre_fail(&err, ACRE_EINVALID, "'%s' is no shell known here; accepted: bash, zsh, fish",
+    acre_fail(&err, ACRE_EINVALID, "unknown shell '%s'; accepted: bash, zsh, fish",
               acre_str_show(acre_str_from(arguments[0]), shown, sizeof(shown)));
-    return acre_cli_fail(&err);
+    return cli_fail(&err);
 }
 
-const struct acre_command acre_command_completion = {
+const struct acre_command command_completion = {
     .name = "completion",
-    .summary = "print the script that makes a shell complete commands, options and job ids",
+    .summary = "print a shell script that completes commands, options and job ids",
     .usage = "acre completion bash|zsh|fish",
     .details = "Examples:\n"
                "  acre completion bash >acre.bash\n"
@@ -100,29 +98,29 @@ static const struct {
 
 static void ask_daemon(void *context, const char *kind, struct acre_buf *out) {
     (void)context;
-    struct acre_server server;
-    struct acre_client *client = NULL;
+    struct server_address server;
+    struct curl_client *client = NULL;
     json_t *answer = NULL;
     const json_t *item;
     size_t at;
     for (size_t i = 0; i < ACRE_COUNT(lists); i++) {
         if (strcmp(lists[i].kind, kind) != 0 ||
-            acre_server_find(&(struct acre_server_options){0}, &server, NULL) < 0 ||
-            acre_client_create(&server, NULL, &client, NULL) < 0) {
+            server_find(&(struct server_options){0}, &server, NULL) < 0 ||
+            client_create(&server, NULL, &client, NULL) < 0) {
             continue;
         }
-        if (acre_client_call(client, "GET", lists[i].path, NULL, &answer, NULL) == 0) {
-            json_array_foreach(acre_answer_at(answer, lists[i].list), at, item) {
+        if (client_call(client, "GET", lists[i].path, NULL, &answer, NULL) == 0) {
+            json_array_foreach(answer_at(answer, lists[i].list), at, item) {
                 char id[64], help[128];
-                const char *text = acre_answer_text(item, lists[i].id, NULL);
-                text = text != NULL ? text : acre_answer_count(item, lists[i].id, id, sizeof(id));
-                acre_str_show_text(acre_str_from(acre_answer_text(item, lists[i].help, "")), help,
+                const char *text = answer_string(item, lists[i].id, NULL);
+                text = text != NULL ? text : answer_count(item, lists[i].id, id, sizeof(id));
+                acre_str_show_text(acre_str_from(answer_string(item, lists[i].help, "")), help,
                                    sizeof(help));
                 acre_buf_printf(out, "%s\t%s\n", text, help);
             }
         }
         json_decref(answer);
-        acre_client_destroy(client);
+        client_destroy(client);
         return;
     }
 }
@@ -131,19 +129,19 @@ static int run_complete(int argument_count, char **arguments, void *options) {
     (void)options;
     struct acre_buf out;
     size_t count;
-    const struct acre_command *const *commands = acre_cli_commands(&count);
+    const struct acre_command *const *commands = cli_commands(&count);
     acre_buf_init(&out, 4 << 20);
     if (argument_count > 1) { /* the first is "--" */
-        acre_complete(commands, count, argument_count - 1, arguments + 1, ask_daemon, NULL, &out);
+        complete_words(commands, count, argument_count - 1, arguments + 1, ask_daemon, NULL, &out);
     }
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     acre_buf_finish(&out);
     return r;
 }
 
-const struct acre_command acre_command_complete = {
+const struct acre_command command_complete = {
     .name = "__complete",
-    .summary = "candidates for the last word (for the scripts of 'acre completion')",
+    .summary = "complete the last word (used by the scripts of 'acre completion')",
     .usage = "acre __complete -- WORD...",
     .max_arguments = UINT32_MAX,
     .options_first = true,

@@ -1,7 +1,7 @@
 /* compute.c - see compute.h; and `acre compute devices`.
  *
- * Only the back ends that are asked for are opened: the driver of a GPU takes a second to start,
- * which nobody waits for who said --device cpu. */
+ * Opens only the back ends asked for: a GPU driver takes a second to start, which --device cpu
+ * should not wait for. */
 #include "cli/compute.h"
 
 #include "cli/cli.h"
@@ -19,7 +19,7 @@ enum { NAME_SHOWN = 96, BACKEND_MAX = 16, NUMBER_MAX = 1024 };
 
 /* --- figures -------------------------------------------------------------------------------- */
 
-char *acre_figure_bytes(uint64_t bytes, char *text, size_t size) {
+char *figure_bytes(uint64_t bytes, char *text, size_t size) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
     size_t unit = 0;
@@ -32,7 +32,7 @@ char *acre_figure_bytes(uint64_t bytes, char *text, size_t size) {
     return text;
 }
 
-char *acre_figure_us(double us, char *text, size_t size) {
+char *figure_us(double us, char *text, size_t size) {
     static const char *const units[] = {"us", "ms", "s"};
     size_t unit = 0;
     while (us >= 1000 && unit + 1 < ACRE_COUNT(units)) {
@@ -48,34 +48,34 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-void acre_figures_sort(double *figures, size_t count) {
+void figures_sort(double *figures, size_t count) {
     if (count > 0) { /* none may be NULL, which qsort does not take */
         qsort(figures, count, sizeof(*figures), compare);
     }
 }
 
-void acre_figure_absent(const struct acre_term *term, struct acre_buf *out, const char **before,
-                        int width, const char *name, const char *why) {
+void figure_absent(const struct term *term, struct acre_buf *out, const char **before, int width,
+                   const char *name, const char *why) {
     char label[NAME_SHOWN], shown[ACRE_ERROR_TEXT_MAX];
     snprintf(label, sizeof(label), "%sno %-*s", *before, width, name);
-    acre_term_put(term, out, ACRE_COLOUR_DIM, label);
-    acre_term_wrap(term, out, (uint32_t)width + 3,
-                   acre_str_show_text(acre_str_from(why), shown, sizeof(shown)));
+    term_put(term, out, ACRE_COLOUR_DIM, label);
+    term_wrap(term, out, (uint32_t)width + 3,
+              acre_str_show_text(acre_str_from(why), shown, sizeof(shown)));
     *before = "";
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- targets --------------------------------------------------------------------------------- */
 
 /* "cuda:0" is back end and number in it; "2" a number in the whole list. */
-struct wanted {
+struct device_wanted {
     char backend[BACKEND_MAX]; /* "": any */
     uint32_t number;
 };
 
-static bool read_wanted(const char *text, struct wanted *ret_wanted) {
+static bool read_wanted(const char *text, struct device_wanted *ret_wanted) {
     const char *colon = strchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
     struct acre_str name = {text, colon != NULL ? (size_t)(colon - text) : strlen(text)};
-    struct wanted wanted = {.number = 0};
+    struct device_wanted wanted = {.number = 0};
     const char *backend;
     for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL; i++) {
         if (acre_str_is(name, backend)) {
@@ -94,8 +94,8 @@ static bool read_wanted(const char *text, struct wanted *ret_wanted) {
     return true;
 }
 
-int acre_device_check(const char *field, const char *value, struct acre_error *err) {
-    struct wanted wanted;
+int device_check(const char *option, const char *value, struct acre_error *err) {
+    struct device_wanted wanted;
     char shown[NAME_SHOWN], names[NAME_SHOWN] = "";
     if (read_wanted(value, &wanted)) {
         return 0;
@@ -105,11 +105,12 @@ int acre_device_check(const char *field, const char *value, struct acre_error *e
     for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL && length < sizeof(names); i++) {
         length += (size_t)snprintf(names + length, sizeof(names) - length, "%s, ", backend);
     }
-    return acre_fail(err, ACRE_EINVALID,
-                     "%s: '%s' is no device; accepted: %sone of them with a number ('%s:0'), or a "
-                     "number of 'acre compute devices'",
-                     field, acre_str_show(acre_str_from(value), shown, sizeof(shown)), names,
-                     acre_backend_name(0));
+    return acre_fail(
+        err, ACRE_EINVALID,
+        "%s: '%s' is not a device; accepted: %sone of these with a number ('%s:0'), or "
+        "a number from 'acre compute devices'",
+        option, acre_str_show(acre_str_from(value), shown, sizeof(shown)), names,
+        acre_backend_name(0));
 }
 
 static char *name_device(const struct acre_compute *compute, uint32_t device, char *text,
@@ -123,12 +124,12 @@ static char *name_device(const struct acre_compute *compute, uint32_t device, ch
     return text;
 }
 
-static int refuse_device(const struct acre_compute *compute, const struct wanted *wanted,
+static int refuse_device(const struct acre_compute *compute, const struct device_wanted *wanted,
                          struct acre_error *err) {
     const char *absent =
         wanted->backend[0] != '\0' ? acre_compute_absent(compute, wanted->backend) : NULL;
     if (absent != NULL) {
-        return acre_fail(err, ACRE_ENOTFOUND, "no device of %s here: %s", wanted->backend, absent);
+        return acre_fail(err, ACRE_ENOTFOUND, "no %s device here: %s", wanted->backend, absent);
     }
     char list[256] = "";
     size_t length = 0;
@@ -137,12 +138,11 @@ static int refuse_device(const struct acre_compute *compute, const struct wanted
         length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "",
                                    name_device(compute, i, name, sizeof(name)));
     }
-    return acre_fail(err, ACRE_ENOTFOUND, "--device: no device %u%s%s; there are: %s",
-                     wanted->number, wanted->backend[0] != '\0' ? " of " : "", wanted->backend,
-                     list);
+    return acre_fail(err, ACRE_ENOTFOUND, "--device: no device %s%s%u; available: %s",
+                     wanted->backend, wanted->backend[0] != '\0' ? ":" : "", wanted->number, list);
 }
 
-static int find_device(const struct acre_compute *compute, const struct wanted *wanted,
+static int find_device(const struct acre_compute *compute, const struct device_wanted *wanted,
                        uint32_t *ret_device, struct acre_error *err) {
     uint32_t number = 0;
     for (uint32_t i = 0; i < acre_compute_count(compute); i++) {
@@ -165,11 +165,10 @@ static const char *cpu_name(void) {
     return acre_backend_name(number);
 }
 
-int acre_place_open(const char *device, const char *prefer,
-                    const struct acre_context_options *context, struct acre_place *ret_place,
-                    struct acre_error *err) {
-    struct wanted wanted = {.number = 0};
-    struct acre_place place = {0};
+int target_open(const char *device, const char *prefer, const struct acre_context_options *context,
+                struct target *ret_target, struct acre_error *err) {
+    struct device_wanted wanted = {.number = 0};
+    struct target target = {0};
     if (device != NULL) {
         bool ok = read_wanted(device, &wanted);
         ACRE_ASSERT(ok); /* checked when it was parsed */
@@ -182,41 +181,42 @@ int acre_place_open(const char *device, const char *prefer,
     snprintf(names, sizeof(names), "%s%s%s", wanted.backend, is_cpu ? "" : ",", is_cpu ? "" : cpu);
     struct acre_compute_options options = {.backends = wanted.backend[0] != '\0' ? names : NULL};
     acre_pocl_settle();
-    int r = acre_compute_open(&options, &place.compute, err);
-    r = r == 0 ? find_device(place.compute, &wanted, &place.device, err) : r;
-    r = r == 0 ? acre_context_open(place.compute, place.device, context, &place.context, err) : r;
-    r = r == 0 ? acre_stream_create(place.context, &place.stream, err) : r;
+    int r = acre_compute_open(&options, &target.compute, err);
+    r = r == 0 ? find_device(target.compute, &wanted, &target.device, err) : r;
+    r = r == 0 ? acre_context_open(target.compute, target.device, context, &target.context, err)
+               : r;
+    r = r == 0 ? acre_stream_create(target.context, &target.stream, err) : r;
     if (r < 0) {
-        acre_place_close(&place);
+        target_close(&target);
         return r;
     }
-    *ret_place = place;
+    *ret_target = target;
     return 0;
 }
 
-int acre_place_open_cpu(const struct acre_place *place, struct acre_context **ret_context,
-                        struct acre_error *err) {
-    uint32_t device = acre_compute_count(place->compute) - 1; /* it is always there, and last */
-    return acre_context_open(place->compute, device, NULL, ret_context, err);
+int target_open_cpu(const struct target *target, struct acre_context **ret_context,
+                    struct acre_error *err) {
+    uint32_t device = acre_compute_count(target->compute) - 1; /* it is always there, and last */
+    return acre_context_open(target->compute, device, NULL, ret_context, err);
 }
 
-bool acre_place_is_cpu(const struct acre_place *place) {
-    return strcmp(acre_place_device(place)->backend, cpu_name()) == 0;
+bool target_is_cpu(const struct target *target) {
+    return strcmp(target_device(target)->backend, cpu_name()) == 0;
 }
 
-void acre_place_close(struct acre_place *place) {
-    acre_stream_destroy(place->stream);
-    acre_context_close(place->context);
-    acre_compute_close(place->compute);
-    *place = (struct acre_place){0};
+void target_close(struct target *target) {
+    acre_stream_destroy(target->stream);
+    acre_context_close(target->context);
+    acre_compute_close(target->compute);
+    *target = (struct target){0};
 }
 
-const struct acre_compute_device *acre_place_device(const struct acre_place *place) {
-    return acre_compute_device(place->compute, place->device);
+const struct acre_compute_device *target_device(const struct target *target) {
+    return acre_compute_device(target->compute, target->device);
 }
 
-char *acre_place_name(const struct acre_place *place, char *text, size_t size) {
-    return name_device(place->compute, place->device, text, size);
+char *target_name(const struct target *target, char *text, size_t size) {
+    return name_device(target->compute, target->device, text, size);
 }
 
 /* --- acre compute devices ------------------------------------------------------------------- */
@@ -285,37 +285,35 @@ static void print_devices_json(const struct acre_compute *compute, struct acre_b
     acre_buf_putc(out, '\n');
 }
 
-static void add_device_row(struct acre_table *table, const struct acre_compute *compute,
+static void add_device_row(struct text_table *table, const struct acre_compute *compute,
                            uint32_t index) {
     const struct acre_compute_device *device = acre_compute_device(compute, index);
     char text[NAME_SHOWN], shown[NAME_SHOWN], can[128] = "";
     size_t length = 0;
-    acre_table_row(table);
+    table_row(table);
     snprintf(text, sizeof(text), "%u", index);
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
-    acre_table_cell(table, ACRE_COLOUR_BOLD, name_device(compute, index, text, sizeof(text)));
-    acre_table_cell(table, ACRE_COLOUR_NONE,
-                    acre_str_show_text(acre_str_from(device->name), shown, sizeof(shown)));
-    acre_table_cell(table, ACRE_COLOUR_NONE,
-                    acre_figure_bytes(device->memory_bytes, text, sizeof(text)));
+    table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_BOLD, name_device(compute, index, text, sizeof(text)));
+    table_cell(table, ACRE_COLOUR_NONE,
+               acre_str_show_text(acre_str_from(device->name), shown, sizeof(shown)));
+    table_cell(table, ACRE_COLOUR_NONE, figure_bytes(device->memory_bytes, text, sizeof(text)));
     const uint32_t counts[] = {device->units, device->group_max};
     for (size_t i = 0; i < ACRE_COUNT(counts); i++) {
         snprintf(text, sizeof(text), "%u", counts[i]);
-        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+        table_cell(table, ACRE_COLOUR_NONE, text);
     }
-    acre_table_cell(table, ACRE_COLOUR_NONE,
-                    acre_figure_bytes(device->local_bytes, text, sizeof(text)));
+    table_cell(table, ACRE_COLOUR_NONE, figure_bytes(device->local_bytes, text, sizeof(text)));
     for (size_t i = 0; i < ACRE_COUNT(capabilities); i++) {
         if ((device->capabilities & capabilities[i].bit) != 0) {
             length += (size_t)snprintf(can + length, sizeof(can) - length, "%s%s",
                                        length > 0 ? " " : "", capabilities[i].word);
         }
     }
-    acre_table_cell(table, ACRE_COLOUR_NONE, can);
+    table_cell(table, ACRE_COLOUR_NONE, can);
 }
 
 static void print_devices(const struct acre_compute *compute, struct acre_buf *out) {
-    static const struct acre_table_column columns[] = {
+    static const struct table_column columns[] = {
         {.heading = "#", .right = true, .rank = 5},
         {.heading = "DEVICE"},
         {.heading = "NAME", .shrink_to = 16},
@@ -325,18 +323,18 @@ static void print_devices(const struct acre_compute *compute, struct acre_buf *o
         {.heading = "LOCAL", .right = true, .rank = 7},
         {.heading = "CAN", .shrink_to = 20, .cut_end = true},
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct term term = term_detect(STDOUT_FILENO);
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     for (uint32_t i = 0; i < acre_compute_count(compute); i++) {
         add_device_row(table, compute, i);
     }
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+    table_print(table, &term, out);
+    table_destroy(table);
     const char *before = "\n", *backend;
     for (uint32_t i = 0; (backend = acre_backend_name(i)) != NULL; i++) {
         const char *reason = acre_compute_absent(compute, backend);
         if (reason != NULL) {
-            acre_figure_absent(&term, out, &before, 7, backend, reason);
+            figure_absent(&term, out, &before, 7, backend, reason);
         }
     }
 }
@@ -349,12 +347,12 @@ static int run_devices(int argument_count, char **arguments, void *target) {
     struct acre_compute *compute = NULL;
     acre_pocl_settle();
     if (acre_compute_open(NULL, &compute, &err) < 0) {
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
     struct acre_buf out;
     acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
     (options->json ? print_devices_json : print_devices)(compute, &out);
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     acre_buf_finish(&out);
     acre_compute_close(compute);
     return r;
@@ -367,23 +365,23 @@ static const struct acre_opt devices_rows[] = {
      .help = "print JSON"},
 };
 
-const struct acre_command acre_command_compute_devices = {
+const struct acre_command command_compute_devices = {
     .name = "compute devices",
-    .summary = "list what kernels can run on here, and what is missing",
+    .summary = "list the devices kernels can run on, and which are missing",
     .usage = "acre compute [devices] [--json]",
     .details =
-        "'acre compute run' runs a kernel, 'bench' measures the machine, 'explain' tells what a\n"
-        "kernel costs on the CPU and on a GPU, 'cache' shows what is compiled.\n"
+        "'acre compute run' runs a kernel, 'bench' measures the machine, 'explain' shows what a\n"
+        "kernel costs on the CPU and on a GPU, 'cache' lists compiled kernels.\n"
         "\n"
-        "GROUP is how many work items one group may have, LOCAL how much memory they share.\n"
-        "What a device can do:\n"
+        "GROUP is the largest work group, LOCAL the memory that its work items share.\n"
+        "Capabilities:\n"
         "  source     compile kernels from their source\n"
         "  native     run C functions as kernels\n"
-        "  graph      replay recorded work as a whole (others: step by step)\n"
+        "  graph      replay recorded work in one go (other devices replay it step by step)\n"
         "  ring       keep a kernel resident that answers messages\n"
         "  double     64-bit floating point\n"
         "  atomic64   64-bit atomics\n"
-        "  storage    read files straight into its memory\n"
+        "  storage    read files directly into device memory\n"
         "\n"
         "Examples:\n"
         "  acre compute devices\n"

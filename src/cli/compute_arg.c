@@ -1,8 +1,8 @@
 /* compute_arg.c - see compute_arg.h.
  *
- * Host memory of arrays is pinned memory of the device's context: it is copied at full speed, and
- * too much of it is an error and not the end of the program. Before each array is room for the
- * header of a .npy file, so that a result is written as one piece. */
+ * Arrays live in pinned host memory of the device's context: it copies at full speed, and running
+ * out of it is an error rather than the end of the program. Each array leaves room for the header
+ * of a .npy file in front, so that a result is written in one piece. */
 #include "cli/compute_arg.h"
 
 #include "core/file.h"
@@ -33,25 +33,24 @@ static char *name_of(const struct acre_parameter *parameter, uint32_t index, cha
     return text;
 }
 
-char *acre_binding_name(const struct acre_bindings *bindings, uint32_t index, char *text,
-                        size_t size) {
+char *binding_name(const struct bindings *bindings, uint32_t index, char *text, size_t size) {
     return name_of(&bindings->all[index].parameter, index, text, size);
 }
 
-static int refuse_name(const struct acre_bindings *bindings, const char *option,
-                       struct acre_str name, struct acre_error *err) {
+static int refuse_name(const struct bindings *bindings, const char *option, struct acre_str name,
+                       struct acre_error *err) {
     char shown[SHOWN_MAX], list[256] = "";
     size_t length = 0;
     acre_str_show(name, shown, sizeof(shown));
     if (bindings->count == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--%s: '%s' is not for kernel '%s', which has no parameters", option,
-                         shown, bindings->kernel);
+                         "--%s: '%s' was given, but kernel '%s' has no parameters", option, shown,
+                         bindings->kernel);
     }
     for (uint32_t i = 0; i < bindings->count && length < sizeof(list); i++) {
         char one[SHOWN_MAX];
         length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "",
-                                   acre_binding_name(bindings, i, one, sizeof(one)));
+                                   binding_name(bindings, i, one, sizeof(one)));
     }
     return acre_fail(err, ACRE_EINVALID,
                      "--%s: kernel '%s' has no parameter '%s'; accepted: %s, or a number from 1 "
@@ -60,7 +59,7 @@ static int refuse_name(const struct acre_bindings *bindings, const char *option,
 }
 
 /* The parameter that "NAME=VALUE" is for, by its name or else its number; and the value. */
-static int find_parameter(struct acre_bindings *bindings, const char *option, const char *text,
+static int find_parameter(struct bindings *bindings, const char *option, const char *text,
                           uint32_t *ret_index, const char **ret_value, struct acre_error *err) {
     char shown[SHOWN_MAX];
     const char *equals = strchr(text, '=');
@@ -68,7 +67,7 @@ static int find_parameter(struct acre_bindings *bindings, const char *option, co
         return acre_fail(err, ACRE_EINVALID, "--%s: '%s'; accepted: NAME=%s", option,
                          acre_str_show(acre_str_from(text), shown, sizeof(shown)),
                          strcmp(option, "out") == 0 ? "@FILE.npy"
-                                                    : "VALUE, NAME being a parameter's");
+                                                    : "VALUE, where NAME is a parameter");
     }
     struct acre_str name = {text, (size_t)(equals - text)};
     *ret_value = equals + 1;
@@ -93,7 +92,7 @@ static int find_parameter(struct acre_bindings *bindings, const char *option, co
 static int refuse_number(const char *what, const struct acre_parameter *parameter, const char *text,
                          const char *accepted, struct acre_error *err) {
     char shown[SHOWN_MAX];
-    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not for '%s'; accepted: %s", what,
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not a valid '%s'; accepted: %s", what,
                      acre_str_show(acre_str_from(text), shown, sizeof(shown)), parameter->type,
                      accepted);
 }
@@ -153,8 +152,8 @@ static int parse_float(const char *what, const struct acre_parameter *parameter,
     return 0;
 }
 
-int acre_binding_number(const char *what, const struct acre_parameter *parameter, const char *text,
-                        struct acre_arg *ret_arg, struct acre_error *err) {
+int binding_number(const char *what, const struct acre_parameter *parameter, const char *text,
+                   struct acre_arg *ret_arg, struct acre_error *err) {
     switch (parameter->kind) {
     case ACRE_PARAMETER_SIGNED:
         return parse_signed(what, parameter, text, ret_arg, err);
@@ -165,7 +164,7 @@ int acre_binding_number(const char *what, const struct acre_parameter *parameter
     case ACRE_PARAMETER_LOCAL: {
         uint64_t bytes = 0;
         if (acre_parse_count("", text, 1, LOCAL_MAX_BYTES, &bytes, NULL) < 0) {
-            return refuse_number(what, parameter, text, "how many bytes of local memory", err);
+            return refuse_number(what, parameter, text, "a number of bytes of local memory", err);
         }
         *ret_arg = ACRE_LOCAL((uint32_t)bytes);
         return 0;
@@ -175,7 +174,7 @@ int acre_binding_number(const char *what, const struct acre_parameter *parameter
     case ACRE_PARAMETER_VECTOR:
     case ACRE_PARAMETER_STRUCT:
     default:
-        return refuse_number(what, parameter, text, "@FILE.npy with as many bytes", err);
+        return refuse_number(what, parameter, text, "@FILE.npy of the same size", err);
     }
 }
 
@@ -224,10 +223,10 @@ static struct numbers read_type(const char *type) {
 
 /* Whether the array has the numbers that the parameter points to. */
 static int judge_numbers(const char *what, const struct acre_parameter *parameter,
-                         const struct acre_npy *npy, struct acre_error *err) {
+                         const struct npy *npy, struct acre_error *err) {
     struct numbers numbers = read_type(parameter->type);
-    uint32_t bytes = acre_npy_type_bytes(npy->type);
-    bool is_real = acre_npy_type_kind(npy->type) == 'f';
+    uint32_t bytes = npy_type_bytes(npy->type);
+    bool is_real = npy_type_kind(npy->type) == 'f';
     if (numbers.kind == 0 || parameter->bytes == 0) {
         return 0; /* a struct's, perhaps with a number's name */
     }
@@ -238,38 +237,37 @@ static int judge_numbers(const char *what, const struct acre_parameter *paramete
         return 0;
     }
     return acre_fail(err, ACRE_EINVALID,
-                     "%s: %s is not what '%s' points to; accepted: %s of %u byte%s", what,
-                     acre_npy_type_name(npy->type), parameter->type,
+                     "%s: type %s does not match '%s'; accepted: %s of %u byte%s", what,
+                     npy_type_name(npy->type), parameter->type,
                      numbers.kind == 'f' ? "floating-point numbers" : "whole numbers", wanted,
                      wanted == 1 ? "" : "s");
 }
 
 /* An array in place of a value: one number of its kind, or the bytes of a vector or struct. */
 static int judge_one(const char *what, const struct acre_parameter *parameter,
-                     const struct acre_npy *npy, struct acre_error *err) {
+                     const struct npy *npy, struct acre_error *err) {
     char text[ACRE_NPY_SHAPE_MAX];
-    acre_npy_format(npy, text, sizeof(text));
+    npy_format(npy, text, sizeof(text));
     bool is_whole =
         parameter->kind == ACRE_PARAMETER_SIGNED || parameter->kind == ACRE_PARAMETER_UNSIGNED;
-    bool is_real = acre_npy_type_kind(npy->type) == 'f';
+    bool is_real = npy_type_kind(npy->type) == 'f';
     if ((is_whole && is_real) || (parameter->kind == ACRE_PARAMETER_FLOAT && !is_real)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %s is not for '%s'; accepted: one %s number",
+        return acre_fail(err, ACRE_EINVALID, "%s: %s does not match '%s'; accepted: one %s number",
                          what, text, parameter->type, is_whole ? "whole" : "floating-point");
     }
     bool fits = parameter->bytes == npy->bytes || parameter->kind == ACRE_PARAMETER_STRUCT;
     return fits && npy->bytes <= UINT32_MAX
                ? 0
                : acre_fail(err, ACRE_EINVALID,
-                           "%s: %s has %" PRIu64 " bytes; accepted: the %u of '%s'", what, text,
-                           npy->bytes, parameter->bytes, parameter->type);
+                           "%s: %s has %" PRIu64 " bytes; accepted: %u, the size of '%s'", what,
+                           text, npy->bytes, parameter->bytes, parameter->type);
 }
 
-static int judge_array(const char *what, const struct acre_binding *binding,
-                       struct acre_error *err) {
+static int judge_array(const char *what, const struct binding *binding, struct acre_error *err) {
     const struct acre_parameter *parameter = &binding->parameter;
-    const struct acre_npy *npy = &binding->npy;
+    const struct npy *npy = &binding->npy;
     char text[ACRE_NPY_SHAPE_MAX];
-    acre_npy_format(npy, text, sizeof(text));
+    npy_format(npy, text, sizeof(text));
     if (npy->count == 0) {
         return acre_fail(err, ACRE_EINVALID, "%s: %s has no items; accepted: 1 or more", what,
                          text);
@@ -280,26 +278,27 @@ static int judge_array(const char *what, const struct acre_binding *binding,
     int r = judge_numbers(what, parameter, npy, err);
     if (r == 0 && parameter->bytes > 0 && npy->bytes % parameter->bytes != 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: the %" PRIu64 " bytes of %s are no multiple of the %u of '%s'", what,
-                         npy->bytes, text, parameter->bytes, parameter->type);
+                         "%s: the %" PRIu64
+                         " bytes of %s are not a multiple of %u, the size of '%s'",
+                         what, npy->bytes, text, parameter->bytes, parameter->type);
     }
     return r;
 }
 
-uint64_t acre_binding_items(const struct acre_binding *binding) {
+uint64_t binding_items(const struct binding *binding) {
     uint32_t bytes = binding->parameter.bytes;
     return bytes > 0 ? binding->npy.bytes / bytes : binding->npy.count;
 }
 
-static int judge_value(const struct acre_bindings *bindings, uint32_t index,
-                       struct acre_binding *binding, struct acre_error *err) {
+static int judge_value(const struct bindings *bindings, uint32_t index, struct binding *binding,
+                       struct acre_error *err) {
     char what[WHAT_MAX], name[SHOWN_MAX], shown[SHOWN_MAX];
-    acre_binding_name(bindings, index, name, sizeof(name));
+    binding_name(bindings, index, name, sizeof(name));
     snprintf(what, sizeof(what), "--arg %s", name);
     if (binding->value == NULL) {
         bool is_buffer = binding->parameter.kind == ACRE_PARAMETER_BUFFER;
         return acre_fail(err, ACRE_EINVALID,
-                         "--arg %s: is missing (parameter %u of kernel '%s', '%s'); accepted: "
+                         "--arg %s is missing (parameter %u of kernel '%s', '%s'); accepted: "
                          "%s=%s",
                          name, index + 1, bindings->kernel, binding->parameter.type, name,
                          is_buffer ? ARRAYS_ACCEPTED : "NUMBER");
@@ -307,17 +306,17 @@ static int judge_value(const struct acre_bindings *bindings, uint32_t index,
     int r = 0;
     if (binding->value[0] == '@' && binding->value[1] != '\0' &&
         binding->parameter.kind != ACRE_PARAMETER_LOCAL) {
-        r = acre_npy_open(binding->value + 1, &binding->npy, &binding->fd, err);
+        r = npy_open(binding->value + 1, &binding->npy, &binding->fd, err);
         r = r < 0 ? acre_fail_in(err, r, "%s", what) : 0;
         binding->is_array = r == 0;
         acre_str_show(acre_str_from(binding->value + 1), shown, sizeof(shown));
         snprintf(what, sizeof(what), "--arg %s: %s", name, shown);
     } else if (binding->parameter.kind == ACRE_PARAMETER_BUFFER &&
                strchr(binding->value, '[') != NULL) {
-        r = acre_npy_parse(what, acre_str_from(binding->value), &binding->npy, err);
+        r = npy_parse(what, acre_str_from(binding->value), &binding->npy, err);
         binding->is_array = r == 0;
     } else {
-        r = acre_binding_number(what, &binding->parameter, binding->value, &binding->arg, err);
+        r = binding_number(what, &binding->parameter, binding->value, &binding->arg, err);
     }
     return r == 0 && binding->is_array ? judge_array(what, binding, err) : r;
 }
@@ -341,15 +340,15 @@ static bool is_one_file(const char *a, const char *b) {
 }
 
 /* Before the kernel runs, perhaps for hours: is it an array of its own, a file that can be? */
-static int judge_out(const struct acre_bindings *bindings, uint32_t index, struct acre_error *err) {
-    const struct acre_binding *binding = &bindings->all[index];
+static int judge_out(const struct bindings *bindings, uint32_t index, struct acre_error *err) {
+    const struct binding *binding = &bindings->all[index];
     char name[SHOWN_MAX], shown[SHOWN_MAX];
-    acre_binding_name(bindings, index, name, sizeof(name));
+    binding_name(bindings, index, name, sizeof(name));
     acre_str_show(acre_str_from(binding->out), shown, sizeof(shown));
     if (binding->parameter.kind != ACRE_PARAMETER_BUFFER || binding->parameter.is_const) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--out %s: '%s' is nothing the kernel writes; accepted: its arrays that "
-                         "are not const",
+                         "--out %s: the kernel does not write '%s'; accepted: arrays that are "
+                         "not const",
                          name, binding->parameter.type);
     }
     if (binding->out[0] != '@' || binding->out[1] == '\0') {
@@ -361,8 +360,8 @@ static int judge_out(const struct acre_bindings *bindings, uint32_t index, struc
         if (other != NULL && is_one_file(other + 1, binding->out + 1)) {
             return acre_fail(
                 err, ACRE_EINVALID,
-                "--out %s: '%s' is where another array goes; accepted: a file for each", name,
-                shown + 1);
+                "--out %s: '%s' is already the output of another array; give each its own file",
+                name, shown + 1);
         }
     }
     struct acre_draft draft = {0};
@@ -372,7 +371,7 @@ static int judge_out(const struct acre_bindings *bindings, uint32_t index, struc
 }
 
 /* One of the two options, each parameter at most once. */
-static int take_list(struct acre_bindings *bindings, const char *option,
+static int take_list(struct bindings *bindings, const char *option,
                      const struct acre_opt_list *list, size_t offset, struct acre_error *err) {
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t index = 0;
@@ -385,24 +384,24 @@ static int take_list(struct acre_bindings *bindings, const char *option,
         if (*at != NULL) {
             char name[SHOWN_MAX];
             return acre_fail(err, ACRE_EINVALID, "--%s %s: given twice", option,
-                             acre_binding_name(bindings, index, name, sizeof(name)));
+                             binding_name(bindings, index, name, sizeof(name)));
         }
         *at = value;
     }
     return 0;
 }
 
-int acre_bindings_init(struct acre_bindings *bindings, const struct acre_kernel *kernel,
-                       const struct acre_opt_list *args, const struct acre_opt_list *outs,
-                       struct acre_error *err) {
-    *bindings = (struct acre_bindings){.kernel = acre_kernel_name(kernel)};
+int bindings_init(struct bindings *bindings, const struct acre_kernel *kernel,
+                  const struct acre_opt_list *args, const struct acre_opt_list *outs,
+                  struct acre_error *err) {
+    *bindings = (struct bindings){.kernel = acre_kernel_name(kernel)};
     while (
         bindings->count < ACRE_BINDINGS_MAX &&
         acre_kernel_parameter(kernel, bindings->count, &bindings->all[bindings->count].parameter)) {
         bindings->all[bindings->count++].fd = -1;
     }
-    int r = take_list(bindings, "arg", args, offsetof(struct acre_binding, value), err);
-    r = r == 0 ? take_list(bindings, "out", outs, offsetof(struct acre_binding, out), err) : r;
+    int r = take_list(bindings, "arg", args, offsetof(struct binding, value), err);
+    r = r == 0 ? take_list(bindings, "out", outs, offsetof(struct binding, out), err) : r;
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
         r = judge_value(bindings, i, &bindings->all[i], err);
         r = r == 0 && bindings->all[i].out != NULL ? judge_out(bindings, i, err) : r;
@@ -410,7 +409,7 @@ int acre_bindings_init(struct acre_bindings *bindings, const struct acre_kernel 
     return r;
 }
 
-void acre_bindings_finish(struct acre_bindings *bindings) {
+void bindings_finish(struct bindings *bindings) {
     for (uint32_t i = 0; i < bindings->count; i++) {
         if (bindings->all[i].fd >= 0) {
             close(bindings->all[i].fd);
@@ -421,7 +420,7 @@ void acre_bindings_finish(struct acre_bindings *bindings) {
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-static int take_memory(struct acre_binding *binding, struct acre_stream *stream,
+static int take_memory(struct binding *binding, struct acre_stream *stream,
                        struct acre_context *context, struct acre_error *err) {
     uint64_t bytes = binding->npy.bytes;
     int r = acre_buffer_alloc(stream, ACRE_MEMORY_PINNED, ACRE_NPY_WRITTEN_MAX + bytes,
@@ -439,85 +438,82 @@ static int take_memory(struct acre_binding *binding, struct acre_stream *stream,
     return r;
 }
 
-static int load(struct acre_binding *binding, struct acre_place *place, struct acre_error *err) {
-    int r = take_memory(binding, place->stream, place->context, err);
+static int load(struct binding *binding, struct target *target, struct acre_error *err) {
+    int r = take_memory(binding, target->stream, target->context, err);
     if (r == 0 && binding->fd >= 0) {
-        r = acre_npy_load(binding->value + 1, binding->fd, &binding->npy, binding->data, err);
+        r = npy_load(binding->value + 1, binding->fd, &binding->npy, binding->data, err);
     }
     if (r < 0 || binding->parameter.kind != ACRE_PARAMETER_BUFFER) {
         return r;
     }
     return binding->fd >= 0
-               ? acre_copy_in(place->stream, binding->device, 0, binding->data, binding->npy.bytes,
+               ? acre_copy_in(target->stream, binding->device, 0, binding->data, binding->npy.bytes,
                               err)
-               : acre_fill(place->stream, binding->device, 0, binding->npy.bytes, 0, 1, err);
+               : acre_fill(target->stream, binding->device, 0, binding->npy.bytes, 0, 1, err);
 }
 
-int acre_bindings_load(struct acre_bindings *bindings, struct acre_place *place,
-                       struct acre_error *err) {
+int bindings_load(struct bindings *bindings, struct target *target, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
         char name[SHOWN_MAX];
         if (bindings->all[i].is_array) {
-            r = load(&bindings->all[i], place, err);
+            r = load(&bindings->all[i], target, err);
             r = r < 0 ? acre_fail_in(err, r, "--arg %s",
-                                     acre_binding_name(bindings, i, name, sizeof(name)))
+                                     binding_name(bindings, i, name, sizeof(name)))
                       : 0;
         }
     }
     return r;
 }
 
-int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place,
-                        struct acre_error *err) {
+int bindings_fetch(struct bindings *bindings, struct target *target, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
-        struct acre_binding *binding = &bindings->all[i];
+        struct binding *binding = &bindings->all[i];
         if (binding->device.id != 0 && !binding->parameter.is_const) {
-            r = acre_copy_out(place->stream, binding->data, binding->device, 0, binding->npy.bytes,
+            r = acre_copy_out(target->stream, binding->data, binding->device, 0, binding->npy.bytes,
                               err);
         }
     }
     return r;
 }
 
-int acre_bindings_check(struct acre_bindings *bindings, struct acre_place *place,
-                        struct acre_error *err) {
+int bindings_check(struct bindings *bindings, struct target *target, struct acre_error *err) {
     struct acre_context_report report;
     int r = 0;
     for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
         char name[SHOWN_MAX];
         if (bindings->all[i].device.id != 0) {
-            r = acre_buffer_free(place->stream, bindings->all[i].device, err);
+            r = acre_buffer_free(target->stream, bindings->all[i].device, err);
             r = r == ACRE_ECORRUPT
                     ? acre_fail_in(err, r, "kernel '%s' wrote outside of '%s'", bindings->kernel,
-                                   acre_binding_name(bindings, i, name, sizeof(name)))
+                                   binding_name(bindings, i, name, sizeof(name)))
                     : r;
         }
     }
-    r = r == 0 ? acre_memory_trim(place->context, 0, err) : r;
-    acre_context_report(place->context, &report);
+    r = r == 0 ? acre_memory_trim(target->context, 0, err) : r;
+    acre_context_report(target->context, &report);
     return r < 0 || report.rebuilt == 0 ? r
                                         : acre_fail(err, ACRE_EUNAVAILABLE, "after kernel '%s': %s",
                                                     bindings->kernel, report.failure);
 }
 
-static int draft_out(const struct acre_binding *binding, struct acre_draft *draft,
+static int draft_out(const struct binding *binding, struct acre_draft *draft,
                      struct acre_error *err) {
     char header[ACRE_NPY_WRITTEN_MAX];
-    uint32_t length = acre_npy_write_header(&binding->npy, header);
+    uint32_t length = npy_write_header(&binding->npy, header);
     char *begin = (char *)binding->data - length;
     memcpy(begin, header, length);
     int r = acre_draft_begin(draft, binding->out + 1, err);
     return r == 0 ? acre_draft_write(draft, begin, length + binding->npy.bytes, err) : r;
 }
 
-int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err) {
+int bindings_write(struct bindings *bindings, struct acre_error *err) {
     struct acre_draft *drafts = acre_calloc(ACRE_BINDINGS_MAX, sizeof(*drafts));
     int r = 0;
     for (uint32_t step = 0; step < 3; step++) { /* all are written before the first appears */
         for (uint32_t i = 0; i < bindings->count && r == 0; i++) {
-            const struct acre_binding *binding = &bindings->all[i];
+            const struct binding *binding = &bindings->all[i];
             char name[SHOWN_MAX];
             if (binding->out == NULL) {
                 continue;
@@ -526,7 +522,7 @@ int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err) 
                 : step == 1 ? acre_draft_name(&drafts[i], err)
                             : acre_draft_commit(&drafts[i], err);
             r = r < 0 ? acre_fail_in(err, r, "--out %s",
-                                     acre_binding_name(bindings, i, name, sizeof(name)))
+                                     binding_name(bindings, i, name, sizeof(name)))
                       : 0;
         }
     }

@@ -1,7 +1,7 @@
-/* compute_arg.h - what a kernel is given on the command line: arrays from files or of zeros, and
- * numbers, by the names of its parameters.
+/* compute_arg.h - kernel arguments from the command line, by parameter name: arrays from files or
+ * filled with zeros, and numbers.
  *
- * Programs only, one thread. Errors name the option, the parameter, the value, what is accepted. */
+ * Programs only, one thread. Errors name the option, parameter, value and what is accepted. */
 #ifndef ACRE_CLI_COMPUTE_ARG_H
 #define ACRE_CLI_COMPUTE_ARG_H
 
@@ -11,49 +11,45 @@
 enum { ACRE_BINDINGS_MAX = 64 }; /* parameters of one kernel */
 
 /* A parameter and what it is given. */
-struct acre_binding {
+struct binding {
     struct acre_parameter parameter;
     const char *value; /* of --arg, behind the '='; NULL: not given */
     const char *out;   /* file of --out; NULL: none */
     bool is_array;     /* has `npy`, and memory */
-    struct acre_npy npy;
+    struct npy npy;
     int fd;                          /* of the file it comes from; -1: none */
     struct acre_buffer device, host; /* id 0: none */
     void *data;                      /* the array in host memory */
     struct acre_arg arg;             /* for the launch */
 };
 
-struct acre_bindings {
+struct bindings {
     const char *kernel;
     uint32_t count;
-    struct acre_binding all[ACRE_BINDINGS_MAX];
+    struct binding all[ACRE_BINDINGS_MAX];
 };
 
 /* The kernel's parameters, each with what the options say, judged; files are open, nothing is read.
  * Finish it in any case. */
-int acre_bindings_init(struct acre_bindings *bindings, const struct acre_kernel *kernel,
-                       const struct acre_opt_list *args, const struct acre_opt_list *outs,
-                       struct acre_error *err);
-void acre_bindings_finish(struct acre_bindings *bindings);
+int bindings_init(struct bindings *bindings, const struct acre_kernel *kernel,
+                  const struct acre_opt_list *args, const struct acre_opt_list *outs,
+                  struct acre_error *err);
+void bindings_finish(struct bindings *bindings);
 /* One number for a parameter that takes one. `what` begins the message. */
-int acre_binding_number(const char *what, const struct acre_parameter *parameter, const char *text,
-                        struct acre_arg *ret_arg, struct acre_error *err);
+int binding_number(const char *what, const struct acre_parameter *parameter, const char *text,
+                   struct acre_arg *ret_arg, struct acre_error *err);
 /* What to call a parameter: its name, or its number from 1. Returns `text`. */
-char *acre_binding_name(const struct acre_bindings *bindings, uint32_t index, char *text,
-                        size_t size);
+char *binding_name(const struct bindings *bindings, uint32_t index, char *text, size_t size);
 /* How many items an array has for a kernel: vectors and structs count once. */
-uint64_t acre_binding_items(const struct acre_binding *binding);
+uint64_t binding_items(const struct binding *binding);
 
 /* Memory, files read, copies to the device given to the stream. */
-int acre_bindings_load(struct acre_bindings *bindings, struct acre_place *place,
-                       struct acre_error *err);
+int bindings_load(struct bindings *bindings, struct target *target, struct acre_error *err);
 /* Copies of what the kernel may have written, given to the stream: in `data` when it is synced. */
-int acre_bindings_fetch(struct acre_bindings *bindings, struct acre_place *place,
-                        struct acre_error *err);
+int bindings_fetch(struct bindings *bindings, struct target *target, struct acre_error *err);
 /* The arrays on the device are freed; ACRE_ECORRUPT: something was written before or behind one. */
-int acre_bindings_check(struct acre_bindings *bindings, struct acre_place *place,
-                        struct acre_error *err);
+int bindings_check(struct bindings *bindings, struct target *target, struct acre_error *err);
 /* Files of --out: all of them, or none. */
-int acre_bindings_write(struct acre_bindings *bindings, struct acre_error *err);
+int bindings_write(struct bindings *bindings, struct acre_error *err);
 
 #endif

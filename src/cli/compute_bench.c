@@ -1,9 +1,8 @@
-/* compute_bench.c - `acre compute bench`: what this machine does, in some seconds.
+/* compute_bench.c - `acre compute bench`: measures this machine in a few seconds.
  *
- * Each figure is one piece of work, repeated for FIGURE_MS, each time measured by this program's
- * clock from the call until the result is known; shown are the median and the worst of a hundred.
- * A figure that cannot be had says why. (bench/compute is the one that compares with the driver.)
- */
+ * Each figure is one piece of work, repeated for FIGURE_MS and timed with this program's clock from
+ * the call until the result is known; it shows the median and the 99th percentile. A figure that
+ * cannot be measured says why. (bench/compute compares with the driver.) */
 #include "cli/cli.h"
 
 #include "cli/compute.h"
@@ -49,25 +48,25 @@ static const char ring_text[] =
     "    }\n"
     "}\n";
 
-struct options {
+struct compute_bench_options {
     const char *device;
     bool json;
     bool quiet;
 };
 
-enum unit { UNIT_US, UNIT_GB_S };
+enum bench_unit { UNIT_US, UNIT_GB_S };
 
 struct figure {
     char name[NAME_MAX_BYTES];
-    enum unit unit;
+    enum bench_unit unit;
     double p50, p99; /* < 0: there is none */
     uint64_t samples;
     char note[160];
 };
 
 struct bench {
-    const struct options *options;
-    struct acre_place place;
+    const struct compute_bench_options *options;
+    struct target target;
     struct acre_context *cpu; /* NULL: the device is the CPU */
     struct acre_program *program;
     struct acre_kernel *touch;
@@ -78,7 +77,7 @@ struct bench {
     enum acre_way way;
     uint32_t items;
     void *arrays[3];
-    struct acre_progress progress;
+    struct progress progress;
     double *samples;
     struct figure figures[FIGURES_MAX];
     uint32_t count;
@@ -103,13 +102,13 @@ static int sample(struct bench *bench, work_function *work, uint64_t *ret_count,
         now_ns = acre_clock_monotonic_ns(&clock);
         bench->samples[count++] = (double)(now_ns - before_ns) / 1e3;
     }
-    acre_figures_sort(bench->samples, count);
+    figures_sort(bench->samples, count);
     *ret_count = count;
     return r;
 }
 
 /* One figure; `size` is what a sample is divided by, or the bytes it moves. */
-static void measure(struct bench *bench, const char *name, enum unit unit, double size,
+static void measure(struct bench *bench, const char *name, enum bench_unit unit, double size,
                     work_function *work, const char *note) {
     ACRE_ASSERT(bench->count < FIGURES_MAX);
     struct figure *figure = &bench->figures[bench->count++];
@@ -117,7 +116,7 @@ static void measure(struct bench *bench, const char *name, enum unit unit, doubl
     *figure = (struct figure){.unit = unit, .p50 = -1, .p99 = -1};
     snprintf(figure->name, sizeof(figure->name), "%s", name);
     snprintf(figure->note, sizeof(figure->note), "%s", note);
-    acre_progress_show(&bench->progress, "%s", name);
+    progress_show(&bench->progress, "%s", name);
     if (sample(bench, work, &figure->samples, &err) < 0) {
         snprintf(figure->note, sizeof(figure->note), "%.*s", (int)sizeof(figure->note) - 1,
                  err.text);
@@ -137,33 +136,33 @@ static void cannot(struct bench *bench, const char *name, const struct acre_erro
 }
 
 static int finish(struct bench *bench, int r, struct acre_error *err) {
-    return r == 0 ? acre_stream_sync(bench->place.stream, ACRE_FOREVER, err) : r;
+    return r == 0 ? acre_stream_sync(bench->target.stream, ACRE_FOREVER, err) : r;
 }
 
 /* --- the work ------------------------------------------------------------------------------- */
 
 static int copy_in(struct bench *bench, struct acre_error *err) {
-    const void *from = acre_buffer_host(bench->place.context, bench->host);
-    return finish(bench, acre_copy_in(bench->place.stream, bench->device, 0, from, COPY_BYTES, err),
-                  err);
+    const void *from = acre_buffer_host(bench->target.context, bench->host);
+    return finish(bench,
+                  acre_copy_in(bench->target.stream, bench->device, 0, from, COPY_BYTES, err), err);
 }
 
 static int copy_out(struct bench *bench, struct acre_error *err) {
-    void *to = acre_buffer_host(bench->place.context, bench->host);
-    return finish(bench, acre_copy_out(bench->place.stream, to, bench->device, 0, COPY_BYTES, err),
+    void *to = acre_buffer_host(bench->target.context, bench->host);
+    return finish(bench, acre_copy_out(bench->target.stream, to, bench->device, 0, COPY_BYTES, err),
                   err);
 }
 
 static int copy_within(struct bench *bench, struct acre_error *err) {
     return finish(
-        bench, acre_copy(bench->place.stream, bench->other, 0, bench->device, 0, COPY_BYTES, err),
+        bench, acre_copy(bench->target.stream, bench->other, 0, bench->device, 0, COPY_BYTES, err),
         err);
 }
 
 static int launch(struct bench *bench, struct acre_error *err) {
     const struct acre_arg args[] = {ACRE_BUFFER(bench->word), ACRE_U32(1)};
     const struct acre_grid one = {.groups = {1}, .group = {1}};
-    return acre_launch(bench->place.stream, bench->touch, one, args, ACRE_COUNT(args), err);
+    return acre_launch(bench->target.stream, bench->touch, one, args, ACRE_COUNT(args), err);
 }
 
 static int launch_one(struct bench *bench, struct acre_error *err) {
@@ -179,7 +178,7 @@ static int launch_many(struct bench *bench, struct acre_error *err) {
 }
 
 static int launch_graph(struct bench *bench, struct acre_error *err) {
-    return finish(bench, acre_graph_launch(bench->graph, bench->place.stream, err), err);
+    return finish(bench, acre_graph_launch(bench->graph, bench->target.stream, err), err);
 }
 
 static int call_ring(struct bench *bench, struct acre_error *err) {
@@ -192,8 +191,8 @@ static int use_pool(struct bench *bench, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < BATCH && r == 0; i++) {
         struct acre_buffer buffer;
-        r = acre_buffer_alloc(bench->place.stream, ACRE_MEMORY_DEVICE, POOL_BYTES, &buffer, err);
-        r = r == 0 ? acre_buffer_free(bench->place.stream, buffer, err) : r;
+        r = acre_buffer_alloc(bench->target.stream, ACRE_MEMORY_DEVICE, POOL_BYTES, &buffer, err);
+        r = r == 0 ? acre_buffer_free(bench->target.stream, buffer, err) : r;
     }
     return r;
 }
@@ -204,20 +203,20 @@ static int add_by_way(struct bench *bench, struct acre_error *err) {
     int r =
         acre_auto_run_by(bench->automatic, bench->way, bench->items, bench->arrays, NULL, 0, &why);
     const char *colon =
-        strncmp(why.text, "kernel 'add' by", 15) == 0 ? strstr(why.text, ": ") : NULL;
+        strncmp(why.text, "kernel 'add' cannot run by", 26) == 0 ? strstr(why.text, ": ") : NULL;
     return r < 0 ? acre_fail(err, r, "%s", colon != NULL ? colon + 2 : why.text) : 0;
 }
 
 /* --- figures by parts of the interface ------------------------------------------------------ */
 
 static int take_memory(struct bench *bench, struct acre_error *err) {
-    struct acre_stream *stream = bench->place.stream;
+    struct acre_stream *stream = bench->target.stream;
     int r = acre_buffer_alloc(stream, ACRE_MEMORY_DEVICE, COPY_BYTES, &bench->device, err);
     r = r == 0 ? acre_buffer_alloc(stream, ACRE_MEMORY_DEVICE, COPY_BYTES, &bench->other, err) : r;
     r = r == 0 ? acre_buffer_alloc(stream, ACRE_MEMORY_PINNED, COPY_BYTES, &bench->host, err) : r;
     r = r == 0 ? acre_buffer_alloc(stream, ACRE_MEMORY_DEVICE, 4, &bench->word, err) : r;
     if (r == 0) {
-        memset(acre_buffer_host(bench->place.context, bench->host), 1, COPY_BYTES);
+        memset(acre_buffer_host(bench->target.context, bench->host), 1, COPY_BYTES);
     }
     return r;
 }
@@ -226,16 +225,16 @@ static void bench_graph(struct bench *bench) {
     struct acre_error err = {0};
     char name[NAME_MAX_BYTES];
     snprintf(name, sizeof(name), "graph of %d kernels", GRAPH_KERNELS);
-    int r = acre_graph_begin(bench->place.stream, &err);
+    int r = acre_graph_begin(bench->target.stream, &err);
     for (uint32_t i = 0; i < GRAPH_KERNELS && r == 0; i++) {
         r = launch(bench, &err);
     }
-    r = r == 0 ? acre_graph_end(bench->place.stream, &bench->graph, &err) : r;
+    r = r == 0 ? acre_graph_end(bench->target.stream, &bench->graph, &err) : r;
     if (r < 0) {
         cannot(bench, name, &err);
         return;
     }
-    bool is_whole = (acre_place_device(&bench->place)->capabilities & ACRE_CAN_GRAPH) != 0;
+    bool is_whole = (target_device(&bench->target)->capabilities & ACRE_CAN_GRAPH) != 0;
     measure(bench, name, UNIT_US, 1, launch_graph, is_whole ? "" : "step by step on this device");
     acre_graph_destroy(bench->graph);
 }
@@ -247,7 +246,7 @@ static void bench_ring(struct bench *bench) {
     const struct acre_ring_options options = {.in_words = 1, .out_words = 1};
     struct acre_ring_report report;
     char note[sizeof(report.reason) + 32];
-    if (acre_ring_create(bench->place.context, &source, &options, &bench->ring, &err) < 0) {
+    if (acre_ring_create(bench->target.context, &source, &options, &bench->ring, &err) < 0) {
         cannot(bench, "ring round trip", &err);
         return;
     }
@@ -280,8 +279,8 @@ static void bench_auto(struct bench *bench) {
     const struct acre_source source = {
         .text = source_text, .name = "bench", .language = ACRE_LANGUAGE_PORTABLE};
     const struct acre_auto_options options = {
-        .device = bench->cpu != NULL ? bench->place.context : NULL,
-        .cpu = bench->cpu != NULL ? bench->cpu : bench->place.context,
+        .device = bench->cpu != NULL ? bench->target.context : NULL,
+        .cpu = bench->cpu != NULL ? bench->cpu : bench->target.context,
         .source = &source,
         .kernel = "add",
         .arrays = arrays,
@@ -313,12 +312,10 @@ static void bench_auto(struct bench *bench) {
 static int bench_all(struct bench *bench, struct acre_error *err) {
     const struct acre_source source = {
         .text = source_text, .name = "bench", .language = ACRE_LANGUAGE_PORTABLE};
-    int r = acre_place_open(bench->options->device, NULL, NULL, &bench->place, err);
-    r = r == 0 && !acre_place_is_cpu(&bench->place)
-            ? acre_place_open_cpu(&bench->place, &bench->cpu, err)
-            : r;
-    r = r == 0 ? acre_source_build(&bench->place, &source, &bench->progress, &bench->program, NULL,
-                                   err)
+    int r = target_open(bench->options->device, NULL, NULL, &bench->target, err);
+    r = r == 0 && !target_is_cpu(&bench->target) ? target_open_cpu(&bench->target, &bench->cpu, err)
+                                                 : r;
+    r = r == 0 ? source_build(&bench->target, &source, &bench->progress, &bench->program, NULL, err)
                : r;
     r = r == 0 ? acre_kernel_find(bench->program, "touch", &bench->touch, err) : r;
     r = r == 0 ? take_memory(bench, err) : r;
@@ -346,8 +343,8 @@ static void print_json(const struct bench *bench, struct acre_buf *out) {
     char name[NAME_MAX_BYTES];
     acre_json_begin(&json, out, true);
     acre_json_object(&json);
-    acre_json_put_string(&json, "device", acre_place_name(&bench->place, name, sizeof(name)));
-    acre_json_put_string(&json, "name", acre_place_device(&bench->place)->name);
+    acre_json_put_string(&json, "device", target_name(&bench->target, name, sizeof(name)));
+    acre_json_put_string(&json, "name", target_device(&bench->target)->name);
     acre_json_key(&json, "figures");
     acre_json_array(&json);
     for (uint32_t i = 0; i < bench->count; i++) {
@@ -367,19 +364,18 @@ static void print_json(const struct bench *bench, struct acre_buf *out) {
     acre_buf_putc(out, '\n');
 }
 
-static void add_cell(struct acre_table *table, const struct figure *figure, double value) {
+static void add_cell(struct text_table *table, const struct figure *figure, double value) {
     char text[ACRE_FIGURE_MAX];
     if (figure->unit == UNIT_US) {
-        acre_figure_us(value, text, sizeof(text));
+        figure_us(value, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%.1f GB/s", value);
     }
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_NONE, text);
 }
 
 /* What could not be measured, and why; each reason once. */
-static void print_absent(const struct bench *bench, const struct acre_term *term,
-                         struct acre_buf *out) {
+static void print_absent(const struct bench *bench, const struct term *term, struct acre_buf *out) {
     const char *before = "\n";
     for (uint32_t i = 0; i < bench->count; i++) {
         const struct figure *figure = &bench->figures[i];
@@ -389,37 +385,37 @@ static void print_absent(const struct bench *bench, const struct acre_term *term
             same++;
         }
         if (figure->p50 < 0 && same == i) {
-            acre_figure_absent(term, out, &before, 27, figure->name, figure->note);
+            figure_absent(term, out, &before, 27, figure->name, figure->note);
         }
     }
 }
 
 static void print_text(const struct bench *bench, struct acre_buf *out) {
-    static const struct acre_table_column columns[] = {
+    static const struct table_column columns[] = {
         {.heading = "WHAT"},
         {.heading = "MEDIAN", .right = true},
         {.heading = "P99", .right = true},
         {.heading = "NOTE", .shrink_to = 24, .cut_end = true},
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct term term = term_detect(STDOUT_FILENO);
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     char name[NAME_MAX_BYTES], shown[256];
     for (uint32_t i = 0; i < bench->count; i++) {
         const struct figure *figure = &bench->figures[i];
         if (figure->p50 < 0) {
             continue;
         }
-        acre_table_row(table);
-        acre_table_cell(table, ACRE_COLOUR_NONE, figure->name);
+        table_row(table);
+        table_cell(table, ACRE_COLOUR_NONE, figure->name);
         add_cell(table, figure, figure->p50);
         add_cell(table, figure, figure->p99);
-        acre_table_cell(table, figure->note[0] != '\0' ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE,
-                        acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
+        table_cell(table, figure->note[0] != '\0' ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE,
+                   acre_str_show_text(acre_str_from(figure->note), shown, sizeof(shown)));
     }
-    acre_buf_printf(out, "%s, %s\n\n", acre_place_name(&bench->place, name, sizeof(name)),
-                    acre_place_device(&bench->place)->name);
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+    acre_buf_printf(out, "%s, %s\n\n", target_name(&bench->target, name, sizeof(name)),
+                    target_device(&bench->target)->name);
+    table_print(table, &term, out);
+    table_destroy(table);
     print_absent(bench, &term, out);
 }
 
@@ -432,50 +428,51 @@ static int run(int argument_count, char **arguments, void *target) {
     bench->options = target;
     bench->samples = acre_calloc(SAMPLES_MAX, sizeof(*bench->samples));
     acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
-    acre_progress_begin(&bench->progress, "bench", bench->options->quiet);
-    acre_progress_show(&bench->progress, "compiling");
+    progress_begin(&bench->progress, "bench", bench->options->quiet);
+    progress_show(&bench->progress, "compiling");
     int r = bench_all(bench, &err);
-    acre_progress_end(&bench->progress);
+    progress_end(&bench->progress);
     if (r == 0) {
         (bench->options->json ? print_json : print_text)(bench, &out);
     }
-    int code = r < 0 ? acre_cli_fail(&err) : acre_cli_write(&out);
-    acre_place_close(&bench->place);
+    int code = r < 0 ? cli_fail(&err) : cli_write(&out);
+    target_close(&bench->target);
     acre_buf_finish(&out);
     free(bench->samples);
     free(bench);
     return code;
 }
 
-#define AT(field) offsetof(struct options, field)
+#define AT(member) offsetof(struct compute_bench_options, member)
 static const struct acre_opt rows[] = {
     {.name = "device",
      .letter = 'd',
      .kind = ACRE_OPT_STRING,
      .offset = AT(device),
      .value = "DEVICE",
-     .help = "cuda:0, opencl, cpu, or a number of 'acre compute devices' (default: the first)",
-     .check = acre_device_check},
+     .help = "cuda:0, opencl, cpu, or a number from 'acre compute devices' (default: the first)",
+     .check = device_check},
     {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
     {.name = "quiet",
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = AT(quiet),
-     .help = "no progress on the terminal"},
+     .help = "show no progress"},
 };
 
-const struct acre_command acre_command_compute_bench = {
+const struct acre_command command_compute_bench = {
     .name = "compute bench",
-    .summary = "measure copies, launches and calls on this machine, in seconds",
+    .summary = "measure copies, launches and calls on this machine, in a few seconds",
     .usage = "acre compute bench [--device DEVICE] [options]",
-    .details = "The time from a call until its result is known, as a program sees it: the median\n"
-               "of many, and what one of a hundred is above (of rates: below). Anything else that\n"
-               "runs on this machine is measured with it.\n"
-               "\n"
-               "Examples:\n"
-               "  acre compute bench --device cpu\n",
+    .details =
+        "Times run from a call until its result is known, as a program sees it: the median, and\n"
+        "the value that 1 in 100 is worse than. Other load on this machine affects the\n"
+        "results.\n"
+        "\n"
+        "Examples:\n"
+        "  acre compute bench --device cpu\n",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct compute_bench_options),
 };

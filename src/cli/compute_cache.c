@@ -1,4 +1,4 @@
-/* compute_cache.c - `acre compute cache`: the compiled programs that are kept, and tidying up. */
+/* compute_cache.c - `acre compute cache`: lists and cleans up the cache of compiled programs. */
 #include "cli/cli.h"
 
 #include "cli/compute.h"
@@ -14,25 +14,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct options {
+struct compute_cache_options {
     const char *directory;
     uint64_t to_mib; /* 0: not given */
     bool json;
 };
 
-struct call {
-    const struct options *options;
+struct compute_cache_call {
+    const struct compute_cache_options *options;
     const char *directory;
     struct acre_buf *out;
 };
 
-static void begin_json(const struct call *call, struct acre_json *json) {
+static void begin_json(const struct compute_cache_call *call, struct acre_json *json) {
     acre_json_begin(json, call->out, true);
     acre_json_object(json);
     acre_json_put_string(json, "directory", call->directory);
 }
 
-static void end_json(const struct call *call, struct acre_json *json) {
+static void end_json(const struct compute_cache_call *call, struct acre_json *json) {
     acre_json_object_end(json);
     acre_json_end(json);
     acre_buf_putc(call->out, '\n');
@@ -40,7 +40,7 @@ static void end_json(const struct call *call, struct acre_json *json) {
 
 /* --- list ----------------------------------------------------------------------------------- */
 
-static void list_json(const struct call *call, const struct acre_cache_entry *entries,
+static void list_json(const struct compute_cache_call *call, const struct acre_cache_entry *entries,
                       uint32_t count, uint64_t bytes) {
     struct acre_json json;
     begin_json(call, &json);
@@ -61,44 +61,42 @@ static void list_json(const struct call *call, const struct acre_cache_entry *en
     end_json(call, &json);
 }
 
-static void list_table(const struct call *call, const struct acre_cache_entry *entries,
-                       uint32_t count, uint64_t bytes) {
-    static const struct acre_table_column columns[] = {
+static void list_table(const struct compute_cache_call *call,
+                       const struct acre_cache_entry *entries, uint32_t count, uint64_t bytes) {
+    static const struct table_column columns[] = {
         {.heading = "PROGRAM", .shrink_to = 20},
         {.heading = "BACKEND"},
         {.heading = "SIZE", .right = true},
         {.heading = "USED", .right = true},
         {.heading = "FILE", .shrink_to = 12, .rank = 7},
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    struct term term = term_detect(STDOUT_FILENO);
     struct acre_clock clock = acre_clock_real();
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     char text[ACRE_WHEN_MAX], shown[PATH_MAX];
     for (uint32_t i = 0; i < count; i++) {
         const struct acre_cache_entry *entry = &entries[i];
-        acre_table_row(table);
-        acre_table_cell(table, ACRE_COLOUR_NONE,
-                        acre_str_show_text(acre_str_from(entry->name), shown, sizeof(shown)));
-        acre_table_cell(table, ACRE_COLOUR_NONE,
-                        acre_str_show_text(acre_str_from(entry->backend), shown, sizeof(shown)));
-        acre_table_cell(table, ACRE_COLOUR_NONE,
-                        acre_figure_bytes(entry->bytes, text, sizeof(text)));
-        acre_table_cell(
-            table, ACRE_COLOUR_NONE,
-            acre_when_relative(entry->used_ms, acre_clock_wall_ms(&clock), text, sizeof(text)));
-        acre_table_cell(table, ACRE_COLOUR_DIM, entry->file);
+        table_row(table);
+        table_cell(table, ACRE_COLOUR_NONE,
+                   acre_str_show_text(acre_str_from(entry->name), shown, sizeof(shown)));
+        table_cell(table, ACRE_COLOUR_NONE,
+                   acre_str_show_text(acre_str_from(entry->backend), shown, sizeof(shown)));
+        table_cell(table, ACRE_COLOUR_NONE, figure_bytes(entry->bytes, text, sizeof(text)));
+        table_cell(table, ACRE_COLOUR_NONE,
+                   when_relative(entry->used_ms, acre_clock_wall_ms(&clock), text, sizeof(text)));
+        table_cell(table, ACRE_COLOUR_DIM, entry->file);
     }
     acre_buf_printf(call->out, "%s: %u program%s, %s\n",
                     acre_str_show_text(acre_str_from(call->directory), shown, sizeof(shown)), count,
-                    count == 1 ? "" : "s", acre_figure_bytes(bytes, text, sizeof(text)));
+                    count == 1 ? "" : "s", figure_bytes(bytes, text, sizeof(text)));
     if (count > 0) {
         acre_buf_putc(call->out, '\n');
-        acre_table_print(table, &term, call->out);
+        table_print(table, &term, call->out);
     }
-    acre_table_destroy(table);
+    table_destroy(table);
 }
 
-static int list(const struct call *call, struct acre_error *err) {
+static int list(const struct compute_cache_call *call, struct acre_error *err) {
     struct acre_cache_entry *entries = NULL;
     uint32_t count = 0;
     uint64_t bytes = 0;
@@ -116,12 +114,13 @@ static int list(const struct call *call, struct acre_error *err) {
 
 /* --- the others ----------------------------------------------------------------------------- */
 
-static void tell(const struct call *call, const char *done, const struct acre_cache_count *count) {
+static void tell(const struct compute_cache_call *call, const char *done,
+                 const struct acre_cache_count *count) {
     char text[ACRE_FIGURE_MAX];
     if (!call->options->json) {
         acre_buf_printf(call->out, "%s: %u program%s, %s", done, count->entries,
                         count->entries == 1 ? "" : "s",
-                        acre_figure_bytes(count->bytes, text, sizeof(text)));
+                        figure_bytes(count->bytes, text, sizeof(text)));
         if (strcmp(done, "checked") == 0) {
             acre_buf_printf(call->out, "; %u damaged%s", count->damaged,
                             count->damaged > 0 ? " and removed" : "");
@@ -137,7 +136,7 @@ static void tell(const struct call *call, const char *done, const struct acre_ca
     end_json(call, &json);
 }
 
-static int verify(const struct call *call, struct acre_error *err) {
+static int verify(const struct compute_cache_call *call, struct acre_error *err) {
     struct acre_cache_count count;
     int r = acre_cache_verify(call->directory, &count, err);
     if (r == 0) {
@@ -146,12 +145,12 @@ static int verify(const struct call *call, struct acre_error *err) {
     return r;
 }
 
-static int prune(const struct call *call, struct acre_error *err) {
+static int prune(const struct compute_cache_call *call, struct acre_error *err) {
     struct acre_cache_count count;
     if (call->options->to_mib == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--to: is missing; accepted: how much may stay, as in 'prune --to "
-                         "200MiB' ('clear' removes all)");
+                         "--to is missing: the size to keep, as in 'prune --to 200MiB' ('clear' "
+                         "removes everything)");
     }
     int r = acre_cache_prune(call->directory, call->options->to_mib << 20, &count, err);
     if (r == 0) {
@@ -160,7 +159,7 @@ static int prune(const struct call *call, struct acre_error *err) {
     return r;
 }
 
-static int clear(const struct call *call, struct acre_error *err) {
+static int clear(const struct compute_cache_call *call, struct acre_error *err) {
     struct acre_cache_count count;
     int r = acre_cache_clear(call->directory, &count, err);
     if (r == 0) {
@@ -171,86 +170,88 @@ static int clear(const struct call *call, struct acre_error *err) {
 
 static const struct {
     const char *name;
-    int (*run)(const struct call *call, struct acre_error *err);
+    int (*run)(const struct compute_cache_call *call, struct acre_error *err);
 } actions[] = {{"list", list}, {"verify", verify}, {"prune", prune}, {"clear", clear}};
 
-static int act(struct call *call, const char *name, struct acre_error *err) {
+static int act(struct compute_cache_call *call, const char *name, struct acre_error *err) {
     char shown[64];
     size_t i = 0;
     while (i < ACRE_COUNT(actions) && strcmp(actions[i].name, name) != 0) {
         i++;
     }
     if (i == ACRE_COUNT(actions)) {
-        return acre_fail(err, ACRE_EINVALID, "'%s'; accepted: list, verify, prune, clear",
+        return acre_fail(err, ACRE_EINVALID,
+                         "unknown action '%s'; accepted: list, verify, prune, clear",
                          acre_str_show(acre_str_from(name), shown, sizeof(shown)));
     }
     if (call->options->to_mib != 0 && actions[i].run != prune) {
-        return acre_fail(err, ACRE_EINVALID, "--to: only 'prune' takes it, not '%s'", name);
+        return acre_fail(err, ACRE_EINVALID, "--to: only for 'prune', not '%s'", name);
     }
     return actions[i].run(call, err);
 }
 
 static int run(int argument_count, char **arguments, void *target) {
-    const struct options *options = target;
+    const struct compute_cache_options *options = target;
     char path[PATH_MAX];
     struct acre_error err = {0};
     struct acre_buf out;
     acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
-    struct call call = {.options = options, .directory = options->directory, .out = &out};
+    struct compute_cache_call call = {
+        .options = options, .directory = options->directory, .out = &out};
     int r = 0;
     if (call.directory == NULL) {
         r = acre_cache_directory(path, sizeof(path), &err);
         call.directory = path;
     }
     r = r == 0 ? act(&call, argument_count > 0 ? arguments[0] : "list", &err) : r;
-    int code = r < 0 ? acre_cli_fail(&err) : acre_cli_write(&out);
+    int code = r < 0 ? cli_fail(&err) : cli_write(&out);
     acre_buf_finish(&out);
     return code;
 }
 
 /* The default one is made when it is needed; one that was named is meant to be there. */
-static int check_directory(const char *field, const char *value, struct acre_error *err) {
+static int check_directory(const char *option, const char *value, struct acre_error *err) {
     char shown[128];
     struct stat info;
     return stat(value, &info) == 0 && S_ISDIR(info.st_mode)
                ? 0
-               : acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: a directory that is there",
-                           field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
+               : acre_fail(err, ACRE_EINVALID, "%s: no such directory '%s'", option,
+                           acre_str_show(acre_str_from(value), shown, sizeof(shown)));
 }
 
-#define AT(field) offsetof(struct options, field)
+#define AT(member) offsetof(struct compute_cache_options, member)
 static const struct acre_opt rows[] = {
     {.name = "to",
      .kind = ACRE_OPT_MIB,
      .offset = AT(to_mib),
      .value = "SIZE",
-     .help = "how much 'prune' leaves (200MiB)"},
+     .help = "the size that 'prune' keeps, such as 200MiB"},
     {.name = "directory",
      .kind = ACRE_OPT_STRING,
      .offset = AT(directory),
      .value = "DIR",
-     .help = "another one (default: $XDG_CACHE_HOME/acre or ~/.cache/acre)",
+     .help = "the cache (default: $XDG_CACHE_HOME/acre or ~/.cache/acre)",
      .check = check_directory},
     {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
 };
 
-const struct acre_command acre_command_compute_cache = {
+const struct acre_command command_compute_cache = {
     .name = "compute cache",
-    .summary = "the compiled kernels that are kept: list, verify, prune, clear",
+    .summary = "list, verify, prune or clear the cache of compiled kernels",
     .usage = "acre compute cache [list|verify|prune --to SIZE|clear] [options]",
-    .details = "Compiled kernels are kept by everything they depend on, and pruned to 1 GiB by\n"
-               "themselves. 'verify' reads all of them and removes those that are damaged (they\n"
-               "are compiled again when they are next used, as they would be without it);\n"
-               "'prune' removes those that were used least recently.\n"
-               "\n"
-               "Examples:\n"
-               "  acre compute cache\n"
-               "  acre compute cache verify\n"
-               "  acre compute cache prune --to 200MiB\n",
+    .details =
+        "The cache is limited to 1 GiB. 'verify' reads every entry and removes damaged ones\n"
+        "(they are compiled again when next used, and would be without 'verify' too);\n"
+        "'prune' removes the least recently used.\n"
+        "\n"
+        "Examples:\n"
+        "  acre compute cache\n"
+        "  acre compute cache verify\n"
+        "  acre compute cache prune --to 200MiB\n",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .max_arguments = 1,
     .takes = "cache",
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct compute_cache_options),
 };

@@ -1,10 +1,10 @@
-/* compute_explain.c - `acre compute explain`: what automatic choice (acre/auto.h) has learned about
- * a kernel on this machine, and learning it on purpose.
+/* compute_explain.c - `acre compute explain`: shows what automatic choice (acre/auto.h) has learned
+ * about a kernel on this machine, or learns it now.
  *
- * What is learned belongs to the source, the kernel, the arrays and the devices; so the question
- * names all of them as a program that calls it would. Learning runs every way at every power of
- * two, as often as the choice itself would try it; ways that are slow no more often than it takes
- * to forget the first time, which has to make graphs and memory ready. */
+ * Results are kept per source, kernel, arrays and devices, so the command names all of them as a
+ * calling program would. Learning runs every way at every power of two, as often as the choice
+ * itself would try it; a slow way runs only often enough to discount its first run, which has to
+ * prepare graphs and memory. */
 #include "cli/cli.h"
 
 #include "cli/compute_arg.h"
@@ -27,7 +27,7 @@ enum {
     SHOWN_MAX = 96,
 };
 
-struct options {
+struct compute_explain_options {
     const char *kernel, *device;
     struct acre_opt_list args, inouts;
     bool learn;
@@ -35,11 +35,11 @@ struct options {
     bool quiet;
 };
 
-struct question {
-    const struct options *options;
-    struct acre_place place;
+struct compute_question {
+    const struct compute_explain_options *options;
+    struct target target;
     struct acre_auto *automatic;
-    struct acre_progress progress;
+    struct progress progress;
     char kernel[128];
     struct acre_parameter parameters[ACRE_BINDINGS_MAX];
     uint32_t parameter_count;
@@ -53,7 +53,7 @@ struct question {
 
 /* --- what the kernel is given --------------------------------------------------------------- */
 
-static bool is_inout(const struct options *options, const char *name) {
+static bool is_inout(const struct compute_explain_options *options, const char *name) {
     for (uint32_t i = 0; i < options->inouts.count; i++) {
         if (strcmp(options->inouts.items[i], name) == 0) {
             return true;
@@ -62,7 +62,7 @@ static bool is_inout(const struct options *options, const char *name) {
     return false;
 }
 
-static int check_inouts(const struct question *question, struct acre_error *err) {
+static int check_inouts(const struct compute_question *question, struct acre_error *err) {
     for (uint32_t i = 0; i < question->options->inouts.count; i++) {
         const char *name = question->options->inouts.items[i];
         char shown[SHOWN_MAX];
@@ -73,7 +73,9 @@ static int check_inouts(const struct question *question, struct acre_error *err)
         }
         if (at == question->array_count) {
             return acre_fail(err, ACRE_EINVALID,
-                             "--inout: '%s'; accepted: an array of kernel '%s' that is not const",
+                             "--inout: '%s' is not an array that kernel '%s' can write; accepted: "
+                             "its arrays that "
+                             "are not const",
                              acre_str_show(acre_str_from(name), shown, sizeof(shown)),
                              question->kernel);
         }
@@ -89,8 +91,9 @@ static const char *value_in(const char *arg, const struct acre_parameter *parame
 }
 
 /* The value of a parameter: what --arg says, or 1. */
-static int take_value(const struct question *question, const struct acre_parameter *parameter,
-                      struct acre_arg *ret_arg, struct acre_error *err) {
+static int take_value(const struct compute_question *question,
+                      const struct acre_parameter *parameter, struct acre_arg *ret_arg,
+                      struct acre_error *err) {
     const struct acre_opt_list *args = &question->options->args;
     char what[2 * SHOWN_MAX];
     const char *text = "1";
@@ -99,10 +102,10 @@ static int take_value(const struct question *question, const struct acre_paramet
         text = value != NULL ? value : text;
     }
     snprintf(what, sizeof(what), "--arg %s", parameter->name);
-    return acre_binding_number(what, parameter, text, ret_arg, err);
+    return binding_number(what, parameter, text, ret_arg, err);
 }
 
-static int check_args(const struct question *question, struct acre_error *err) {
+static int check_args(const struct compute_question *question, struct acre_error *err) {
     for (uint32_t i = 0; i < question->options->args.count; i++) {
         const char *text = question->options->args.items[i];
         char shown[SHOWN_MAX];
@@ -113,7 +116,7 @@ static int check_args(const struct question *question, struct acre_error *err) {
         if (!is_known) {
             return acre_fail(err, ACRE_EINVALID,
                              "--arg: '%s'; accepted: NAME=NUMBER for a value of kernel '%s' "
-                             "(arrays and n are chosen)",
+                             "(arrays and n are set by the command)",
                              acre_str_show(acre_str_from(text), shown, sizeof(shown)),
                              question->kernel);
         }
@@ -122,7 +125,7 @@ static int check_args(const struct question *question, struct acre_error *err) {
 }
 
 /* f(arrays..., values..., uint n) */
-static int take_parameters(struct question *question, const struct acre_kernel *kernel,
+static int take_parameters(struct compute_question *question, const struct acre_kernel *kernel,
                            struct acre_error *err) {
     struct acre_parameter *all = question->parameters;
     uint32_t count = 0;
@@ -147,7 +150,7 @@ static int take_parameters(struct question *question, const struct acre_kernel *
     uint32_t rest = count - question->array_count;
     if (question->array_count == 0 || rest == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s' is not one that calls choose a way for; accepted: "
+                         "kernel '%s' does not fit automatic choice; accepted: kernels "
                          "f(arrays..., values..., uint n)",
                          question->kernel);
     }
@@ -161,22 +164,22 @@ static int take_parameters(struct question *question, const struct acre_kernel *
     return r;
 }
 
-static int prepare(struct question *question, const struct acre_source *source,
+static int prepare(struct compute_question *question, const struct acre_source *source,
                    struct acre_error *err) {
     struct acre_program *program = NULL;
     struct acre_kernel *kernel = NULL;
     struct acre_context *cpu = NULL;
-    bool is_cpu = acre_place_is_cpu(&question->place);
-    int r = acre_source_build(&question->place, source, &question->progress, &program, NULL, err);
-    r = r == 0 ? acre_source_kernel(program, question->options->kernel, &kernel, err) : r;
+    bool is_cpu = target_is_cpu(&question->target);
+    int r = source_build(&question->target, source, &question->progress, &program, NULL, err);
+    r = r == 0 ? source_kernel(program, question->options->kernel, &kernel, err) : r;
     r = r == 0 ? take_parameters(question, kernel, err) : r;
-    r = r == 0 && !is_cpu ? acre_place_open_cpu(&question->place, &cpu, err) : r;
+    r = r == 0 && !is_cpu ? target_open_cpu(&question->target, &cpu, err) : r;
     if (r < 0) {
         return r;
     }
     const struct acre_auto_options options = {
-        .device = is_cpu ? NULL : question->place.context,
-        .cpu = is_cpu ? question->place.context : cpu,
+        .device = is_cpu ? NULL : question->target.context,
+        .cpu = is_cpu ? question->target.context : cpu,
         .source = source,
         .kernel = question->kernel,
         .arrays = question->arrays,
@@ -187,7 +190,7 @@ static int prepare(struct question *question, const struct acre_source *source,
 
 /* --- learning ------------------------------------------------------------------------------- */
 
-static int learn_way(struct question *question, enum acre_way way, uint32_t items,
+static int learn_way(struct compute_question *question, enum acre_way way, uint32_t items,
                      void *const *arrays, struct acre_error *err) {
     struct acre_clock clock = acre_clock_real();
     uint64_t end_ns = acre_clock_monotonic_ns(&clock) + LEARN_MS * UINT64_C(1000000);
@@ -202,11 +205,12 @@ static int learn_way(struct question *question, enum acre_way way, uint32_t item
     return r == ACRE_EUNSUPPORTED ? 0 : r; /* the reason is in the report */
 }
 
-static int learn_all(struct question *question, void *const *arrays, struct acre_error *err) {
+static int learn_all(struct compute_question *question, void *const *arrays,
+                     struct acre_error *err) {
     int r = 0;
     for (uint32_t items = 1; items <= LEARN_ITEMS_MAX && r == 0; items *= 2) {
         for (uint32_t way = 0; way < ACRE_WAY_COUNT && r == 0; way++) {
-            acre_progress_show(&question->progress, "%u items, %s", items, acre_way_name(way));
+            progress_show(&question->progress, "%u items, %s", items, acre_way_name(way));
             r = learn_way(question, (enum acre_way)way, items, arrays, err);
         }
     }
@@ -214,7 +218,7 @@ static int learn_all(struct question *question, void *const *arrays, struct acre
 }
 
 /* Memory as programs have it, all pages there. */
-static int learn(struct question *question, struct acre_error *err) {
+static int learn(struct compute_question *question, struct acre_error *err) {
     void *arrays[ACRE_BINDINGS_MAX] = {NULL};
     size_t bytes[ACRE_BINDINGS_MAX];
     int r = 0;
@@ -241,13 +245,13 @@ static int learn(struct question *question, struct acre_error *err) {
 
 /* --- showing -------------------------------------------------------------------------------- */
 
-static void print_json(const struct question *question, struct acre_buf *out) {
+static void print_json(const struct compute_question *question, struct acre_buf *out) {
     struct acre_json json;
     char name[SHOWN_MAX];
     acre_json_begin(&json, out, true);
     acre_json_object(&json);
     acre_json_put_string(&json, "kernel", question->kernel);
-    acre_json_put_string(&json, "device", acre_place_name(&question->place, name, sizeof(name)));
+    acre_json_put_string(&json, "device", target_name(&question->target, name, sizeof(name)));
     const char *note = acre_auto_note(question->automatic);
     acre_json_put_string(&json, "note", note[0] != '\0' ? note : NULL);
     acre_json_key(&json, "sizes");
@@ -277,26 +281,26 @@ static void print_json(const struct question *question, struct acre_buf *out) {
     acre_buf_putc(out, '\n');
 }
 
-static void add_row(struct acre_table *table, const struct acre_auto_cost *cost) {
+static void add_row(struct text_table *table, const struct acre_auto_cost *cost) {
     char text[ACRE_FIGURE_MAX], marked[ACRE_FIGURE_MAX + 2];
-    acre_table_row(table);
+    table_row(table);
     snprintf(text, sizeof(text), "%u", cost->items);
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_NONE, text);
     uint64_t calls = 0;
     for (uint32_t way = 0; way < ACRE_WAY_COUNT; way++) {
         bool is_chosen = (enum acre_way)way == cost->chosen;
         calls += cost->calls[way];
         if (cost->us[way] < 0) {
-            acre_table_cell(table, ACRE_COLOUR_DIM, "-");
+            table_cell(table, ACRE_COLOUR_DIM, "-");
             continue;
         }
         snprintf(marked, sizeof(marked), "%s%s", is_chosen ? "* " : "",
-                 acre_figure_us(cost->us[way], text, sizeof(text)));
-        acre_table_cell(table, is_chosen ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, marked);
+                 figure_us(cost->us[way], text, sizeof(text)));
+        table_cell(table, is_chosen ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, marked);
     }
-    acre_table_cell(table, ACRE_COLOUR_BOLD, acre_way_name(cost->chosen));
+    table_cell(table, ACRE_COLOUR_BOLD, acre_way_name(cost->chosen));
     snprintf(text, sizeof(text), "%" PRIu64, calls);
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_NONE, text);
 }
 
 /* But for the numbers in them: "64 items; accepted: at most 32". */
@@ -313,7 +317,7 @@ static bool is_same_reason(const char *a, const char *b) {
 }
 
 /* Each reason once, with the size it begins at. */
-static void print_reasons(const struct question *question, const struct acre_term *term,
+static void print_reasons(const struct compute_question *question, const struct term *term,
                           struct acre_buf *out) {
     const char *before = "\n";
     for (uint32_t way = 0; way < ACRE_WAY_COUNT; way++) {
@@ -324,15 +328,15 @@ static void print_reasons(const struct question *question, const struct acre_ter
                 char line[256];
                 snprintf(line, sizeof(line), i == 0 ? "%s" : "%s (from %u items on)", reason,
                          question->costs[i].items);
-                acre_figure_absent(term, out, &before, 8, acre_way_name((enum acre_way)way), line);
+                figure_absent(term, out, &before, 8, acre_way_name((enum acre_way)way), line);
             }
             last = reason;
         }
     }
 }
 
-static void print_text(const struct question *question, struct acre_buf *out) {
-    static const struct acre_table_column columns[] = {
+static void print_text(const struct compute_question *question, struct acre_buf *out) {
+    static const struct table_column columns[] = {
         {.heading = "ITEMS", .right = true},
         {.heading = "RING", .right = true},
         {.heading = "GRAPH", .right = true},
@@ -341,45 +345,46 @@ static void print_text(const struct question *question, struct acre_buf *out) {
         {.heading = "CHOSEN"},
         {.heading = "CALLS", .right = true, .rank = 7},
     };
-    _Static_assert(ACRE_COUNT(columns) == ACRE_WAY_COUNT + 3, "a column for each way");
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    _Static_assert(ACRE_COUNT(columns) == ACRE_WAY_COUNT + 3, "one column for each way");
+    struct term term = term_detect(STDOUT_FILENO);
     char name[SHOWN_MAX];
     acre_buf_printf(out, "kernel '%s' on %s, %s\n", question->kernel,
-                    acre_place_name(&question->place, name, sizeof(name)),
-                    acre_place_device(&question->place)->name);
+                    target_name(&question->target, name, sizeof(name)),
+                    target_device(&question->target)->name);
     const char *note = acre_auto_note(question->automatic);
     if (note[0] != '\0') {
         char line[SHOWN_MAX + ACRE_ERROR_TEXT_MAX];
-        snprintf(line, sizeof(line), "What was learned before is not used: %s", note);
-        acre_term_wrap(&term, out, 0, line);
+        snprintf(line, sizeof(line), "Earlier measurements are ignored: %s", note);
+        term_wrap(&term, out, 0, line);
     }
     if (question->cost_count == 0) {
-        acre_term_wrap(&term, out, 0,
-                       "Nothing is known yet: it is learned as programs call the kernel, or now, "
-                       "with --learn.");
+        term_wrap(&term, out, 0,
+                  "No measurements yet: programs take them as they call the kernel; --learn "
+                  "takes them now.");
         return;
     }
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     for (uint32_t i = 0; i < question->cost_count; i++) {
         add_row(table, &question->costs[i]);
     }
     acre_buf_putc(out, '\n');
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+    table_print(table, &term, out);
+    table_destroy(table);
     print_reasons(question, &term, out);
 }
 
 /* --- the command ---------------------------------------------------------------------------- */
 
-static int answer(struct question *question, const char *path, struct acre_buf *text,
+static int answer(struct compute_question *question, const char *path, struct acre_buf *text,
                   struct acre_error *err) {
     struct acre_source source;
-    int r = acre_source_read(path, text, &source, err);
+    int r = source_read(path, text, &source, err);
     if (r == 0 && source.language != ACRE_LANGUAGE_PORTABLE) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: a way is chosen for portable kernels only; accepted: FILE.acl", path);
+                         "%s: automatic choice is for portable kernels only; accepted: FILE.acl",
+                         path);
     }
-    r = r == 0 ? acre_place_open(question->options->device, NULL, NULL, &question->place, err) : r;
+    r = r == 0 ? target_open(question->options->device, NULL, NULL, &question->target, err) : r;
     r = r == 0 ? prepare(question, &source, err) : r;
     r = r == 0 && question->options->learn ? learn(question, err) : r;
     if (r == 0) {
@@ -390,76 +395,77 @@ static int answer(struct question *question, const char *path, struct acre_buf *
 
 static int run(int argument_count, char **arguments, void *target) {
     (void)argument_count;
-    struct question *question = acre_calloc(1, sizeof(*question));
+    struct compute_question *question = acre_calloc(1, sizeof(*question));
     struct acre_error err = {0};
     struct acre_buf out, text;
     question->options = target;
     acre_buf_init(&out, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
     acre_buf_init(&text, ACRE_COMPUTE_OUTPUT_MAX_BYTES);
-    acre_progress_begin(&question->progress, "explain", question->options->quiet);
-    acre_progress_show(&question->progress, "compiling");
+    progress_begin(&question->progress, "explain", question->options->quiet);
+    progress_show(&question->progress, "compiling");
     int r = answer(question, arguments[0], &text, &err);
-    acre_progress_end(&question->progress);
+    progress_end(&question->progress);
     if (r == 0) {
         (question->options->json ? print_json : print_text)(question, &out);
     }
-    int code = r < 0 ? acre_cli_fail(&err) : acre_cli_write(&out);
+    int code = r < 0 ? cli_fail(&err) : cli_write(&out);
     acre_auto_destroy(question->automatic);
-    acre_place_close(&question->place);
+    target_close(&question->target);
     acre_buf_finish(&out);
     acre_buf_finish(&text);
     free(question);
     return code;
 }
 
-#define AT(field) offsetof(struct options, field)
+#define AT(member) offsetof(struct compute_explain_options, member)
 static const struct acre_opt rows[] = {
     {.name = "kernel",
      .letter = 'k',
      .kind = ACRE_OPT_STRING,
      .offset = AT(kernel),
      .value = "NAME",
-     .help = "which one, where the file has several"},
+     .help = "the kernel, if the file has several"},
     {.name = "device",
      .letter = 'd',
      .kind = ACRE_OPT_STRING,
      .offset = AT(device),
      .value = "DEVICE",
-     .help = "beside the CPU: cuda:0, opencl, a number (default: the first device)",
-     .check = acre_device_check},
+     .help = "device to compare with the CPU: cuda:0, opencl, or a number (default: the first)",
+     .check = device_check},
     {.name = "inout",
      .kind = ACRE_OPT_LIST,
      .offset = AT(inouts),
      .value = "NAME",
-     .help = "an array that is read and written (others: const ones read, the rest written)"},
+     .help =
+         "an array that is read and written (by default, const arrays are read, others written)"},
     {.name = "learn",
      .letter = 'l',
      .kind = ACRE_OPT_FLAG,
      .offset = AT(learn),
-     .help = "measure every way now, for 1 to 16 M items of zeros (some seconds), and keep it"},
+     .help = "measure every way now, for 1 to 16 M items (a few seconds), and keep the results"},
     {.name = "arg",
      .letter = 'a',
      .kind = ACRE_OPT_LIST,
      .offset = AT(args),
      .value = "NAME=NUMBER",
-     .help = "a value to measure with (default: 1)"},
+     .help = "value of a parameter while measuring (default: 1)"},
     {.name = "json", .kind = ACRE_OPT_FLAG, .offset = AT(json), .help = "print JSON"},
     {.name = "quiet",
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = AT(quiet),
-     .help = "no progress on the terminal"},
+     .help = "show no progress"},
 };
 
-const struct acre_command acre_command_compute_explain = {
+const struct acre_command command_compute_explain = {
     .name = "compute explain",
-    .summary = "what each way to call a kernel costs, and which is chosen",
+    .summary = "show what each way to call a kernel costs, and which is chosen",
     .usage = "acre compute explain KERNEL.acl [options]",
     .details =
-        "Calls by acre_auto_run take the cheapest of four ways: ring (a resident kernel), graph\n"
-        "(recorded copies and kernel), launch (the same one by one, or in pieces), cpu. What each\n"
-        "costs is learned for every kernel, device and number of items, and kept from one program\n"
-        "to the next. The kernel is f(arrays..., values..., uint n).\n"
+        "acre_auto_run picks the cheapest of four ways: ring (a resident kernel), graph (copies\n"
+        "and kernel, recorded), launch (the same one by one, or in pieces) and cpu. Costs are\n"
+        "measured per kernel, device and number of items, and kept between programs. The kernel\n"
+        "must be f(arrays..., values..., uint n).\n"
         "\n"
         "Examples:\n"
         "  acre compute explain examples/add.acl --device cpu\n"
@@ -470,5 +476,5 @@ const struct acre_command acre_command_compute_explain = {
     .max_arguments = 1,
     .takes = "files",
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct compute_explain_options),
 };

@@ -1,6 +1,6 @@
-/* compute_source.c - kernel files: which language, built for a device, and which kernel is meant.
+/* compute_source.c - kernel files: finds the language, builds them for a device, picks the kernel.
  *
- * What a compiler says is shown as it is; where it does not show the line it means, we do. */
+ * Compiler messages are shown unchanged; where they do not quote the source line, we do. */
 #include "cli/compute.h"
 
 #include "core/file.h"
@@ -19,8 +19,8 @@ static const struct {
                  {".hip", ACRE_LANGUAGE_HIP},
                  {".cl", ACRE_LANGUAGE_OPENCL}};
 
-int acre_source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
-                     struct acre_error *err) {
+int source_read(const char *path, struct acre_buf *text, struct acre_source *ret_source,
+                struct acre_error *err) {
     char shown[NAME_SHOWN];
     size_t length = strlen(path), i = 0;
     while (i < ACRE_COUNT(languages) &&
@@ -31,7 +31,7 @@ int acre_source_read(const char *path, struct acre_buf *text, struct acre_source
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     if (i == ACRE_COUNT(languages)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: in which language? accepted: a name that ends with .acl (portable), "
+                         "%s: unknown language; accepted: a name that ends in .acl (portable), "
                          ".cu (CUDA), .hip (HIP) or .cl (OpenCL)",
                          shown);
     }
@@ -40,8 +40,8 @@ int acre_source_read(const char *path, struct acre_buf *text, struct acre_source
         return r;
     }
     if (memchr(text->data, '\0', text->length) != NULL || text->length == 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: the text of kernels", shown,
-                         text->length == 0 ? "is empty" : "has a byte 0 in it");
+        return acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: kernel source", shown,
+                         text->length == 0 ? "is empty" : "contains a NUL byte");
     }
     *ret_source = (struct acre_source){
         .text = acre_str_after_mark(text->data), .name = path, .language = languages[i].language};
@@ -98,25 +98,25 @@ static void show_log(const struct acre_source *source, const char *log, bool has
     }
 }
 
-int acre_source_build(struct acre_place *place, const struct acre_source *source,
-                      struct acre_progress *progress, struct acre_program **ret_program,
-                      struct acre_build_report *ret_report, struct acre_error *err) {
+int source_build(struct target *target, const struct acre_source *source, struct progress *progress,
+                 struct acre_program **ret_program, struct acre_build_report *ret_report,
+                 struct acre_error *err) {
     struct acre_source mine = *source;
     struct acre_build_report report = {0};
     /* Kernels of CUDA are kernels of HIP. */
     if (mine.language == ACRE_LANGUAGE_CUDA &&
-        strcmp(acre_place_device(place)->backend, acre_language_backend(ACRE_LANGUAGE_HIP)) == 0) {
+        strcmp(target_device(target)->backend, acre_language_backend(ACRE_LANGUAGE_HIP)) == 0) {
         mine.language = ACRE_LANGUAGE_HIP;
     }
-    int r = acre_program_build(place->context, &mine, ret_program, &report, err);
+    int r = acre_program_build(target->context, &mine, ret_program, &report, err);
     if (report.log != NULL && report.log[0] != '\0') {
-        acre_progress_end(progress); /* its line is in the way */
+        progress_end(progress); /* its line is in the way */
         show_log(source, report.log, r < 0);
         if (r < 0) { /* all of it was told: not the first message again */
             char shown[NAME_SHOWN];
             acre_fail(err, r, "%s does not compile for %s",
                       acre_str_show(acre_str_from(source->name), shown, sizeof(shown)),
-                      acre_place_device(place)->name);
+                      target_device(target)->name);
         }
     }
     if (r == 0 && ret_report != NULL) {
@@ -127,23 +127,23 @@ int acre_source_build(struct acre_place *place, const struct acre_source *source
     return r;
 }
 
-int acre_source_kernel(struct acre_program *program, const char *name,
-                       struct acre_kernel **ret_kernel, struct acre_error *err) {
+int source_kernel(struct acre_program *program, const char *name, struct acre_kernel **ret_kernel,
+                  struct acre_error *err) {
     if (name != NULL) {
         return acre_kernel_find(program, name, ret_kernel, err);
     }
     struct acre_kernel *kernel = acre_program_kernel(program, 0);
     if (kernel == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND,
-                         "no kernel is in what was compiled: are all of them under an #if?");
+                         "no kernel was compiled; is every kernel inside an #if?");
     }
     if (acre_program_kernel(program, 1) != NULL) {
         struct acre_error list = {0};
         struct acre_kernel *none;
         acre_kernel_find(program, "", &none, &list);
-        const char *names = strstr(list.text, "it has: ");
-        return acre_fail(err, ACRE_EINVALID, "--kernel: which one? accepted: %s",
-                         names != NULL ? names + strlen("it has: ") : "the name of a kernel");
+        const char *names = strstr(list.text, "its kernels: ");
+        return acre_fail(err, ACRE_EINVALID, "--kernel: choose one; accepted: %s",
+                         names != NULL ? names + strlen("its kernels: ") : "the name of a kernel");
     }
     *ret_kernel = kernel;
     return 0;

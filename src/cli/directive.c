@@ -1,8 +1,8 @@
-/* directive.c - each directive line is a command line of its own, parsed by the same rows.
+/* directive.c - parses each directive line as a command line, with the same option table.
  *
  * Two traps of other systems are closed: a directive after the first command, and "# ACRE" with a
- * blank, would be plain comments to them; here both are errors, because a job that silently runs
- * without what its script asks for costs a day. */
+ * space, are plain comments to them; here both are errors, because a job that silently ignores
+ * what its script asks for costs a day. */
 #include "cli/directive.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static int split_words(struct acre_str rest, struct acre_arena *arena, char **wo
                        struct acre_error *err) {
     int count = 0, r;
     if (memchr(rest.data, '\0', rest.length) != NULL) {
-        return acre_fail(err, ACRE_EINVALID, "a NUL byte in a directive");
+        return acre_fail(err, ACRE_EINVALID, "the directive contains a NUL byte");
     }
     char *word;
     while ((r = next_word(&rest, arena, &word)) > 0) {
@@ -61,7 +61,7 @@ static int split_words(struct acre_str rest, struct acre_arena *arena, char **wo
         words[count++] = word;
     }
     if (r < 0) {
-        return acre_fail(err, ACRE_EINVALID, "a quote is not closed");
+        return acre_fail(err, ACRE_EINVALID, "unclosed quote");
     }
     *ret_count = count;
     return 0;
@@ -98,7 +98,7 @@ static void copy_value(const struct acre_opt *row, void *target, const void *fro
     memcpy((char *)target + row->offset, (const char *)from + row->offset, size_of(row));
 }
 
-void acre_directive_under(const struct acre_command *command, void *target, const void *from) {
+void directive_under(const struct acre_command *command, void *target, const void *from) {
     for (size_t i = 0; i < command->option_count; i++) {
         const struct acre_opt *row = &command->options[i];
         if (!is_given(row, target) && is_given(row, from)) {
@@ -116,7 +116,7 @@ static int join(const struct acre_command *command, void *target, const void *li
             continue;
         }
         if (row->kind != ACRE_OPT_LIST && is_given(row, target)) {
-            return acre_fail(err, ACRE_EINVALID, "--%s: given twice; accepted: once", row->name);
+            return acre_fail(err, ACRE_EINVALID, "--%s: given twice", row->name);
         }
         if (row->kind != ACRE_OPT_LIST) {
             copy_value(row, target, line);
@@ -150,7 +150,7 @@ static int parse_line(struct acre_str rest, const struct acre_command *command, 
         r = acre_opt_parse(&bare, count, words, line, &arguments, err);
     }
     if (r == ACRE_ENOTFOUND) {
-        r = acre_fail(err, ACRE_EINVALID, "--help: is for the command line");
+        r = acre_fail(err, ACRE_EINVALID, "--help works only on the command line");
     }
     return r < 0 ? r : join(command, target, line, err);
 }
@@ -198,10 +198,10 @@ static int read_lines(const char *name, struct acre_str text, const struct acre_
         if (kind == LINE_CODE) {
             in_code = true;
         } else if (kind == LINE_ALMOST && !in_code) {
-            r = acre_fail(err, ACRE_EINVALID, "write #ACRE, without the blank");
+            r = acre_fail(err, ACRE_EINVALID, "write #ACRE, without a space");
         } else if (kind == LINE_DIRECTIVE && in_code) {
             r = acre_fail(err, ACRE_EINVALID,
-                          "a directive after the first command; move it to the top");
+                          "this directive comes after the first command; move it to the top");
         } else if (kind == LINE_DIRECTIVE) {
             r = parse_line(rest, command, target, room, arena, err);
         }
@@ -214,8 +214,8 @@ static int read_lines(const char *name, struct acre_str text, const struct acre_
     return 0;
 }
 
-int acre_directive_read(const char *name, struct acre_str text, const struct acre_command *command,
-                        void *target, struct acre_arena *arena, struct acre_error *err) {
+int directive_read(const char *name, struct acre_str text, const struct acre_command *command,
+                   void *target, struct acre_arena *arena, struct acre_error *err) {
     memset(target, 0, command->options_size);
     void *room = acre_calloc(1, command->options_size);
     int r = read_lines(name, text, command, target, room, arena, err);

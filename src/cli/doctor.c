@@ -1,6 +1,6 @@
 /* doctor.c - `acre doctor`: prints what device/doctor.h found.
  *
- * Exit 0 with or without a GPU; 9 when hardware is here and cannot be used. */
+ * Exits with 0 with or without a GPU, with 9 if there is a GPU that cannot be used. */
 #include "device/doctor.h"
 
 #include "cli/cli.h"
@@ -12,35 +12,35 @@
 
 enum { OUTPUT_MAX_BYTES = 4 << 20, TEXT_COLUMN = 29 };
 
-struct options {
+struct doctor_options {
     bool json;
 };
 
 static void print_text(const struct acre_doctor *doctor, struct acre_buf *out) {
-    static const enum acre_colour colours[] = {
+    static const enum colour colours[] = {
         [ACRE_FINDING_OK] = ACRE_COLOUR_GREEN,
         [ACRE_FINDING_ABSENT] = ACRE_COLOUR_DIM,
         [ACRE_FINDING_NOTE] = ACRE_COLOUR_YELLOW,
         [ACRE_FINDING_PROBLEM] = ACRE_COLOUR_RED,
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
+    struct term term = term_detect(STDOUT_FILENO);
     for (uint32_t i = 0; i < doctor->count; i++) {
         const struct acre_finding *finding = &doctor->findings[i];
         char status[16];
         snprintf(status, sizeof(status), "%-8s", acre_finding_status_name(finding->status));
-        acre_term_put(&term, out, colours[finding->status], status);
+        term_put(&term, out, colours[finding->status], status);
         acre_buf_printf(out, "%-12s tried   ", finding->area);
-        acre_term_wrap(&term, out, TEXT_COLUMN, finding->tried);
+        term_wrap(&term, out, TEXT_COLUMN, finding->tried);
         acre_buf_printf(out, "%21sanswer  ", "");
-        acre_term_wrap(&term, out, TEXT_COLUMN, finding->answer);
+        term_wrap(&term, out, TEXT_COLUMN, finding->answer);
         if (finding->advice[0] != '\0') {
             acre_buf_printf(out, "%21sdo      ", "");
-            acre_term_wrap(&term, out, TEXT_COLUMN, finding->advice);
+            term_wrap(&term, out, TEXT_COLUMN, finding->advice);
         }
     }
     acre_buf_puts(out, "\nverdict: ");
-    acre_term_put(&term, out, doctor->problems > 0 ? ACRE_COLOUR_RED : ACRE_COLOUR_BOLD,
-                  doctor->verdict);
+    term_put(&term, out, doctor->problems > 0 ? ACRE_COLOUR_RED : ACRE_COLOUR_BOLD,
+             doctor->verdict);
     acre_buf_putc(out, '\n');
 }
 
@@ -72,7 +72,7 @@ static void print_json(const struct acre_doctor *doctor, struct acre_buf *out) {
 static int run(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
-    const struct options *options = target;
+    const struct doctor_options *options = target;
     struct acre_doctor_options where = {0};
     struct acre_clock clock = acre_clock_real();
     struct acre_devices *devices = acre_devices_open(&where.devices);
@@ -84,7 +84,7 @@ static int run(int argument_count, char **arguments, void *target) {
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     (options->json ? print_json : print_text)(doctor, &out);
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     if (r == 0 && doctor->problems > 0) {
         r = acre_error_exit(ACRE_EUNAVAILABLE);
     }
@@ -101,17 +101,23 @@ static int run(int argument_count, char **arguments, void *target) {
 static const struct acre_opt rows[] = {
     {.name = "json",
      .kind = ACRE_OPT_FLAG,
-     .offset = offsetof(struct options, json),
+     .offset = offsetof(struct doctor_options, json),
      .help = "print JSON"},
 };
 
-const struct acre_command acre_command_doctor = {
+const struct acre_command command_doctor = {
     .name = "doctor",
-    .summary = "say which devices were looked for, what answered, and what to do",
+    .summary = "check this machine's GPU drivers: what was tried, what answered, what to do",
     .usage = "acre doctor [--json]",
-    .details = "Exit code 0 with or without a GPU; 9 when a GPU is here and cannot be used.",
+    .details =
+        "Exits with 0 if no GPU is found or all work, and with 9 if there is a GPU that cannot\n"
+        "be used.\n"
+        "\n"
+        "Examples:\n"
+        "  acre doctor\n"
+        "  acre doctor --json",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct doctor_options),
 };

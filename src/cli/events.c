@@ -1,24 +1,24 @@
-/* events.c - the event stream format of HTML, byte by byte: lines end with LF, CR or CRLF; an empty
- * line ends the event; "field: value" lines fill it; a line that begins with ':' keeps the
- * connection alive and means nothing. */
+/* events.c - parses HTML's event stream format byte by byte: lines end with LF, CR or CRLF;
+ * "field: value" lines fill an event and an empty line ends it; a line that starts with ':' only
+ * keeps the connection alive. */
 #include "cli/events.h"
 
 #include <string.h>
 
 enum { LINE_MAX_BYTES = 1 << 20 };
 
-void acre_events_init(struct acre_events *events, acre_events_handler *handler, void *context) {
-    *events = (struct acre_events){.handler = handler, .context = context};
+void events_init(struct events *events, events_handler *handler, void *context) {
+    *events = (struct events){.handler = handler, .context = context};
     acre_buf_init(&events->line, LINE_MAX_BYTES);
     acre_buf_init(&events->data, LINE_MAX_BYTES);
 }
 
-void acre_events_finish(struct acre_events *events) {
+void events_finish(struct events *events) {
     acre_buf_finish(&events->line);
     acre_buf_finish(&events->data);
 }
 
-void acre_events_restart(struct acre_events *events) {
+void events_restart(struct events *events) {
     acre_buf_clear(&events->line);
     acre_buf_clear(&events->data);
     events->name[0] = '\0';
@@ -26,11 +26,11 @@ void acre_events_restart(struct acre_events *events) {
     events->after_return = false;
 }
 
-static void end_event(struct acre_events *events) {
+static void end_event(struct events *events) {
     if (events->data.length > 0 && !events->too_long) {
         events->data.data[--events->data.length] = '\0'; /* the '\n' after the last line */
-        struct acre_server_event event = {
-            .name = events->name[0] != '\0' ? events->name : "message", .data = events->data.data};
+        struct server_event event = {.name = events->name[0] != '\0' ? events->name : "message",
+                                     .data = events->data.data};
         events->handler(events->context, &event);
     }
     acre_buf_clear(&events->data);
@@ -38,7 +38,7 @@ static void end_event(struct acre_events *events) {
     events->too_long = false;
 }
 
-static void end_line(struct acre_events *events) {
+static void end_line(struct events *events) {
     struct acre_str line = {events->line.data, events->line.length};
     if (acre_buf_failed(&events->line)) {
         events->too_long = true;
@@ -69,7 +69,7 @@ static void end_line(struct acre_events *events) {
     acre_buf_clear(&events->line);
 }
 
-void acre_events_feed(struct acre_events *events, struct acre_str bytes) {
+void events_feed(struct events *events, struct acre_str bytes) {
     for (size_t i = 0; i < bytes.length; i++) {
         char c = bytes.data[i];
         bool second = c == '\n' && events->after_return;

@@ -1,21 +1,21 @@
-/* events.h - server-sent events out of bytes that come in any pieces.
+/* events.h - parses server-sent events from bytes that arrive in pieces.
  *
- * One thread; no I/O. Lines over the limit are dropped with their event. */
+ * One thread; no I/O. An event with a line over the limit is dropped. */
 #ifndef ACRE_CLI_EVENTS_H
 #define ACRE_CLI_EVENTS_H
 
 #include "core/buf.h"
 #include "core/str.h"
 
-struct acre_server_event {
+struct server_event {
     const char *name; /* "message" when not given */
     const char *data; /* lines joined by '\n' */
 };
 
-typedef void acre_events_handler(void *context, const struct acre_server_event *event);
+typedef void events_handler(void *context, const struct server_event *event);
 
-struct acre_events {
-    acre_events_handler *handler;
+struct events {
+    events_handler *handler;
     void *context;
     struct acre_buf line, data;
     char name[64];
@@ -24,10 +24,10 @@ struct acre_events {
     bool after_return; /* the line before ended with '\r' */
 };
 
-void acre_events_init(struct acre_events *events, acre_events_handler *handler, void *context);
-void acre_events_finish(struct acre_events *events);
-void acre_events_feed(struct acre_events *events, struct acre_str bytes);
+void events_init(struct events *events, events_handler *handler, void *context);
+void events_finish(struct events *events);
+void events_feed(struct events *events, struct acre_str bytes);
 /* The stream begins anew: half an event is forgotten, the last id stays. */
-void acre_events_restart(struct acre_events *events);
+void events_restart(struct events *events);
 
 #endif

@@ -1,5 +1,5 @@
-/* faults.c - `acre simulate faults`: the scheduler under crashes, lost messages and failing disks,
- * seed by seed. */
+/* faults.c - `acre simulate faults`: runs the scheduler under crashes, lost messages and failing
+ * disks, seed by seed. */
 #include "cli/cli.h"
 
 #include "cli/simulation.h"
@@ -44,10 +44,14 @@ static void print_counts(const struct faults_options *options,
                          const struct acre_faults_counts *counts, double wall_s,
                          struct acre_buf *out) {
     if (!options->json) {
-        acre_buf_printf(out, "%lu seeds clean in %.1f s:", (unsigned long)options->seeds, wall_s);
+        acre_buf_printf(out, "%lu seed%s clean in %.1f s:", (unsigned long)options->seeds,
+                        options->seeds == 1 ? "" : "s", wall_s);
         for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-            acre_buf_printf(out, "%s %s %lu", i == 0 ? "" : ",", rows[i].name,
-                            (unsigned long)value_of(counts, i));
+            acre_buf_puts(out, i == 0 ? " " : ", ");
+            for (const char *c = rows[i].name; *c != '\0'; c++) {
+                acre_buf_putc(out, *c == '_' ? ' ' : *c); /* the names are keys of the JSON */
+            }
+            acre_buf_printf(out, " %lu", (unsigned long)value_of(counts, i));
         }
         acre_buf_putc(out, '\n');
         return;
@@ -66,7 +70,7 @@ static void print_counts(const struct faults_options *options,
     acre_buf_putc(out, '\n');
 }
 
-static int run_seeds(const struct faults_options *options, struct acre_progress *progress,
+static int run_seeds(const struct faults_options *options, struct progress *progress,
                      struct acre_faults_counts *counts, struct acre_buf *story,
                      struct acre_error *err) {
     int r = 0;
@@ -78,8 +82,8 @@ static int run_seeds(const struct faults_options *options, struct acre_progress 
             .story = options->story ? story : NULL,
         };
         r = acre_faults_run(&one, counts, err);
-        acre_progress_show(progress, "%lu of %lu seeds", (unsigned long)i + 1,
-                           (unsigned long)options->seeds);
+        progress_show(progress, "%lu of %lu seeds", (unsigned long)i + 1,
+                      (unsigned long)options->seeds);
     }
     return r;
 }
@@ -89,20 +93,20 @@ static int run_faults(int argument_count, char **arguments, void *context) {
     (void)arguments;
     const struct faults_options *options = context;
     struct acre_faults_counts counts = {0};
-    struct acre_progress progress;
+    struct progress progress;
     struct acre_error err = {0};
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
-    acre_progress_begin(&progress, "faults", options->quiet);
+    progress_begin(&progress, "faults", options->quiet);
     int r = run_seeds(options, &progress, &counts, &out, &err);
-    double wall_s = acre_progress_end(&progress);
+    double wall_s = progress_end(&progress);
     if (r == 0) {
         acre_buf_clear(&out);
         print_counts(options, &counts, wall_s, &out);
     }
-    int code = acre_cli_write(&out); /* or the story of the seed that failed */
+    int code = cli_write(&out); /* or the story of the seed that failed */
     acre_buf_finish(&out);
-    return r < 0 ? acre_cli_fail(&err) : code;
+    return r < 0 ? cli_fail(&err) : code;
 }
 
 static const struct acre_opt fault_rows[] = {
@@ -110,26 +114,26 @@ static const struct acre_opt fault_rows[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct faults_options, seeds),
      .value = "N",
-     .help = "how many seeds (default: 100)",
+     .help = "number of seeds (default: 100)",
      .min = 1,
      .max = 100000000},
     {.name = "first-seed",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct faults_options, first_seed),
      .value = "N",
-     .help = "the first of them (default: 1)",
+     .help = "the first seed (default: 1)",
      .max = UINT64_MAX / 2},
     {.name = "steps",
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct faults_options, steps),
      .value = "N",
-     .help = "steps a seed before the faults stop (default: 600)",
+     .help = "steps per seed before the faults stop (default: 600)",
      .min = 1,
      .max = 1000000},
     {.name = "story",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct faults_options, story),
-     .help = "print the steps of the seed that failed"},
+     .help = "print the steps of a seed that fails"},
     {.name = "json",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct faults_options, json),
@@ -138,25 +142,25 @@ static const struct acre_opt fault_rows[] = {
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct faults_options, quiet),
-     .help = "no progress on the terminal"},
+     .help = "show no progress"},
 };
 
 static const struct faults_options fault_defaults = {.seeds = 100, .first_seed = 1, .steps = 600};
 
-const struct acre_command acre_command_simulate_faults = {
+const struct acre_command command_simulate_faults = {
     .name = "simulate faults",
-    .summary = "the scheduler under crashes, lost messages and failing disks",
+    .summary = "test the scheduler under crashes, lost messages and failing disks",
     .usage = "acre simulate faults [--seeds N] [options]",
-    .details = "Drives the scheduler and the ledger of the daemon through random work and random\n"
-               "faults: a crash between any two steps, commits that fail, messages that come\n"
-               "late, twice or never, a clock that jumps, nodes that vanish and return. After\n"
-               "every step everything that must hold is checked; when the faults stop, every\n"
-               "job must come to its end. A seed does the same thing on every machine; the one\n"
-               "that fails is printed.\n"
-               "\n"
-               "Examples:\n"
-               "  acre simulate faults --seeds 50\n"
-               "  acre simulate faults --first-seed 4711 --seeds 1 --story\n",
+    .details =
+        "Drives the daemon's scheduler and ledger through random work and random faults: a\n"
+        "crash between any two steps, commits that fail, messages that arrive late, twice or\n"
+        "never, a clock that jumps, nodes that disappear and return. Every invariant is checked\n"
+        "after every step; when the faults stop, every job must end. A seed does the same\n"
+        "thing on every machine; a seed that fails is printed.\n"
+        "\n"
+        "Examples:\n"
+        "  acre simulate faults --seeds 50\n"
+        "  acre simulate faults --first-seed 4711 --seeds 1 --story\n",
     .options = fault_rows,
     .option_count = ACRE_COUNT(fault_rows),
     .run = run_faults,

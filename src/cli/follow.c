@@ -1,9 +1,9 @@
-/* follow.c - one thread waits for four things at once: the job's events, its two logs, and signals.
+/* follow.c - one thread waits for the job's events, its two logs, and signals.
  *
- * Events say that something changed; what it is, is read from the job itself, so that a missed
- * event costs nothing: every few seconds it is read anyway. Runs are followed one after the other
- * (a retry is the next run), each until both its logs are at their end. A daemon that goes away
- * is waited for: the job does not need it. */
+ * An event only says that something changed; the job itself is then read, and every few seconds
+ * anyway, so that a missed event costs nothing. Runs are followed one after the other (a retry is
+ * the next run), each until both its logs end. If the daemon stops, this waits for it: the job does
+ * not need the daemon. */
 #include "cli/follow.h"
 
 #include "cli/cli.h"
@@ -31,20 +31,20 @@ enum {
 };
 
 struct follow {
-    struct acre_session *session;
+    struct session *session;
     uint64_t id;
     bool logs;
     struct acre_clock clock;
-    struct acre_term term; /* of standard error: the waiting line */
-    struct acre_events events;
-    struct acre_feed *stream;
+    struct term term; /* of standard error: the waiting line */
+    struct events events;
+    struct feed *stream;
     int signals;
     uint32_t signal_count;
     json_t *job;
     bool changed;          /* read the job again */
     bool line_shown;       /* the waiting line is on the screen */
     char last_reason[256]; /* told, where there is no terminal */
-    struct acre_tail tails[2];
+    struct tail tails[2];
     bool tailing;
     uint64_t tailed; /* attempts whose logs were followed */
     uint64_t read_ms, away_since_ms, ended_ms;
@@ -53,7 +53,7 @@ struct follow {
     bool left;           /* the user went away */
 };
 
-int acre_follow_signals(void) {
+int follow_signals(void) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -62,10 +62,10 @@ int acre_follow_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int acre_follow_status(const json_t *job) {
-    const char *kind = acre_answer_text(job, "exit.kind", "");
-    int code = (int)json_integer_value(acre_answer_at(job, "exit.code"));
-    if (strcmp(acre_answer_text(job, "state", ""), "canceled") == 0) {
+int follow_status(const json_t *job) {
+    const char *kind = answer_string(job, "exit.kind", "");
+    int code = (int)json_integer_value(answer_at(job, "exit.code"));
+    if (strcmp(answer_string(job, "state", ""), "canceled") == 0) {
         return STATUS_CANCELED;
     }
     if (strcmp(kind, "exited") == 0) {
@@ -98,9 +98,9 @@ static void say(struct follow *follow, const char *text) {
     }
 }
 
-bool acre_follow_is_live(const json_t *job) {
+bool follow_is_live(const json_t *job) {
     static const char *const ended[] = {"completed", "failed", "canceled"};
-    const char *state = acre_answer_text(job, "state", "");
+    const char *state = answer_string(job, "state", "");
     for (size_t i = 0; i < ACRE_COUNT(ended); i++) {
         if (strcmp(state, ended[i]) == 0) {
             return false;
@@ -111,9 +111,9 @@ bool acre_follow_is_live(const json_t *job) {
 
 /* "job 42 queued, position 3, starts in about 5m (why)" without its newline. */
 static void describe(const struct follow *follow, struct acre_buf *out) {
-    struct acre_show view = {.now_ms = acre_clock_wall_ms(&follow->clock), .out = out};
+    struct show view = {.now_ms = acre_clock_wall_ms(&follow->clock), .out = out};
     json_t *answer = json_pack("{s:O}", "job", follow->job);
-    acre_show_submitted(&view, answer);
+    show_submitted(&view, answer);
     json_decref(answer);
     if (out->length > 0) {
         out->data[--out->length] = '\0';
@@ -123,8 +123,8 @@ static void describe(const struct follow *follow, struct acre_buf *out) {
 /* On a terminal one line that is redrawn; elsewhere a line for each new reason. */
 static void show_waiting(struct follow *follow) {
     struct acre_buf text;
-    bool waiting = strcmp(acre_answer_text(follow->job, "state", ""), "queued") == 0;
-    if (!waiting || follow->session->common->quiet || !acre_follow_is_live(follow->job)) {
+    bool waiting = strcmp(answer_string(follow->job, "state", ""), "queued") == 0;
+    if (!waiting || follow->session->common->quiet || !follow_is_live(follow->job)) {
         erase_line(follow);
         return;
     }
@@ -132,7 +132,7 @@ static void show_waiting(struct follow *follow) {
     describe(follow, &text);
     char shown[4096];
     acre_str_show_text((struct acre_str){text.data, text.length}, shown, sizeof(shown));
-    const char *reason = acre_answer_text(follow->job, "why.reason", "");
+    const char *reason = answer_string(follow->job, "why.reason", "");
     if (follow->term.is_terminal) {
         fprintf(stderr, "\r\033[K%.*s", (int)follow->term.width - 1, shown);
         follow->line_shown = true;
@@ -143,14 +143,14 @@ static void show_waiting(struct follow *follow) {
     acre_buf_finish(&text);
 }
 
-static void on_event(void *context, const struct acre_server_event *event) {
+static void on_event(void *context, const struct server_event *event) {
     (void)event;
     ((struct follow *)context)->changed = true;
 }
 
 static void on_bytes(void *context, struct acre_str bytes) {
     struct follow *follow = context;
-    acre_events_feed(&follow->events, bytes);
+    events_feed(&follow->events, bytes);
 }
 
 /* A failure that may pass: the daemon is away. False when it has been for too long. */
@@ -160,7 +160,7 @@ static bool still_patient(struct follow *follow, const struct acre_error *err) {
         err->code == ACRE_EUNAVAILABLE || err->code == ACRE_EIO || err->code == ACRE_ETIMEOUT;
     if (passing && follow->away_since_ms == 0) {
         char text[128];
-        snprintf(text, sizeof(text), "the daemon is away; job %" PRIu64 " goes on without it",
+        snprintf(text, sizeof(text), "the daemon is not answering; job %" PRIu64 " keeps running",
                  follow->id);
         say(follow, text);
         follow->away_since_ms = now;
@@ -174,12 +174,12 @@ static bool refresh(struct follow *follow) {
     struct acre_error err = {0};
     json_t *answer = NULL;
     snprintf(path, sizeof(path), "/jobs/%" PRIu64, follow->id);
-    int r = acre_client_call(follow->session->client, "GET", path, NULL, &answer, &err);
+    int r = client_call(follow->session->client, "GET", path, NULL, &answer, &err);
     follow->read_ms = now_ms(follow);
     if (r < 0) {
         if (!still_patient(follow, &err)) {
             erase_line(follow);
-            acre_session_fail(follow->session, &err);
+            session_fail(follow->session, &err);
             return false;
         }
         return true;
@@ -198,9 +198,9 @@ static void open_events(struct follow *follow) {
     struct acre_error err = {0};
     snprintf(path, sizeof(path), "/events?job=%" PRIu64, follow->id);
     follow->refused_ms = 0;
-    acre_events_restart(&follow->events);
-    acre_client_stream(follow->session->client, path, follow->events.last_id, on_bytes, follow,
-                       &follow->stream, &err);
+    events_restart(&follow->events);
+    client_stream(follow->session->client, path, follow->events.last_id, on_bytes, follow,
+                  &follow->stream, &err);
 }
 
 /* An ended event stream is opened again: at the next look, but a moment later when the daemon is
@@ -208,8 +208,8 @@ static void open_events(struct follow *follow) {
 static void mend_events(struct follow *follow) {
     struct acre_error err = {0};
     int result = 0;
-    if (follow->stream != NULL && acre_feed_ended(follow->stream, &result, &err)) {
-        acre_feed_close(follow->stream);
+    if (follow->stream != NULL && feed_ended(follow->stream, &result, &err)) {
+        feed_close(follow->stream);
         follow->stream = NULL;
         follow->changed = follow->changed || result == 0;
         follow->refused_ms = result < 0 ? now_ms(follow) : 0;
@@ -225,8 +225,8 @@ static bool may_open_events(const struct follow *follow) {
 static void tell_run(struct follow *follow, uint64_t attempt) {
     char text[160], ended[64];
     if (attempt > 1) {
-        snprintf(text, sizeof(text), "run %" PRIu64 " of job %" PRIu64 " (the one before: %s)",
-                 attempt, follow->id, acre_show_exit(follow->job, ended, sizeof(ended)));
+        snprintf(text, sizeof(text), "run %" PRIu64 " of job %" PRIu64 " (the previous run: %s)",
+                 attempt, follow->id, show_exit(follow->job, ended, sizeof(ended)));
         say(follow, text);
     }
 }
@@ -242,19 +242,20 @@ static void tend_logs(struct follow *follow) {
         int fd;
     } names[] = {{"stdout", STDOUT_FILENO}, {"stderr", STDERR_FILENO}};
     uint64_t attempt = 0;
-    const char *state = acre_answer_text(follow->job, "state", "");
+    const char *state = answer_string(follow->job, "state", "");
     bool starting = strcmp(state, "scheduled") == 0 || strcmp(state, "allocating") == 0;
-    acre_answer_u64(follow->job, "attempt", &attempt);
+    answer_u64(follow->job, "attempt", &attempt);
     attempt -= starting && attempt > 0; /* it has not begun */
     if (follow->tailing) {
         bool ended = true;
         for (size_t i = 0; i < ACRE_COUNT(names); i++) {
             /* What has ended is only read, for which there is no limit. */
-            follow->tails[i].follow = acre_follow_is_live(follow->job);
-            ended = acre_tail_ended(&follow->tails[i]) && ended;
+            follow->tails[i].follow = follow_is_live(follow->job);
+            ended = tail_ended(&follow->tails[i]) && ended;
         }
         if (has_refused_log(follow) && !follow->said_refused) {
-            say(follow, "too many logs are followed (max_followers of the policy): output is late");
+            say(follow,
+                "too many logs are being followed (policy max_followers); output is delayed");
             follow->said_refused = true;
         }
         follow->tailing = !ended;
@@ -267,15 +268,15 @@ static void tend_logs(struct follow *follow) {
     follow->tailing = true;
     tell_run(follow, follow->tailed);
     for (size_t i = 0; i < ACRE_COUNT(names); i++) {
-        follow->tails[i] = (struct acre_tail){.session = follow->session,
-                                              .job = follow->id,
-                                              .attempt = follow->tailed,
-                                              .name = names[i].name,
-                                              .fd = names[i].fd,
-                                              .follow = true,
-                                              .patient = true,
-                                              .erase = &follow->line_shown};
-        acre_tail_open(&follow->tails[i]);
+        follow->tails[i] = (struct tail){.session = follow->session,
+                                         .job = follow->id,
+                                         .attempt = follow->tailed,
+                                         .name = names[i].name,
+                                         .fd = names[i].fd,
+                                         .follow = true,
+                                         .patient = true,
+                                         .erase = &follow->line_shown};
+        tail_open(&follow->tails[i]);
     }
 }
 
@@ -289,17 +290,19 @@ static void take_signal(struct follow *follow) {
     }
     follow->left = follow->signal_count > 1;
     if (follow->left) {
-        snprintf(text, sizeof(text), "leaving job %" PRIu64 "; 'acre show %" PRIu64 "' tells more",
-                 follow->id, follow->id);
+        snprintf(text, sizeof(text),
+                 "leaving job %" PRIu64 " to itself; see 'acre show %" PRIu64 "'", follow->id,
+                 follow->id);
         say(follow, text);
         return;
     }
-    snprintf(text, sizeof(text), "canceling job %" PRIu64 " (again: leave it)", follow->id);
+    snprintf(text, sizeof(text),
+             "canceling job %" PRIu64 "; press Ctrl-C again to stop waiting for it", follow->id);
     say(follow, text);
     snprintf(path, sizeof(path), "/jobs/%" PRIu64, follow->id);
-    if (acre_client_call(follow->session->client, "DELETE", path, NULL, NULL, &err) < 0 &&
+    if (client_call(follow->session->client, "DELETE", path, NULL, NULL, &err) < 0 &&
         err.code != ACRE_ECONFLICT) {
-        acre_session_fail(follow->session, &err);
+        session_fail(follow->session, &err);
     }
     follow->changed = true;
 }
@@ -309,13 +312,13 @@ static bool is_done(struct follow *follow) {
     if (follow->left) {
         return true;
     }
-    if (follow->job == NULL || acre_follow_is_live(follow->job)) {
+    if (follow->job == NULL || follow_is_live(follow->job)) {
         return false;
     }
     uint64_t now = now_ms(follow);
     follow->ended_ms = follow->ended_ms != 0 ? follow->ended_ms : now;
     uint64_t attempt = 0;
-    acre_answer_u64(follow->job, "attempt", &attempt);
+    answer_u64(follow->job, "attempt", &attempt);
     bool logs_over = !follow->logs || (!follow->tailing && follow->tailed >= attempt);
     return logs_over || now - follow->ended_ms > LOGS_GRACE_MS;
 }
@@ -323,9 +326,9 @@ static bool is_done(struct follow *follow) {
 /* How it ended, where its own output does not say. */
 static void tell_end(struct follow *follow) {
     char ended[64], text[512], shown[512];
-    const char *state = acre_answer_text(follow->job, "state", "-");
-    const char *detail = acre_answer_text(follow->job, "exit.text", NULL);
-    acre_show_exit(follow->job, ended, sizeof(ended));
+    const char *state = answer_string(follow->job, "state", "-");
+    const char *detail = answer_string(follow->job, "exit.text", NULL);
+    show_exit(follow->job, ended, sizeof(ended));
     erase_line(follow);
     bool own = ended[0] >= '0' && ended[0] <= '9'; /* its status says it all */
     if (strcmp(state, "completed") == 0 || (own && follow->session->common->quiet)) {
@@ -350,9 +353,8 @@ static void follow_on(struct follow *follow) {
         bool often = follow->line_shown || follow->away_since_ms != 0 || follow->refused_ms != 0 ||
                      has_refused_log(follow);
         uint32_t pause = often ? LINE_MS : REFRESH_MS;
-        if (acre_client_wait(follow->session->client, follow->signals, pause, &signaled, &err) <
-            0) {
-            acre_session_fail(follow->session, &err);
+        if (client_wait(follow->session->client, follow->signals, pause, &signaled, &err) < 0) {
+            session_fail(follow->session, &err);
             return;
         }
         if (signaled) {
@@ -367,28 +369,28 @@ static void follow_on(struct follow *follow) {
     }
 }
 
-int acre_follow(struct acre_session *session, uint64_t id, bool logs) {
+int follow_job(struct session *session, uint64_t id, bool logs) {
     struct follow *follow = acre_calloc(1, sizeof(*follow));
     *follow = (struct follow){.session = session, .id = id, .logs = logs};
     follow->clock = acre_clock_real();
-    follow->term = acre_term_detect(STDERR_FILENO);
-    follow->signals = acre_follow_signals();
-    acre_events_init(&follow->events, on_event, follow);
+    follow->term = term_detect(STDERR_FILENO);
+    follow->signals = follow_signals();
+    events_init(&follow->events, on_event, follow);
     follow_on(follow);
     erase_line(follow);
     int status = session->result;
     if (follow->left) {
         status = STATUS_CANCELED;
-    } else if (follow->job != NULL && !acre_follow_is_live(follow->job)) {
+    } else if (follow->job != NULL && !follow_is_live(follow->job)) {
         tell_end(follow);
-        int own = acre_follow_status(follow->job);
+        int own = follow_status(follow->job);
         status = own != 0 ? own : session->result; /* its output may be incomplete */
     }
     for (size_t i = 0; i < ACRE_COUNT(follow->tails); i++) {
-        acre_tail_close(&follow->tails[i]);
+        tail_close(&follow->tails[i]);
     }
-    acre_feed_close(follow->stream);
-    acre_events_finish(&follow->events);
+    feed_close(follow->stream);
+    events_finish(&follow->events);
     json_decref(follow->job);
     close(follow->signals);
     free(follow);

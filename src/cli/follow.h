@@ -1,4 +1,4 @@
-/* follow.h - stay with a job until it has ended, and become its exit status.
+/* follow.h - follows a job until it ends, and returns its exit status.
  *
  * Programs only, one thread. */
 #ifndef ACRE_CLI_FOLLOW_H
@@ -9,15 +9,15 @@
 /* Follow job `id`. `logs`: copy its output to ours, live; else only wait. The first SIGINT or
  * SIGTERM cancels the job, the second leaves it. Returns the exit status of `acre run`: the job's
  * own, 128 + signal, 130 when it was canceled, or one of the error table's. */
-int acre_follow(struct acre_session *session, uint64_t id, bool logs);
+int follow_job(struct session *session, uint64_t id, bool logs);
 
 /* The status a shell would give for how the job ended. */
-int acre_follow_status(const json_t *job);
+int follow_status(const json_t *job);
 
 /* Whether the job has not come to its end. */
-bool acre_follow_is_live(const json_t *job);
+bool follow_is_live(const json_t *job);
 
 /* A descriptor that can be read when SIGINT or SIGTERM has come (they are blocked from then on). */
-int acre_follow_signals(void);
+int follow_signals(void);
 
 #endif

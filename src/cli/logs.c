@@ -1,7 +1,7 @@
-/* logs.c - `acre logs`: what a job wrote, standard output to ours and standard error to ours.
+/* logs.c - `acre logs`: copies a job's standard output to ours, and its standard error to ours.
  *
- * Both are copied at once while following; without, one after the other, so that the result does
- * not depend on timing. */
+ * With --follow both are copied at once; otherwise one after the other, so that the result does not
+ * depend on timing. */
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/tail.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-struct options {
-    struct acre_common common;
+struct logs_options {
+    struct common common;
     bool follow;
     bool raw;
     const char *stream;
@@ -28,14 +28,13 @@ static const struct {
 } streams[] = {{"stdout", STDOUT_FILENO}, {"stderr", STDERR_FILENO}};
 
 /* Copy the open ones until they are at their end, or a signal. */
-static void copy_all(struct acre_session *session, struct acre_tail *tails, size_t count,
-                     int signals) {
+static void copy_all(struct session *session, struct tail *tails, size_t count, int signals) {
     struct acre_error err = {0};
     bool ended = false;
     while (!ended) {
         bool signaled = false;
-        if (acre_client_wait(session->client, signals, WAIT_MS, &signaled, &err) < 0) {
-            acre_session_fail(session, &err);
+        if (client_wait(session->client, signals, WAIT_MS, &signaled, &err) < 0) {
+            session_fail(session, &err);
             return;
         }
         if (signaled) {
@@ -44,20 +43,20 @@ static void copy_all(struct acre_session *session, struct acre_tail *tails, size
         }
         ended = true;
         for (size_t i = 0; i < count; i++) {
-            ended = acre_tail_ended(&tails[i]) && ended;
+            ended = tail_ended(&tails[i]) && ended;
         }
     }
 }
 
-static void show_logs(struct acre_session *session, const struct options *options, uint64_t job) {
-    struct acre_tail tails[ACRE_COUNT(streams)];
+static void show_logs(struct session *session, const struct logs_options *options, uint64_t job) {
+    struct tail tails[ACRE_COUNT(streams)];
     size_t count = 0;
-    int signals = acre_follow_signals();
+    int signals = follow_signals();
     for (size_t i = 0; i < ACRE_COUNT(streams); i++) {
         if (strcmp(options->stream, "both") != 0 && strcmp(options->stream, streams[i].name) != 0) {
             continue;
         }
-        tails[count] = (struct acre_tail){
+        tails[count] = (struct tail){
             .session = session,
             .job = job,
             .attempt = options->attempt,
@@ -67,7 +66,7 @@ static void show_logs(struct acre_session *session, const struct options *option
             .raw = options->raw,
             .offset = -(int64_t)options->tail_bytes,
         };
-        if (!acre_tail_open(&tails[count])) {
+        if (!tail_open(&tails[count])) {
             break;
         }
         count++;
@@ -82,70 +81,70 @@ static void show_logs(struct acre_session *session, const struct options *option
         copy_all(session, tails, count, signals);
     }
     for (size_t i = 0; i < count; i++) {
-        acre_tail_close(&tails[i]);
+        tail_close(&tails[i]);
     }
     close(signals);
 }
 
 static int run(int argument_count, char **arguments, void *target) {
     (void)argument_count;
-    const struct options *options = target;
-    struct acre_session session;
+    const struct logs_options *options = target;
+    struct session session;
     struct acre_error err = {0};
     uint64_t job;
     if (acre_parse_count("job", arguments[0], 1, INT64_MAX, &job, &err) < 0) {
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
-    if (acre_session_open(&session, &options->common)) {
+    if (session_open(&session, &options->common)) {
         show_logs(&session, options, job);
     }
-    acre_session_close(&session);
+    session_close(&session);
     return session.result;
 }
 
-#define AT(field) offsetof(struct options, field)
+#define AT(field) offsetof(struct logs_options, field)
 static const struct acre_opt rows[] = {
     {.name = "follow",
      .letter = 'f',
      .kind = ACRE_OPT_FLAG,
      .offset = AT(follow),
-     .help = "go on until the run has ended"},
+     .help = "keep printing until the run ends"},
     {.name = "stream",
      .kind = ACRE_OPT_CHOICE,
      .offset = AT(stream),
      .value = "NAME",
      .choices = "both,stdout,stderr",
-     .help = "which log; one alone comes to standard output"},
+     .help = "which log (default: both); stderr alone goes to standard output too"},
     {.name = "tail",
      .letter = 'n',
      .kind = ACRE_OPT_COUNT,
      .offset = AT(tail_bytes),
      .value = "BYTES",
-     .help = "only so many at the end (all)",
+     .help = "print only the last BYTES bytes (default: all)",
      .min = 1,
      .max = INT64_MAX},
     {.name = "attempt",
      .kind = ACRE_OPT_COUNT,
      .offset = AT(attempt),
      .value = "N",
-     .help = "of the Nth run (the last)",
+     .help = "logs of the Nth run (default: the last)",
      .min = 1,
      .max = INT32_MAX},
     {.name = "raw",
      .kind = ACRE_OPT_FLAG,
      .offset = AT(raw),
-     .help = "on a terminal too, every byte as it was written"},
+     .help = "print the bytes unchanged, on a terminal too"},
 };
 
-static const struct options defaults = {.stream = "both"};
+static const struct logs_options defaults = {.stream = "both"};
 
-const struct acre_command acre_command_logs = {
+const struct acre_command command_logs = {
     .name = "logs",
-    .summary = "what a job wrote; live with --follow",
+    .summary = "print the output of a job; --follow streams it",
     .usage = "acre logs [options] JOB",
-    .details = "On a terminal, colours pass and other escape sequences are made visible\n"
-               "(\\x1b[2J): a terminal obeys whatever it is shown. Pipes and files get the bytes\n"
-               "as they are.\n"
+    .details = "On a terminal, colors pass through, but other escape sequences are shown as text\n"
+               "(\\x1b[2J), because a terminal would obey them. Pipes and files get the bytes\n"
+               "unchanged.\n"
                "\n"
                "Examples:\n"
                "  acre logs 1\n"
@@ -153,12 +152,12 @@ const struct acre_command acre_command_logs = {
                "  acre logs --stream stderr --tail 2000 1",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
-    .shared = acre_common_rows,
+    .shared = common_rows,
     .shared_count = ACRE_COMMON_ROWS,
     .min_arguments = 1,
     .max_arguments = 1,
     .takes = "jobs",
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct logs_options),
     .defaults = &defaults,
 };

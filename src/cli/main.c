@@ -1,7 +1,7 @@
 /* main.c - finds the command in the table and runs it.
  *
- * A command is a row: name, options, function. `help` prints the rows; `version` is one line.
- * Exit codes are those of the error table (error.h). */
+ * A command is a row: name, options, function. `help` prints the rows. Exit codes come from the
+ * error table (error.h). */
 #include "cli/cli.h"
 
 #include "cli/screen.h"
@@ -36,25 +36,26 @@ static const struct acre_command command_version = {
 
 /* clang-format off */
 static const struct acre_command *const commands[] = {
-    &acre_command_submit, &acre_command_run, &acre_command_queue, &acre_command_show,
-    &acre_command_why, &acre_command_logs, &acre_command_cancel, &acre_command_hold,
-    &acre_command_release, &acre_command_priority,
+    &command_submit, &command_run, &command_queue, &command_show,
+    &command_why, &command_logs, &command_cancel, &command_hold,
+    &command_release, &command_priority,
 
-    &acre_command_nodes, &acre_command_gpus, &acre_command_drain, &acre_command_undrain,
-    &acre_command_reserve, &acre_command_reserve_list, &acre_command_reserve_cancel,
+    &command_nodes, &command_balance, &command_gpus, &command_drain,
+    &command_undrain, &command_reserve, &command_reserve_list,
+    &command_reserve_cancel,
 
-    &acre_command_policy_show, &acre_command_policy_set, &acre_command_quota_list,
-    &acre_command_quota_set, &acre_command_quota_remove, &acre_command_usage, &acre_command_stats,
-    &acre_command_token_list, &acre_command_token_create, &acre_command_token_revoke,
-    &acre_command_audit,
+    &command_policy_show, &command_policy_set, &command_quota_list,
+    &command_quota_set, &command_quota_remove, &command_usage, &command_stats,
+    &command_token_list, &command_token_create, &command_token_revoke,
+    &command_audit,
 
-    &acre_command_compute_devices, &acre_command_compute_run, &acre_command_compute_bench,
-    &acre_command_compute_explain, &acre_command_compute_cache,
+    &command_compute_devices, &command_compute_run, &command_compute_bench,
+    &command_compute_explain, &command_compute_cache,
 
-    &acre_command_serve, &acre_command_doctor, &acre_command_simulate_packing,
-    &acre_command_simulate_replay, &acre_command_simulate_faults,
-    &acre_command_completion, &acre_command_man, &command_version, &command_help,
-    &acre_command_shim, &acre_command_complete,
+    &command_serve, &command_doctor, &command_simulate_packing,
+    &command_simulate_replay, &command_simulate_faults,
+    &command_completion, &command_man, &command_version, &command_help,
+    &command_shim, &command_complete,
 };
 
 /* What --help says before these. */
@@ -62,31 +63,31 @@ static const struct {
     const struct acre_command *first;
     const char *heading;
 } headings[] = {
-    {&acre_command_submit, "Jobs"},
-    {&acre_command_nodes, "The cluster"},
-    {&acre_command_policy_show, "Rules, accounts, records"},
-    {&acre_command_compute_devices, "Kernels"},
-    {&acre_command_serve, "This machine"},
+    {&command_submit, "Jobs"},
+    {&command_nodes, "Cluster"},
+    {&command_policy_show, "Policy, accounts, audit"},
+    {&command_compute_devices, "Kernels"},
+    {&command_serve, "This machine"},
 };
 /* clang-format on */
 
-const struct acre_command *const *acre_cli_commands(size_t *ret_count) {
+const struct acre_command *const *cli_commands(size_t *ret_count) {
     *ret_count = ACRE_COUNT(commands);
     return commands;
 }
 
 /* The text as it may be shown on a terminal. The caller finishes it. */
 static struct acre_buf screen(const struct acre_buf *text) {
-    struct acre_screen filter;
+    struct screen filter;
     struct acre_buf shown;
     acre_buf_init(&shown, 4 * text->max); /* "\x1b" for one byte */
-    acre_screen_init(&filter, "\n\t");
-    acre_screen_put(&filter, (struct acre_str){text->data, text->length}, &shown);
-    acre_screen_end(&filter, &shown);
+    screen_init(&filter, "\n\t");
+    screen_put(&filter, (struct acre_str){text->data, text->length}, &shown);
+    screen_end(&filter, &shown);
     return shown;
 }
 
-int acre_cli_fail(const struct acre_error *err) {
+int cli_fail(const struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, 2 * sizeof(err->text));
     acre_buf_printf(&text, "acre: %s\n", err->text);
@@ -102,7 +103,7 @@ static int write_all(const struct acre_buf *out) {
     struct acre_error err = {0};
     if (acre_buf_failed(out)) {
         acre_fail(&err, ACRE_ELIMIT, "the output is longer than %zu bytes", out->max);
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
     while (done < out->length) {
         ssize_t wrote = write(STDOUT_FILENO, out->data + done, out->length - done);
@@ -114,14 +115,14 @@ static int write_all(const struct acre_buf *out) {
         }
         if (wrote < 0) {
             acre_fail_errno(&err, errno, "standard output");
-            return acre_cli_fail(&err);
+            return cli_fail(&err);
         }
         done += (size_t)wrote;
     }
     return 0;
 }
 
-int acre_cli_write(const struct acre_buf *out) {
+int cli_write(const struct acre_buf *out) {
     if (!isatty(STDOUT_FILENO) || acre_buf_failed(out)) {
         return write_all(out);
     }
@@ -131,13 +132,13 @@ int acre_cli_write(const struct acre_buf *out) {
     return r;
 }
 
-int acre_cli_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines) {
+int cli_redraw(const struct term *term, const struct acre_buf *picture, uint32_t *lines) {
     if (acre_buf_failed(picture)) {
         return write_all(picture);
     }
     struct acre_buf drawn, shown = screen(picture);
     acre_buf_init(&drawn, 2 * shown.max);
-    acre_term_redraw(term, &shown, lines, &drawn);
+    term_redraw(term, &shown, lines, &drawn);
     int r = write_all(&drawn);
     acre_buf_finish(&drawn);
     acre_buf_finish(&shown);
@@ -166,9 +167,9 @@ static int print_help(const struct acre_command *command) {
         acre_opt_help(command, &out);
     } else {
         list_commands(&out);
-        acre_buf_puts(&out, "\n'acre COMMAND --help' explains a command.\n");
+        acre_buf_puts(&out, "\nRun 'acre COMMAND --help' for details.\n");
     }
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     acre_buf_finish(&out);
     return r;
 }
@@ -180,8 +181,8 @@ static int run_help(int argument_count, char **arguments, void *options) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command = acre_cli_find(argument_count, arguments, &words, &err);
-    return command != NULL ? print_help(command) : acre_cli_fail(&err);
+    const struct acre_command *command = cli_find(argument_count, arguments, &words, &err);
+    return command != NULL ? print_help(command) : cli_fail(&err);
 }
 
 static int run_version(int argument_count, char **arguments, void *options) {
@@ -191,7 +192,7 @@ static int run_version(int argument_count, char **arguments, void *options) {
     struct acre_buf out;
     acre_buf_init(&out, HELP_MAX_BYTES);
     acre_buf_puts(&out, "acre " ACRE_VERSION "\n");
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     acre_buf_finish(&out);
     return r;
 }
@@ -204,7 +205,7 @@ static int run(const struct acre_command *command, int argc, char **argv) {
     if (r == ACRE_ENOTFOUND) {
         r = print_help(command);
     } else if (r < 0) {
-        r = acre_cli_fail(&err);
+        r = cli_fail(&err);
     } else {
         r = command->run(count, argv, options);
     }
@@ -212,8 +213,7 @@ static int run(const struct acre_command *command, int argc, char **argv) {
     return r;
 }
 
-const struct acre_command *acre_cli_find(int argc, char **argv, int *ret_words,
-                                         struct acre_error *err) {
+const struct acre_command *cli_find(int argc, char **argv, int *ret_words, struct acre_error *err) {
     static const char *const verbs[] = {"list", "show", "devices"};
     const struct acre_command *command =
         acre_command_find(commands, ACRE_COUNT(commands), argc, argv, ret_words, err);
@@ -245,9 +245,9 @@ int main(int argc, char **argv) {
     }
     struct acre_error err = {0};
     int words = 0;
-    const struct acre_command *command = acre_cli_find(argc - 1, argv + 1, &words, &err);
+    const struct acre_command *command = cli_find(argc - 1, argv + 1, &words, &err);
     if (command == NULL) {
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
     return run(command, argc - 1 - words, argv + 1 + words);
 }

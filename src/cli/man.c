@@ -1,8 +1,8 @@
-/* man.c - manual pages, printed from the tables that parse and help.
+/* man.c - prints manual pages from the tables behind parsing and --help.
  *
- * One page a command and one for the program. `details` hold paragraphs, lines to be set as they
- * stand (indented), and after the word "Examples:" examples, which become a section of their own.
- * No date: the same program prints the same page. */
+ * One page per command and one for the program. `details` holds paragraphs, indented lines that
+ * are printed as they are, and examples after the word "Examples:", which get their own section.
+ * Pages have no date: the same program prints the same page. */
 #include "cli/cli.h"
 #include "core/file.h"
 #include "core/str.h"
@@ -14,7 +14,7 @@
 
 enum { PAGE_MAX_BYTES = 1 << 20 };
 
-struct options {
+struct man_options {
     const char *directory;
 };
 
@@ -128,8 +128,8 @@ static void put_command(struct acre_buf *out, const struct acre_command *command
     for (size_t i = 0; (row = acre_command_row(command, i)) != NULL; i++) {
         put_option(out, row);
     }
-    put_option(out,
-               &(struct acre_opt){.name = "help", .letter = 'h', .help = "print a short help"});
+    put_option(
+        out, &(struct acre_opt){.name = "help", .letter = 'h', .help = "print a short help text"});
     if (examples[0] != '\0') {
         acre_buf_puts(out, ".SH EXAMPLES\n");
         put_paragraphs(out, acre_str_from(strchr(examples, '\n') + 1));
@@ -160,13 +160,13 @@ static void put_program(struct acre_buf *out) {
     static const struct {
         const char *name, *text;
     } surroundings[] = {
-        {"ACRE_SERVER", "the daemon's socket or URL, like --server"},
-        {"ACRE_TOKEN", "the token shown to it, over HTTP"},
-        {"ACRE_INSECURE", "1: allow plain http to another machine, like --insecure"},
-        {"NO_COLOR", "when set, nothing is coloured"},
+        {"ACRE_SERVER", "the daemon's socket or URL, as with --server"},
+        {"ACRE_TOKEN", "your token, for HTTP"},
+        {"ACRE_INSECURE", "1 allows unencrypted http to another machine, as with --insecure"},
+        {"NO_COLOR", "if set, output has no colors"},
     };
     size_t count;
-    const struct acre_command *const *commands = acre_cli_commands(&count);
+    const struct acre_command *const *commands = cli_commands(&count);
     put_head(out, "acre");
     acre_buf_puts(out, ".SH NAME\nacre \\- share a GPU cluster, by the job and by the fraction\n"
                        ".SH SYNOPSIS\n.B acre\n.I COMMAND\n[options]\n.SH COMMANDS\n");
@@ -184,9 +184,9 @@ static void put_program(struct acre_buf *out) {
         put_line(out, surroundings[i].text);
     }
     acre_buf_puts(out, ".SH FILES\n.TP\n~/.config/acre/tokens\n"
-                       "a line for each server: its URL and its token; mode 600\n"
+                       "one line per server: its URL and your token; mode 600\n"
                        ".TP\n/run/acre/acre.sock, ~/.local/state/acre/acre.sock\n"
-                       "the daemon's socket, root's and a user's own\n");
+                       "the daemon's socket: root's, and a user's own\n");
 }
 
 static int write_page(const char *directory, const struct acre_command *command,
@@ -212,7 +212,7 @@ static int write_page(const char *directory, const struct acre_command *command,
 static int write_all(const char *directory) {
     struct acre_error err = {0};
     size_t count;
-    const struct acre_command *const *commands = acre_cli_commands(&count);
+    const struct acre_command *const *commands = cli_commands(&count);
     int r = 0;
     if (mkdir(directory, 0777) < 0 && errno != EEXIST) {
         r = acre_fail_errno(&err, errno, "%s", directory);
@@ -221,11 +221,11 @@ static int write_all(const char *directory) {
         r = commands[i]->hidden ? 0 : write_page(directory, commands[i], &err);
     }
     r = r == 0 ? write_page(directory, NULL, &err) : r;
-    return r < 0 ? acre_cli_fail(&err) : 0;
+    return r < 0 ? cli_fail(&err) : 0;
 }
 
 static int run(int argument_count, char **arguments, void *target) {
-    const struct options *options = target;
+    const struct man_options *options = target;
     struct acre_error err = {0};
     int words = 0;
     const struct acre_command *command = NULL;
@@ -233,9 +233,9 @@ static int run(int argument_count, char **arguments, void *target) {
         return write_all(options->directory);
     }
     if (argument_count > 0) {
-        command = acre_cli_find(argument_count, arguments, &words, &err);
+        command = cli_find(argument_count, arguments, &words, &err);
         if (command == NULL) {
-            return acre_cli_fail(&err);
+            return cli_fail(&err);
         }
     }
     struct acre_buf out;
@@ -245,7 +245,7 @@ static int run(int argument_count, char **arguments, void *target) {
     } else {
         put_program(&out);
     }
-    int r = acre_cli_write(&out);
+    int r = cli_write(&out);
     acre_buf_finish(&out);
     return r;
 }
@@ -254,12 +254,12 @@ static const struct acre_opt rows[] = {
     {.name = "directory",
      .letter = 'd',
      .kind = ACRE_OPT_STRING,
-     .offset = offsetof(struct options, directory),
+     .offset = offsetof(struct man_options, directory),
      .value = "DIR",
-     .help = "write all pages there (what 'make install' does)"},
+     .help = "write all pages to DIR, as 'make install' does"},
 };
 
-const struct acre_command acre_command_man = {
+const struct acre_command command_man = {
     .name = "man",
     .summary = "print a manual page",
     .usage = "acre man [COMMAND]",
@@ -270,5 +270,5 @@ const struct acre_command acre_command_man = {
     .option_count = ACRE_COUNT(rows),
     .max_arguments = 2,
     .run = run,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct man_options),
 };

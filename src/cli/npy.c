@@ -1,8 +1,8 @@
 /* npy.c - see npy.h.
  *
- * A file is the magic number, a version, the length of a header, the header, the data. The header
- * is a dictionary as Python writes one: three keys, in any order, each once. It is read by hand,
- * one token at a time: strings, False and True, tuples of whole numbers are all it may have. */
+ * A file consists of the magic number, a version, the length of a header, the header and the data.
+ * The header is a Python dictionary with three keys, in any order. It is read by hand, one token
+ * at a time, and may contain only strings, False and True, and tuples of whole numbers. */
 #include "cli/npy.h"
 
 #include <errno.h>
@@ -37,19 +37,19 @@ static const struct {
 #define TYPE_NAMES                                                                                 \
     "bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, float32, float64"
 
-const char *acre_npy_type_name(enum acre_npy_type type) {
+const char *npy_type_name(enum npy_type type) {
     return types[type].name;
 }
 
-char acre_npy_type_kind(enum acre_npy_type type) {
+char npy_type_kind(enum npy_type type) {
     return types[type].kind;
 }
 
-uint32_t acre_npy_type_bytes(enum acre_npy_type type) {
+uint32_t npy_type_bytes(enum npy_type type) {
     return types[type].bytes;
 }
 
-char *acre_npy_format(const struct acre_npy *npy, char *text, size_t size) {
+char *npy_format(const struct npy *npy, char *text, size_t size) {
     ACRE_ASSERT(size >= ACRE_NPY_SHAPE_MAX);
     size_t length = (size_t)snprintf(text, size, "%s[", types[npy->type].name);
     for (uint32_t i = 0; i < npy->dimensions; i++) {
@@ -61,7 +61,7 @@ char *acre_npy_format(const struct acre_npy *npy, char *text, size_t size) {
 }
 
 /* One more length. False: too many of them, or too many bytes. */
-static bool add_dimension(struct acre_npy *npy, uint64_t length) {
+static bool add_dimension(struct npy *npy, uint64_t length) {
     uint64_t count, bytes;
     if (npy->dimensions == ACRE_NPY_DIMENSIONS_MAX || length > ACRE_NPY_BYTES_MAX ||
         __builtin_mul_overflow(npy->count, length, &count) ||
@@ -75,8 +75,8 @@ static bool add_dimension(struct acre_npy *npy, uint64_t length) {
     return true;
 }
 
-static struct acre_npy empty_array(enum acre_npy_type type) {
-    return (struct acre_npy){.type = type, .count = 1, .bytes = types[type].bytes};
+static struct npy empty_array(enum npy_type type) {
+    return (struct npy){.type = type, .count = 1, .bytes = types[type].bytes};
 }
 
 static bool read_number(struct acre_str text, uint64_t *ret_value) {
@@ -94,8 +94,8 @@ static bool read_number(struct acre_str text, uint64_t *ret_value) {
 
 /* --- "float32[1000]" ------------------------------------------------------------------------ */
 
-int acre_npy_parse(const char *field, struct acre_str text, struct acre_npy *ret_npy,
-                   struct acre_error *err) {
+int npy_parse(const char *field, struct acre_str text, struct npy *ret_npy,
+              struct acre_error *err) {
     char shown[SHOWN_MAX];
     acre_str_show(text, shown, sizeof(shown));
     const char *bracket = memchr(text.data, '[', text.length);
@@ -108,11 +108,11 @@ int acre_npy_parse(const char *field, struct acre_str text, struct acre_npy *ret
     }
     if (type == ACRE_NPY_TYPE_COUNT) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: '%s' is no array; accepted: TYPE[COUNT] or TYPE[COUNT,COUNT...], "
-                         "TYPE one of " TYPE_NAMES,
+                         "%s: '%s' is not an array; accepted: TYPE[COUNT] or TYPE[COUNT,COUNT...], "
+                         "where TYPE is one of " TYPE_NAMES,
                          field, shown);
     }
-    struct acre_npy npy = empty_array((enum acre_npy_type)type);
+    struct npy npy = empty_array((enum npy_type)type);
     struct acre_str inside = {bracket + 1, (size_t)(text.data + text.length - 2 - bracket)};
     struct acre_split split = acre_split_begin(inside, ',');
     struct acre_str part;
@@ -120,11 +120,11 @@ int acre_npy_parse(const char *field, struct acre_str text, struct acre_npy *ret
         uint64_t length = 0;
         if (!read_number(part, &length) || length == 0 || !add_dimension(&npy, length)) {
             char bad[SHOWN_MAX];
-            return acre_fail(err, ACRE_EINVALID,
-                             "%s: '%s' in '%s'; accepted: lengths of 1 or more, at most %d of "
-                             "them, and 2^48 bytes in all",
-                             field, acre_str_show(part, bad, sizeof(bad)), shown,
-                             ACRE_NPY_DIMENSIONS_MAX);
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "%s: invalid length '%s' in '%s'; accepted: at most %d lengths of 1 or "
+                "more, and 2^48 bytes in total",
+                field, acre_str_show(part, bad, sizeof(bad)), shown, ACRE_NPY_DIMENSIONS_MAX);
         }
     }
     *ret_npy = npy;
@@ -143,13 +143,13 @@ static double half_value(uint16_t bits) {
 }
 
 /* A number of any type, as wide as they get: which of the three follows from the kind. */
-union number {
+union npy_number {
     int64_t i;
     uint64_t u;
     double f;
 };
 
-static union number number_at(const struct acre_npy *npy, const void *data, uint64_t index) {
+static union npy_number number_at(const struct npy *npy, const void *data, uint64_t index) {
     union {
         int8_t i8;
         uint8_t u8;
@@ -166,51 +166,51 @@ static union number number_at(const struct acre_npy *npy, const void *data, uint
     memcpy(&value, (const char *)data + index * bytes, bytes);
     switch (npy->type) {
     case ACRE_NPY_BOOL:
-        return (union number){.u = value.u8 != 0};
+        return (union npy_number){.u = value.u8 != 0};
     case ACRE_NPY_INT8:
-        return (union number){.i = value.i8};
+        return (union npy_number){.i = value.i8};
     case ACRE_NPY_UINT8:
-        return (union number){.u = value.u8};
+        return (union npy_number){.u = value.u8};
     case ACRE_NPY_INT16:
-        return (union number){.i = value.i16};
+        return (union npy_number){.i = value.i16};
     case ACRE_NPY_UINT16:
-        return (union number){.u = value.u16};
+        return (union npy_number){.u = value.u16};
     case ACRE_NPY_INT32:
-        return (union number){.i = value.i32};
+        return (union npy_number){.i = value.i32};
     case ACRE_NPY_UINT32:
-        return (union number){.u = value.u32};
+        return (union npy_number){.u = value.u32};
     case ACRE_NPY_INT64:
-        return (union number){.i = value.i64};
+        return (union npy_number){.i = value.i64};
     case ACRE_NPY_UINT64:
-        return (union number){.u = value.u64};
+        return (union npy_number){.u = value.u64};
     case ACRE_NPY_FLOAT16:
-        return (union number){.f = half_value(value.u16)};
+        return (union npy_number){.f = half_value(value.u16)};
     case ACRE_NPY_FLOAT32:
-        return (union number){.f = (double)value.f32};
+        return (union npy_number){.f = (double)value.f32};
     case ACRE_NPY_FLOAT64:
-        return (union number){.f = value.f64};
+        return (union npy_number){.f = value.f64};
     case ACRE_NPY_TYPE_COUNT:
     default:
         ACRE_ASSERT(false);
-        return (union number){0};
+        return (union npy_number){0};
     }
 }
 
-double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t index) {
-    union number number = number_at(npy, data, index);
+double npy_value(const struct npy *npy, const void *data, uint64_t index) {
+    union npy_number number = number_at(npy, data, index);
     char kind = types[npy->type].kind;
     return kind == 'f' ? number.f : kind == 'i' ? (double)number.i : (double)number.u;
 }
 
-bool acre_npy_is_less(const struct acre_npy *npy, const void *data, uint64_t one, uint64_t other) {
-    union number a = number_at(npy, data, one), b = number_at(npy, data, other);
+bool npy_is_less(const struct npy *npy, const void *data, uint64_t one, uint64_t other) {
+    union npy_number a = number_at(npy, data, one), b = number_at(npy, data, other);
     char kind = types[npy->type].kind;
     return kind == 'f' ? a.f < b.f : kind == 'i' ? a.i < b.i : a.u < b.u;
 }
 
-char *acre_npy_show(const struct acre_npy *npy, const void *data, uint64_t index, int figures,
-                    char *text, size_t size) {
-    union number number = number_at(npy, data, index);
+char *npy_show(const struct npy *npy, const void *data, uint64_t index, int figures, char *text,
+               size_t size) {
+    union npy_number number = number_at(npy, data, index);
     char kind = types[npy->type].kind;
     if (kind == 'f') {
         snprintf(text, size, "%.*g", figures, number.f);
@@ -224,26 +224,26 @@ char *acre_npy_show(const struct acre_npy *npy, const void *data, uint64_t index
 
 /* --- the header ----------------------------------------------------------------------------- */
 
-struct header {
+struct npy_header {
     const char *name; /* of the file */
     struct acre_str rest;
     struct acre_str descr, shape;
     bool has_descr, has_order, has_shape, is_fortran;
 };
 
-static int refuse_for(const struct header *header, struct acre_error *err, const char *what,
+static int refuse_for(const struct npy_header *header, struct acre_error *err, const char *what,
                       const char *accepted) {
     char shown[SHOWN_MAX];
     struct acre_str at = {header->rest.data, ACRE_MIN(header->rest.length, (size_t)24)};
-    return acre_fail(err, ACRE_EINVALID, "%s: the header of the .npy file: %s at '%s'%s",
-                     header->name, what, acre_str_show(at, shown, sizeof(shown)), accepted);
+    return acre_fail(err, ACRE_EINVALID, "%s: bad .npy header: %s at '%s'%s", header->name, what,
+                     acre_str_show(at, shown, sizeof(shown)), accepted);
 }
 
-static int refuse(const struct header *header, struct acre_error *err, const char *what) {
+static int refuse(const struct npy_header *header, struct acre_error *err, const char *what) {
     return refuse_for(header, err, what, "");
 }
 
-static void skip_blanks(struct header *header) {
+static void skip_blanks(struct npy_header *header) {
     while (header->rest.length > 0 && strchr(" \t\n", header->rest.data[0]) != NULL &&
            header->rest.data[0] != '\0') {
         header->rest.data++;
@@ -251,7 +251,7 @@ static void skip_blanks(struct header *header) {
     }
 }
 
-static bool take(struct header *header, const char *word) {
+static bool take(struct npy_header *header, const char *word) {
     size_t length = strlen(word);
     skip_blanks(header);
     if (header->rest.length < length || memcmp(header->rest.data, word, length) != 0) {
@@ -263,7 +263,8 @@ static bool take(struct header *header, const char *word) {
 }
 
 /* What is between `open` and `close`; no escapes, no nesting. */
-static bool take_until(struct header *header, char open, char close, struct acre_str *ret_inside) {
+static bool take_until(struct npy_header *header, char open, char close,
+                       struct acre_str *ret_inside) {
     skip_blanks(header);
     if (header->rest.length == 0 || header->rest.data[0] != open) {
         return false;
@@ -279,16 +280,16 @@ static bool take_until(struct header *header, char open, char close, struct acre
     return true;
 }
 
-static bool take_string(struct header *header, struct acre_str *ret_text) {
+static bool take_string(struct npy_header *header, struct acre_str *ret_text) {
     return take_until(header, '\'', '\'', ret_text) || take_until(header, '"', '"', ret_text);
 }
 
-static int take_value(struct header *header, struct acre_str key, struct acre_error *err) {
+static int take_value(struct npy_header *header, struct acre_str key, struct acre_error *err) {
     if (acre_str_is(key, "descr") && !header->has_descr) {
         header->has_descr = take_string(header, &header->descr);
-        return header->has_descr
-                   ? 0
-                   : refuse_for(header, err, "no plain type", "; accepted: one, as in '<f4'");
+        return header->has_descr ? 0
+                                 : refuse_for(header, err, "not a plain type",
+                                              "; accepted: a type such as '<f4'");
     }
     if (acre_str_is(key, "fortran_order") && !header->has_order) {
         header->is_fortran = take(header, "True");
@@ -297,26 +298,26 @@ static int take_value(struct header *header, struct acre_str key, struct acre_er
     }
     if (acre_str_is(key, "shape") && !header->has_shape) {
         header->has_shape = take_until(header, '(', ')', &header->shape);
-        return header->has_shape ? 0 : refuse(header, err, "no tuple of lengths");
+        return header->has_shape ? 0 : refuse(header, err, "not a tuple of lengths");
     }
     char shown[SHOWN_MAX];
     return acre_fail(err, ACRE_EINVALID,
-                     "%s: the header of the .npy file: '%s'; accepted: descr, fortran_order and "
-                     "shape, each once",
+                     "%s: unknown or repeated key '%s' in the .npy header; accepted: descr, "
+                     "fortran_order and shape, each once",
                      header->name, acre_str_show(key, shown, sizeof(shown)));
 }
 
-static int read_dictionary(struct header *header, struct acre_error *err) {
+static int read_dictionary(struct npy_header *header, struct acre_error *err) {
     if (!take(header, "{")) {
-        return refuse(header, err, "no '{'");
+        return refuse(header, err, "missing '{'");
     }
     while (!take(header, "}")) {
         struct acre_str key;
         if (!take_string(header, &key)) {
-            return refuse(header, err, "no key");
+            return refuse(header, err, "missing key");
         }
         if (!take(header, ":")) {
-            return refuse(header, err, "no ':'");
+            return refuse(header, err, "missing ':'");
         }
         int r = take_value(header, key, err);
         if (r < 0) {
@@ -325,16 +326,15 @@ static int read_dictionary(struct header *header, struct acre_error *err) {
         bool has_comma = take(header, ",");
         skip_blanks(header);
         if (!has_comma && (header->rest.length == 0 || header->rest.data[0] != '}')) {
-            return refuse(header, err, "neither ',' nor '}'");
+            return refuse(header, err, "missing ',' or '}'");
         }
     }
     skip_blanks(header);
     if (header->rest.length > 0) {
-        return refuse(header, err, "more after the end");
+        return refuse(header, err, "extra text after the end");
     }
     if (!header->has_descr || !header->has_order || !header->has_shape) {
-        return acre_fail(err, ACRE_EINVALID, "%s: the header of the .npy file has no %s",
-                         header->name,
+        return acre_fail(err, ACRE_EINVALID, "%s: bad .npy header: %s is missing", header->name,
                          !header->has_descr   ? "descr"
                          : !header->has_order ? "fortran_order"
                                               : "shape");
@@ -342,23 +342,23 @@ static int read_dictionary(struct header *header, struct acre_error *err) {
     return 0;
 }
 
-static int read_type(const struct header *header, enum acre_npy_type *ret_type,
+static int read_type(const struct npy_header *header, enum npy_type *ret_type,
                      struct acre_error *err) {
     char shown[SHOWN_MAX];
     struct acre_str descr = header->descr;
     for (size_t i = 0; descr.length == 3 && i < ACRE_NPY_TYPE_COUNT; i++) {
         bool is_plain = descr.data[0] == '<' || (descr.data[0] == '|' && types[i].bytes == 1);
         if (is_plain && memcmp(descr.data + 1, types[i].code, 2) == 0) {
-            *ret_type = (enum acre_npy_type)i;
+            *ret_type = (enum npy_type)i;
             return 0;
         }
     }
     return acre_fail(err, ACRE_EINVALID,
-                     "%s: numbers of type '%s'; accepted: little endian ('<f4') " TYPE_NAMES,
+                     "%s: unsupported type '%s'; accepted: little endian ('<f4') " TYPE_NAMES,
                      header->name, acre_str_show(descr, shown, sizeof(shown)));
 }
 
-static int read_shape(const struct header *header, struct acre_npy *npy, struct acre_error *err) {
+static int read_shape(const struct npy_header *header, struct npy *npy, struct acre_error *err) {
     char shown[SHOWN_MAX];
     struct acre_split split = acre_split_begin(header->shape, ',');
     struct acre_str part;
@@ -378,15 +378,16 @@ static int read_shape(const struct header *header, struct acre_npy *npy, struct 
     if (!ok) {
         return acre_fail(
             err, ACRE_EINVALID,
-            "%s: shape (%s); accepted: at most %d lengths, whole and not negative, and "
-            "2^48 bytes in all",
+            "%s: invalid shape (%s); accepted: at most %d whole numbers, and 2^48 bytes "
+            "in total",
             header->name, acre_str_show(header->shape, shown, sizeof(shown)),
             ACRE_NPY_DIMENSIONS_MAX);
     }
     if (header->is_fortran && npy->dimensions > 1) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: fortran_order True; accepted: C order (numpy.ascontiguousarray)",
-                         header->name);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%s: the array is in Fortran order; accepted: C order (numpy.ascontiguousarray)",
+            header->name);
     }
     return 0;
 }
@@ -395,14 +396,12 @@ static int read_shape(const struct header *header, struct acre_npy *npy, struct 
 static int read_prefix(const char *name, struct acre_str bytes, uint32_t *ret_prefix_bytes,
                        uint32_t *ret_length, struct acre_error *err) {
     if (bytes.length < MAGIC_BYTES + 2 || memcmp(bytes.data, magic, MAGIC_BYTES) != 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is no .npy file (it does not begin as one)",
-                         name);
+        return acre_fail(err, ACRE_EINVALID, "%s: not a .npy file (wrong magic number)", name);
     }
     const unsigned char *at = (const unsigned char *)bytes.data + MAGIC_BYTES;
     if ((at[0] != 1 && at[0] != 2) || at[1] != 0) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: a .npy file of version %u.%u; accepted: 1.0 and 2.0", name, at[0],
-                         at[1]);
+        return acre_fail(err, ACRE_EINVALID, "%s: .npy version %u.%u; accepted: 1.0 and 2.0", name,
+                         at[0], at[1]);
     }
     uint32_t prefix = MAGIC_BYTES + 2 + (at[0] == 1 ? 2U : 4U), length = 0;
     for (uint32_t i = MAGIC_BYTES + 2; i < prefix && i < bytes.length; i++) {
@@ -410,30 +409,29 @@ static int read_prefix(const char *name, struct acre_str bytes, uint32_t *ret_pr
     }
     if (bytes.length >= prefix && length > ACRE_NPY_HEADER_MAX - prefix) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: the header of the .npy file has %u bytes; accepted: at most %u", name,
-                         length, ACRE_NPY_HEADER_MAX - prefix);
+                         "%s: the .npy header has %u bytes; accepted: at most %u", name, length,
+                         ACRE_NPY_HEADER_MAX - prefix);
     }
     if (bytes.length < prefix || bytes.length - prefix < length) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: ends in the header of the .npy file; accepted: a whole one", name);
+        return acre_fail(err, ACRE_EINVALID, "%s: truncated in the .npy header", name);
     }
     *ret_prefix_bytes = prefix;
     *ret_length = length;
     return 0;
 }
 
-int acre_npy_read_header(const char *name, struct acre_str bytes, struct acre_npy *ret_npy,
-                         uint32_t *ret_header_bytes, struct acre_error *err) {
+int npy_read_header(const char *name, struct acre_str bytes, struct npy *ret_npy,
+                    uint32_t *ret_header_bytes, struct acre_error *err) {
     uint32_t prefix = 0, length = 0;
-    enum acre_npy_type type = ACRE_NPY_BOOL;
+    enum npy_type type = ACRE_NPY_BOOL;
     int r = read_prefix(name, bytes, &prefix, &length, err);
     if (r < 0) {
         return r;
     }
-    struct header header = {.name = name, .rest = {bytes.data + prefix, length}};
+    struct npy_header header = {.name = name, .rest = {bytes.data + prefix, length}};
     r = read_dictionary(&header, err);
     r = r == 0 ? read_type(&header, &type, err) : r;
-    struct acre_npy npy = empty_array(type);
+    struct npy npy = empty_array(type);
     r = r == 0 ? read_shape(&header, &npy, err) : r;
     if (r == 0) {
         *ret_npy = npy;
@@ -442,7 +440,7 @@ int acre_npy_read_header(const char *name, struct acre_str bytes, struct acre_np
     return r;
 }
 
-uint32_t acre_npy_write_header(const struct acre_npy *npy, char header[ACRE_NPY_WRITTEN_MAX]) {
+uint32_t npy_write_header(const struct npy *npy, char header[ACRE_NPY_WRITTEN_MAX]) {
     const uint32_t prefix = MAGIC_BYTES + 4;
     char shape[ACRE_NPY_SHAPE_MAX] = "";
     size_t at = 0;
@@ -489,25 +487,24 @@ static int64_t read_up_to(int fd, void *to, uint64_t length) {
     return (int64_t)done;
 }
 
-static int read_file_header(int fd, const char *shown, struct acre_npy *ret_npy,
+static int read_file_header(int fd, const char *shown, struct npy *ret_npy,
                             struct acre_error *err) {
     static const uint32_t room = ACRE_NPY_HEADER_MAX;
     struct stat info;
-    struct acre_npy npy;
+    struct npy npy;
     uint32_t header = 0;
     if (fstat(fd, &info) < 0) {
         return acre_fail_errno(err, errno, "%s", shown);
     }
     if (!S_ISREG(info.st_mode)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is no regular file; accepted: a .npy file",
-                         shown);
+        return acre_fail(err, ACRE_EINVALID, "%s: not a regular file", shown);
     }
     char bytes[ACRE_NPY_HEADER_MAX];
     int64_t got = read_up_to(fd, bytes, room);
     if (got < 0) {
         return acre_fail_errno(err, errno, "%s", shown);
     }
-    int r = acre_npy_read_header(shown, (struct acre_str){bytes, (size_t)got}, &npy, &header, err);
+    int r = npy_read_header(shown, (struct acre_str){bytes, (size_t)got}, &npy, &header, err);
     if (r < 0) {
         return r;
     }
@@ -516,7 +513,7 @@ static int read_file_header(int fd, const char *shown, struct acre_npy *ret_npy,
         return acre_fail(err, ACRE_EINVALID, "%s: has %" PRIu64 " bytes of data; %s has %" PRIu64,
                          shown,
                          (uint64_t)ACRE_MAX((int64_t)info.st_size - (int64_t)header, INT64_C(0)),
-                         acre_npy_format(&npy, text, sizeof(text)), npy.bytes);
+                         npy_format(&npy, text, sizeof(text)), npy.bytes);
     }
     if (lseek(fd, (off_t)header, SEEK_SET) < 0) {
         return acre_fail_errno(err, errno, "%s", shown);
@@ -525,7 +522,7 @@ static int read_file_header(int fd, const char *shown, struct acre_npy *ret_npy,
     return 0;
 }
 
-int acre_npy_open(const char *path, struct acre_npy *ret_npy, int *ret_fd, struct acre_error *err) {
+int npy_open(const char *path, struct npy *ret_npy, int *ret_fd, struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -541,8 +538,7 @@ int acre_npy_open(const char *path, struct acre_npy *ret_npy, int *ret_fd, struc
     return 0;
 }
 
-int acre_npy_load(const char *path, int fd, const struct acre_npy *npy, void *to,
-                  struct acre_error *err) {
+int npy_load(const char *path, int fd, const struct npy *npy, void *to, struct acre_error *err) {
     char shown[PATH_SHOWN];
     acre_str_show(acre_str_from(path), shown, sizeof(shown));
     int64_t got = read_up_to(fd, to, npy->bytes);
@@ -550,7 +546,7 @@ int acre_npy_load(const char *path, int fd, const struct acre_npy *npy, void *to
         return acre_fail_errno(err, errno, "%s", shown);
     }
     if ((uint64_t)got < npy->bytes) {
-        return acre_fail(err, ACRE_EIO, "%s: became shorter while it was read", shown);
+        return acre_fail(err, ACRE_EIO, "%s: got shorter while it was being read", shown);
     }
     return 0;
 }

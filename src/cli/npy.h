@@ -1,8 +1,8 @@
-/* npy.h - arrays in files, as numpy.save writes them: .npy of versions 1 and 2, little endian, C
+/* npy.h - reads and writes arrays as numpy.save does: .npy versions 1 and 2, little endian, C
  * order, plain numbers.
  *
- * Programs only, any thread. Strict: what is not understood is refused with its name. Memory for
- * the data is the caller's. */
+ * Programs only, any thread. Strict: anything else is refused, and the error names it. The caller
+ * provides the memory for the data. */
 #ifndef ACRE_CLI_NPY_H
 #define ACRE_CLI_NPY_H
 
@@ -34,47 +34,45 @@ enum {
     X(FLOAT64,   "float64", "f8",  8,     'f')
 /* clang-format on */
 
-enum acre_npy_type {
+enum npy_type {
 #define X(type, name, code, bytes, kind) ACRE_NPY_##type,
     ACRE_NPY_TYPES(X)
 #undef X
         ACRE_NPY_TYPE_COUNT
 };
 
-struct acre_npy {
-    enum acre_npy_type type;
+struct npy {
+    enum npy_type type;
     uint32_t dimensions; /* 0: one number */
     uint64_t shape[ACRE_NPY_DIMENSIONS_MAX];
     uint64_t count; /* of numbers */
     uint64_t bytes; /* of all of them */
 };
 
-const char *acre_npy_type_name(enum acre_npy_type type); /* "float32" */
-char acre_npy_type_kind(enum acre_npy_type type);        /* 'f' */
-uint32_t acre_npy_type_bytes(enum acre_npy_type type);
+const char *npy_type_name(enum npy_type type); /* "float32" */
+char npy_type_kind(enum npy_type type);        /* 'f' */
+uint32_t npy_type_bytes(enum npy_type type);
 /* "float32[1000,20]"; returns `text`. */
-char *acre_npy_format(const struct acre_npy *npy, char *text, size_t size);
+char *npy_format(const struct npy *npy, char *text, size_t size);
 /* The same, read: TYPE[N] to TYPE[N,...]. ACRE_EINVALID names `field`, the text and what is
  * accepted. */
-int acre_npy_parse(const char *field, struct acre_str text, struct acre_npy *ret_npy,
-                   struct acre_error *err);
+int npy_parse(const char *field, struct acre_str text, struct npy *ret_npy, struct acre_error *err);
 /* The number at `index` of the data (not aligned); whole ones are rounded above 2^53. */
-double acre_npy_value(const struct acre_npy *npy, const void *data, uint64_t index);
+double npy_value(const struct npy *npy, const void *data, uint64_t index);
 /* These are exact: whether one number is less than another; a number in figures, of floating-point
  * ones so many. Returns `text`. */
-bool acre_npy_is_less(const struct acre_npy *npy, const void *data, uint64_t one, uint64_t other);
-char *acre_npy_show(const struct acre_npy *npy, const void *data, uint64_t index, int figures,
-                    char *text, size_t size);
+bool npy_is_less(const struct npy *npy, const void *data, uint64_t one, uint64_t other);
+char *npy_show(const struct npy *npy, const void *data, uint64_t index, int figures, char *text,
+               size_t size);
 
 /* What begins a file; its data begins at `ret_header_bytes`. ACRE_EINVALID begins with `name`. */
-int acre_npy_read_header(const char *name, struct acre_str bytes, struct acre_npy *ret_npy,
-                         uint32_t *ret_header_bytes, struct acre_error *err);
+int npy_read_header(const char *name, struct acre_str bytes, struct npy *ret_npy,
+                    uint32_t *ret_header_bytes, struct acre_error *err);
 /* Open the file and read its header; `ret_fd` stands at the data, all of which is there. */
-int acre_npy_open(const char *path, struct acre_npy *ret_npy, int *ret_fd, struct acre_error *err);
+int npy_open(const char *path, struct npy *ret_npy, int *ret_fd, struct acre_error *err);
 /* The data of an open file; `to` has room for npy->bytes. */
-int acre_npy_load(const char *path, int fd, const struct acre_npy *npy, void *to,
-                  struct acre_error *err);
+int npy_load(const char *path, int fd, const struct npy *npy, void *to, struct acre_error *err);
 /* What begins a file of this array; returns its length, a multiple of 64. */
-uint32_t acre_npy_write_header(const struct acre_npy *npy, char header[ACRE_NPY_WRITTEN_MAX]);
+uint32_t npy_write_header(const struct npy *npy, char header[ACRE_NPY_WRITTEN_MAX]);
 
 #endif

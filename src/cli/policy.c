@@ -1,7 +1,7 @@
-/* policy.c - the rules of the queue: `policy show`, `policy set`, and quotas, which are rows of it.
+/* policy.c - the scheduling policy: `policy show`, `policy set`, and its quotas.
  *
- * Values are sent as JSON where they are JSON (true, 3, [..]) and as text where they are not
- * ("7d", fair-share): the daemon knows the keys and says what it accepts. */
+ * Values that parse as JSON (true, 3, [..]) are sent as JSON, others ("7d", fair-share) as text:
+ * the daemon knows the keys and reports what it accepts. */
 #include "cli/cli.h"
 #include "cli/common.h"
 #include "cli/show.h"
@@ -11,15 +11,15 @@
 
 enum { POLICY_MAX_BYTES = 256 << 10 };
 
-struct options {
-    struct acre_common common;
+struct policy_options {
+    struct common common;
     const char *file;
 };
 
 static int run_show(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
-    return acre_cli_ask(target, "GET", "/policy", NULL, acre_show_policy, NULL);
+    return cli_ask(target, "GET", "/policy", NULL, show_policy, NULL);
 }
 
 static int read_file(const char *path, json_t **ret_body, struct acre_error *err) {
@@ -34,7 +34,7 @@ static int read_file(const char *path, json_t **ret_body, struct acre_error *err
     acre_buf_finish(&text);
     if (r == 0 && !json_is_object(root)) {
         json_decref(root);
-        r = acre_fail(err, ACRE_EINVALID, "%s: is not an object; accepted: {\"policy\": ...}",
+        r = acre_fail(err, ACRE_EINVALID, "%s: not a JSON object; accepted: {\"policy\": ...}",
                       path);
     }
     if (r == 0) {
@@ -48,7 +48,7 @@ static int add_value(json_t *body, const char *key, const char *text, struct acr
     value = value != NULL ? value : json_string(text);
     if (value == NULL || json_object_set_new(body, key, value) < 0) {
         char shown[64];
-        return acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text",
+        return acre_fail(err, ACRE_EINVALID, "%s: not valid UTF-8",
                          acre_str_show(acre_str_from(key), shown, sizeof(shown)));
     }
     return 0;
@@ -60,19 +60,19 @@ static int add_pair(json_t *body, const char *pair, struct acre_error *err) {
     char key[64], shown[64];
     if (pair[length] != '=' || !acre_str_copy(key, sizeof(key), (struct acre_str){pair, length}) ||
         length == 0) {
-        return acre_fail(err, ACRE_EINVALID, "'%s' is no setting; accepted: KEY=VALUE",
+        return acre_fail(err, ACRE_EINVALID, "'%s' is not a setting; accepted: KEY=VALUE",
                          acre_str_show(acre_str_from(pair), shown, sizeof(shown)));
     }
     return add_value(body, key, pair + length + 1, err);
 }
 
 static int run_set(int argument_count, char **arguments, void *target) {
-    const struct options *options = target;
+    const struct policy_options *options = target;
     struct acre_error err = {0};
     json_t *body = NULL;
     if (argument_count == 0 && options->file == NULL) {
-        acre_fail(&err, ACRE_EINVALID, "nothing to set; give KEY=VALUE or --file FILE");
-        return acre_cli_fail(&err);
+        acre_fail(&err, ACRE_EINVALID, "nothing to set; give KEY=VALUE or --file FILE.json");
+        return cli_fail(&err);
     }
     int r = options->file != NULL ? read_file(options->file, &body, &err) : 0;
     body = body != NULL ? body : json_object();
@@ -81,13 +81,13 @@ static int run_set(int argument_count, char **arguments, void *target) {
     }
     if (r < 0) {
         json_decref(body);
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
-    return acre_cli_ask(&options->common, "PUT", "/policy", body, acre_show_policy, NULL);
+    return cli_ask(&options->common, "PUT", "/policy", body, show_policy, NULL);
 }
 
 struct quota_options {
-    struct acre_common common;
+    struct common common;
     const char *gpus, *memory, *running, *queued, *hours;
     bool soft;
 };
@@ -95,12 +95,12 @@ struct quota_options {
 static int run_quota_list(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     (void)arguments;
-    return acre_cli_ask(target, "GET", "/quotas", NULL, acre_show_quotas, NULL);
+    return cli_ask(target, "GET", "/quotas", NULL, show_quotas, NULL);
 }
 
-static void show_done(const struct acre_show *view, const json_t *answer) {
-    if (acre_answer_at(answer, "quotas") != NULL) {
-        acre_show_quotas(view, answer);
+static void show_done(const struct show *view, const json_t *answer) {
+    if (answer_at(answer, "quotas") != NULL) {
+        show_quotas(view, answer);
     } else {
         acre_buf_puts(view->out, "done\n");
     }
@@ -118,8 +118,8 @@ static int run_quota_set(int argument_count, char **arguments, void *target) {
                   {"gpu_hours", options->hours}};
     struct acre_error err = {0};
     char path[ACRE_PATH_MAX];
-    if (acre_cli_path(path, "/quotas/", arguments[0], "", &err) < 0) {
-        return acre_cli_fail(&err);
+    if (cli_path(path, "/quotas/", arguments[0], "", &err) < 0) {
+        return cli_fail(&err);
     }
     json_t *body = json_object();
     int r = 0;
@@ -129,73 +129,74 @@ static int run_quota_set(int argument_count, char **arguments, void *target) {
         }
     }
     if (r == 0 && json_object_size(body) == 0) {
-        r = acre_fail(&err, ACRE_EINVALID, "no limit is given; --help lists what can be limited");
+        r = acre_fail(&err, ACRE_EINVALID, "no limit given; --help lists what can be limited");
     }
     if (r < 0) {
         json_decref(body);
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
     json_object_set_new(body, "soft", json_boolean(options->soft));
-    return acre_cli_ask(&options->common, "PUT", path, body, show_done, NULL);
+    return cli_ask(&options->common, "PUT", path, body, show_done, NULL);
 }
 
 static int run_quota_remove(int argument_count, char **arguments, void *target) {
     (void)argument_count;
     struct acre_error err = {0};
     char path[ACRE_PATH_MAX];
-    if (acre_cli_path(path, "/quotas/", arguments[0], "", &err) < 0) {
-        return acre_cli_fail(&err);
+    if (cli_path(path, "/quotas/", arguments[0], "", &err) < 0) {
+        return cli_fail(&err);
     }
-    return acre_cli_ask(target, "DELETE", path, NULL, show_done, NULL);
+    return cli_ask(target, "DELETE", path, NULL, show_done, NULL);
 }
 
 static const struct acre_opt set_rows[] = {
     {.name = "file",
      .letter = 'f',
      .kind = ACRE_OPT_STRING,
-     .offset = offsetof(struct options, file),
+     .offset = offsetof(struct policy_options, file),
      .value = "FILE.json",
-     .help = "settings from a file; KEY=VALUE arguments win over it"},
+     .help = "read settings from a file; KEY=VALUE arguments override it"},
 };
 
 #define AT(field) offsetof(struct quota_options, field)
 /* clang-format off */
 static const struct acre_opt quota_rows[] = {
     {.name = "gpus", .kind = ACRE_OPT_STRING, .offset = AT(gpus), .value = "N",
-     .help = "held at once, like 4 or 0.5"},
+     .help = "GPUs held at once, such as 4 or 0.5"},
     {.name = "gpu-memory", .kind = ACRE_OPT_STRING, .offset = AT(memory), .value = "SIZE",
-     .help = "held at once, like 160GiB"},
+     .help = "GPU memory held at once, such as 160GiB"},
     {.name = "running", .kind = ACRE_OPT_STRING, .offset = AT(running), .value = "N",
-     .help = "jobs that run at once"},
+     .help = "running jobs"},
     {.name = "queued", .kind = ACRE_OPT_STRING, .offset = AT(queued), .value = "N",
-     .help = "jobs that wait; more are refused"},
+     .help = "waiting jobs; more are refused"},
     {.name = "gpu-hours", .kind = ACRE_OPT_STRING, .offset = AT(hours), .value = "N",
-     .help = "used lately (as 'acre usage' counts)"},
+     .help = "recent GPU hours, as counted by 'acre usage'"},
     {.name = "soft", .kind = ACRE_OPT_FLAG, .offset = AT(soft),
-     .help = "may be passed while nobody else wants the GPUs"},
+     .help = "allow more while no other user wants the GPUs"},
 };
 /* clang-format on */
 
-#define SHARED .shared = acre_common_rows, .shared_count = ACRE_COMMON_ROWS
+#define SHARED .shared = common_rows, .shared_count = ACRE_COMMON_ROWS
 
-const struct acre_command acre_command_policy_show = {
+const struct acre_command command_policy_show = {
     .name = "policy show",
-    .summary = "the rules of the queue",
+    .summary = "show the scheduling policy",
     .usage = "acre policy [show] [options]",
-    .details = "Example:\n"
-               "  acre policy show",
+    .details = "Examples:\n"
+               "  acre policy show\n"
+               "  acre policy show --json",
     SHARED,
     .run = run_show,
-    .options_size = sizeof(struct acre_common),
+    .options_size = sizeof(struct common),
 };
 
-const struct acre_command acre_command_policy_set = {
+const struct acre_command command_policy_set = {
     .name = "policy set",
-    .summary = "change the rules of the queue",
+    .summary = "change the scheduling policy",
     .usage = "acre policy set [options] KEY=VALUE...",
     .details =
-        "What is not named keeps its value; lists (quotas, shares) are replaced whole. Needs\n"
-        "an administrator. The queue goes on by the new rules at once.\n"
+        "Settings that are not named keep their values; lists (quotas, shares) are replaced as\n"
+        "a whole. The new policy takes effect immediately. Requires the admin role.\n"
         "\n"
         "Examples:\n"
         "  acre policy set policy=priority preempt_grace=10s\n"
@@ -205,28 +206,31 @@ const struct acre_command acre_command_policy_set = {
     SHARED,
     .max_arguments = UINT32_MAX,
     .run = run_set,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct policy_options),
 };
 
-const struct acre_command acre_command_quota_list = {
+const struct acre_command command_quota_list = {
     .name = "quota list",
-    .summary = "who may hold how much",
+    .summary = "list the quotas of users and projects",
     .usage = "acre quota [list] [options]",
-    .details = "Example:\n"
-               "  acre quota list",
+    .details = "Examples:\n"
+               "  acre quota list\n"
+               "  acre quota list --json",
     SHARED,
     .run = run_quota_list,
-    .options_size = sizeof(struct acre_common),
+    .options_size = sizeof(struct common),
 };
 
-const struct acre_command acre_command_quota_set = {
+const struct acre_command command_quota_set = {
     .name = "quota set",
-    .summary = "limit a user or a project",
+    .summary = "set the quota of a user or a project",
     .usage = "acre quota set [options] user:NAME|project:NAME",
-    .details = "user:* and project:* are for those not named. Needs an administrator.\n"
+    .details = "user:* and project:* apply to those without a quota of their own. Requires the "
+               "admin\nrole.\n"
                "\n"
-               "Example:\n"
-               "  acre quota set --gpus 4 --running 8 --soft 'user:*'",
+               "Examples:\n"
+               "  acre quota set --gpus 4 --running 8 --soft 'user:*'\n"
+               "  acre quota set --gpu-hours 100 project:vision",
     .options = quota_rows,
     .option_count = ACRE_COUNT(quota_rows),
     SHARED,
@@ -236,9 +240,9 @@ const struct acre_command acre_command_quota_set = {
     .options_size = sizeof(struct quota_options),
 };
 
-const struct acre_command acre_command_quota_remove = {
+const struct acre_command command_quota_remove = {
     .name = "quota remove",
-    .summary = "lift a limit",
+    .summary = "remove the quota of a user or a project",
     .usage = "acre quota remove [options] user:NAME|project:NAME",
     .details = "Example:\n"
                "  acre quota remove 'user:*'",
@@ -246,5 +250,5 @@ const struct acre_command acre_command_quota_remove = {
     .min_arguments = 1,
     .max_arguments = 1,
     .run = run_quota_remove,
-    .options_size = sizeof(struct acre_common),
+    .options_size = sizeof(struct common),
 };

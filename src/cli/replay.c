@@ -1,4 +1,5 @@
-/* replay.c - `acre simulate replay`: how long recorded jobs would have waited, by policy. */
+/* replay.c - `acre simulate replay`: reports how long recorded jobs would have waited, by policy.
+ */
 #include "cli/cli.h"
 #include "cli/term.h"
 
@@ -33,7 +34,7 @@ struct replay_run {
 struct replay_runs {
     const struct acre_job_trace *trace;
     const struct replay_options *given;
-    struct acre_progress progress;
+    struct progress progress;
     struct acre_replay_options options;
     struct replay_run runs[POLICIES_MAX];
     size_t count;
@@ -41,8 +42,8 @@ struct replay_runs {
 
 static void show_progress(void *context, uint32_t submitted, uint32_t jobs) {
     struct replay_runs *all = context;
-    acre_progress_show(&all->progress, "%3u %% of %u jobs",
-                       (unsigned)((uint64_t)submitted * 100 / jobs), jobs);
+    progress_show(&all->progress, "%3u %% of %u jobs", (unsigned)((uint64_t)submitted * 100 / jobs),
+                  jobs);
 }
 
 /* "64x8" */
@@ -63,9 +64,10 @@ static int parse_nodes(const char *text, struct acre_replay_options *options,
         count++;
     }
     if (count != 2) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "--nodes: '%s'; accepted: NODESxGPUS, as 64x8, up to 100000x64",
-                         acre_str_show(acre_str_from(text), shown, sizeof(shown)));
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "--nodes: invalid '%s'; accepted: NODESxGPUS, such as 64x8, up to 100000x64",
+            acre_str_show(acre_str_from(text), shown, sizeof(shown)));
     }
     options->nodes = (uint32_t)values[0];
     options->gpus_per_node = (uint32_t)values[1];
@@ -84,7 +86,7 @@ static int find_policy(const char *name, const struct acre_replay_policy **ret_p
         size_t used = strlen(names);
         snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ", policy->name);
     }
-    return acre_fail(err, ACRE_EINVALID, "--policy: no policy '%s'; accepted: %s",
+    return acre_fail(err, ACRE_EINVALID, "--policy: unknown policy '%s'; accepted: %s",
                      acre_str_show(acre_str_from(name), shown, sizeof(shown)), names);
 }
 
@@ -107,9 +109,9 @@ static int run_one(void *context, size_t index, const char *name, struct acre_er
     if (r < 0) {
         return r;
     }
-    acre_progress_begin(&all->progress, name, all->given->quiet);
+    progress_begin(&all->progress, name, all->given->quiet);
     r = acre_replay_run(all->trace, &all->options, &all->runs[index].result, err);
-    all->runs[index].wall_s = acre_progress_end(&all->progress);
+    all->runs[index].wall_s = progress_end(&all->progress);
     return r;
 }
 
@@ -164,20 +166,20 @@ static void print_json(const struct replay_run *runs, size_t count, struct acre_
     acre_buf_putc(out, '\n');
 }
 
-static void put_number(struct acre_table *table, double value, int decimals, const char *unit) {
+static void put_number(struct text_table *table, double value, int decimals, const char *unit) {
     char text[32];
     snprintf(text, sizeof(text), "%.*f%s", decimals, value, unit);
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_NONE, text);
 }
 
-static void put_seconds(struct acre_table *table, double seconds) {
+static void put_seconds(struct text_table *table, double seconds) {
     char text[32];
     uint64_t ms = (uint64_t)(seconds + 0.5) * 1000;
-    acre_table_cell(table, ACRE_COLOUR_NONE, acre_format_duration(ms, text, sizeof(text)));
+    table_cell(table, ACRE_COLOUR_NONE, acre_format_duration(ms, text, sizeof(text)));
 }
 
 static void print_table(const struct replay_run *runs, size_t count, struct acre_buf *out) {
-    static const struct acre_table_column columns[] = {
+    static const struct table_column columns[] = {
         {.heading = "POLICY"},
         {.heading = "MEAN WAIT", .right = true},
         {.heading = "P50", .right = true, .rank = 5},
@@ -191,12 +193,12 @@ static void print_table(const struct replay_run *runs, size_t count, struct acre
         {.heading = "INSIDE", .right = true, .rank = 2},
         {.heading = "WALL", .right = true, .rank = 1},
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct term term = term_detect(STDOUT_FILENO);
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     for (size_t i = 0; i < count; i++) {
         const struct acre_replay_result *result = &runs[i].result;
-        acre_table_row(table);
-        acre_table_cell(table, ACRE_COLOUR_BOLD, result->policy);
+        table_row(table);
+        table_cell(table, ACRE_COLOUR_BOLD, result->policy);
         put_seconds(table, result->wait.mean_s);
         put_seconds(table, result->wait.p50_s);
         put_seconds(table, result->wait.p99_s);
@@ -210,11 +212,11 @@ static void print_table(const struct replay_run *runs, size_t count, struct acre
         put_number(table, runs[i].wall_s, 1, " s");
     }
     if (count > 0) {
-        acre_buf_printf(out, "%u jobs, load %.2f of capacity while they were submitted\n\n",
+        acre_buf_printf(out, "%u jobs; load during submission: %.2f of capacity\n\n",
                         runs[0].result.jobs, runs[0].result.load);
     }
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+    table_print(table, &term, out);
+    table_destroy(table);
 }
 
 static int write_plot(const char *path, const struct acre_job_trace *trace,
@@ -227,7 +229,7 @@ static int write_plot(const char *path, const struct acre_job_trace *trace,
     struct acre_buf svg;
     acre_buf_init(&svg, OUTPUT_MAX_BYTES);
     int r = acre_replay_plot(results, count, ACRE_MAX((double)span_ms / 86400e3, 0.01), &svg);
-    r = acre_write_picture(path, &svg, r, err);
+    r = write_picture(path, &svg, r, err);
     acre_buf_finish(&svg);
     return r;
 }
@@ -238,8 +240,8 @@ static int run_replay(int argument_count, char **arguments, void *context) {
     const struct replay_options *options = context;
     struct acre_error err = {0};
     struct acre_job_trace *trace;
-    if (acre_job_trace_load(options->trace, &trace, &err) < 0) {
-        return acre_cli_fail(&err);
+    if (job_trace_load(options->trace, &trace, &err) < 0) {
+        return cli_fail(&err);
     }
     struct replay_runs all = {.trace = trace, .given = options};
     all.options.estimates = estimates_of(options->estimates);
@@ -247,23 +249,22 @@ static int run_replay(int argument_count, char **arguments, void *context) {
     all.options.context = &all;
     int r = parse_nodes(options->nodes, &all.options, &err);
     if (r == 0) {
-        r = acre_each_name("policy", options->policy, POLICIES_MAX, run_one, &all, &all.count,
-                           &err);
+        r = each_name("policy", options->policy, POLICIES_MAX, run_one, &all, &all.count, &err);
     }
     if (r < 0) {
-        acre_job_trace_destroy(trace);
-        return acre_cli_fail(&err);
+        job_trace_destroy(trace);
+        return cli_fail(&err);
     }
     if (options->plot != NULL) {
         r = write_plot(options->plot, trace, all.runs, all.count, &err);
     }
-    acre_job_trace_destroy(trace);
+    job_trace_destroy(trace);
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     (options->json ? print_json : print_table)(all.runs, all.count, &out);
-    int code = acre_cli_write(&out);
+    int code = cli_write(&out);
     acre_buf_finish(&out);
-    return r < 0 ? acre_cli_fail(&err) : code; /* minutes of work are shown, picture or not */
+    return r < 0 ? cli_fail(&err) : code; /* minutes of work are shown, picture or not */
 }
 
 static const struct acre_opt replay_rows[] = {
@@ -271,13 +272,13 @@ static const struct acre_opt replay_rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct replay_options, trace),
      .value = "FILE",
-     .help = "jobs, CSV: timestamp,duration,num_gpus,cluster, sorted by time",
+     .help = "CSV of jobs, sorted by time: timestamp,duration,num_gpus,cluster",
      .required = true},
     {.name = "nodes",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct replay_options, nodes),
      .value = "NxG",
-     .help = "so many nodes of so many GPUs (default: 64x8)"},
+     .help = "cluster of N nodes with G GPUs each (default: 64x8)"},
     {.name = "policy",
      .letter = 'p',
      .kind = ACRE_OPT_STRING,
@@ -288,13 +289,13 @@ static const struct acre_opt replay_rows[] = {
      .kind = ACRE_OPT_CHOICE,
      .offset = offsetof(struct replay_options, estimates),
      .value = "HOW",
-     .help = "what the scheduler is told of durations: true, rough (1 to 5 times) or none",
+     .help = "duration estimates for the scheduler; rough ones are 1 to 5 times as long",
      .choices = "true,rough,none"},
     {.name = "plot",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct replay_options, plot),
      .value = "FILE.svg",
-     .help = "draw what waits against time"},
+     .help = "plot the waiting GPUs over time"},
     {.name = "json",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct replay_options, json),
@@ -303,7 +304,7 @@ static const struct acre_opt replay_rows[] = {
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct replay_options, quiet),
-     .help = "no progress on the terminal"},
+     .help = "show no progress"},
 };
 
 static const struct replay_options replay_defaults = {
@@ -312,23 +313,24 @@ static const struct replay_options replay_defaults = {
     .estimates = "true",
 };
 
-const struct acre_command acre_command_simulate_replay = {
+const struct acre_command command_simulate_replay = {
     .name = "simulate replay",
-    .summary = "how long recorded jobs would have waited, by policy",
+    .summary = "replay recorded jobs and report how long they would have waited, by policy",
     .usage = "acre simulate replay --trace FILE [--nodes 64x8] [--policy NAME,...] [options]",
-    .details = "Submits recorded jobs again, at their times and with their durations, to the\n"
-               "scheduler of the daemon itself, in virtual time. Reported are waits and times to\n"
-               "completion, the part of the GPU time that was used, Jain's index of fairness\n"
-               "between the virtual clusters (1: all got the same part of what max-min fairness\n"
-               "would have given them), and how far off the start estimates were that jobs got\n"
-               "when they were submitted.\n"
-               "\n"
-               "A trace has no priorities: for the policy 'priority' one job in ten is high and\n"
-               "two in ten are low, by their number. Preempted jobs go on where they stopped.\n"
-               "\n"
-               "Example:\n"
-               "  acre simulate replay --trace examples/small-jobs.csv --nodes 2x8 \\\n"
-               "      --policy fcfs,easy,fair-share,sjf,priority\n",
+    .details =
+        "Submits recorded jobs at their recorded times and with their durations to the daemon's\n"
+        "own scheduler, in virtual time. Reports wait and completion times, GPU utilization,\n"
+        "Jain's fairness index between the virtual clusters (1: all got the same fraction of\n"
+        "what max-min fairness would have given them), and the error of the start estimates\n"
+        "that jobs got when they were submitted.\n"
+        "\n"
+        "A trace has no priorities: for the policy 'priority', one job in ten gets high and two\n"
+        "in ten get low, by their number. Preempted jobs resume where they stopped.\n"
+        "\n"
+        "Examples:\n"
+        "  acre simulate replay --trace examples/small-jobs.csv --nodes 2x8 \\\n"
+        "      --policy fcfs,easy,fair-share,sjf,priority\n"
+        "  acre simulate replay --trace examples/small-jobs.csv --nodes 2x8 --estimates none\n",
     .options = replay_rows,
     .option_count = ACRE_COUNT(replay_rows),
     .run = run_replay,

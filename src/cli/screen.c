@@ -1,10 +1,10 @@
-/* screen.c - one unit after the other: a colour, a control, a character, or a byte that is none.
+/* screen.c - filters one unit at a time: a color, a control, a character, or an invalid byte.
  *
- * Of all escape sequences only SGR passes, ESC [ digits ; : m. With another character among the
- * parameters (ESC [ > 4 m) it is a different command to many terminals, so nothing but these is
- * taken. A unit that the bytes end in the middle of is held until more come; since every unit is
- * short, so is what is held. The one-byte forms of the same commands (0x80 to 0x9f) are no UTF-8,
- * and their two-byte forms are controls to acre_str_show_unit: both are made visible like ESC. */
+ * Of all escape sequences only SGR passes, ESC [ digits ; : m. With any other character among the
+ * parameters (ESC [ > 4 m) many terminals take it for a different command, so it does not pass. A
+ * unit cut off at the end of the bytes is held until more arrive; units are short. The one-byte
+ * forms of the same commands (0x80 to 0x9f) are not UTF-8, and acre_str_show_unit treats their
+ * two-byte forms as controls: both are made visible like ESC. */
 #include "cli/screen.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 static const char escape = '\033';
 static const char reset[] = "\033[0m";
 
-void acre_screen_init(struct acre_screen *screen, const char *controls) {
-    *screen = (struct acre_screen){.controls = controls};
+void screen_init(struct screen *screen, const char *controls) {
+    *screen = (struct screen){.controls = controls};
 }
 
 /* What stands at the front of the bytes. */
-enum unit { UNIT_SHOWN, UNIT_PASSES, UNIT_COLOUR, UNIT_CUT };
+enum screen_unit { UNIT_SHOWN, UNIT_PASSES, UNIT_COLOUR, UNIT_CUT };
 
 /* `bytes` begins with ESC. */
-static enum unit judge_escape(struct acre_str bytes, size_t *ret_length) {
+static enum screen_unit judge_escape(struct acre_str bytes, size_t *ret_length) {
     size_t at = 1;
     if (at < bytes.length && bytes.data[at] != '[') {
         return UNIT_SHOWN;
@@ -52,8 +52,8 @@ static bool is_cut_character(struct acre_str bytes) {
     return is_cut;
 }
 
-static enum unit judge(const struct acre_screen *screen, struct acre_str bytes,
-                       size_t *ret_length) {
+static enum screen_unit judge(const struct screen *screen, struct acre_str bytes,
+                              size_t *ret_length) {
     char c = bytes.data[0];
     *ret_length = 1;
     if (c == escape) {
@@ -66,8 +66,8 @@ static enum unit judge(const struct acre_screen *screen, struct acre_str bytes,
 }
 
 /* A unit that passes as it is. */
-static size_t pass(struct acre_screen *screen, enum unit unit, struct acre_str bytes, size_t length,
-                   struct acre_buf *out) {
+static size_t pass(struct screen *screen, enum screen_unit unit, struct acre_str bytes,
+                   size_t length, struct acre_buf *out) {
     if (unit == UNIT_COLOUR) {
         bool resets = length == 3 || (length == 4 && bytes.data[2] == '0');
         screen->coloured = !resets;
@@ -81,13 +81,12 @@ static size_t pass(struct acre_screen *screen, enum unit unit, struct acre_str b
 }
 
 /* Returns how many bytes were used; the rest is one cut unit. */
-static size_t put(struct acre_screen *screen, struct acre_str bytes, bool is_end,
-                  struct acre_buf *out) {
+static size_t put(struct screen *screen, struct acre_str bytes, bool is_end, struct acre_buf *out) {
     size_t done = 0;
     while (done < bytes.length) {
         struct acre_str rest = {bytes.data + done, bytes.length - done};
         size_t length;
-        enum unit unit = judge(screen, rest, &length);
+        enum screen_unit unit = judge(screen, rest, &length);
         if (unit == UNIT_CUT && !is_end) {
             break;
         }
@@ -102,7 +101,7 @@ static size_t put(struct acre_screen *screen, struct acre_str bytes, bool is_end
     return done;
 }
 
-void acre_screen_put(struct acre_screen *screen, struct acre_str bytes, struct acre_buf *out) {
+void screen_put(struct screen *screen, struct acre_str bytes, struct acre_buf *out) {
     while (screen->held_length > 0 && bytes.length > 0) { /* until it is whole, or none */
         screen->held[screen->held_length++] = *bytes.data++;
         bytes.length--;
@@ -119,7 +118,7 @@ void acre_screen_put(struct acre_screen *screen, struct acre_str bytes, struct a
     }
 }
 
-void acre_screen_end(struct acre_screen *screen, struct acre_buf *out) {
+void screen_end(struct screen *screen, struct acre_buf *out) {
     put(screen, (struct acre_str){screen->held, screen->held_length}, true, out);
     screen->held_length = 0;
     if (screen->coloured) {

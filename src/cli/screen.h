@@ -1,8 +1,8 @@
-/* screen.h - bytes that others wrote, on their way to a terminal.
+/* screen.h - makes bytes that others wrote safe to show on a terminal.
  *
- * A terminal takes commands from what it is shown: to move the cursor over what was said before, to
- * change its title, to type an answer by itself. Here text, colours and the controls that the
- * caller names pass; everything else is made visible ("\x1b[2J"). Pure; one thread at a time. */
+ * A terminal obeys escape sequences in what it shows: they can overwrite earlier lines, change the
+ * title, or make the terminal type input. Text, colors and the controls that the caller names pass;
+ * everything else is made visible ("\x1b[2J"). Pure; one thread at a time. */
 #ifndef ACRE_CLI_SCREEN_H
 #define ACRE_CLI_SCREEN_H
 
@@ -11,17 +11,17 @@
 
 enum { ACRE_SCREEN_HELD_MAX = 35 }; /* "\033[", 32 of parameters, 'm' */
 
-struct acre_screen {
+struct screen {
     const char *controls; /* that pass, like "\n\t" */
     char held[ACRE_SCREEN_HELD_MAX];
     size_t held_length; /* the beginning of a character or a colour, whose rest may come */
     bool coloured;
 };
 
-void acre_screen_init(struct acre_screen *screen, const char *controls);
+void screen_init(struct screen *screen, const char *controls);
 /* The next bytes, appended to `out` as they may be shown. They may be cut anywhere. */
-void acre_screen_put(struct acre_screen *screen, struct acre_str bytes, struct acre_buf *out);
+void screen_put(struct screen *screen, struct acre_str bytes, struct acre_buf *out);
 /* There are no more: what was held is shown, and colours end. */
-void acre_screen_end(struct acre_screen *screen, struct acre_buf *out);
+void screen_end(struct screen *screen, struct acre_buf *out);
 
 #endif

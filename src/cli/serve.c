@@ -1,4 +1,4 @@
-/* serve.c - `acre serve`: the row of the command; the daemon itself is src/daemon. */
+/* serve.c - `acre serve`: the command's row; the daemon itself is src/daemon. */
 #include "daemon/serve.h"
 #include "cli/cli.h"
 
@@ -13,7 +13,7 @@ static const struct acre_opt rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct acre_settings_given, config),
      .value = "FILE",
-     .help = "settings, one 'name = value' a line: any of these options"},
+     .help = "settings file: any of these options, one 'name = value' per line"},
 #define X(member, name_, kind_, value_, absent, help_)                                             \
     {.name = name_,                                                                                \
      .kind = OPT_##kind_,                                                                          \
@@ -30,19 +30,22 @@ static int run(int argument_count, char **arguments, void *options) {
     return acre_serve(options);
 }
 
-const struct acre_command acre_command_serve = {
+const struct acre_command command_serve = {
     .name = "serve",
-    .summary = "run the daemon: queue, scheduler, API",
+    .summary = "run the daemon: queue, scheduler and API",
     .usage = "acre serve [options]",
     .details =
-        "Serves on a unix socket, where users are known by their accounts, and on TCP, where "
-        "they are known by tokens. The first start leaves a token for the admin in the file "
-        "admin-token of the state directory.\n\n"
-        "Every option is also a variable (ACRE_LOG_LEVEL) and a line of the file given with "
-        "--config (log-level = debug); a flag wins over a variable, a variable over the "
-        "file. SIGHUP reads them again: policy, names of admins and operators, project, "
-        "rate, failures, log-level and a renewed certificate count at once, the rest with the "
-        "next start. SIGTERM stops the daemon; jobs run on.",
+        "Listens on a Unix socket, where users are identified by their accounts, and on TCP, where "
+        "they are identified by tokens. The first start writes a token for the admin to the file "
+        "admin-token in the state directory.\n\n"
+        "Every option can also be set by an environment variable (ACRE_LOG_LEVEL) or a line in "
+        "the --config file (log-level = debug). The command line overrides the environment, "
+        "which overrides the file. SIGHUP reads them again: policy, admins, operators, project, "
+        "rate, failures, log-level and a renewed certificate take effect immediately, the rest "
+        "at the next start. SIGTERM stops the daemon; jobs keep running.\n\n"
+        "Examples:\n"
+        "  acre serve --state state --no-tcp\n"
+        "  acre serve --state state --no-tcp --sim examples/two-nodes.acre",
     .options = rows,
     .option_count = ACRE_COUNT(rows),
     .run = run,

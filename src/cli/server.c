@@ -1,10 +1,10 @@
-/* server.c - the daemon by option, environment, or the first of the usual sockets that can be
- * trusted.
+/* server.c - finds the daemon by option, by environment, or at the first of the usual sockets that
+ * can be trusted.
  *
- * What a person names is taken as it is and never replaced by something else that happens to
- * answer: a job in the wrong queue is worse than an error, and a token in the wrong hands is worse
- * still. So a port is never guessed, since any user of the machine can listen on it, and a usual
- * socket that belongs to another user is not asked. */
+ * A server that a person names is never replaced by another one that happens to answer: a job in
+ * the wrong queue is worse than an error, and a token in the wrong hands is worse still. So a port
+ * is never guessed, because any user of the machine could listen on it, and a usual socket that
+ * belongs to another user is not used. */
 #include "cli/server.h"
 
 #include "core/file.h"
@@ -35,10 +35,10 @@ static const struct {
 
 /* --- the server ----------------------------------------------------------------------------- */
 
-static int take_path(const char *path, struct acre_server *server, struct acre_error *err) {
+static int take_path(const char *path, struct server_address *server, struct acre_error *err) {
     if (!acre_str_copy(server->socket, sizeof(server->socket), acre_str_from(path))) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--server: the path of a socket has at most %d bytes; this one has %zu",
+                         "--server: a socket path may have at most %d bytes; this one has %zu",
                          ACRE_SERVER_PATH_MAX - 1, strlen(path));
     }
     snprintf(server->url, sizeof(server->url), "http://localhost");
@@ -112,7 +112,7 @@ static bool is_this_machine(struct acre_str host) {
            (inet_pton(AF_INET6, name, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
 }
 
-static int take_url(const char *text, bool insecure, struct acre_server *server,
+static int take_url(const char *text, bool insecure, struct server_address *server,
                     struct acre_error *err) {
     static const struct acre_str plain = {"http://", 7}, secure = {"https://", 8};
     struct acre_str rest = acre_str_from(text), host, after;
@@ -126,7 +126,7 @@ static int take_url(const char *text, bool insecure, struct acre_server *server,
     acre_str_show(acre_str_from(text), shown, sizeof(shown));
     if (!split_url(rest, &host, &after) || secure.length + rest.length >= sizeof(server->url)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--server: '%s' is no server; accepted: the path of a socket, "
+                         "--server: '%s' is not a server; accepted: the path of a socket, "
                          "http://HOST:PORT, https://HOST:PORT or HOST:PORT",
                          shown);
     }
@@ -147,7 +147,7 @@ static int take_url(const char *text, bool insecure, struct acre_server *server,
     return 0;
 }
 
-static int take_named(const char *text, bool insecure, struct acre_server *server,
+static int take_named(const char *text, bool insecure, struct server_address *server,
                       struct acre_error *err) {
     bool is_path = text[0] == '/' || text[0] == '.' ||
                    (strchr(text, '/') != NULL && strstr(text, "://") == NULL);
@@ -161,7 +161,7 @@ static const char *user_name(uid_t uid, char *text, size_t size) {
 }
 
 /* ACRE_EUNAVAILABLE: there is none that can be trusted. */
-static int take_usual(struct acre_server *server, struct acre_error *err) {
+static int take_usual(struct server_address *server, struct acre_error *err) {
     char foreign[ACRE_SERVER_PATH_MAX] = "";
     uid_t owner = 0;
     for (size_t i = 0; i < ACRE_COUNT(places); i++) {
@@ -184,19 +184,19 @@ static int take_usual(struct acre_server *server, struct acre_error *err) {
     char text[32];
     if (foreign[0] != '\0') {
         return acre_fail(err, ACRE_EUNAVAILABLE,
-                         "no daemon of root's or yours was found; %s belongs to %s and is not "
-                         "asked unless you name it with --server or ACRE_SERVER",
+                         "no daemon found that belongs to root or you; %s belongs to %s and is "
+                         "used only if you name it with --server or ACRE_SERVER",
                          foreign, user_name(owner, text, sizeof(text)));
     }
     return acre_fail(err, ACRE_EUNAVAILABLE,
-                     "no daemon was found: none has its socket in /run/acre, in XDG_RUNTIME_DIR or "
-                     "in ~/.local/state/acre; start one with 'acre serve', or name one with "
+                     "no daemon found: there is no socket in /run/acre, XDG_RUNTIME_DIR or "
+                     "~/.local/state/acre; start one with 'acre serve', or name one with "
                      "--server or ACRE_SERVER");
 }
 
 /* --- the token ------------------------------------------------------------------------------ */
 
-static int take_token(const char *from, struct acre_str text, struct acre_server *server,
+static int take_token(const char *from, struct acre_str text, struct server_address *server,
                       struct acre_error *err) {
     while (text.length > 0 && (unsigned char)text.data[text.length - 1] <= ' ') {
         text.length--;
@@ -206,15 +206,16 @@ static int take_token(const char *from, struct acre_str text, struct acre_server
         plain = plain && text.data[i] > ' ' && text.data[i] < 0x7f;
     }
     if (!plain || !acre_str_copy(server->token, sizeof(server->token), text)) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: is no token; accepted: one line like acre_ID_SECRET, as 'acre token "
-                         "create' prints it",
-                         from);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%s: not a token; accepted: one line of the form acre_ID_SECRET, as printed by "
+            "'acre token create'",
+            from);
     }
     return 0;
 }
 
-static int read_token(const char *path, struct acre_server *server, struct acre_error *err) {
+static int read_token(const char *path, struct server_address *server, struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, ACRE_SERVER_TOKEN_MAX * 2);
     int r = acre_file_read_private(path, ACRE_SERVER_TOKEN_MAX, &text, err);
@@ -226,9 +227,9 @@ static int read_token(const char *path, struct acre_server *server, struct acre_
 }
 
 /* One line of the list: 0 and the token, when it is this server's. */
-static int read_line(const char *from, struct acre_str line, struct acre_server *server,
+static int read_line(const char *from, struct acre_str line, struct server_address *server,
                      struct acre_error *err) {
-    struct acre_server kept = {0};
+    struct server_address kept = {0};
     char name[ACRE_SERVER_URL_MAX];
     size_t length = 0;
     if (line.length > 0 && line.data[line.length - 1] == '\r') {
@@ -244,11 +245,11 @@ static int read_line(const char *from, struct acre_str line, struct acre_server 
     struct acre_str named = cut(&line, length);
     line = acre_str_trim(line);
     if (line.length == 0 || !acre_str_copy(name, sizeof(name), named)) {
-        return acre_fail(
-            err, ACRE_EINVALID,
-            "%s: accepted: a server and its token, as in https://gpu.example.org:10000 "
-            "acre_ID_SECRET",
-            from);
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: malformed line; accepted: a server and its token, as in "
+                         "https://gpu.example.org:10000 "
+                         "acre_ID_SECRET",
+                         from);
     }
     int r = take_url(name, true, &kept, err);
     if (r < 0) {
@@ -257,7 +258,7 @@ static int read_line(const char *from, struct acre_str line, struct acre_server 
     return strcmp(kept.url, server->url) == 0 ? take_token(from, line, server, err) : 0;
 }
 
-static int read_tokens(const char *path, struct acre_server *server, struct acre_error *err) {
+static int read_tokens(const char *path, struct server_address *server, struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, TOKENS_MAX_BYTES);
     int r = acre_file_read_private(path, TOKENS_MAX_BYTES, &text, err);
@@ -273,10 +274,11 @@ static int read_tokens(const char *path, struct acre_server *server, struct acre
     return r;
 }
 
-static int find_token(const char *token_file, struct acre_server *server, struct acre_error *err) {
+static int find_token(const char *token_file, struct server_address *server,
+                      struct acre_error *err) {
     static const struct {
         const char *name;
-        int (*read)(const char *path, struct acre_server *server, struct acre_error *err);
+        int (*read)(const char *path, struct server_address *server, struct acre_error *err);
     } files[] = {{"tokens", read_tokens}, {"token", read_token}};
     const char *variable = getenv("ACRE_TOKEN");
     const char *home = getenv("HOME");
@@ -305,9 +307,9 @@ static bool is_set(const char *variable) {
     return value != NULL && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
 }
 
-int acre_server_find(const struct acre_server_options *options, struct acre_server *ret_server,
-                     struct acre_error *err) {
-    struct acre_server server = {0};
+int server_find(const struct server_options *options, struct server_address *ret_server,
+                struct acre_error *err) {
+    struct server_address server = {0};
     const char *named = options->server;
     const char *variable = getenv("ACRE_SERVER");
     if (named == NULL && variable != NULL && variable[0] != '\0') {
@@ -325,6 +327,6 @@ int acre_server_find(const struct acre_server_options *options, struct acre_serv
     return r;
 }
 
-const char *acre_server_name(const struct acre_server *server) {
+const char *server_name(const struct server_address *server) {
     return server->socket[0] != '\0' ? server->socket : server->url;
 }

@@ -1,4 +1,4 @@
-/* server.h - where the daemon is, and the token shown to it.
+/* server.h - finds the daemon and the token to use with it.
  *
  * Programs only, one thread. Reads the environment and the user's files; connects nowhere. */
 #ifndef ACRE_CLI_SERVER_H
@@ -12,14 +12,14 @@ enum {
     ACRE_SERVER_TOKEN_MAX = 256, /* "acre_<id>_<secret>" has under 100 */
 };
 
-struct acre_server {
+struct server_address {
     char socket[ACRE_SERVER_PATH_MAX]; /* "": TCP */
     char url[ACRE_SERVER_URL_MAX];     /* "http://host:port", without a slash at the end */
     char token[ACRE_SERVER_TOKEN_MAX]; /* "": none */
 };
 
 /* What the options say; NULL: not given. */
-struct acre_server_options {
+struct server_options {
     const char *server, *token_file;
     bool insecure;
 };
@@ -32,10 +32,10 @@ struct acre_server_options {
  * in ~/.config/acre/tokens, then the one in ~/.config/acre/token, which is for whatever server the
  * user names. (A socket knows who asks by itself.) Files that others can read are refused with
  * ACRE_EDENIED. */
-int acre_server_find(const struct acre_server_options *options, struct acre_server *ret_server,
-                     struct acre_error *err);
+int server_find(const struct server_options *options, struct server_address *ret_server,
+                struct acre_error *err);
 
 /* How people name it: the socket's path or the URL. */
-const char *acre_server_name(const struct acre_server *server);
+const char *server_name(const struct server_address *server);
 
 #endif

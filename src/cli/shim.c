@@ -1,5 +1,5 @@
-/* shim.c - `acre shim`: what the daemon starts to start supervisors, where acre-shim is not
- * beside it. Nothing for people; started by hand it says so. */
+/* shim.c - `acre shim`: starts supervisors for the daemon when acre-shim is not installed next to
+ * it. Not for people; started by hand it says so. */
 #include "cli/cli.h"
 
 #include "engine/shim.h"
@@ -9,11 +9,11 @@ static int run(int argument_count, char **arguments, void *options) {
     return acre_shim_main(argument_count, arguments);
 }
 
-const struct acre_command acre_command_shim = {
+const struct acre_command command_shim = {
     .name = "shim",
     .summary = "supervise jobs (internal: started by the daemon)",
     .usage = "acre shim",
     .hidden = true,
-    .details = "The daemon starts this beside its jobs; there is no use for it by hand.\n",
+    .details = "The daemon starts this to supervise its jobs; do not run it by hand.\n",
     .run = run,
 };

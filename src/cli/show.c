@@ -1,7 +1,7 @@
-/* show.c - the pieces all views are made of.
+/* show.c - the pieces that all views share.
  *
- * Names and commands come from other people: whatever could move a cursor is made visible here,
- * on its way into a cell or a fact. */
+ * Names and commands come from other people: control characters in them are made visible here, on
+ * the way into a cell or a fact. */
 #include "cli/show.h"
 
 #include "core/str.h"
@@ -11,34 +11,34 @@
 
 enum { LABEL_COLUMNS = 13, BAR_CELLS = 10 };
 
-void acre_show_fact(const struct acre_show *view, const char *label, const char *text) {
+void show_fact(const struct show *view, const char *label, const char *text) {
     char padded[32];
     if (text == NULL || text[0] == '\0' || strcmp(text, "-") == 0) {
         return;
     }
     char shown[4 * ACRE_SHOW_TEXT_MAX];
     snprintf(padded, sizeof(padded), "  %-*s", LABEL_COLUMNS - 2, label);
-    acre_term_put(&view->term, view->out, ACRE_COLOUR_DIM, padded);
-    acre_term_wrap(&view->term, view->out, LABEL_COLUMNS,
-                   acre_str_show_text(acre_str_from(text), shown, sizeof(shown)));
+    term_put(&view->term, view->out, ACRE_COLOUR_DIM, padded);
+    term_wrap(&view->term, view->out, LABEL_COLUMNS,
+              acre_str_show_text(acre_str_from(text), shown, sizeof(shown)));
 }
 
-void acre_show_cell(struct acre_table *table, const char *text) {
+void show_cell(struct text_table *table, const char *text) {
     char shown[ACRE_SHOW_TEXT_MAX];
     acre_str_show_text(acre_str_from(text), shown, sizeof(shown));
-    acre_table_cell(table, strcmp(text, "-") == 0 ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE, shown);
+    table_cell(table, strcmp(text, "-") == 0 ? ACRE_COLOUR_DIM : ACRE_COLOUR_NONE, shown);
 }
 
-void acre_show_table(const struct acre_show *view, struct acre_table *table, const char *empty) {
-    if (acre_table_rows(table) > 0) {
-        acre_table_print(table, &view->term, view->out);
+void show_table(const struct show *view, struct text_table *table, const char *empty) {
+    if (table_rows(table) > 0) {
+        table_print(table, &view->term, view->out);
     } else {
         acre_buf_printf(view->out, "%s\n", empty);
     }
-    acre_table_destroy(table);
+    table_destroy(table);
 }
 
-char *acre_show_bar(uint64_t used_milli, char *text, size_t size) {
+char *show_bar(uint64_t used_milli, char *text, size_t size) {
     ACRE_ASSERT(size > BAR_CELLS + 2);
     uint64_t cells = (ACRE_MIN(used_milli, UINT64_C(1000)) * BAR_CELLS + 999) / 1000;
     char *at = text;
@@ -52,27 +52,26 @@ char *acre_show_bar(uint64_t used_milli, char *text, size_t size) {
 }
 
 /* One member of each item of a list, numbers and texts alike. */
-static void put_members(const struct acre_show *view, const json_t *answer, const char *key,
+static void put_members(const struct show *view, const json_t *answer, const char *key,
                         const char *member) {
     const json_t *item;
     size_t i;
-    json_array_foreach(acre_answer_at(answer, key), i, item) {
+    json_array_foreach(answer_at(answer, key), i, item) {
         char number[32];
-        const char *text = acre_answer_text(item, member, NULL);
+        const char *text = answer_string(item, member, NULL);
         acre_buf_printf(view->out, "%s\n",
-                        text != NULL ? text
-                                     : acre_answer_count(item, member, number, sizeof(number)));
+                        text != NULL ? text : answer_count(item, member, number, sizeof(number)));
     }
 }
 
-void acre_show_ids(const struct acre_show *view, const json_t *answer, const char *key) {
+void show_id_list(const struct show *view, const json_t *answer, const char *key) {
     put_members(view, answer, key, "id");
 }
 
-void acre_show_node_names(const struct acre_show *view, const json_t *answer) {
+void show_node_names(const struct show *view, const json_t *answer) {
     put_members(view, answer, "nodes", "name");
 }
 
-void acre_show_gpu_ids(const struct acre_show *view, const json_t *answer) {
+void show_gpu_ids(const struct show *view, const json_t *answer) {
     put_members(view, answer, "gpus", "id");
 }

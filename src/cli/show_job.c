@@ -1,7 +1,7 @@
-/* show_job.c - jobs for people.
+/* show_job.c - formats jobs.
  *
- * The last column of the queue is the one that answers "and why?": where a job runs, how it ended,
- * or what it waits for. It is the last to be cut. */
+ * The last column of the queue explains the state: where a job runs, how it ended, or what it waits
+ * for. It is the last to be cut. */
 #include "cli/show.h"
 
 #include "cli/when.h"
@@ -14,7 +14,7 @@
 
 static const struct {
     const char *state;
-    enum acre_colour colour;
+    enum colour colour;
 } colours[] = {
     {"running", ACRE_COLOUR_GREEN},    {"failed", ACRE_COLOUR_RED},
     {"preempted", ACRE_COLOUR_YELLOW}, {"held", ACRE_COLOUR_YELLOW},
@@ -22,7 +22,7 @@ static const struct {
     {"canceled", ACRE_COLOUR_DIM},     {"allocating", ACRE_COLOUR_GREEN},
 };
 
-enum acre_colour acre_show_state_colour(const char *state) {
+enum colour show_state_colour(const char *state) {
     for (size_t i = 0; i < ACRE_COUNT(colours); i++) {
         if (strcmp(colours[i].state, state) == 0) {
             return colours[i].colour;
@@ -31,22 +31,22 @@ enum acre_colour acre_show_state_colour(const char *state) {
     return ACRE_COLOUR_NONE;
 }
 
-const char *acre_show_state(const json_t *job) {
-    const char *state = acre_answer_text(job, "state", "-");
+const char *show_state(const json_t *job) {
+    const char *state = answer_string(job, "state", "-");
     bool waits = strcmp(state, "queued") == 0;
     bool live = waits || strcmp(state, "running") == 0 || strcmp(state, "scheduled") == 0 ||
                 strcmp(state, "allocating") == 0;
-    return live && acre_answer_true(job, "canceling") ? "canceling"
-           : waits && acre_answer_true(job, "held")   ? "held"
-                                                      : state;
+    return live && answer_true(job, "canceling") ? "canceling"
+           : waits && answer_true(job, "held")   ? "held"
+                                                 : state;
 }
 
-char *acre_show_gpus(const json_t *job, char *text, size_t size) {
+char *show_cluster_gpus(const json_t *job, char *text, size_t size) {
     uint64_t gpus = 0, milli = 1000, nodes = 1, mib = 0;
-    bool known = acre_answer_u64(job, "request.gpus", &gpus);
-    acre_answer_u64(job, "request.share_milli", &milli);
-    acre_answer_u64(job, "request.nodes", &nodes);
-    bool memory = acre_answer_u64(job, "request.gpu_memory_mib", &mib) && mib > 0;
+    bool known = answer_u64(job, "request.gpus", &gpus);
+    answer_u64(job, "request.share_milli", &milli);
+    answer_u64(job, "request.nodes", &nodes);
+    bool memory = answer_u64(job, "request.gpu_memory_mib", &mib) && mib > 0;
     char one[32], members[32] = "";
     if (milli == 0 && memory) { /* any GPU with so much */
         acre_format_mib(mib, one, sizeof(one));
@@ -64,9 +64,9 @@ char *acre_show_gpus(const json_t *job, char *text, size_t size) {
     return text;
 }
 
-char *acre_show_exit(const json_t *job, char *text, size_t size) {
-    const char *kind = acre_answer_text(job, "exit.kind", NULL);
-    const json_t *code = acre_answer_at(job, "exit.code");
+char *show_exit(const json_t *job, char *text, size_t size) {
+    const char *kind = answer_string(job, "exit.kind", NULL);
+    const json_t *code = answer_at(job, "exit.code");
     long long number = json_integer_value(code);
     if (kind == NULL) {
         snprintf(text, size, "-");
@@ -91,7 +91,7 @@ static bool device_number(const char *name, uint64_t *ret_number) {
     return name[0] != '\0' && acre_parse_count("", name, 0, UINT32_MAX, ret_number, NULL) == 0;
 }
 
-char *acre_show_where(const json_t *job, char *text, size_t size) {
+char *show_where(const json_t *job, char *text, size_t size) {
     const json_t *part;
     size_t i;
     const char *last = "";
@@ -99,9 +99,9 @@ char *acre_show_where(const json_t *job, char *text, size_t size) {
     bool in_range = false;
     struct acre_buf out;
     acre_buf_init(&out, size - 1);
-    json_array_foreach(acre_answer_at(job, "allocation"), i, part) {
-        const char *node = acre_answer_text(part, "node", "?");
-        const char *gpu = short_device(acre_answer_text(part, "gpu", ""));
+    json_array_foreach(answer_at(job, "allocation"), i, part) {
+        const char *node = answer_string(part, "node", "?");
+        const char *gpu = short_device(answer_string(part, "gpu", ""));
         bool counted = device_number(gpu, &number);
         bool goes_on = strcmp(node, last) == 0;
         bool next = goes_on && counted && number == previous + 1;
@@ -127,20 +127,20 @@ char *acre_show_where(const json_t *job, char *text, size_t size) {
 }
 
 static bool is_waiting(const json_t *job) {
-    return strcmp(acre_answer_text(job, "state", ""), "queued") == 0;
+    return strcmp(answer_string(job, "state", ""), "queued") == 0;
 }
 
-char *acre_show_start(const struct acre_show *view, const json_t *job, char *text, size_t size) {
+char *show_start(const struct show *view, const json_t *job, char *text, size_t size) {
     uint64_t then;
     snprintf(text, size, "-");
-    if (!is_waiting(job) && acre_answer_time(job, "started", &then)) {
-        return acre_when_relative(then, view->now_ms, text, size);
+    if (!is_waiting(job) && answer_time(job, "started", &then)) {
+        return when_relative(then, view->now_ms, text, size);
     }
-    if (acre_answer_true(job, "when.known") && acre_answer_time(job, "when.start", &then)) {
+    if (answer_true(job, "when.known") && answer_time(job, "when.start", &then)) {
         if (then <= view->now_ms + 1000) {
             snprintf(text, size, "soon");
         } else {
-            acre_when_relative(then, view->now_ms, text, size);
+            when_relative(then, view->now_ms, text, size);
         }
     }
     return text;
@@ -155,7 +155,7 @@ static char *put_history(const json_t *job, char *text, size_t size) {
     snprintf(text, size, "-");
     for (size_t i = 0; i < ACRE_COUNT(counts); i++) {
         uint64_t count = 0;
-        if (acre_answer_u64(job, counts[i].path, &count) && count > 0) {
+        if (answer_u64(job, counts[i].path, &count) && count > 0) {
             int length = snprintf(text + used, size - used, "%s%s %" PRIu64 "x",
                                   used > 0 ? ", " : "", counts[i].word, count);
             used = ACRE_MIN(used + (size_t)ACRE_MAX(length, 0), size - 1);
@@ -165,63 +165,62 @@ static char *put_history(const json_t *job, char *text, size_t size) {
 }
 
 /* Where it runs, what it waits for, what was wrong, or what became of it. */
-static void put_remark(struct acre_table *table, const json_t *job) {
+static void put_remark(struct text_table *table, const json_t *job) {
     char text[ACRE_SHOW_TEXT_MAX];
-    const char *remark = acre_answer_text(job, is_waiting(job) ? "why.text" : "exit.text", NULL);
+    const char *remark = answer_string(job, is_waiting(job) ? "why.text" : "exit.text", NULL);
     if (remark == NULL) {
-        remark = acre_show_where(job, text, sizeof(text));
+        remark = show_where(job, text, sizeof(text));
     }
     if (strcmp(remark, "-") == 0) {
         remark = put_history(job, text, sizeof(text));
     }
-    acre_show_cell(table, remark);
+    show_cell(table, remark);
 }
 
-static void put_id(struct acre_table *table, const json_t *job) {
+static void put_id(struct text_table *table, const json_t *job) {
     char text[64];
-    acre_table_cell(table, ACRE_COLOUR_NONE, acre_answer_count(job, "id", text, sizeof(text)));
+    table_cell(table, ACRE_COLOUR_NONE, answer_count(job, "id", text, sizeof(text)));
 }
 
-static void put_name(struct acre_table *table, const json_t *job) {
+static void put_name(struct text_table *table, const json_t *job) {
     char text[256];
     uint64_t index;
-    const char *name = acre_answer_text(job, "name", NULL);
+    const char *name = answer_string(job, "name", NULL);
     if (name == NULL) {
-        name = acre_answer_text(job, "command", "-");
+        name = answer_string(job, "command", "-");
     }
-    if (acre_answer_u64(job, "array.index", &index)) {
+    if (answer_u64(job, "array.index", &index)) {
         snprintf(text, sizeof(text), "%.200s[%" PRIu64 "]", name, index);
         name = text;
     }
-    acre_show_cell(table, name);
+    show_cell(table, name);
 }
 
-static void put_job(const struct acre_show *view, struct acre_table *table, const json_t *job) {
+static void put_job(const struct show *view, struct text_table *table, const json_t *job) {
     char text[ACRE_SHOW_TEXT_MAX];
-    const char *state = acre_show_state(job);
+    const char *state = show_state(job);
     uint64_t attempt = 0;
-    acre_table_row(table);
+    table_row(table);
     put_id(table, job);
     put_name(table, job);
-    acre_show_cell(table, acre_answer_text(job, "user", "-"));
-    acre_show_cell(table, acre_answer_text(job, "project", "-"));
-    acre_table_cell(table, acre_show_state_colour(state), state);
-    acre_show_cell(table, acre_show_gpus(job, text, sizeof(text)));
-    acre_show_cell(table, acre_answer_count(job, "priority", text, sizeof(text)));
-    bool again = acre_answer_u64(job, "attempt", &attempt) && attempt > 1;
-    acre_show_cell(table, again ? acre_answer_count(job, "attempt", text, sizeof(text)) : "-");
-    acre_show_cell(table, acre_answer_ago(job, "submitted", view->now_ms, text, sizeof(text)));
-    acre_show_cell(
-        table, acre_answer_span(job, is_waiting(job) ? "wait_ms" : "run_ms", text, sizeof(text)));
-    acre_show_cell(table, acre_show_start(view, job, text, sizeof(text)));
-    const char *ended = acre_show_exit(job, text, sizeof(text));
+    show_cell(table, answer_string(job, "user", "-"));
+    show_cell(table, answer_string(job, "project", "-"));
+    table_cell(table, show_state_colour(state), state);
+    show_cell(table, show_cluster_gpus(job, text, sizeof(text)));
+    show_cell(table, answer_count(job, "priority", text, sizeof(text)));
+    bool again = answer_u64(job, "attempt", &attempt) && attempt > 1;
+    show_cell(table, again ? answer_count(job, "attempt", text, sizeof(text)) : "-");
+    show_cell(table, answer_ago(job, "submitted", view->now_ms, text, sizeof(text)));
+    show_cell(table, answer_span(job, is_waiting(job) ? "wait_ms" : "run_ms", text, sizeof(text)));
+    show_cell(table, show_start(view, job, text, sizeof(text)));
+    const char *ended = show_exit(job, text, sizeof(text));
     bool good = strcmp(ended, "0") == 0 || strcmp(ended, "-") == 0;
-    acre_table_cell(table, good ? ACRE_COLOUR_DIM : ACRE_COLOUR_RED, ended);
+    table_cell(table, good ? ACRE_COLOUR_DIM : ACRE_COLOUR_RED, ended);
     put_remark(table, job);
 }
 
-void acre_show_jobs(const struct acre_show *view, const json_t *answer) {
-    static const struct acre_table_column columns[] = {
+void show_jobs(const struct show *view, const json_t *answer) {
+    static const struct table_column columns[] = {
         {.heading = "ID", .right = true},
         {.heading = "NAME", .shrink_to = 8},
         {.heading = "USER", .rank = 4, .shrink_to = 6},
@@ -236,76 +235,77 @@ void acre_show_jobs(const struct acre_show *view, const json_t *answer) {
         {.heading = "EXIT", .rank = 1},
         {.heading = "WHERE/WHY", .shrink_to = 16, .cut_end = true},
     };
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     const json_t *job;
     size_t i;
     bool simulated = false;
-    json_array_foreach(acre_answer_at(answer, "jobs"), i, job) {
+    json_array_foreach(answer_at(answer, "jobs"), i, job) {
         put_job(view, table, job);
-        simulated = simulated || acre_answer_true(job, "simulated");
+        simulated = simulated || answer_true(job, "simulated");
     }
-    acre_show_table(view, table, "No job is queued or running. ('acre queue --all': history.)");
+    show_table(view, table,
+               "No jobs are queued or running. ('acre queue --all' shows ended jobs.)");
     if (simulated) {
-        acre_term_put(&view->term, view->out, ACRE_COLOUR_YELLOW, "SIMULATED GPUs");
+        term_put(&view->term, view->out, ACRE_COLOUR_YELLOW, "SIMULATED GPUs");
         acre_buf_puts(view->out, ": the processes are real, the devices are not.\n");
     }
-    if (acre_answer_text(answer, "next", NULL) != NULL) {
-        acre_buf_puts(view->out, "There are more; --limit shows them.\n");
+    if (answer_string(answer, "next", NULL) != NULL) {
+        acre_buf_puts(view->out, "There are more jobs; raise --limit to see them.\n");
     }
 }
 
-void acre_show_job_ids(const struct acre_show *view, const json_t *answer) {
+void show_job_ids(const struct show *view, const json_t *answer) {
     const json_t *item;
     size_t i;
     char text[64];
-    if (acre_answer_at(answer, "job") != NULL) {
-        acre_buf_printf(view->out, "%s\n", acre_answer_count(answer, "job.id", text, sizeof(text)));
+    if (answer_at(answer, "job") != NULL) {
+        acre_buf_printf(view->out, "%s\n", answer_count(answer, "job.id", text, sizeof(text)));
     }
-    json_array_foreach(acre_answer_at(answer, "jobs"), i, item) {
+    json_array_foreach(answer_at(answer, "jobs"), i, item) {
         if (json_is_integer(item)) {
             acre_buf_printf(view->out, "%" JSON_INTEGER_FORMAT "\n", json_integer_value(item));
         } else {
-            acre_buf_printf(view->out, "%s\n", acre_answer_count(item, "id", text, sizeof(text)));
+            acre_buf_printf(view->out, "%s\n", answer_count(item, "id", text, sizeof(text)));
         }
     }
 }
 
-static void put_request(const struct acre_show *view, const json_t *job) {
+static void put_request(const struct show *view, const json_t *job) {
     char gpus[64], text[64];
     struct acre_buf line;
     acre_buf_init(&line, ACRE_SHOW_TEXT_MAX);
     uint64_t number;
-    acre_buf_printf(&line, "GPUs %s", acre_show_gpus(job, gpus, sizeof(gpus)));
-    if (acre_answer_u64(job, "request.gpu_memory_mib", &number) && number > 0) {
+    acre_buf_printf(&line, "GPUs %s", show_cluster_gpus(job, gpus, sizeof(gpus)));
+    if (answer_u64(job, "request.gpu_memory_mib", &number) && number > 0) {
         acre_buf_printf(&line, ", %s of each", acre_format_mib(number, text, sizeof(text)));
     }
-    if (acre_answer_u64(job, "request.cpu_milli", &number) && number > 0) {
+    if (answer_u64(job, "request.cpu_milli", &number) && number > 0) {
         acre_buf_printf(&line, "; CPUs %s", acre_format_milli(number, text, sizeof(text)));
     }
-    if (acre_answer_u64(job, "request.ram_mib", &number) && number > 0) {
+    if (answer_u64(job, "request.ram_mib", &number) && number > 0) {
         acre_buf_printf(&line, "; RAM %s", acre_format_mib(number, text, sizeof(text)));
     }
     static const char *const lists[] = {"request.models", "request.labels"};
     for (size_t l = 0; l < ACRE_COUNT(lists); l++) {
         const json_t *item;
         size_t i;
-        json_array_foreach(acre_answer_at(job, lists[l]), i, item) {
+        json_array_foreach(answer_at(job, lists[l]), i, item) {
             const char *name = json_string_value(item);
             acre_buf_printf(&line, "; %s", name != NULL ? name : "-");
         }
     }
-    const char *isolation = acre_answer_text(job, "request.isolation", "none");
+    const char *isolation = answer_string(job, "request.isolation", "none");
     if (strcmp(isolation, "none") != 0) {
         acre_buf_printf(&line, "; isolation %s", isolation);
     }
-    if (acre_answer_true(job, "request.exclusive")) {
+    if (answer_true(job, "request.exclusive")) {
         acre_buf_puts(&line, "; exclusive");
     }
-    acre_show_fact(view, "asked for", line.data);
+    show_fact(view, "requested", line.data);
     acre_buf_finish(&line);
 }
 
-static void put_times(const struct acre_show *view, const json_t *job) {
+static void put_times(const struct show *view, const json_t *job) {
     static const struct {
         const char *label, *path;
     } times[] = {{"submitted", "submitted"}, {"started", "started"}, {"ended", "ended"}};
@@ -320,140 +320,141 @@ static void put_times(const struct acre_show *view, const json_t *job) {
     char text[2 * ACRE_WHEN_MAX];
     uint64_t at;
     for (size_t i = 0; i < ACRE_COUNT(times); i++) {
-        if (acre_answer_time(job, times[i].path, &at)) {
-            acre_show_fact(view, times[i].label,
-                           acre_when_both(at, view->now_ms, text, sizeof(text)));
+        if (answer_time(job, times[i].path, &at)) {
+            show_fact(view, times[i].label, when_both(at, view->now_ms, text, sizeof(text)));
         }
     }
     for (size_t i = 0; i < ACRE_COUNT(spans); i++) {
-        if (acre_answer_u64(job, spans[i].path, &at) && at > 0) {
-            acre_show_fact(view, spans[i].label, acre_when_span(at, text, sizeof(text)));
+        if (answer_u64(job, spans[i].path, &at) && at > 0) {
+            show_fact(view, spans[i].label, when_span(at, text, sizeof(text)));
         }
     }
 }
 
-/* "in about 5m (14:10:00), most likely between 14:08:00 and 14:20:00"; "" when unknown. */
-static char *put_estimate(const struct acre_show *view, const json_t *from, char *text,
-                          size_t size) {
+/* "in about 5m (14:10:00), 90 % likely between 14:08:00 and 14:20:00"; "" if unknown. */
+static char *put_estimate(const struct show *view, const json_t *from, char *text, size_t size) {
     uint64_t start, early, late;
     char about[ACRE_WHEN_MAX], at[ACRE_WHEN_MAX], low[ACRE_WHEN_MAX], high[ACRE_WHEN_MAX];
     text[0] = '\0';
-    if (!acre_answer_true(from, "when.known") || !acre_answer_time(from, "when.start", &start)) {
+    if (!answer_true(from, "when.known") || !answer_time(from, "when.start", &start)) {
         return text;
     }
     if (start <= view->now_ms + 1000) {
-        snprintf(text, size, "at the next decision");
+        snprintf(text, size, "very soon");
         return text;
     }
     int used = snprintf(text, size, "in about %s (%s)",
-                        acre_when_about(start - view->now_ms, about, sizeof(about)),
-                        acre_when_clock(start, view->now_ms, at, sizeof(at)));
-    if (used > 0 && (size_t)used < size && acre_answer_time(from, "when.earliest", &early) &&
-        acre_answer_time(from, "when.latest", &late)) {
-        snprintf(text + used, size - (size_t)used, ", nine times in ten between %s and %s",
-                 acre_when_clock(early, view->now_ms, low, sizeof(low)),
-                 acre_when_clock(late, view->now_ms, high, sizeof(high)));
+                        when_about(start - view->now_ms, about, sizeof(about)),
+                        when_clock(start, view->now_ms, at, sizeof(at)));
+    if (used > 0 && (size_t)used < size && answer_time(from, "when.earliest", &early) &&
+        answer_time(from, "when.latest", &late)) {
+        snprintf(text + used, size - (size_t)used, ", 90 %% likely between %s and %s",
+                 when_clock(early, view->now_ms, low, sizeof(low)),
+                 when_clock(late, view->now_ms, high, sizeof(high)));
     }
     return text;
 }
 
-static void put_allocation(const struct acre_show *view, const json_t *job) {
+static void put_allocation(const struct show *view, const json_t *job) {
     const json_t *part;
     size_t i;
-    json_array_foreach(acre_answer_at(job, "allocation"), i, part) {
+    json_array_foreach(answer_at(job, "allocation"), i, part) {
         char line[ACRE_SHOW_TEXT_MAX], share[32], memory[32];
         uint64_t mib = 0;
-        bool limited = acre_answer_u64(part, "memory_mib", &mib) && mib > 0;
-        snprintf(line, sizeof(line), "%s  %s  share %s%s%s%s", acre_answer_text(part, "node", "?"),
-                 acre_answer_text(part, "gpu", "-"),
-                 acre_answer_milli(part, "share_milli", share, sizeof(share)), limited ? ", " : "",
+        bool limited = answer_u64(part, "memory_mib", &mib) && mib > 0;
+        snprintf(line, sizeof(line), "%s  %s  share %s%s%s%s", answer_string(part, "node", "?"),
+                 answer_string(part, "gpu", "-"),
+                 answer_milli(part, "share_milli", share, sizeof(share)), limited ? ", " : "",
                  limited ? acre_format_mib(mib, memory, sizeof(memory)) : "",
-                 acre_answer_true(job, "simulated") ? "  (SIMULATED)" : "");
-        acre_show_fact(view, i == 0 ? "runs on" : "", line);
+                 answer_true(job, "simulated") ? "  (SIMULATED)" : "");
+        show_fact(view, i == 0 ? "runs on" : "", line);
     }
 }
 
 /* "status 3", "not started: no such directory"; "" when nothing has ended. */
 static char *describe_exit(const json_t *job, char *text, size_t size) {
     char number[64];
-    const char *kind = acre_answer_text(job, "exit.kind", "");
-    const char *detail = acre_answer_text(job, "exit.text", NULL);
+    const char *kind = answer_string(job, "exit.kind", "");
+    const char *detail = answer_string(job, "exit.text", NULL);
     text[0] = '\0';
-    if (acre_answer_at(job, "exit") != NULL) {
+    if (answer_at(job, "exit") != NULL) {
         snprintf(text, size, "%s%s%s%s", strcmp(kind, "exited") == 0 ? "status " : "",
-                 acre_show_exit(job, number, sizeof(number)), detail != NULL ? ": " : "",
+                 show_exit(job, number, sizeof(number)), detail != NULL ? ": " : "",
                  detail != NULL ? detail : "");
     }
     return text;
 }
 
-static void put_exit(const struct acre_show *view, const json_t *job) {
+static void put_exit(const struct show *view, const json_t *job) {
     static const struct {
         const char *label, *path;
     } peaks[] = {{"peak RAM", "exit.peak_ram_mib"}, {"peak GPU", "exit.peak_gpu_mib"}};
     char text[64], line[ACRE_SHOW_TEXT_MAX];
-    if (acre_answer_at(job, "exit") == NULL) {
+    if (answer_at(job, "exit") == NULL) {
         return;
     }
-    acre_show_fact(view, "exit", describe_exit(job, line, sizeof(line)));
+    show_fact(view, "exit", describe_exit(job, line, sizeof(line)));
     for (size_t i = 0; i < ACRE_COUNT(peaks); i++) {
-        acre_show_fact(view, peaks[i].label,
-                       acre_answer_mib(job, peaks[i].path, text, sizeof(text)));
+        show_fact(view, peaks[i].label, answer_mib(job, peaks[i].path, text, sizeof(text)));
     }
-    acre_show_fact(view, "CPU time", acre_answer_span(job, "exit.cpu_ms", text, sizeof(text)));
+    show_fact(view, "CPU time", answer_span(job, "exit.cpu_ms", text, sizeof(text)));
     uint64_t use;
-    if (acre_answer_u64(job, "exit.gpu_use_milli", &use)) {
+    if (answer_u64(job, "exit.gpu_use_milli", &use)) {
         snprintf(text, sizeof(text), "%" PRIu64 " %%", use / 10);
-        acre_show_fact(view, "GPU use", text);
+        show_fact(view, "GPU use", text);
     }
 }
 
-static void put_attempts(const struct acre_show *view, const json_t *job) {
+static void put_attempts(const struct show *view, const json_t *job) {
     uint64_t attempt = 0, retries = 0, most = 0, preemptions = 0;
-    char line[160];
-    acre_answer_u64(job, "attempt", &attempt);
-    acre_answer_u64(job, "retries", &retries);
-    acre_answer_u64(job, "max_retries", &most);
-    acre_answer_u64(job, "preemptions", &preemptions);
-    if (attempt > 1 || most > 0 || preemptions > 0) {
-        snprintf(line, sizeof(line),
-                 "%" PRIu64 " begun; retries %" PRIu64 " of %" PRIu64 "; preempted %" PRIu64
-                 " times",
-                 attempt, retries, most, preemptions);
-        acre_show_fact(view, "runs", line);
+    char line[160], often[48] = "";
+    answer_u64(job, "attempt", &attempt);
+    answer_u64(job, "retries", &retries);
+    answer_u64(job, "max_retries", &most);
+    answer_u64(job, "preemptions", &preemptions);
+    if (attempt <= 1 && most == 0 && preemptions == 0) {
+        return;
     }
+    if (preemptions == 1) {
+        snprintf(often, sizeof(often), "; preempted once");
+    } else if (preemptions > 1) {
+        snprintf(often, sizeof(often), "; preempted %" PRIu64 " times", preemptions);
+    }
+    snprintf(line, sizeof(line), "%" PRIu64 " started; %" PRIu64 " of %" PRIu64 " %s used%s",
+             attempt, retries, most, most == 1 ? "retry" : "retries", often);
+    show_fact(view, "runs", line);
 }
 
-void acre_show_job(const struct acre_show *view, const json_t *answer) {
+void show_job(const struct show *view, const json_t *answer) {
     static const char *const priorities[] = {"-", "1 (low)", "2 (normal)", "3 (high)",
                                              "4 (critical)"};
-    const json_t *job = acre_answer_at(answer, "job");
-    const char *state = acre_show_state(job);
+    const json_t *job = answer_at(answer, "job");
+    const char *state = show_state(job);
     char text[ACRE_SHOW_TEXT_MAX];
     uint64_t priority = 0;
-    acre_answer_u64(job, "priority", &priority);
-    const char *name = acre_answer_text(job, "name", "");
+    answer_u64(job, "priority", &priority);
+    const char *name = answer_string(job, "name", "");
     char id[32], shown[96];
-    snprintf(text, sizeof(text), "job %s  %s%s", acre_answer_count(job, "id", id, sizeof(id)),
+    snprintf(text, sizeof(text), "job %s  %s%s", answer_count(job, "id", id, sizeof(id)),
              acre_str_show_text(acre_str_from(name), shown, sizeof(shown)),
              name[0] != '\0' ? "  " : "");
-    acre_term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
-    acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
+    term_put(&view->term, view->out, ACRE_COLOUR_BOLD, text);
+    term_put(&view->term, view->out, show_state_colour(state), state);
     acre_buf_puts(view->out, "\n");
-    snprintf(text, sizeof(text), "%s, project %s", acre_answer_text(job, "user", "-"),
-             acre_answer_text(job, "project", "-"));
-    acre_show_fact(view, "user", text);
-    acre_show_fact(view, "command", acre_answer_text(job, "command", NULL));
+    snprintf(text, sizeof(text), "%s, project %s", answer_string(job, "user", "-"),
+             answer_string(job, "project", "-"));
+    show_fact(view, "user", text);
+    show_fact(view, "command", answer_string(job, "command", NULL));
     put_request(view, job);
-    acre_show_fact(view, "priority", priorities[priority < 5 ? priority : 0]);
+    show_fact(view, "priority", priorities[priority < 5 ? priority : 0]);
     put_times(view, job);
     put_attempts(view, job);
     put_allocation(view, job);
     put_exit(view, job);
-    acre_show_fact(view, "why", acre_answer_text(job, "why.text", NULL));
-    acre_show_fact(view, "what helps", acre_answer_text(job, "why.advice", NULL));
+    show_fact(view, "why", answer_string(job, "why.text", NULL));
+    show_fact(view, "what helps", answer_string(job, "why.advice", NULL));
     if (is_waiting(job)) {
-        acre_show_fact(view, "starts", put_estimate(view, job, text, sizeof(text)));
+        show_fact(view, "starts", put_estimate(view, job, text, sizeof(text)));
     }
 }
 
@@ -465,89 +466,92 @@ static void put_sentence(struct acre_buf *out, const char *before, const char *t
 }
 
 /* Why and when of a job that waits. */
-static void put_reason(const struct acre_show *view, const json_t *job, struct acre_buf *line) {
+static void put_reason(const struct show *view, const json_t *job, struct acre_buf *line) {
     char text[ACRE_SHOW_TEXT_MAX];
     uint64_t position = 0, ahead = 0;
-    acre_buf_printf(line, " waits (%s)", acre_answer_text(job, "why.reason", "-"));
-    put_sentence(line, ": ", acre_answer_text(job, "why.text", "-"));
-    const char *advice = acre_answer_text(job, "why.advice", NULL);
+    acre_buf_printf(line, " is waiting (%s)", answer_string(job, "why.reason", "-"));
+    put_sentence(line, ": ", answer_string(job, "why.text", "-"));
+    const char *advice = answer_string(job, "why.advice", NULL);
     if (advice != NULL) {
         put_sentence(line, " What helps: ", advice);
     }
-    if (acre_answer_u64(job, "why.position", &position) && position > 0) {
-        acre_answer_u64(job, "why.ahead", &ahead);
-        acre_buf_printf(line, " It is number %" PRIu64 " in the queue, %" PRIu64 " ahead.",
+    if (answer_u64(job, "why.position", &position) && position > 0) {
+        answer_u64(job, "why.ahead", &ahead);
+        acre_buf_printf(line, " It is number %" PRIu64 " in the queue, with %" PRIu64 " ahead.",
                         position, ahead);
     }
     put_estimate(view, job, text, sizeof(text));
     if (text[0] != '\0') {
         put_sentence(line, " It starts ", text);
     } else {
-        acre_buf_puts(line, " When it starts is unknown.");
+        acre_buf_puts(line, " Its start time is unknown.");
     }
 }
 
-void acre_show_why(const struct acre_show *view, const json_t *answer) {
-    const json_t *job = acre_answer_at(answer, "job");
+void show_why(const struct show *view, const json_t *answer) {
+    const json_t *job = answer_at(answer, "job");
     char text[ACRE_SHOW_TEXT_MAX], shown[8 * ACRE_SHOW_TEXT_MAX];
     struct acre_buf line;
     acre_buf_init(&line, 8 * ACRE_SHOW_TEXT_MAX);
-    acre_buf_printf(&line, "Job %s", acre_answer_count(job, "id", text, sizeof(text)));
-    if (acre_answer_at(job, "why") != NULL) {
+    acre_buf_printf(&line, "Job %s", answer_count(job, "id", text, sizeof(text)));
+    if (answer_at(job, "why") != NULL) {
         put_reason(view, job, &line);
     } else {
-        const char *state = acre_show_state(job);
+        const char *state = show_state(job);
         bool runs = strcmp(state, "running") == 0;
-        acre_buf_printf(&line, " does not wait: it is %s%s%s", state, runs ? " on " : "",
-                        runs ? acre_show_where(job, text, sizeof(text)) : "");
+        bool ended = strcmp(state, "completed") == 0 || strcmp(state, "failed") == 0;
+        acre_buf_printf(&line, " is not waiting: it %s %s%s%s",
+                        ended                            ? "has"
+                        : strcmp(state, "canceled") == 0 ? "was"
+                                                         : "is",
+                        state, runs ? " on " : "", runs ? show_where(job, text, sizeof(text)) : "");
         describe_exit(job, text, sizeof(text));
         if (text[0] != '\0' && !runs) {
             acre_buf_printf(&line, " (%s)", text);
         }
         acre_buf_puts(&line, ".");
     }
-    acre_term_wrap(
-        &view->term, view->out, 0,
-        acre_str_show_text((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
+    term_wrap(&view->term, view->out, 0,
+              acre_str_show_text((struct acre_str){line.data, line.length}, shown, sizeof(shown)));
     acre_buf_finish(&line);
 }
 
-void acre_show_job_line(const struct acre_show *view, const json_t *answer) {
-    const json_t *job = acre_answer_at(answer, "job");
+void show_job_line(const struct show *view, const json_t *answer) {
+    const json_t *job = answer_at(answer, "job");
     char id[32];
-    const char *state = acre_show_state(job);
-    acre_buf_printf(view->out, "job %s ", acre_answer_count(job, "id", id, sizeof(id)));
-    acre_term_put(&view->term, view->out, acre_show_state_colour(state), state);
+    const char *state = show_state(job);
+    acre_buf_printf(view->out, "job %s ", answer_count(job, "id", id, sizeof(id)));
+    term_put(&view->term, view->out, show_state_colour(state), state);
     acre_buf_putc(view->out, '\n');
 }
 
-void acre_show_submitted(const struct acre_show *view, const json_t *answer) {
-    const json_t *job = acre_answer_at(answer, "job"), *members = acre_answer_at(answer, "jobs");
+void show_submitted(const struct show *view, const json_t *answer) {
+    const json_t *job = answer_at(answer, "job"), *members = answer_at(answer, "jobs");
     char id[32], start[ACRE_SHOW_TEXT_MAX];
     uint64_t position = 0;
     if (members != NULL) {
         size_t count = json_array_size(members);
         acre_buf_printf(view->out,
-                        "array %s queued, %zu jobs: %" JSON_INTEGER_FORMAT
+                        "array %s queued, %zu job%s: %" JSON_INTEGER_FORMAT
                         " to %" JSON_INTEGER_FORMAT "\n",
-                        acre_answer_count(answer, "array", id, sizeof(id)), count,
+                        answer_count(answer, "array", id, sizeof(id)), count, count == 1 ? "" : "s",
                         json_integer_value(json_array_get(members, 0)),
                         json_integer_value(json_array_get(members, count > 0 ? count - 1 : 0)));
         return;
     }
-    acre_buf_printf(view->out, "job %s %s", acre_answer_count(job, "id", id, sizeof(id)),
-                    acre_show_state(job));
-    if (acre_answer_u64(job, "why.position", &position) && position > 0) {
+    acre_buf_printf(view->out, "job %s %s", answer_count(job, "id", id, sizeof(id)),
+                    show_state(job));
+    if (answer_u64(job, "why.position", &position) && position > 0) {
         acre_buf_printf(view->out, ", position %" PRIu64, position);
     }
-    if (is_waiting(job) && acre_answer_true(job, "when.known")) {
-        acre_show_start(view, job, start, sizeof(start));
+    if (is_waiting(job) && answer_true(job, "when.known")) {
+        show_start(view, job, start, sizeof(start));
         acre_buf_printf(view->out, ", starts %s%s",
                         strncmp(start, "in ", 3) == 0 ? "in about " : "",
                         strncmp(start, "in ", 3) == 0 ? start + 3 : start);
     }
-    const char *why = acre_answer_text(job, "why.text", NULL);
-    if (why != NULL && strcmp(acre_answer_text(job, "why.reason", ""), "evaluating") != 0) {
+    const char *why = answer_string(job, "why.text", NULL);
+    if (why != NULL && strcmp(answer_string(job, "why.reason", ""), "evaluating") != 0) {
         acre_buf_printf(view->out, " (%s)", why);
     }
     acre_buf_putc(view->out, '\n');

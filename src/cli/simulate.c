@@ -1,4 +1,4 @@
-/* simulate.c - `acre simulate packing`: how full a cluster gets, by strategy. */
+/* simulate.c - `acre simulate packing`: measures how full a cluster gets, by strategy. */
 #include "cli/cli.h"
 #include "cli/term.h"
 
@@ -24,7 +24,7 @@ struct packing_options {
     bool quiet;
 };
 
-struct run {
+struct packing_run {
     struct acre_packing_result result;
     double wall_s;
 };
@@ -33,15 +33,15 @@ struct run {
 struct packing_runs {
     const struct acre_trace *trace;
     const struct packing_options *options;
-    struct acre_progress progress;
-    struct run runs[STRATEGIES_MAX];
+    struct progress progress;
+    struct packing_run runs[STRATEGIES_MAX];
     size_t count;
 };
 
 static void show_progress(void *context, uint32_t seed, uint32_t arrived, uint32_t tasks) {
     struct packing_runs *all = context;
-    acre_progress_show(&all->progress, "seed %u of %u, %3u %%", seed + 1,
-                       (unsigned)all->options->seeds, (unsigned)((uint64_t)arrived * 100 / tasks));
+    progress_show(&all->progress, "seed %u of %u, %3u %%", seed + 1, (unsigned)all->options->seeds,
+                  (unsigned)((uint64_t)arrived * 100 / tasks));
 }
 
 static void put_spread(struct acre_json *json, const char *key,
@@ -54,7 +54,7 @@ static void put_spread(struct acre_json *json, const char *key,
     acre_json_object_end(json);
 }
 
-static void put_run(struct acre_json *json, const struct run *run) {
+static void put_run(struct acre_json *json, const struct packing_run *run) {
     acre_json_object(json);
     acre_json_put_string(json, "strategy", run->result.strategy);
     acre_json_put_u64(json, "seeds", run->result.seeds);
@@ -64,7 +64,7 @@ static void put_run(struct acre_json *json, const struct run *run) {
     acre_json_object_end(json);
 }
 
-static void print_json(const struct run *runs, size_t count, struct acre_buf *out) {
+static void print_json(const struct packing_run *runs, size_t count, struct acre_buf *out) {
     struct acre_json json;
     acre_json_begin(&json, out, true);
     if (count == 1) {
@@ -80,16 +80,16 @@ static void print_json(const struct run *runs, size_t count, struct acre_buf *ou
     acre_buf_putc(out, '\n');
 }
 
-static void put_spread_cells(struct acre_table *table, const struct acre_packing_spread *spread) {
+static void put_spread_cells(struct text_table *table, const struct acre_packing_spread *spread) {
     char text[32];
     snprintf(text, sizeof(text), "%.2f", spread->mean);
-    acre_table_cell(table, ACRE_COLOUR_BOLD, text);
+    table_cell(table, ACRE_COLOUR_BOLD, text);
     snprintf(text, sizeof(text), "%.2f-%.2f", spread->min, spread->max);
-    acre_table_cell(table, ACRE_COLOUR_NONE, text);
+    table_cell(table, ACRE_COLOUR_NONE, text);
 }
 
-static void print_table(const struct run *runs, size_t count, struct acre_buf *out) {
-    static const struct acre_table_column columns[] = {
+static void print_table(const struct packing_run *runs, size_t count, struct acre_buf *out) {
+    static const struct table_column columns[] = {
         {.heading = "STRATEGY"},
         {.heading = "SEEDS", .right = true, .rank = 2},
         {.heading = "AT 100 %", .right = true},
@@ -98,27 +98,27 @@ static void print_table(const struct run *runs, size_t count, struct acre_buf *o
         {.heading = "MIN-MAX", .right = true},
         {.heading = "WALL", .right = true, .rank = 1},
     };
-    struct acre_term term = acre_term_detect(STDOUT_FILENO);
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+    struct term term = term_detect(STDOUT_FILENO);
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     for (size_t i = 0; i < count; i++) {
         const struct acre_packing_result *result = &runs[i].result;
         char text[32];
-        acre_table_row(table);
-        acre_table_cell(table, ACRE_COLOUR_NONE, result->strategy);
+        table_row(table);
+        table_cell(table, ACRE_COLOUR_NONE, result->strategy);
         snprintf(text, sizeof(text), "%u", result->seeds);
-        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+        table_cell(table, ACRE_COLOUR_NONE, text);
         put_spread_cells(table, &result->at_100);
         put_spread_cells(table, &result->end);
         snprintf(text, sizeof(text), "%.2f s", runs[i].wall_s);
-        acre_table_cell(table, ACRE_COLOUR_NONE, text);
+        table_cell(table, ACRE_COLOUR_NONE, text);
     }
     acre_buf_puts(out,
-                  "% of GPU capacity allocated when 100 % had been asked for, and at the end\n\n");
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+                  "% of GPU capacity allocated when 100 % had been requested, and at the end\n\n");
+    table_print(table, &term, out);
+    table_destroy(table);
 }
 
-static int write_plot(const char *path, const struct run *runs, size_t count,
+static int write_plot(const char *path, const struct packing_run *runs, size_t count,
                       struct acre_error *err) {
     struct acre_packing_result results[STRATEGIES_MAX];
     for (size_t i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static int write_plot(const char *path, const struct run *runs, size_t count,
     struct acre_buf svg;
     acre_buf_init(&svg, OUTPUT_MAX_BYTES);
     int r = acre_packing_plot(results, count, &svg);
-    r = acre_write_picture(path, &svg, r, err);
+    r = write_picture(path, &svg, r, err);
     acre_buf_finish(&svg);
     return r;
 }
@@ -141,9 +141,9 @@ static int run_one(void *context, size_t index, const char *strategy, struct acr
         .progress = show_progress,
         .context = all,
     };
-    acre_progress_begin(&all->progress, strategy, all->options->quiet);
+    progress_begin(&all->progress, strategy, all->options->quiet);
     int r = acre_packing_run(all->trace, &packing, &all->runs[index].result, err);
-    all->runs[index].wall_s = acre_progress_end(&all->progress);
+    all->runs[index].wall_s = progress_end(&all->progress);
     return r;
 }
 
@@ -153,15 +153,15 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     const struct packing_options *options = context;
     struct acre_error err = {0};
     struct acre_trace *trace;
-    if (acre_trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
-        return acre_cli_fail(&err);
+    if (trace_load(options->nodes, options->tasks, &trace, &err) < 0) {
+        return cli_fail(&err);
     }
     struct packing_runs all = {.trace = trace, .options = options};
-    int r = acre_each_name("strategy", options->strategy, STRATEGIES_MAX, run_one, &all, &all.count,
-                           &err);
-    acre_trace_destroy(trace);
+    int r =
+        each_name("strategy", options->strategy, STRATEGIES_MAX, run_one, &all, &all.count, &err);
+    trace_destroy(trace);
     if (r < 0) {
-        return acre_cli_fail(&err);
+        return cli_fail(&err);
     }
     if (options->plot != NULL) {
         r = write_plot(options->plot, all.runs, all.count, &err);
@@ -169,9 +169,9 @@ static int run_packing(int argument_count, char **arguments, void *context) {
     struct acre_buf out;
     acre_buf_init(&out, OUTPUT_MAX_BYTES);
     (options->json ? print_json : print_table)(all.runs, all.count, &out);
-    int code = acre_cli_write(&out);
+    int code = cli_write(&out);
     acre_buf_finish(&out);
-    return r < 0 ? acre_cli_fail(&err) : code; /* minutes of work are shown, picture or not */
+    return r < 0 ? cli_fail(&err) : code; /* minutes of work are shown, picture or not */
 }
 
 static const struct acre_opt packing_rows[] = {
@@ -179,13 +179,13 @@ static const struct acre_opt packing_rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct packing_options, nodes),
      .value = "FILE",
-     .help = "nodes, CSV: sn,cpu_milli,memory_mib,gpu,model",
+     .help = "CSV of nodes: sn,cpu_milli,memory_mib,gpu,model",
      .required = true},
     {.name = "tasks",
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct packing_options, tasks),
      .value = "FILE",
-     .help = "tasks, CSV: cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec",
+     .help = "CSV of tasks: cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec",
      .required = true},
     {.name = "strategy",
      .letter = 's',
@@ -197,7 +197,7 @@ static const struct acre_opt packing_rows[] = {
      .kind = ACRE_OPT_COUNT,
      .offset = offsetof(struct packing_options, seeds),
      .value = "N",
-     .help = "how many shuffles (default: 10)",
+     .help = "number of shuffles (default: 10)",
      .min = 1,
      .max = 1000},
     {.name = "first-seed",
@@ -210,7 +210,7 @@ static const struct acre_opt packing_rows[] = {
      .kind = ACRE_OPT_STRING,
      .offset = offsetof(struct packing_options, plot),
      .value = "FILE.svg",
-     .help = "draw allocated against arrived"},
+     .help = "plot allocated against requested capacity"},
     {.name = "json",
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct packing_options, json),
@@ -219,7 +219,7 @@ static const struct acre_opt packing_rows[] = {
      .letter = 'q',
      .kind = ACRE_OPT_FLAG,
      .offset = offsetof(struct packing_options, quiet),
-     .help = "no progress on the terminal"},
+     .help = "show no progress"},
 };
 
 static const struct packing_options packing_defaults = {
@@ -228,23 +228,24 @@ static const struct packing_options packing_defaults = {
     .first_seed = 42,
 };
 
-const struct acre_command acre_command_simulate_packing = {
+const struct acre_command command_simulate_packing = {
     .name = "simulate packing",
-    .summary = "how full a cluster gets, by placement strategy",
+    .summary = "measure how full a cluster gets, by placement strategy",
     .usage = "acre simulate packing --nodes FILE --tasks FILE [options]",
-    .details = "Replays the packing experiment of the FGD paper (ATC'23): for each seed, the\n"
-               "whole task list plus random clones, or minus random removals, up to 130 % of the\n"
-               "GPU capacity, shuffled; tasks arrive once, none leaves, one that does not fit is\n"
-               "skipped. Reported is the share of GPU capacity allocated when 100 % of it had\n"
-               "been asked for, and at the end.\n"
-               "\n"
-               "Strategies: least-fragmentation (the default), first-fit, tightest, worst-fit,\n"
-               "round-robin and load-balanced are the ledger's own; best-fit, fgd and random are\n"
-               "the rules published with the experiment, for comparison.\n"
-               "\n"
-               "Example:\n"
-               "  acre simulate packing --nodes examples/small-nodes.csv \\\n"
-               "      --tasks examples/small-tasks.csv -s least-fragmentation,fgd,best-fit\n",
+    .details =
+        "Repeats the packing experiment of the FGD paper (ATC'23). For each seed it shuffles the\n"
+        "task list, with random tasks cloned or removed until the list requests 130 % of the\n"
+        "GPU capacity. Tasks arrive once and never leave; one that does not fit is skipped.\n"
+        "Reports the share of GPU capacity allocated when 100 % had been requested, and at the\n"
+        "end.\n"
+        "\n"
+        "Strategies: least-fragmentation (the default), first-fit, tightest, worst-fit,\n"
+        "round-robin and load-balanced are the ledger's own; best-fit, fgd and random are\n"
+        "the rules published with the experiment, for comparison.\n"
+        "\n"
+        "Example:\n"
+        "  acre simulate packing --nodes examples/small-nodes.csv \\\n"
+        "      --tasks examples/small-tasks.csv -s least-fragmentation,fgd,best-fit\n",
     .options = packing_rows,
     .option_count = ACRE_COUNT(packing_rows),
     .run = run_packing,

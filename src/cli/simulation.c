@@ -9,13 +9,13 @@
 
 enum { PERIOD_MS = 200, NAME_MAX_BYTES = 64 };
 
-void acre_progress_begin(struct acre_progress *progress, const char *what, bool quiet) {
-    *progress = (struct acre_progress){
+void progress_begin(struct progress *progress, const char *what, bool quiet) {
+    *progress = (struct progress){
         .what = what, .clock = acre_clock_real(), .shown = !quiet && isatty(STDERR_FILENO)};
     progress->began_ns = acre_clock_monotonic_ns(&progress->clock);
 }
 
-void acre_progress_show(struct acre_progress *progress, const char *format, ...) {
+void progress_show(struct progress *progress, const char *format, ...) {
     uint64_t now_ns = acre_clock_monotonic_ns(&progress->clock);
     if (!progress->shown || now_ns - progress->last_ns < PERIOD_MS * UINT64_C(1000000)) {
         return;
@@ -29,20 +29,20 @@ void acre_progress_show(struct acre_progress *progress, const char *format, ...)
     fprintf(stderr, "\r%s: %s\x1b[K", progress->what, text);
 }
 
-void acre_progress_stage(struct acre_progress *progress, const char *text) {
+void progress_stage(struct progress *progress, const char *text) {
     progress->last_ns = 0;
-    acre_progress_show(progress, "%s", text);
+    progress_show(progress, "%s", text);
 }
 
-double acre_progress_end(struct acre_progress *progress) {
+double progress_end(struct progress *progress) {
     if (progress->shown) {
         fputs("\r\x1b[K", stderr);
     }
     return (double)(acre_clock_monotonic_ns(&progress->clock) - progress->began_ns) / 1e9;
 }
 
-int acre_each_name(const char *option, const char *names, size_t max, acre_name_function *run,
-                   void *context, size_t *ret_count, struct acre_error *err) {
+int each_name(const char *option, const char *names, size_t max, name_function *run, void *context,
+              size_t *ret_count, struct acre_error *err) {
     struct acre_split split = acre_split_begin(acre_str_from(names), ',');
     struct acre_str part;
     size_t count = 0;
@@ -52,8 +52,8 @@ int acre_each_name(const char *option, const char *names, size_t max, acre_name_
             return acre_fail(err, ACRE_EINVALID, "--%s: more than %zu names", option, max);
         }
         if (!acre_str_copy(name, sizeof(name), part)) {
-            return acre_fail(err, ACRE_EINVALID, "--%s: a name of %zu bytes; accepted: %d", option,
-                             part.length, NAME_MAX_BYTES - 1);
+            return acre_fail(err, ACRE_EINVALID, "--%s: a name has %zu bytes; accepted: at most %d",
+                             option, part.length, NAME_MAX_BYTES - 1);
         }
         int r = run(context, count, name, err);
         if (r < 0) {
@@ -65,10 +65,9 @@ int acre_each_name(const char *option, const char *names, size_t max, acre_name_
     return 0;
 }
 
-int acre_write_picture(const char *path, const struct acre_buf *svg, int drawn,
-                       struct acre_error *err) {
+int write_picture(const char *path, const struct acre_buf *svg, int drawn, struct acre_error *err) {
     if (drawn < 0) {
-        return acre_fail(err, drawn, "--plot: the picture is longer than %zu bytes", svg->max);
+        return acre_fail(err, drawn, "--plot: the plot is larger than %zu bytes", svg->max);
     }
     return acre_file_write(path, svg->data, svg->length, err);
 }

@@ -1,13 +1,14 @@
-/* submit_body.c - options and a command, or a script with directives, become one JSON request.
+/* submit_body.c - turns options and a command, or a script with directives, into a JSON request.
  *
- * Values are checked here only as far as a typing error can be seen without a daemon; what fits
- * and what is allowed is the daemon's to say. Two tables do the work: the rows (what people
- * write) and the members (what the wire calls it). */
+ * This checks values only for typing errors; the daemon decides what fits and what is allowed. Two
+ * tables do the work: the rows (what people type) and the members (their names in JSON). */
 #include "cli/submit.h"
 
 #include "cli/directive.h"
 #include "cli/when.h"
+#include "cli/yaml.h"
 #include "core/file.h"
+#include "core/json.h"
 #include "core/units.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 
 enum {
     SCRIPT_MAX_BYTES = 512 << 10, /* the body it travels in may have 1 MiB */
-    GPUS_MAX = 64,                /* of one node */
+    ANNOTATIONS_MAX_BYTES = 256 << 10,
+    GPUS_MAX = 64, /* of one node */
     NODES_MAX = 10000,
 };
 
@@ -35,8 +37,8 @@ static int check_gpus(const char *field, const char *value, struct acre_error *e
     }
     char shown[64];
     return acre_fail(err, ACRE_EINVALID,
-                     "%s: '%s' is no number of GPUs; accepted: whole numbers from 0 to %d, or a "
-                     "part of one from 0.1 to 1.0",
+                     "%s: '%s' is not a number of GPUs; accepted: whole numbers from 0 to %d, or a "
+                     "fraction from 0.1 to 1.0",
                      field, acre_str_show(acre_str_from(value), shown, sizeof(shown)), GPUS_MAX);
 }
 
@@ -71,18 +73,20 @@ static int check_env(const char *field, const char *value, struct acre_error *er
     char shown[64];
     acre_str_show(acre_str_from(value), shown, sizeof(shown));
     if (!good) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%s: '%s' is no variable; accepted: NAME=VALUE, or NAME to pass yours on",
-                         field, shown);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%s: '%s' is not a variable; accepted: NAME=VALUE, or NAME to pass on yours", field,
+            shown);
     }
     if (value[length] == '\0' && getenv(value) == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "%s: %s is not set here; give it as %s=VALUE", field,
-                         shown, shown);
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: %s is not set in your environment; give it as %s=VALUE", field, shown,
+                         shown);
     }
     return 0;
 }
 
-#define AT(field) offsetof(struct acre_submit, field)
+#define AT(field) offsetof(struct submit_options, field)
 #define TEXT(row_name, row_letter, row_field, row_value, row_check, row_help)                      \
     {                                                                                              \
         .name = row_name, .letter = row_letter, .kind = ACRE_OPT_STRING, .offset = AT(row_field),  \
@@ -97,50 +101,54 @@ static int check_env(const char *field, const char *value, struct acre_error *er
     { .name = row_name, .kind = ACRE_OPT_FLAG, .offset = AT(row_field), .help = row_help }
 
 /* clang-format off */
-const struct acre_opt acre_submit_rows[ACRE_SUBMIT_ROWS] = {
-    TEXT("gpus", 'g', gpus, "N|0.X", check_gpus, "whole GPUs, or a part of one (1)"),
-    TEXT("gpu-memory", 0, gpu_memory, "SIZE", check_size, "memory of each GPU, like 20GiB"),
+const struct acre_opt submit_option_rows[ACRE_SUBMIT_ROWS] = {
+    TEXT("gpus", 'g', gpus, "N|0.X", check_gpus, "whole GPUs, or a fraction of one (default: 1)"),
+    TEXT("gpu-memory", 0, gpu_memory, "SIZE", check_size, "memory on each GPU, such as 20GiB"),
     TEXT("nodes", 'N', nodes, "N", check_nodes,
-         "members of a gang, each with --gpus, started all at once or not at all (1)"),
-    TEXT("cpus", 'c', cpus, "N", check_cpus, "CPUs for each member, like 4 or 1.5"),
-    TEXT("memory", 'm', memory, "SIZE", check_size, "RAM for each member, like 32GiB"),
+         "members of a gang, each with --gpus; all start together or not at all (default: 1)"),
+    TEXT("cpus", 'c', cpus, "N", check_cpus, "CPUs for each member, such as 4 or 1.5"),
+    TEXT("memory", 'm', memory, "SIZE", check_size, "RAM for each member, such as 32GiB"),
     TEXT("model", 0, model, "NAME,...", NULL, "only GPUs of these models"),
     LIST("label", 'l', labels, "KEY=VALUE", NULL, "only nodes with this label; repeatable"),
     {.name = "priority", .letter = 'p', .kind = ACRE_OPT_CHOICE, .offset = AT(priority),
      .value = "LEVEL", .choices = "low,normal,high,critical,1,2,3,4",
-     .help = "how urgent (normal)"},
-    TEXT("time", 't', time, "TIME", acre_when_check_span,
-         "end it after this long, like 2h30m (no limit)"),
-    TEXT("estimate", 'e', estimate, "TIME", acre_when_check_span,
-         "how long it will take, you think; better estimates start sooner"),
-    TEXT("retries", 'r', retries, "N", check_count, "start again up to N times when it fails (0)"),
+     .help = "priority (default: normal)"},
+    TEXT("time", 't', time, "TIME", when_check_span,
+         "time limit, such as 2h30m (default: none)"),
+    TEXT("estimate", 'e', estimate, "TIME", when_check_span,
+         "expected run time; jobs with good estimates start sooner"),
+    TEXT("retries", 'r', retries, "N", check_count,
+         "restart it up to N times if it fails (default: 0)"),
     {.name = "isolation", .kind = ACRE_OPT_CHOICE, .offset = AT(isolation), .value = "KIND",
-     .choices = "none,time-slicing,mps,mig", .help = "how a shared GPU is divided"},
-    FLAG("exclusive", exclusive, "share no GPU with anybody"),
-    FLAG("hold", hold, "wait until 'acre release'"),
-    TEXT("begin", 'b', begin, "TIME", acre_when_check_time,
-         "not before: from now on (2h), or a time"),
+     .choices = "none,time-slicing,mps,mig", .help = "how to isolate jobs that share a GPU"},
+    FLAG("exclusive", exclusive, "do not share its GPUs with other jobs"),
+    TEXT("annotations", 0, annotations, "FILE", NULL,
+         "Kubernetes annotations or a manifest, YAML or JSON; - is standard input"),
+    FLAG("hold", hold, "keep it waiting until 'acre release'"),
+    TEXT("begin", 'b', begin, "TIME", when_check_time,
+         "earliest start: a delay (2h) or a time"),
     LIST("after", 0, after, "[ok:|any:]JOB", NULL,
-         "wait for a job to start; ok: to succeed; any: to end; repeatable"),
+         "wait until JOB has started, with ok: succeeded, with any: ended; repeatable"),
     TEXT("array", 'a', array, "FIRST-LAST[%MOST]", NULL,
-         "one job for each index (ACRE_ARRAY_INDEX), MOST at a time"),
-    TEXT("name", 'n', name, "NAME", NULL, "shown in the queue (the script's name)"),
-    TEXT("project", 'P', project, "NAME", NULL, "who is charged"),
+         "one job per index (ACRE_ARRAY_INDEX), at most MOST at a time"),
+    TEXT("name", 'n', name, "NAME", NULL, "name shown in the queue (default: the script's name)"),
+    TEXT("project", 'P', project, "NAME", NULL, "project to charge"),
     TEXT("directory", 'C', directory, "DIR", NULL,
-         "where it runs (here; the home directory when the daemon is elsewhere)"),
+         "working directory (default: this one, or your home if the daemon is remote)"),
     LIST("env", 'E', env, "NAME[=VALUE]", check_env,
-         "set a variable, or pass yours on; repeatable (otherwise the job begins clean)"),
-    FLAG("export", export_all, "pass on all your variables but ACRE_TOKEN"),
-    FLAG("no-network", no_network, "without any network"),
+         "set an environment variable, or pass on yours; repeatable"),
+    FLAG("export", export_all, "pass on your whole environment except ACRE_TOKEN"),
+    FLAG("no-network", no_network, "run without network access"),
     TEXT("reservation", 'R', reservation, "ID", check_count, "run inside this reservation"),
-    TEXT("warn", 0, warn, "TIME", acre_when_check_span,
-         "signal it this long before its time is over"),
-    TEXT("warn-signal", 0, warn_signal, "NAME", NULL, "which signal that is, like TERM (USR1)"),
-    TEXT("grace", 0, grace, "TIME", acre_when_check_span,
-         "between SIGTERM and SIGKILL; at most max_grace of the policy"),
-    FLAG("smaller-on-oom", smaller_on_oom, "ask for half the share after running out of memory"),
-    FLAG("no-preempt", no_preempt, "never make room for others (an interactive job)"),
-    FLAG("wait", wait, "wait until it has ended, and exit with its status"),
+    TEXT("warn", 0, warn, "TIME", when_check_span,
+         "send a signal this long before the time limit"),
+    TEXT("warn-signal", 0, warn_signal, "NAME", NULL,
+         "the signal to send, such as TERM (default: USR1)"),
+    TEXT("grace", 0, grace, "TIME", when_check_span,
+         "time between SIGTERM and SIGKILL; at most the policy's max_grace"),
+    FLAG("smaller-on-oom", smaller_on_oom, "request half the share after running out of memory"),
+    FLAG("no-preempt", no_preempt, "never preempt this job (for interactive work)"),
+    FLAG("wait", wait, "wait until it ends, and exit with its status"),
 };
 
 /* How a member of the request is made of an option. */
@@ -185,7 +193,7 @@ static json_t *number_or_text(const char *text) {
 }
 
 static int add_names(json_t *body, const char *key, const char *text, struct acre_error *err) {
-    int r = acre_body_put_text(body, key, text, err); /* good as a whole is good in parts */
+    int r = body_put_text(body, key, text, err); /* good as a whole is good in parts */
     if (r < 0 || text == NULL) {
         return r;
     }
@@ -203,7 +211,7 @@ static int add_names(json_t *body, const char *key, const char *text, struct acr
 static int add_member(json_t *body, const char *key, enum form form, const void *at,
                       struct acre_error *err) {
     if (form == FORM_LIST) {
-        return acre_body_put_list(body, key, at, err);
+        return body_put_list(body, key, at, err);
     }
     if (form == FORM_TRUE || form == FORM_FALSE) {
         if (*(const bool *)at) {
@@ -217,10 +225,10 @@ static int add_member(json_t *body, const char *key, enum form form, const void 
         return 0;
     }
     return form == FORM_NAMES ? add_names(body, key, text, err)
-                              : acre_body_put_text(body, key, text, err);
+                              : body_put_text(body, key, text, err);
 }
 
-static int add_members(json_t *body, const struct acre_submit *options, struct acre_error *err) {
+static int add_members(json_t *body, const struct submit_options *options, struct acre_error *err) {
     int r = 0;
     for (size_t i = 0; i < ACRE_COUNT(members) && r == 0; i++) {
         const void *at = (const char *)options + members[i].offset;
@@ -229,19 +237,60 @@ static int add_members(json_t *body, const struct acre_submit *options, struct a
     return r;
 }
 
+static int read_input(struct acre_buf *text, struct acre_error *err) {
+    char piece[4096];
+    ssize_t length;
+    while ((length = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
+        acre_buf_append(text, piece, (size_t)length);
+    }
+    if (length < 0) {
+        return acre_fail_errno(err, errno, "standard input");
+    }
+    return acre_buf_failed(text) ? acre_fail(err, ACRE_ELIMIT, "standard input: more than %d KiB",
+                                             ANNOTATIONS_MAX_BYTES >> 10)
+                                 : 0;
+}
+
+/* A file that begins with { is JSON, any other YAML. The daemon says what it means. */
+static int add_annotations(json_t *body, const struct submit_options *options,
+                           struct acre_error *err) {
+    const char *path = options->annotations;
+    struct acre_buf text;
+    json_t *root = NULL;
+    if (path == NULL) {
+        return 0;
+    }
+    bool is_input = strcmp(path, "-") == 0;
+    acre_buf_init(&text, ANNOTATIONS_MAX_BYTES);
+    int r =
+        is_input ? read_input(&text, err) : acre_file_read(path, ANNOTATIONS_MAX_BYTES, &text, err);
+    if (r == 0) {
+        struct acre_str view = acre_str_trim((struct acre_str){text.data, text.length});
+        const char *name = is_input ? "standard input" : path;
+        r = view.length > 0 && view.data[0] == '{'
+                ? acre_json_parse(name, view, ANNOTATIONS_MAX_BYTES, &root, err)
+                : yaml_parse(name, (struct acre_str){text.data, text.length}, &root, err);
+    }
+    acre_buf_finish(&text);
+    if (r < 0) {
+        return acre_fail_in(err, r, "--annotations");
+    }
+    return json_object_set_new(body, "annotations", root);
+}
+
 static int set_variable(json_t *object, const char *assignment, struct acre_error *err) {
     size_t length = strcspn(assignment, "=");
     char name[256];
     if (!acre_str_copy(name, sizeof(name), (struct acre_str){assignment, length})) {
         return acre_fail(err, ACRE_EINVALID,
-                         "--env: the name of a variable has at most %zu bytes; this one has %zu",
+                         "--env: a variable's name may have at most %zu bytes; this one has %zu",
                          sizeof(name) - 1, length);
     }
     const char *value = assignment[length] == '=' ? assignment + length + 1 : getenv(name);
-    return acre_body_put_text(object, name, value, err);
+    return body_put_text(object, name, value, err);
 }
 
-static int add_environment(json_t *body, const struct acre_submit *options,
+static int add_environment(json_t *body, const struct submit_options *options,
                            struct acre_error *err) {
     if (!options->export_all && options->env.count == 0) {
         return 0;
@@ -262,15 +311,16 @@ static int add_environment(json_t *body, const struct acre_submit *options,
 }
 
 /* Here, unless the daemon may be on another machine; a relative one begins here. */
-static int add_directory(json_t *body, const struct acre_submit *options, struct acre_error *err) {
-    struct acre_server server;
+static int add_directory(json_t *body, const struct submit_options *options,
+                         struct acre_error *err) {
+    struct server_address server;
     const char *named = options->directory;
     char here[PATH_MAX], whole[2 * PATH_MAX];
     if (named != NULL && named[0] == '/') {
-        return acre_body_put_text(body, "directory", named, err);
+        return body_put_text(body, "directory", named, err);
     }
-    struct acre_server_options wanted = acre_common_server(&options->common);
-    int r = acre_server_find(&wanted, &server, err);
+    struct server_options wanted = common_server(&options->common);
+    int r = server_find(&wanted, &server, err);
     if (r < 0 || (named == NULL && server.socket[0] == '\0')) {
         return r;
     }
@@ -279,7 +329,7 @@ static int add_directory(json_t *body, const struct acre_submit *options, struct
     }
     snprintf(whole, sizeof(whole), "%s%s%s", here, named != NULL ? "/" : "",
              named != NULL ? named : "");
-    return acre_body_put_text(body, "directory", whole, err);
+    return body_put_text(body, "directory", whole, err);
 }
 
 static int add_command(json_t *body, int count, char **words, struct acre_error *err) {
@@ -287,52 +337,54 @@ static int add_command(json_t *body, int count, char **words, struct acre_error 
     json_object_set_new(body, "command", argv);
     for (int i = 0; i < count; i++) {
         if (json_array_append_new(argv, json_string(words[i])) < 0) {
-            return acre_fail(err, ACRE_EINVALID, "word %d of the command is not UTF-8 text", i + 1);
+            return acre_fail(err, ACRE_EINVALID, "word %d of the command is not valid UTF-8",
+                             i + 1);
         }
     }
     return count > 0 && words[0][0] != '\0'
                ? 0
-               : acre_fail(err, ACRE_EINVALID, "no command after --; write: -- COMMAND [ARG...]");
+               : acre_fail(err, ACRE_EINVALID, "no command after --; use: -- COMMAND [ARG...]");
 }
 
-static int add_script(json_t *body, const struct acre_command *command, struct acre_submit *options,
-                      const char *path, struct acre_arena *arena, struct acre_error *err) {
+static int add_script(json_t *body, const struct acre_command *command,
+                      struct submit_options *options, const char *path, struct acre_arena *arena,
+                      struct acre_error *err) {
     struct acre_buf text;
-    struct acre_submit *directives = acre_calloc(1, sizeof(*directives));
+    struct submit_options *directives = acre_calloc(1, sizeof(*directives));
     acre_buf_init(&text, SCRIPT_MAX_BYTES);
     int r = acre_file_read(path, SCRIPT_MAX_BYTES, &text, err);
     if (r == ACRE_ENOTFOUND) {
-        r = acre_fail(err, r, "%s: no such script; to run a command write: acre %s [options] -- %s",
+        r = acre_fail(err, r, "%s: no such script; to run a command, use: acre %s [options] -- %s",
                       path, command->name, path);
     } else if (r == 0 && (text.length < 3 || memcmp(text.data, "#!", 2) != 0)) {
         r = acre_fail(err, ACRE_EINVALID,
-                      "%s: is no script (it does not begin with #!); to run a command write: "
+                      "%s: not a script (it does not start with #!); to run a command, use: "
                       "acre %s [options] -- %s",
                       path, command->name, path);
     }
     if (r == 0) {
         struct acre_str view = {text.data, text.length};
-        r = acre_directive_read(path, view, command, directives, arena, err);
+        r = directive_read(path, view, command, directives, arena, err);
     }
     if (r == 0) {
         const char *slash = strrchr(path, '/');
         directives->name = directives->name != NULL
                                ? directives->name
                                : acre_arena_printf(arena, "%s", slash != NULL ? slash + 1 : path);
-        acre_directive_under(command, options, directives);
+        directive_under(command, options, directives);
         bool plain = memchr(text.data, '\0', text.length) == NULL;
         json_t *script = plain ? json_stringn(text.data, text.length) : NULL;
         r = script != NULL ? json_object_set_new(body, "script", script)
-                           : acre_fail(err, ACRE_EINVALID, "%s: is not UTF-8 text", path);
+                           : acre_fail(err, ACRE_EINVALID, "%s: not valid UTF-8", path);
     }
     free(directives);
     acre_buf_finish(&text);
     return r;
 }
 
-json_t *acre_submit_body(const struct acre_command *command, struct acre_submit *options,
-                         int argument_count, char **arguments, struct acre_arena *arena,
-                         struct acre_error *err) {
+json_t *submit_write_body(const struct acre_command *command, struct submit_options *options,
+                          int argument_count, char **arguments, struct acre_arena *arena,
+                          struct acre_error *err) {
     json_t *body = json_object();
     int r;
     if (strcmp(arguments[0], "--") == 0) {
@@ -340,7 +392,7 @@ json_t *acre_submit_body(const struct acre_command *command, struct acre_submit 
     } else if (argument_count > 1) {
         char shown[64];
         r = acre_fail(err, ACRE_EINVALID,
-                      "'%s': a script takes no arguments; to run a command write: acre %s "
+                      "'%s': a script takes no arguments; to run a command, use: acre %s "
                       "[options] -- %s ...",
                       acre_str_show(acre_str_from(arguments[1]), shown, sizeof(shown)),
                       command->name, arguments[0]);
@@ -352,6 +404,9 @@ json_t *acre_submit_body(const struct acre_command *command, struct acre_submit 
     }
     if (r == 0) {
         r = add_environment(body, options, err);
+    }
+    if (r == 0) {
+        r = add_annotations(body, options, err);
     }
     if (r == 0) {
         r = add_members(body, options, err);

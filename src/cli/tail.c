@@ -1,7 +1,7 @@
-/* tail.c - a log is asked for from an offset; what came moves the offset.
+/* tail.c - requests a log from an offset, and moves the offset by what arrives.
  *
- * Without `follow` the daemon may answer in pieces as large as it likes: it is asked again until a
- * piece is empty. With `follow` the stream lasts until the run has ended. */
+ * Without `follow` the daemon may answer in pieces of any size: it is asked again until a piece is
+ * empty. With `follow` the stream lasts until the run ends. */
 #include "cli/tail.h"
 
 #include "cli/cli.h"
@@ -16,7 +16,7 @@
 
 enum { AGAIN_MS = 1000 };
 
-static void erase_line(struct acre_tail *tail) {
+static void erase_line(struct tail *tail) {
     if (tail->erase != NULL && *tail->erase) {
         fprintf(stderr, "\r\033[K");
         *tail->erase = false;
@@ -24,17 +24,17 @@ static void erase_line(struct acre_tail *tail) {
 }
 
 /* A reader that went away is no error; a disk that is full is one. */
-static void stop_copying(struct acre_tail *tail, int number) {
+static void stop_copying(struct tail *tail, int number) {
     struct acre_error err = {0};
     tail->broken = true;
     if (number != EPIPE) {
         acre_fail_errno(&err, number, "standard %s",
                         tail->fd == STDERR_FILENO ? "error" : "output");
-        acre_session_fail(tail->session, &err);
+        session_fail(tail->session, &err);
     }
 }
 
-static void write_out(struct acre_tail *tail, struct acre_str bytes) {
+static void write_out(struct tail *tail, struct acre_str bytes) {
     size_t done = 0;
     erase_line(tail);
     while (done < bytes.length && !tail->broken) {
@@ -50,7 +50,7 @@ static void write_out(struct acre_tail *tail, struct acre_str bytes) {
 }
 
 static void copy(void *context, struct acre_str bytes) {
-    struct acre_tail *tail = context;
+    struct tail *tail = context;
     tail->got += bytes.length;
     tail->offset += tail->offset >= 0 ? (int64_t)bytes.length : 0;
     if (!tail->is_screened) {
@@ -59,12 +59,12 @@ static void copy(void *context, struct acre_str bytes) {
     }
     struct acre_buf shown;
     acre_buf_init(&shown, ACRE_OUTPUT_MAX_BYTES); /* a piece of libcurl's has some KiB */
-    acre_screen_put(&tail->screen, bytes, &shown);
+    screen_put(&tail->screen, bytes, &shown);
     write_out(tail, (struct acre_str){shown.data, shown.length});
     acre_buf_finish(&shown);
 }
 
-static bool ask(struct acre_tail *tail) {
+static bool ask(struct tail *tail) {
     char path[ACRE_PATH_MAX], attempt[32] = "";
     struct acre_error err = {0};
     if (tail->attempt > 0) {
@@ -73,29 +73,28 @@ static bool ask(struct acre_tail *tail) {
     snprintf(path, sizeof(path), "/jobs/%" PRIu64 "/logs?stream=%s&offset=%" PRId64 "%s%s",
              tail->job, tail->name, tail->offset, attempt, tail->follow ? "&follow=1" : "");
     tail->got = 0;
-    if (acre_client_stream(tail->session->client, path, NULL, copy, tail, &tail->stream, &err) <
-        0) {
-        acre_session_fail(tail->session, &err);
+    if (client_stream(tail->session->client, path, NULL, copy, tail, &tail->stream, &err) < 0) {
+        session_fail(tail->session, &err);
         return false;
     }
     return true;
 }
 
-bool acre_tail_open(struct acre_tail *tail) {
+bool tail_open(struct tail *tail) {
     tail->is_screened = !tail->raw && isatty(tail->fd);
-    acre_screen_init(&tail->screen, "\n\t\r\b"); /* lines, columns and bars of progress */
+    screen_init(&tail->screen, "\n\t\r\b"); /* lines, columns and bars of progress */
     return ask(tail);
 }
 
-static void close_stream(struct acre_tail *tail) {
-    acre_feed_close(tail->stream);
+static void close_stream(struct tail *tail) {
+    feed_close(tail->stream);
     tail->stream = NULL;
 }
 
-void acre_tail_close(struct acre_tail *tail) {
+void tail_close(struct tail *tail) {
     struct acre_buf rest;
     acre_buf_init(&rest, ACRE_OUTPUT_MAX_BYTES);
-    acre_screen_end(&tail->screen, &rest);
+    screen_end(&tail->screen, &rest);
     if (rest.length > 0) {
         write_out(tail, (struct acre_str){rest.data, rest.length});
     }
@@ -108,7 +107,7 @@ static uint64_t now_ms(void) {
     return acre_clock_monotonic_ns(&clock) / 1000000;
 }
 
-bool acre_tail_ended(struct acre_tail *tail) {
+bool tail_ended(struct tail *tail) {
     struct acre_error err = {0};
     int result = 0;
     if (tail->refused_ms != 0 && !tail->broken) {
@@ -121,7 +120,7 @@ bool acre_tail_ended(struct acre_tail *tail) {
     if (tail->stream == NULL || tail->broken) {
         return true;
     }
-    if (!acre_feed_ended(tail->stream, &result, &err)) {
+    if (!feed_ended(tail->stream, &result, &err)) {
         return false;
     }
     close_stream(tail);
@@ -136,8 +135,8 @@ bool acre_tail_ended(struct acre_tail *tail) {
     }
     if (result < 0) {
         erase_line(tail);
-        acre_session_fail(tail->session, &err);
+        session_fail(tail->session, &err);
     }
-    acre_tail_close(tail);
+    tail_close(tail);
     return true;
 }

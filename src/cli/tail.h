@@ -1,15 +1,15 @@
-/* tail.h - one log of a job, copied to a file descriptor: what is there, or as it comes.
+/* tail.h - copies one log of a job to a file descriptor: what is there, or as it is written.
  *
- * Programs only, one thread. A stream that breaks goes on where it was. On a terminal whatever
- * could command it is made visible (screen.h), unless the bytes are wanted raw. */
+ * Programs only, one thread. A broken stream resumes where it stopped. On a terminal, escape
+ * sequences are made visible (screen.h), unless raw bytes are asked for. */
 #ifndef ACRE_CLI_TAIL_H
 #define ACRE_CLI_TAIL_H
 
 #include "cli/common.h"
 #include "cli/screen.h"
 
-struct acre_tail {
-    struct acre_session *session;
+struct tail {
+    struct session *session;
     uint64_t job, attempt; /* attempt 0: the last one */
     const char *name;      /* "stdout" or "stderr" */
     int fd;
@@ -21,15 +21,15 @@ struct acre_tail {
     bool broken;         /* the reader has gone, or the disk is full: nothing more can be written */
     bool *erase;         /* a line that waits to be erased before anything is written; NULL: none */
     uint64_t refused_ms; /* when it last did, monotonic; 0: it did not */
-    struct acre_feed *stream;
+    struct feed *stream;
     bool is_screened; /* found out when it is opened */
-    struct acre_screen screen;
+    struct screen screen;
 };
 
 /* Ask for the log from tail->offset on. False: told in session->result. */
-bool acre_tail_open(struct acre_tail *tail);
-void acre_tail_close(struct acre_tail *tail);
-/* After acre_client_wait: true when the log is at its end. A broken stream is opened again. */
-bool acre_tail_ended(struct acre_tail *tail);
+bool tail_open(struct tail *tail);
+void tail_close(struct tail *tail);
+/* After client_wait: true when the log is at its end. A broken stream is opened again. */
+bool tail_ended(struct tail *tail);
 
 #endif

@@ -1,8 +1,8 @@
-/* term.c - column layout by four rounds of giving way: long texts first lose some of their length,
- * then columns of least use go, then texts are cut to what they must keep, then columns by rank.
+/* term.c - fits columns to the width in four rounds: shorten long texts a little, drop the least
+ * useful columns, cut texts to their minimum, drop more columns by rank.
  *
- * Widths are counted in characters (UTF-8 lead bytes), not bytes. A cut keeps head and tail of
- * a text, since ids differ at either end. */
+ * Widths are counted in characters (UTF-8 lead bytes), not bytes. A cut keeps the head and the tail
+ * of a text, because ids differ at either end. */
 #include "cli/term.h"
 
 #include "core/arena.h"
@@ -26,25 +26,25 @@ enum {
 
 struct cell {
     const char *text;
-    enum acre_colour colour;
+    enum colour colour;
 };
 
-struct acre_table {
+struct text_table {
     struct acre_arena *arena;
-    const struct acre_table_column *columns;
+    const struct table_column *columns;
     uint32_t count;
     struct cell *cells; /* row after row */
     uint32_t rows, capacity;
     uint32_t filled; /* cells of the last row */
 };
 
-struct layout {
+struct table_layout {
     bool shown[COLUMNS_MAX];
     uint32_t width[COLUMNS_MAX];
 };
 
-struct acre_term acre_term_detect(int fd) {
-    struct acre_term term = {.is_terminal = isatty(fd) == 1};
+struct term term_detect(int fd) {
+    struct term term = {.is_terminal = isatty(fd) == 1};
     if (!term.is_terminal) {
         return term;
     }
@@ -59,8 +59,7 @@ struct acre_term acre_term_detect(int fd) {
     return term;
 }
 
-void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre_colour colour,
-                   const char *text) {
+void term_put(const struct term *term, struct acre_buf *out, enum colour colour, const char *text) {
     static const char *const codes[] = {
         [ACRE_COLOUR_NONE] = "",          [ACRE_COLOUR_BOLD] = "\033[1m",
         [ACRE_COLOUR_DIM] = "\033[2m",    [ACRE_COLOUR_RED] = "\033[31m",
@@ -71,8 +70,7 @@ void acre_term_put(const struct acre_term *term, struct acre_buf *out, enum acre
     acre_buf_printf(out, "%s%s%s", coloured ? codes[colour] : "", text, coloured ? "\033[0m" : "");
 }
 
-void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t indent,
-                    const char *text) {
+void term_wrap(const struct term *term, struct acre_buf *out, uint32_t indent, const char *text) {
     struct acre_split words = acre_split_begin(acre_str_from(text), ' ');
     struct acre_str word;
     uint32_t column = indent;
@@ -95,8 +93,8 @@ void acre_term_wrap(const struct acre_term *term, struct acre_buf *out, uint32_t
 
 /* Back to where the last picture began, each line cleared to its end, then the rest of the screen.
  * The whole screen begins at home, wherever the cursor is after the window has changed. */
-void acre_term_redraw(const struct acre_term *term, const struct acre_buf *picture, uint32_t *lines,
-                      struct acre_buf *out) {
+void term_redraw(const struct term *term, const struct acre_buf *picture, uint32_t *lines,
+                 struct acre_buf *out) {
     struct acre_split split =
         acre_split_begin((struct acre_str){picture->data, picture->length}, '\n');
     struct acre_str line;
@@ -116,16 +114,16 @@ void acre_term_redraw(const struct acre_term *term, const struct acre_buf *pictu
     *lines = whole ? SCREEN_IS_OURS : drawn;
 }
 
-struct acre_table *acre_table_create(const struct acre_table_column *columns, uint32_t count) {
+struct text_table *table_create(const struct table_column *columns, uint32_t count) {
     ACRE_ASSERT(count > 0 && count <= COLUMNS_MAX);
-    struct acre_table *table = acre_calloc(1, sizeof(*table));
+    struct text_table *table = acre_calloc(1, sizeof(*table));
     table->arena = acre_arena_create(CELLS_MAX_BYTES);
     table->columns = columns;
     table->count = count;
     return table;
 }
 
-void acre_table_destroy(struct acre_table *table) {
+void table_destroy(struct text_table *table) {
     if (table == NULL) {
         return;
     }
@@ -134,7 +132,7 @@ void acre_table_destroy(struct acre_table *table) {
     free(table);
 }
 
-void acre_table_row(struct acre_table *table) {
+void table_row(struct text_table *table) {
     if (table->rows == table->capacity) {
         table->capacity = ACRE_MAX(16U, table->capacity * 2);
         table->cells = acre_realloc(table->cells, (size_t)table->capacity * table->count,
@@ -147,13 +145,13 @@ void acre_table_row(struct acre_table *table) {
     table->filled = 0;
 }
 
-void acre_table_cell(struct acre_table *table, enum acre_colour colour, const char *text) {
+void table_cell(struct text_table *table, enum colour colour, const char *text) {
     ACRE_ASSERT(table->rows > 0 && table->filled < table->count);
     size_t at = (size_t)(table->rows - 1) * table->count + table->filled++;
     table->cells[at] = (struct cell){acre_arena_strndup(table->arena, text, strlen(text)), colour};
 }
 
-uint32_t acre_table_rows(const struct acre_table *table) {
+uint32_t table_rows(const struct text_table *table) {
     return table->rows;
 }
 
@@ -165,7 +163,7 @@ static uint32_t characters(const char *text) {
     return count;
 }
 
-static void natural_widths(const struct acre_table *table, struct layout *layout) {
+static void natural_widths(const struct text_table *table, struct table_layout *layout) {
     for (uint32_t c = 0; c < table->count; c++) {
         layout->shown[c] = true;
         layout->width[c] = characters(table->columns[c].heading);
@@ -177,7 +175,7 @@ static void natural_widths(const struct acre_table *table, struct layout *layout
 }
 
 /* On a terminal a column that knows nothing of any row only takes room. */
-static void hide_unknown(const struct acre_table *table, struct layout *layout) {
+static void hide_unknown(const struct text_table *table, struct table_layout *layout) {
     for (uint32_t c = 0; c < table->count; c++) {
         bool known = table->rows == 0;
         for (uint32_t r = 0; r < table->rows; r++) {
@@ -187,7 +185,7 @@ static void hide_unknown(const struct acre_table *table, struct layout *layout) 
     }
 }
 
-static uint32_t total_width(const struct acre_table *table, const struct layout *layout) {
+static uint32_t total_width(const struct text_table *table, const struct table_layout *layout) {
     uint32_t total = 0;
     for (uint32_t c = 0; c < table->count; c++) {
         total += layout->shown[c] ? layout->width[c] + (total > 0 ? GAP : 0) : 0;
@@ -196,7 +194,7 @@ static uint32_t total_width(const struct acre_table *table, const struct layout 
 }
 
 /* Drop columns of rank `least` and more, the highest first, until it fits. */
-static void drop(const struct acre_table *table, struct layout *layout, uint32_t width,
+static void drop(const struct text_table *table, struct table_layout *layout, uint32_t width,
                  uint32_t least) {
     while (total_width(table, layout) > width) {
         uint32_t worst = table->count;
@@ -215,7 +213,7 @@ static void drop(const struct acre_table *table, struct layout *layout, uint32_t
 }
 
 /* Cut long texts down to `times` what they must keep, no further than needed. */
-static void shrink(const struct acre_table *table, struct layout *layout, uint32_t width,
+static void shrink(const struct text_table *table, struct table_layout *layout, uint32_t width,
                    uint32_t times) {
     for (uint32_t c = 0; c < table->count; c++) {
         uint32_t total = total_width(table, layout);
@@ -230,8 +228,8 @@ static void shrink(const struct acre_table *table, struct layout *layout, uint32
 }
 
 /* Give columns that were cut the room that dropping others made; sentences first. */
-static void relax(const struct acre_table *table, struct layout *layout,
-                  const struct layout *natural, uint32_t width) {
+static void relax(const struct text_table *table, struct table_layout *layout,
+                  const struct table_layout *natural, uint32_t width) {
     for (uint32_t i = 0; i < 2 * table->count; i++) {
         uint32_t c = i % table->count;
         uint32_t total = total_width(table, layout);
@@ -242,10 +240,10 @@ static void relax(const struct acre_table *table, struct layout *layout,
     }
 }
 
-static struct layout fit(const struct acre_table *table, uint32_t width) {
-    struct layout natural = {0};
+static struct table_layout fit(const struct text_table *table, uint32_t width) {
+    struct table_layout natural = {0};
     natural_widths(table, &natural);
-    struct layout layout = natural;
+    struct table_layout layout = natural;
     if (width > 0) {
         hide_unknown(table, &layout);
         shrink(table, &layout, width, 2);
@@ -279,9 +277,8 @@ static const char *cut(const char *text, uint32_t width, bool at_end, char *out,
     return out;
 }
 
-static void print_row(const struct acre_table *table, const struct layout *layout,
-                      const struct acre_term *term, struct acre_buf *out,
-                      const struct cell *cells) {
+static void print_row(const struct text_table *table, const struct table_layout *layout,
+                      const struct term *term, struct acre_buf *out, const struct cell *cells) {
     uint32_t last = 0;
     for (uint32_t c = 0; c < table->count; c++) {
         last = layout->shown[c] ? c : last;
@@ -299,16 +296,15 @@ static void print_row(const struct acre_table *table, const struct layout *layou
         int pad = (int)(layout->width[c] - ACRE_MIN(characters(text), layout->width[c]));
         bool right = table->columns[c].right;
         acre_buf_printf(out, "%s%*s", first ? "" : "  ", right ? pad : 0, "");
-        acre_term_put(term, out, cell.colour, text);
+        term_put(term, out, cell.colour, text);
         acre_buf_printf(out, "%*s", right || c == last ? 0 : pad, "");
         first = false;
     }
     acre_buf_putc(out, '\n');
 }
 
-void acre_table_print(const struct acre_table *table, const struct acre_term *term,
-                      struct acre_buf *out) {
-    struct layout layout = fit(table, term->width);
+void table_print(const struct text_table *table, const struct term *term, struct acre_buf *out) {
+    struct table_layout layout = fit(table, term->width);
     print_row(table, &layout, term, out, NULL);
     for (uint32_t r = 0; r < table->rows; r++) {
         print_row(table, &layout, term, out, &table->cells[(size_t)r * table->count]);

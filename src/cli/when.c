@@ -1,7 +1,7 @@
-/* when.c - two units are enough: nobody plans by the seconds of a three-hour wait.
+/* when.c - formats times with two units: the seconds of a three-hour wait do not matter.
  *
- * Days are counted from the civil calendar (the algorithm of days before March) and not with
- * timegm, so that a wrong date is refused and not rolled over. */
+ * Days are computed from the civil calendar (with years that start in March), not with timegm, so
+ * that a wrong date is refused instead of rolled over. */
 #include "cli/when.h"
 
 #include "core/str.h"
@@ -61,7 +61,7 @@ static bool offset(const char **at, int *ret_minutes) {
     return true;
 }
 
-bool acre_when_parse(const char *text, uint64_t *ret_ms) {
+bool when_parse(const char *text, uint64_t *ret_ms) {
     const char *at = text;
     int year, month, day, hour, minute, second, milli = 0, minutes;
     if (!digits(&at, 4, &year) || !literal(&at, '-') || !digits(&at, 2, &month) ||
@@ -86,24 +86,24 @@ bool acre_when_parse(const char *text, uint64_t *ret_ms) {
     return true;
 }
 
-int acre_when_check_span(const char *field, const char *value, struct acre_error *err) {
+int when_check_span(const char *field, const char *value, struct acre_error *err) {
     uint64_t ms;
     return acre_parse_duration(field, value, &ms, err);
 }
 
-int acre_when_check_time(const char *field, const char *value, struct acre_error *err) {
+int when_check_time(const char *field, const char *value, struct acre_error *err) {
     uint64_t ms;
-    if (acre_parse_duration(field, value, &ms, NULL) == 0 || acre_when_parse(value, &ms)) {
+    if (acre_parse_duration(field, value, &ms, NULL) == 0 || when_parse(value, &ms)) {
         return 0;
     }
     char shown[64];
     return acre_fail(err, ACRE_EINVALID,
-                     "%s: '%s' is no time; accepted: from now on, like 2h30m, or a time like "
+                     "%s: '%s' is not a time; accepted: a delay such as 2h30m, or a time such as "
                      "2026-11-15T20:00:00Z",
                      field, acre_str_show(acre_str_from(value), shown, sizeof(shown)));
 }
 
-char *acre_when_span(uint64_t ms, char *text, size_t size) {
+char *when_span(uint64_t ms, char *text, size_t size) {
     uint64_t seconds = ms / 1000, minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
     if (days >= 10) {
         snprintf(text, size, "%" PRIu64 "d", days);
@@ -120,7 +120,7 @@ char *acre_when_span(uint64_t ms, char *text, size_t size) {
 }
 
 /* Seconds up to 90, then minutes, then tens of minutes, then days: a guess is no finer. */
-char *acre_when_about(uint64_t ms, char *text, size_t size) {
+char *when_about(uint64_t ms, char *text, size_t size) {
     enum { MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
     if (ms < UINT64_C(90) * 1000) {
         snprintf(text, size, "%" PRIu64 "s", (ms + 500) / 1000);
@@ -135,20 +135,20 @@ char *acre_when_about(uint64_t ms, char *text, size_t size) {
     return text;
 }
 
-char *acre_when_relative(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
+char *when_relative(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
     char span[ACRE_WHEN_MAX];
     bool past = then_ms <= now_ms;
     uint64_t apart = past ? now_ms - then_ms : then_ms - now_ms;
     if (apart < 1000) {
         snprintf(text, size, "now");
     } else {
-        acre_when_about(apart, span, sizeof(span));
+        when_about(apart, span, sizeof(span));
         snprintf(text, size, past ? "%s ago" : "in %s", span);
     }
     return text;
 }
 
-char *acre_when_clock(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
+char *when_clock(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
     time_t then = (time_t)(then_ms / 1000), now = (time_t)(now_ms / 1000);
     struct tm at, today;
     if (localtime_r(&then, &at) == NULL || localtime_r(&now, &today) == NULL) {
@@ -168,9 +168,9 @@ char *acre_when_clock(uint64_t then_ms, uint64_t now_ms, char *text, size_t size
     return text;
 }
 
-char *acre_when_both(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
+char *when_both(uint64_t then_ms, uint64_t now_ms, char *text, size_t size) {
     char at[ACRE_WHEN_MAX], ago[ACRE_WHEN_MAX];
-    snprintf(text, size, "%s (%s)", acre_when_clock(then_ms, now_ms, at, sizeof(at)),
-             acre_when_relative(then_ms, now_ms, ago, sizeof(ago)));
+    snprintf(text, size, "%s (%s)", when_clock(then_ms, now_ms, at, sizeof(at)),
+             when_relative(then_ms, now_ms, ago, sizeof(ago)));
     return text;
 }

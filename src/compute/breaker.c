@@ -1,7 +1,7 @@
-/* breaker.c - a window of twelve buckets, ten seconds each, counts calls and failures.
+/* breaker.c - a window of twelve buckets of ten seconds each counts calls and failures.
  *
- * Buckets are found by time, so that old ones fall out by being overwritten; nothing has to tick.
- * Calls that were under way when it opened and end later are counted, but move no state. */
+ * Buckets are found by time, so old ones disappear by being overwritten; no timer is needed. Calls
+ * that were in progress when the breaker opened and end later are counted, but change no state. */
 #include "compute/breaker.h"
 
 #include <inttypes.h>
@@ -44,14 +44,14 @@ static int refusal(const struct breaker *breaker, uint64_t now_ms, struct acre_e
     if (breaker->state == BREAKER_OPEN && !has_rested(breaker, now_ms)) {
         uint32_t calls, failures;
         sum(breaker, breaker->opened_ms, &calls, &failures);
-        return acre_fail(err, ACRE_EUNAVAILABLE,
-                         "the device rests for %" PRIu64 " s more: %u of its last %u calls failed",
-                         (breaker->opened_ms + breaker->rest_ms - now_ms + 999) / 1000, failures,
-                         calls);
+        return acre_fail(
+            err, ACRE_EUNAVAILABLE,
+            "the context rests for another %" PRIu64 " s, because %u of its last %u calls failed",
+            (breaker->opened_ms + breaker->rest_ms - now_ms + 999) / 1000, failures, calls);
     }
     if (breaker->state == BREAKER_HALF_OPEN && breaker->is_trying) {
         return acre_fail(err, ACRE_EUNAVAILABLE,
-                         "the device rests: one call tries whether it works again");
+                         "the context rests while one call tests whether the device works again");
     }
     return 0;
 }

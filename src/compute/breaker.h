@@ -1,9 +1,9 @@
 /* breaker.h - stop calling what keeps failing (GPU-6).
  *
- * Closed: calls go through. When at least half of ten or more calls of the last two minutes failed
- * it opens: calls are refused for a minute. Then one call may try (half-open): success closes,
- * failure opens for another minute. The ten and the minute are the owner's to choose. Any thread;
- * it has a lock of its own. Time is passed in. */
+ * Closed: calls go through. When at least half of ten or more calls in the last two minutes failed,
+ * it opens: calls are refused for a minute. Then one call may try (half-open): success closes it,
+ * failure opens it for another minute. The owner may change the ten and the minute. Any thread; it
+ * has its own lock. The caller passes the time. */
 #ifndef ACRE_COMPUTE_BREAKER_H
 #define ACRE_COMPUTE_BREAKER_H
 

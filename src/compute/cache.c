@@ -1,13 +1,13 @@
 /* cache.c - entries of the disk cache.
  *
- * An entry is a header, then the program. The checksum is over all of the file but itself, so a
- * flipped bit anywhere, a cut end or a file of zeros (what a crash leaves of a file that was not
- * synced) is found; the key is in the header, so that a renamed entry is found too. SHA-256 for
- * both: keys must not collide by accident or on purpose, and a program of a few hundred KiB takes
- * less than a millisecond.
+ * An entry is a header followed by the program. The checksum covers the whole file except itself,
+ * so a flipped bit anywhere, a truncated file or a file of zeros (what a crash leaves of a file
+ * that was not synced) is detected. The header contains the key, so a renamed entry is detected
+ * too. Both use SHA-256: keys must not collide by accident or on purpose, and hashing a program of
+ * a few hundred KiB takes less than a millisecond.
  *
- * When an entry was used is the time its file was modified: reading sets it, and a disk that is
- * mounted noatime or read-only changes nothing but the order of pruning. */
+ * The file's modification time says when an entry was last used: reading sets it. On a file system
+ * mounted noatime or read-only, only the order of pruning changes. */
 #include "compute/cache.h"
 
 #include "core/clock.h"
@@ -29,7 +29,7 @@ enum { FORMAT = 1, ABANDONED_MS = 60 * 60 * 1000, PATH_SHOWN = 100, ORIGIN_BYTES
 static const char suffix[] = ".kernel"; /* of an entry's file, after its key in hexadecimal */
 static const char magic[8] = {'A', 'C', 'R', 'E', 'K', 'E', 'R', 'N'};
 
-struct header {
+struct cache_header {
     char magic[8];
     uint32_t format, header_bytes;
     uint8_t key[CACHE_KEY_BYTES];
@@ -38,9 +38,9 @@ struct header {
     uint8_t origin[ORIGIN_BYTES]; /* hash of all but the compiler; zeros: not good without it */
     uint8_t checksum[CACHE_KEY_BYTES];
 };
-_Static_assert(sizeof(struct header) == CACHE_HEADER_BYTES, "it is on disk");
-_Static_assert(offsetof(struct header, checksum) == CACHE_HEADER_BYTES - CACHE_KEY_BYTES,
-               "the checksum is over what is before and behind it");
+_Static_assert(sizeof(struct cache_header) == CACHE_HEADER_BYTES, "it is on disk");
+_Static_assert(offsetof(struct cache_header, checksum) == CACHE_HEADER_BYTES - CACHE_KEY_BYTES,
+               "the checksum covers what is before and after it");
 
 /* --- hashing -------------------------------------------------------------------------------- */
 
@@ -82,10 +82,10 @@ static int origin_of(const struct cache_source *source, uint8_t ret_origin[ORIGI
     return r;
 }
 
-static int checksum(const struct header *header, struct acre_str binary,
+static int checksum(const struct cache_header *header, struct acre_str binary,
                     uint8_t ret_checksum[CACHE_KEY_BYTES], struct acre_error *err) {
-    const struct acre_str parts[] = {{(const char *)header, offsetof(struct header, checksum)},
-                                     binary};
+    const struct acre_str parts[] = {
+        {(const char *)header, offsetof(struct cache_header, checksum)}, binary};
     return hash(parts, ACRE_COUNT(parts), ret_checksum, err);
 }
 
@@ -94,23 +94,24 @@ static int checksum(const struct header *header, struct acre_str binary,
 int cache_entry_read(struct acre_str bytes, const struct cache_key *key,
                      struct acre_cache_entry *ret_entry, struct acre_str *ret_binary,
                      struct acre_error *err) {
-    struct header header;
+    struct cache_header header;
     uint8_t sum[CACHE_KEY_BYTES];
     if (bytes.length < sizeof(header)) {
-        return acre_fail(err, ACRE_ECORRUPT, "%zu bytes are too few for an entry", bytes.length);
+        return acre_fail(err, ACRE_ECORRUPT, "a file of %zu bytes is too short for a cache entry",
+                         bytes.length);
     }
     memcpy(&header, bytes.data, sizeof(header));
     struct acre_str binary = {bytes.data + sizeof(header), bytes.length - sizeof(header)};
     if (memcmp(header.magic, magic, sizeof(magic)) != 0 || header.format != FORMAT ||
         header.header_bytes != sizeof(header)) {
-        return acre_fail(err, ACRE_ECORRUPT, "no entry of this format");
+        return acre_fail(err, ACRE_ECORRUPT, "not a cache entry of this format");
     }
     if (header.length != binary.length) {
-        return acre_fail(err, ACRE_ECORRUPT, "%zu bytes of a program of %llu", binary.length,
-                         (unsigned long long)header.length);
+        return acre_fail(err, ACRE_ECORRUPT, "the program has %zu bytes; its header says %llu",
+                         binary.length, (unsigned long long)header.length);
     }
     if (key != NULL && memcmp(key->bytes, header.key, sizeof(header.key)) != 0) {
-        return acre_fail(err, ACRE_ECORRUPT, "an entry for something else");
+        return acre_fail(err, ACRE_ECORRUPT, "the entry is for another program");
     }
     int r = checksum(&header, binary, sum, err);
     if (r < 0) {
@@ -183,13 +184,13 @@ static int check_directory(const char *directory, struct acre_error *err) {
         return acre_fail_errno(err, errno, "%s", shown);
     }
     if (!S_ISDIR(info.st_mode)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is not a directory", shown);
+        return acre_fail(err, ACRE_EINVALID, "%s is not a directory", shown);
     }
     if (info.st_uid != geteuid()) {
-        return acre_fail(err, ACRE_EDENIED, "%s: belongs to another user", shown);
+        return acre_fail(err, ACRE_EDENIED, "%s belongs to another user", shown);
     }
     if ((info.st_mode & 022) != 0) {
-        return acre_fail(err, ACRE_EDENIED, "%s: others may write to it", shown);
+        return acre_fail(err, ACRE_EDENIED, "%s is writable by other users", shown);
     }
     return 0;
 }
@@ -234,7 +235,8 @@ int cache_write(const char *directory, const struct cache_key *key,
                 const struct cache_source *source, const void *binary, size_t length,
                 struct acre_error *err) {
     char file[CACHE_FILE_MAX], path[PATH_MAX];
-    struct header header = {.format = FORMAT, .header_bytes = sizeof(header), .length = length};
+    struct cache_header header = {
+        .format = FORMAT, .header_bytes = sizeof(header), .length = length};
     memcpy(header.magic, magic, sizeof(magic));
     memcpy(header.key, key->bytes, sizeof(header.key));
     snprintf(header.backend, sizeof(header.backend), "%s", source->backend);
@@ -246,7 +248,7 @@ int cache_write(const char *directory, const struct cache_key *key,
     r = r == 0 ? join(directory, file, path, err) : r;
     r = r == 0 ? checksum(&header, (struct acre_str){binary, length}, header.checksum, err) : r;
     if (r == 0 && length > CACHE_ENTRY_MAX_BYTES - sizeof(header)) {
-        r = acre_fail(err, ACRE_ELIMIT, "a program of %zu bytes is not kept", length);
+        r = acre_fail(err, ACRE_ELIMIT, "a program of %zu bytes is too large to cache", length);
     }
     if (r < 0) {
         return r;
@@ -272,7 +274,7 @@ void cache_remove(const char *directory, const struct cache_key *key) {
 
 /* --- all of them ---------------------------------------------------------------------------- */
 
-struct listing {
+struct cache_listing {
     struct acre_cache_entry *entries;
     uint32_t count, capacity;
     struct acre_cache_count
@@ -285,7 +287,7 @@ static int compare_used(const void *a, const void *b) {
                                            : strcmp(left->file, right->file);
 }
 
-static int add_entry(struct listing *listing, const char *file, const struct stat *info,
+static int add_entry(struct cache_listing *listing, const char *file, const struct stat *info,
                      struct acre_error *err) {
     if (listing->count == listing->capacity) {
         uint32_t capacity = ACRE_MAX(listing->capacity * 2, 64U);
@@ -305,7 +307,7 @@ static int add_entry(struct listing *listing, const char *file, const struct sta
 }
 
 /* Files that are not ours are not touched. */
-static int scan_file(DIR *stream, const char *file, bool sweep, struct listing *listing,
+static int scan_file(DIR *stream, const char *file, bool sweep, struct cache_listing *listing,
                      struct acre_error *err) {
     bool is_temporary;
     struct stat info;
@@ -326,9 +328,9 @@ static int scan_file(DIR *stream, const char *file, bool sweep, struct listing *
     return 0;
 }
 
-static int scan(const char *directory, bool sweep, struct listing *ret_listing,
+static int scan(const char *directory, bool sweep, struct cache_listing *ret_listing,
                 struct acre_error *err) {
-    struct listing listing = {0};
+    struct cache_listing listing = {0};
     int r = check_directory(directory, err);
     if (r < 0) {
         *ret_listing = listing;
@@ -357,7 +359,7 @@ static int scan(const char *directory, bool sweep, struct listing *ret_listing,
 }
 
 /* The header alone, unchecked. False: it is none. */
-static bool read_header(const char *directory, const char *file, struct header *ret_header) {
+static bool read_header(const char *directory, const char *file, struct cache_header *ret_header) {
     char path[PATH_MAX];
     int fd = join(directory, file, path, NULL) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     bool is_read = fd >= 0 &&
@@ -371,7 +373,7 @@ static bool read_header(const char *directory, const char *file, struct header *
 
 /* Names of back end and source; "" when it is no entry. */
 static void read_names(const char *directory, struct acre_cache_entry *entry) {
-    struct header header;
+    struct cache_header header;
     if (read_header(directory, entry->file, &header)) {
         header.backend[sizeof(header.backend) - 1] = header.name[sizeof(header.name) - 1] = '\0';
         acre_str_show_text(acre_str_from(header.backend), entry->backend, sizeof(entry->backend));
@@ -381,7 +383,7 @@ static void read_names(const char *directory, struct acre_cache_entry *entry) {
 
 int cache_read_any(const char *directory, const struct cache_source *source,
                    struct cache_key *ret_key, struct acre_buf *binary, struct acre_error *err) {
-    struct listing listing;
+    struct cache_listing listing;
     uint8_t origin[ORIGIN_BYTES];
     int r = origin_of(source, origin, err);
     r = r == 0 ? scan(directory, false, &listing, err) : r;
@@ -390,7 +392,7 @@ int cache_read_any(const char *directory, const struct cache_source *source,
     }
     r = ACRE_ENOTFOUND;
     for (uint32_t i = 0; i < listing.count && r < 0 && source->machine.length > 0; i++) {
-        struct header header;
+        struct cache_header header;
         if (read_header(directory, listing.entries[i].file, &header) &&
             memcmp(header.origin, origin, sizeof(origin)) == 0) {
             memcpy(ret_key->bytes, header.key, sizeof(header.key));
@@ -398,12 +400,14 @@ int cache_read_any(const char *directory, const struct cache_source *source,
         }
     }
     free(listing.entries);
-    return r == 0 ? 0 : acre_fail(err, ACRE_ENOTFOUND, "no compiler made this program before");
+    return r == 0 ? 0
+                  : acre_fail(err, ACRE_ENOTFOUND,
+                              "the cache has no version of this program for this machine");
 }
 
 int acre_cache_list(const char *directory, struct acre_cache_entry **ret_entries,
                     uint32_t *ret_count, struct acre_error *err) {
-    struct listing listing;
+    struct cache_listing listing;
     int r = scan(directory, false, &listing, err);
     if (r < 0) {
         return r;
@@ -418,7 +422,7 @@ int acre_cache_list(const char *directory, struct acre_cache_entry **ret_entries
 
 int acre_cache_verify(const char *directory, struct acre_cache_count *ret_checked,
                       struct acre_error *err) {
-    struct listing listing;
+    struct cache_listing listing;
     struct acre_cache_count count = {0};
     int r = scan(directory, false, &listing, err);
     if (r < 0) {
@@ -445,7 +449,7 @@ int acre_cache_verify(const char *directory, struct acre_cache_count *ret_checke
 
 int acre_cache_prune(const char *directory, uint64_t limit_bytes,
                      struct acre_cache_count *ret_removed, struct acre_error *err) {
-    struct listing listing;
+    struct cache_listing listing;
     int r = scan(directory, true, &listing, err);
     if (r < 0) {
         return r;

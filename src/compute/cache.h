@@ -1,12 +1,12 @@
 /* cache.h - compiled programs on disk, by everything they depend on.
  *
- * One file for each, named by its key. An entry is written beside its place and renamed, so that
- * readers, of any process, see all of it or nothing; and it carries a checksum, so that what the
- * disk lost is noticed. A cache that cannot be used costs only the caching: no caller fails for it.
+ * One file for each, named by its key. An entry is written to a temporary file and renamed, so that
+ * readers in any process see all of it or nothing, and it has a checksum, so that damage on disk is
+ * noticed. A cache that cannot be used only costs the caching: no caller fails because of it.
  *
- * Entries are code that will be run, so a directory that others may write to, or that belongs to
- * somebody else, is not used. Any thread, any number of processes. It compiles nothing. What lists
- * and removes entries is public (acre/cache.h). */
+ * Entries are code that will run, so a directory that others may write to, or that belongs to
+ * another user, is not used. Any thread, any number of processes. It compiles nothing. The
+ * functions that list and remove entries are public (acre/cache.h). */
 #ifndef ACRE_COMPUTE_CACHE_H
 #define ACRE_COMPUTE_CACHE_H
 

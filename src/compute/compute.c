@@ -1,7 +1,7 @@
 /* compute.c - the runtime: back ends in order, their devices in one list.
  *
- * A back end that is not there leaves its reason and nothing else. The order is the order in which
- * devices are listed; the CPU is last and always there. */
+ * A back end that is not available only leaves its reason. Devices are listed in the order of the
+ * back ends; the CPU is last and always available. */
 #include "compute/process.h"
 
 #include "core/str.h"
@@ -19,7 +19,7 @@ static int choose_backends(struct acre_compute *compute, const char *names,
                            struct acre_error *err) {
     if (names == NULL) {
         for (size_t i = 0; i < ACRE_BACKEND_COUNT; i++) {
-            compute->backends[compute->backend_count++].table = acre_backends[i];
+            compute->backends[compute->backend_count++].table = all_backends[i];
         }
         return 0;
     }
@@ -27,11 +27,11 @@ static int choose_backends(struct acre_compute *compute, const char *names,
     struct acre_str word;
     while (acre_split_next(&words, &word)) {
         char shown[64], all[128];
-        const struct acre_backend *table = acre_backend_find(word);
+        const struct backend *table = backend_find(word);
         if (table == NULL) {
-            return acre_fail(err, ACRE_EINVALID, "backends: '%s' is none; accepted: %s",
+            return acre_fail(err, ACRE_EINVALID, "backends: unknown back end '%s'; accepted: %s",
                              acre_str_show(word, shown, sizeof(shown)),
-                             acre_backend_names(all, sizeof(all)));
+                             backend_name_list(all, sizeof(all)));
         }
         for (uint32_t i = 0; i < compute->backend_count; i++) {
             if (compute->backends[i].table == table) {
@@ -77,14 +77,14 @@ int acre_cache_directory(char *ret_path, size_t size, struct acre_error *err) {
         below = ".cache/acre";
     }
     if (base == NULL || base[0] != '/') {
-        const struct passwd *account = getpwuid(geteuid());
-        base = account != NULL ? account->pw_dir : NULL;
+        const struct passwd *user = getpwuid(geteuid());
+        base = user != NULL ? user->pw_dir : NULL;
     }
     if (base == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "cache: neither XDG_CACHE_HOME nor HOME is set");
     }
     if (strlen(base) + strlen(below) + 2 > size) {
-        return acre_fail(err, ACRE_ELIMIT, "cache: the home directory's name is too long");
+        return acre_fail(err, ACRE_ELIMIT, "cache: the path of the home directory is too long");
     }
     snprintf(ret_path, size, "%s/%s", base, below);
     return 0;

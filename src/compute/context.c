@@ -1,12 +1,12 @@
-/* context.c - a tenant's place on a device: opened, reported, lost and made anew, closed.
+/* context.c - a tenant's seat on a device: open, report, lose and rebuild, close.
  *
- * A lost context is rebuilt under the written gate: no work is being given, and no handle of the
- * old place survives it. Streams and modules are made again when they are next used; host memory
- * is made known to the new place at once; device memory is gone, and its buffers say so.
+ * A lost context is rebuilt with the gate held for writing: no work is being queued, and no handle
+ * of the old seat survives. Streams and modules are made again when they are next used. Host
+ * memory is registered with the new seat at once. Device memory is lost, and its buffers say so.
  *
- * What runs in this process cannot be ended: a kernel that was given up goes on, in memory and code
- * that must stay. Such a context is closed by a thread of its own, which waits for that kernel, if
- * need be for ever; who closes waits for the thread only for a while. */
+ * A kernel in this process cannot be killed: one that was given up keeps running, in memory and
+ * code that must stay. A separate thread closes such a context and waits for the kernel, forever if
+ * need be; the caller of close waits for that thread only for a while. */
 #include "compute/context.h"
 
 #include "compute/graph.h"
@@ -51,7 +51,7 @@ int context_failure(struct acre_context *context, struct acre_error *err) {
 
 int context_loss(struct acre_context *context, struct acre_error *err) {
     pthread_mutex_lock(&context->lock);
-    int r = acre_fail(err, context->loss, "%s: %s; what it held on the device is lost",
+    int r = acre_fail(err, context->loss, "%s: %s; the contents of its device memory are lost",
                       context_device(context)->name, context->failure);
     pthread_mutex_unlock(&context->lock);
     return r;
@@ -88,7 +88,7 @@ int context_look(struct acre_context *context, struct acre_error *err) {
 void context_leave(struct acre_context *context, int result) {
     /* A runner that is gone is one failure, however many calls find that before it is lost. */
     bool is_known =
-        result == ACRE_EUNAVAILABLE && context->is_remote && acre_remote_has_ended(context->place);
+        result == ACRE_EUNAVAILABLE && context->is_remote && remote_has_ended(context->seat);
     pthread_rwlock_unlock(&context->gate);
     /* While one call tries whether the device works again, that one must say how it went: all
      * others are refused until then, a wait for its work too. */
@@ -117,11 +117,12 @@ void context_tell(struct acre_context *context, int result) {
 int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
                 struct acre_error *err) {
     if (context->is_remote) {
-        return acre_remote_map(context->place, bytes, ret_host, err);
+        return remote_map_host(context->seat, bytes, ret_host, err);
     }
     void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (host == MAP_FAILED) {
-        return acre_fail(err, ACRE_ENOMEM, "%llu bytes of host memory", (unsigned long long)bytes);
+        return acre_fail(err, ACRE_ENOMEM, "cannot map %llu bytes of host memory",
+                         (unsigned long long)bytes);
     }
     *ret_host = host;
     return 0;
@@ -129,7 +130,7 @@ int context_map(struct acre_context *context, uint64_t bytes, void **ret_host,
 
 void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
     if (context->is_remote) {
-        acre_remote_unmap(context->place, host, bytes);
+        remote_unmap(context->seat, host, bytes);
     } else {
         munmap(host, bytes);
     }
@@ -137,8 +138,8 @@ void context_unmap(struct acre_context *context, void *host, uint64_t bytes) {
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-static int open_place(struct acre_context *context, enum acre_context_isolation isolation,
-                      struct acre_error *err) {
+static int open_seat(struct acre_context *context, enum acre_context_isolation isolation,
+                     struct acre_error *err) {
     const struct acre_compute *compute = context->compute;
     const struct backend_slot *slot = compute->backends;
     while (context->device < slot->first || context->device >= slot->first + slot->count) {
@@ -150,19 +151,19 @@ static int open_place(struct acre_context *context, enum acre_context_isolation 
                              ? !slot->table->is_local
                              : isolation == ACRE_CONTEXT_ISOLATION_PROCESS;
     if (context->is_remote) {
-        int r = acre_remote_open(slot->table->name, index, &context->place, err);
+        int r = remote_open(slot->table->name, index, &context->seat, err);
         if (r == 0) {
-            context->table = acre_remote_table(context->place);
+            context->table = remote_table(context->seat);
         }
         return r;
     }
     context->table = slot->table;
-    return slot->table->place_open(slot->self, index, &context->place, err);
+    return slot->table->seat_open(slot->self, index, &context->seat, err);
 }
 
 static int make_words(struct acre_context *context, struct acre_error *err) {
-    struct acre_region region;
-    int r = context->table->region_create(context->place, ACRE_MEMORY_MAPPED,
+    struct native_region region;
+    int r = context->table->region_create(context->seat, ACRE_MEMORY_MAPPED,
                                           WORDS_MAX * sizeof(uint64_t), (void *)context->words,
                                           &region, err);
     if (r == 0) {
@@ -189,7 +190,7 @@ static int take_number(struct acre_context *context, struct acre_error *err) {
 static void forget_eventfd(void *with, int fd) {
     const struct acre_context *context = with;
     if (context->table->forget != NULL) {
-        context->table->forget(context->place, fd);
+        context->table->forget(context->seat, fd);
     }
 }
 
@@ -233,11 +234,11 @@ static int fill(struct acre_context *context, const struct acre_context_options 
     context->rest_ms = options->rest_ms;
     context->rest_calls = options->rest_calls;
     context_init(context);
-    int r = open_place(context, options->isolation, err);
+    int r = open_seat(context, options->isolation, err);
     if (r < 0) {
         return r;
     }
-    context->has_place = true;
+    context->has_seat = true;
     void *words;
     r = context_map(context, WORDS_MAX * sizeof(uint64_t), &words, err);
     if (r < 0) {
@@ -258,7 +259,7 @@ static int refuse_device(const struct acre_compute *compute, uint32_t device,
     }
     const struct backend_slot *first = &compute->backends[0];
     return acre_fail(err, ACRE_EUNAVAILABLE, "no device: %s: %s", first->table->name,
-                     first->absent[0] != '\0' ? first->absent : "none listed");
+                     first->absent[0] != '\0' ? first->absent : "it lists no devices");
 }
 
 int acre_context_open(struct acre_compute *compute, uint32_t device,
@@ -274,7 +275,7 @@ int acre_context_open(struct acre_compute *compute, uint32_t device,
         return refuse_device(compute, device, err);
     }
     if ((uint32_t)options->isolation > ACRE_CONTEXT_ISOLATION_NONE) {
-        return acre_fail(err, ACRE_EINVALID, "isolation: %d is none; accepted: 0 to %d",
+        return acre_fail(err, ACRE_EINVALID, "unknown isolation %d; accepted: 0 to %d",
                          (int)options->isolation, ACRE_CONTEXT_ISOLATION_NONE);
     }
     struct acre_context *context = calloc(1, sizeof(*context));
@@ -295,7 +296,7 @@ int acre_context_open(struct acre_compute *compute, uint32_t device,
 /* --- losing --------------------------------------------------------------------------------- */
 
 static int rebuild(struct acre_context *context, struct acre_error *err) {
-    int r = acre_remote_restart(context->place, err);
+    int r = remote_restart(context->seat, err);
     r = r == 0 ? make_words(context, err) : r;
     return r == 0 ? buffers_rebuild(context, err) : r;
 }
@@ -311,10 +312,9 @@ static void lose(struct acre_context *context, int code, const char *why) {
         streams_lose(context);
     }
     struct acre_error err = {0};
-    int r = context->is_remote ? rebuild(context, &err)
-                               : acre_fail(&err, code,
-                                           "only a context in a process of its own "
-                                           "can be made anew");
+    int r = context->is_remote
+                ? rebuild(context, &err)
+                : acre_fail(&err, code, "only a context in a separate process can be rebuilt");
     pthread_mutex_lock(&context->lock);
     if (r == 0) {
         context->rebuilt++;
@@ -343,12 +343,12 @@ void context_lose(struct acre_context *context, int code, const char *why) {
 void context_lose_runner(struct acre_context *context) {
     struct acre_error why = {0};
     write_gate(context);
-    bool has_ended = context->table->check(context->place, &why) < 0;
+    bool has_ended = context->table->check(context->seat, &why) < 0;
     if (!has_ended && atomic_load(&context->failed) == 0) { /* someone was faster: it is anew */
         pthread_rwlock_unlock(&context->gate);
         return;
     }
-    lose(context, ACRE_EUNAVAILABLE, has_ended ? why.text : "the runner could not be furnished");
+    lose(context, ACRE_EUNAVAILABLE, has_ended ? why.text : "the new runner could not be set up");
 }
 
 void context_try_lose(struct acre_context *context, int code, const char *why) {
@@ -380,7 +380,7 @@ static void finish(struct acre_context *context) {
         stream_release(context->streams);
     }
     graphs_destroy(context);
-    if (context->has_place) {
+    if (context->has_seat) {
         programs_destroy(context);
         buffers_destroy(context);
         if (context->words_region != 0) {
@@ -392,7 +392,7 @@ static void finish(struct acre_context *context) {
         if (context->words != NULL) {
             context_unmap(context, (void *)context->words, WORDS_MAX * sizeof(uint64_t));
         }
-        context->table->place_close(context->place);
+        context->table->seat_close(context->seat);
     }
     context_finish(context);
     free(context);
@@ -431,8 +431,8 @@ static void let_go(struct acre_context *context) {
     if (context->has_keeper) {
         close(context->keeper_fd);
     }
-    if (context->has_place && context->table->place_let_go != NULL) {
-        context->table->place_let_go(context->place);
+    if (context->has_seat && context->table->seat_let_go != NULL) {
+        context->table->seat_let_go(context->seat);
     }
     free(context);
 }

@@ -30,7 +30,7 @@ int context_look(struct acre_context *context, struct acre_error *err);
 void context_tell(struct acre_context *context, int result);
 /* Work was lost with it: why. */
 int context_loss(struct acre_context *context, struct acre_error *err);
-/* The place is gone, or must go: everything on the device is lost, the context made anew where it
+/* The seat is gone, or must go: everything on the device is lost, the context made anew where it
  * can be. By the keeper and by rings' watchers; neither gate nor rings_lock held. */
 void context_lose(struct acre_context *context, int code, const char *why);
 /* The same when its runner has ended: that is looked at when nobody is within the gate, so that who

@@ -1,11 +1,11 @@
 /* graph.c - graphs: a recipe resolved into an executable of the back end, launched as a whole.
  *
- * To instantiate an executable costs as much as many launches. So the executable of a graph that is
- * destroyed stays for a while, and a new recipe of the same shape (kernels, edges, copies, fills)
- * takes it over: only launches whose arguments differ are brought up to date. None is taken over
- * from before a region was destroyed: back ends keep addresses, and nodes are compared by handles,
- * which come back for other regions. Back ends without graphs get the nodes one by one; the order
- * of recording is an order they may run in. */
+ * Instantiating an executable costs as much as many launches. So the executable of a destroyed
+ * graph stays for a while, and a new recipe of the same shape (kernels, edges, copies, fills) takes
+ * it over: only launches whose arguments differ are updated. An executable from before a region was
+ * destroyed is never reused: back ends keep addresses, and nodes are compared by handles, which may
+ * be reused for other regions. Back ends without graphs get the nodes one by one, in the order of
+ * recording. */
 #include "compute/graph.h"
 
 #include "compute/context.h"
@@ -25,8 +25,8 @@ struct executable {
     uint64_t regions_gone;   /* when it was resolved: its regions are not those of later handles */
     uint32_t epoch;
     uint32_t count;
-    struct acre_native_node *nodes; /* `after` is its own; a launch's arguments are one block */
-    bool is_spoiled;                /* changed in part: nothing is left but to destroy it */
+    struct native_node *nodes; /* `after` is its own; a launch's arguments are one block */
+    bool is_spoiled;           /* changed in part: nothing is left but to destroy it */
 };
 
 /* What a recipe reads and writes. */
@@ -46,14 +46,14 @@ struct acre_graph {
 };
 
 static int no_memory(struct acre_error *err) {
-    return acre_fail(err, ACRE_ENOMEM, "graph: no host memory");
+    return acre_fail(err, ACRE_ENOMEM, "graph: out of host memory");
 }
 
 /* --- resolving ------------------------------------------------------------------------------ */
 
 static void executable_free(struct executable *executable) {
     for (uint32_t i = 0; i < executable->count; i++) {
-        struct acre_native_node *node = &executable->nodes[i];
+        struct native_node *node = &executable->nodes[i];
         if (node->kind == ACRE_NODE_LAUNCH) {
             free((void *)node->launch.args);
         }
@@ -64,9 +64,9 @@ static void executable_free(struct executable *executable) {
 }
 
 /* A launch with its arguments in a block of its own, which starts with them. */
-static int launch_keep(const struct acre_native_launch *launch, struct acre_native_launch *ret) {
+static int launch_keep(const struct native_launch *launch, struct native_launch *ret) {
     size_t args_bytes = launch->arg_count * sizeof(*launch->args);
-    struct acre_native_arg *args = malloc(args_bytes + launch->extra_bytes + 1);
+    struct native_arg *args = malloc(args_bytes + launch->extra_bytes + 1);
     if (args == NULL) {
         return ACRE_ENOMEM;
     }
@@ -80,7 +80,7 @@ static int launch_keep(const struct acre_native_launch *launch, struct acre_nati
 }
 
 static int resolve_call(struct acre_context *context, const struct graph_call *call,
-                        struct acre_native_launch *ret_launch, struct acre_error *err) {
+                        struct native_launch *ret_launch, struct acre_error *err) {
     struct launch launch;
     int r = launch_make(context, call->kernel, call->grid, call->args, call->count, &launch, err);
     if (r < 0) {
@@ -90,41 +90,41 @@ static int resolve_call(struct acre_context *context, const struct graph_call *c
 }
 
 static int resolve_copy(struct acre_context *context, const struct graph_copy *copy,
-                        struct acre_native_copy *ret_copy, struct acre_error *err) {
-    struct place_of to;
-    struct place_of from;
+                        struct native_copy *ret_copy, struct acre_error *err) {
+    struct buffer_range to;
+    struct buffer_range from;
     int r =
         buffer_resolve(context, copy->to, copy->to_offset, copy->bytes, "graph: copy to", &to, err);
     r = r == 0 ? buffer_resolve(context, copy->from, copy->from_offset, copy->bytes,
                                 "graph: copy from", &from, err)
                : r;
     if (r == 0) {
-        *ret_copy = (struct acre_native_copy){.to = to.region,
-                                              .to_offset = to.offset + copy->to_offset,
-                                              .from = from.region,
-                                              .from_offset = from.offset + copy->from_offset,
-                                              .bytes = copy->bytes};
+        *ret_copy = (struct native_copy){.to = to.region,
+                                         .to_offset = to.offset + copy->to_offset,
+                                         .from = from.region,
+                                         .from_offset = from.offset + copy->from_offset,
+                                         .bytes = copy->bytes};
     }
     return r;
 }
 
 static int resolve_fill(struct acre_context *context, const struct graph_fill *fill,
-                        struct acre_native_fill *ret_fill, struct acre_error *err) {
-    struct place_of to;
+                        struct native_fill *ret_fill, struct acre_error *err) {
+    struct buffer_range to;
     int r =
         buffer_resolve(context, fill->to, fill->to_offset, fill->bytes, "graph: fill", &to, err);
     if (r == 0) {
-        *ret_fill = (struct acre_native_fill){.to = to.region,
-                                              .to_offset = to.offset + fill->to_offset,
-                                              .bytes = fill->bytes,
-                                              .pattern = fill->pattern,
-                                              .pattern_bytes = fill->pattern_bytes};
+        *ret_fill = (struct native_fill){.to = to.region,
+                                         .to_offset = to.offset + fill->to_offset,
+                                         .bytes = fill->bytes,
+                                         .pattern = fill->pattern,
+                                         .pattern_bytes = fill->pattern_bytes};
     }
     return r;
 }
 
 static int resolve_node(struct acre_context *context, const struct graph_node *node,
-                        struct acre_native_node *native, struct acre_error *err) {
+                        struct native_node *native, struct acre_error *err) {
     uint32_t *after = calloc(node->after_count + 1, sizeof(*after));
     if (after == NULL) {
         return no_memory(err);
@@ -132,8 +132,8 @@ static int resolve_node(struct acre_context *context, const struct graph_node *n
     for (uint32_t i = 0; i < node->after_count; i++) {
         after[i] = node->after[i];
     }
-    *native = (struct acre_native_node){
-        .kind = node->kind, .after = after, .after_count = node->after_count};
+    *native =
+        (struct native_node){.kind = node->kind, .after = after, .after_count = node->after_count};
     switch (node->kind) {
     case ACRE_NODE_LAUNCH:
         return resolve_call(context, &node->call, &native->launch, err);
@@ -200,8 +200,8 @@ static bool same_shape(const struct executable *a, const struct executable *b) {
         return false;
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        const struct acre_native_node *x = &a->nodes[i];
-        const struct acre_native_node *y = &b->nodes[i];
+        const struct native_node *x = &a->nodes[i];
+        const struct native_node *y = &b->nodes[i];
         if (x->kind != y->kind || x->after_count != y->after_count ||
             memcmp(x->after, y->after, x->after_count * sizeof(*x->after)) != 0) {
             return false;
@@ -217,7 +217,7 @@ static bool same_shape(const struct executable *a, const struct executable *b) {
     return true;
 }
 
-static bool same_launch(const struct acre_native_launch *a, const struct acre_native_launch *b) {
+static bool same_launch(const struct native_launch *a, const struct native_launch *b) {
     return a->arg_count == b->arg_count && a->extra_bytes == b->extra_bytes &&
            memcmp(&a->grid, &b->grid, sizeof(a->grid)) == 0 &&
            memcmp(a->args, b->args, a->arg_count * sizeof(*a->args)) == 0 &&
@@ -257,12 +257,12 @@ static struct executable *take_over(struct acre_context *context, const struct e
     }
     pthread_mutex_unlock(&context->lock);
     for (uint32_t i = 0; found != NULL && i < found->count; i++) {
-        const struct acre_native_node *node = &found->nodes[i];
+        const struct native_node *node = &found->nodes[i];
         if (node->kind != ACRE_NODE_LAUNCH ||
             same_launch(&node->launch, &wanted->nodes[i].launch)) {
             continue;
         }
-        if (context->table->graph_update(context->place, found->handle, i, &wanted->nodes[i].launch,
+        if (context->table->graph_update(context->seat, found->handle, i, &wanted->nodes[i].launch,
                                          NULL) < 0) {
             found->is_spoiled = true;
             put_idle(context, found);
@@ -271,7 +271,7 @@ static struct executable *take_over(struct acre_context *context, const struct e
     }
     for (uint32_t i = 0; found != NULL && i < found->count; i++) {
         if (found->nodes[i].kind == ACRE_NODE_LAUNCH) {
-            struct acre_native_launch old = found->nodes[i].launch;
+            struct native_launch old = found->nodes[i].launch;
             found->nodes[i].launch = wanted->nodes[i].launch;
             wanted->nodes[i].launch = old; /* freed with it */
         }
@@ -462,8 +462,8 @@ int graph_make(struct acre_context *context, struct recipe *recipe, struct acre_
 static int check_uses(const struct acre_graph *graph, struct acre_error *err) {
     int r = 0;
     for (uint32_t i = 0; i < graph->uses.count && r == 0; i++) {
-        struct place_of place;
-        r = buffer_resolve(graph->context, graph->uses.buffers[i], 0, 0, "graph", &place, err);
+        struct buffer_range range;
+        r = buffer_resolve(graph->context, graph->uses.buffers[i], 0, 0, "graph", &range, err);
     }
     return r;
 }
@@ -474,16 +474,16 @@ static void note_uses(const struct acre_graph *graph, const struct acre_stream *
     }
 }
 
-static int queue_node(struct acre_stream *stream, const struct acre_native_node *node,
+static int queue_node(struct acre_stream *stream, const struct native_node *node,
                       struct acre_error *err) {
     struct acre_context *context = stream->context;
     switch (node->kind) {
     case ACRE_NODE_LAUNCH:
-        return context->table->launch(context->place, stream->handle, &node->launch, err);
+        return context->table->launch(context->seat, stream->handle, &node->launch, err);
     case ACRE_NODE_COPY:
-        return context->table->copy(context->place, stream->handle, &node->copy, err);
+        return context->table->copy(context->seat, stream->handle, &node->copy, err);
     case ACRE_NODE_FILL:
-        return context->table->fill(context->place, stream->handle, &node->fill, err);
+        return context->table->fill(context->seat, stream->handle, &node->fill, err);
     default:
         return ACRE_EINTERNAL;
     }
@@ -493,8 +493,7 @@ static int queue(struct acre_graph *graph, struct acre_stream *stream, struct ac
     struct acre_context *context = graph->context;
     const struct executable *executable = graph->executable;
     if (executable->handle != 0) {
-        return context->table->graph_launch(context->place, stream->handle, executable->handle,
-                                            err);
+        return context->table->graph_launch(context->seat, stream->handle, executable->handle, err);
     }
     int r = 0;
     for (uint32_t i = 0; i < executable->count && r == 0; i++) {
@@ -544,10 +543,12 @@ int acre_graph_launch(struct acre_graph *graph, struct acre_stream *stream,
     }
     struct acre_context *context = graph->context;
     if (stream->context != context) {
-        return acre_fail(err, ACRE_EINVALID, "graph: it was recorded for another context");
+        return acre_fail(err, ACRE_EINVALID,
+                         "graph: recorded in another context than the stream's");
     }
     if (stream->recording != NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "graph: a graph cannot be recorded into another");
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "graph: cannot be launched on a stream that records a graph");
     }
     uint32_t stack_bytes = 0;
     r = graph_ready(graph, &stack_bytes, err);
@@ -586,7 +587,7 @@ static int update(struct acre_graph *graph, struct graph_node *node, struct grap
                   struct acre_error *err) {
     struct acre_context *context = graph->context;
     uint32_t index = (uint32_t)(node - graph->recipe.nodes);
-    struct acre_native_launch launch;
+    struct native_launch launch;
     int r = resolve_call(context, call, &launch, err);
     if (r < 0) {
         return r;
@@ -597,7 +598,7 @@ static int update(struct acre_graph *graph, struct graph_node *node, struct grap
     call_set(&node->call, call);
     r = list_uses(&graph->recipe, &uses, err); /* before: nothing may fail after the back end's */
     if (r == 0 && executable->handle != 0) {
-        r = context->table->graph_update(context->place, executable->handle, index, &launch, err);
+        r = context->table->graph_update(context->seat, executable->handle, index, &launch, err);
     }
     if (r < 0) {
         call_set(&node->call, &old);
@@ -624,7 +625,8 @@ int acre_graph_update(struct acre_graph *graph, uint32_t node, struct acre_grid 
     struct graph_node *found = launch_node(graph, node, &launches);
     pthread_mutex_unlock(&graph->lock);
     if (found == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "graph: launch number %u; accepted: below %u", node,
+        return acre_fail(err, ACRE_EINVALID,
+                         "graph: no kernel launch %u; this graph has %u, numbered from 0", node,
                          launches);
     }
     struct graph_call given = {

@@ -1,7 +1,7 @@
 /* graph.h - recorded work: the recipe (what users asked for), its recording, its executables.
  *
  * A recipe names kernels and buffers as users do, so that it can be resolved again after a loss and
- * its buffers looked at before each launch. An executable is what the back end made of it. */
+ * its buffers checked before each launch. An executable is what the back end made of it. */
 #ifndef ACRE_COMPUTE_GRAPH_H
 #define ACRE_COMPUTE_GRAPH_H
 
@@ -30,7 +30,7 @@ struct graph_fill {
 };
 
 struct graph_node {
-    enum acre_node_kind kind;
+    enum node_kind kind;
     union {
         struct graph_call call;
         struct graph_copy copy;

@@ -1,22 +1,22 @@
 /* inner.h - what the files of the front share: runtime, contexts, streams.
  *
- * Locks, in the one order they are taken in; each may be skipped, none is taken after a later one:
+ * Locks, in the order they are taken; each may be skipped, none is taken after a later one:
  *   context->rings_lock   the list of rings, and quiet scopes (quiet.h), which hold it. Recursive:
  *                         a scope within a scope, and a ring that is launched in one
  *   staging->lock         the context's own stream (copy.c)
- *   context->gate         read, once by a thread: by everything that hands work or handles to the
+ *   context->gate         read, once per thread: by everything that passes work or handles to the
  *                         back end; written: by the rebuilding of a lost context, so that no
- *                         handle outlives its place
+ *                         handle outlives its seat
  *   a program's lock, or a graph's   its handles
  *   context->lock         buffers, pool, lists of streams, programs and graphs
- *   those of the breaker, of notices, of a ring's answers that moved (ring/call.c), of the runtime,
- *   and all of a back end: nothing is taken after one of these
- * Work is waited for without the gate, since the loss that would end the wait writes it; with the
- * rings_lock, only for a limited time.
- * A stream is its user's alone (one thread at a time), but for `word`, which the device writes.
+ *   those of the breaker, of notices, of a ring's moved answers (ring/call.c), of the runtime, and
+ *   all of a back end: nothing is taken after one of these
+ * Waiting for work never holds the gate, because the loss that would end the wait writes it; with
+ * the rings_lock held, waits are limited in time.
+ * Only one thread at a time uses a stream, except for `word`, which the device writes.
  *
- * After a loss the epoch of the context is one more: what was made in an earlier one is made again
- * on next use (streams, modules, pinned regions) or is lost (buffers on the device). */
+ * Each loss increments the context's epoch. Objects from an earlier epoch are made again on next
+ * use (streams, modules, pinned regions) or are lost (buffers on the device). */
 #ifndef ACRE_COMPUTE_INNER_H
 #define ACRE_COMPUTE_INNER_H
 
@@ -38,7 +38,7 @@ enum {
 };
 
 struct backend_slot {
-    const struct acre_backend *table;
+    const struct backend *table;
     void *self;
     uint32_t first, count; /* of its devices in the list */
     char absent[256];
@@ -60,16 +60,16 @@ struct acre_compute {
 /* compute.c: one user less; the last one takes all of it along. */
 void compute_unref(struct acre_compute *compute);
 
-struct buffers; /* buffer.h */
-struct pool;    /* pool.h */
-struct staging; /* copy.c */
+struct buffers;     /* buffer.h */
+struct memory_pool; /* pool.h */
+struct staging;     /* copy.c */
 
 struct acre_context {
     struct acre_compute *compute;
-    struct acre_context *next_open;   /* process.c */
-    uint32_t process;                 /* that opened it */
-    const struct acre_backend *table; /* the back end's, or acre_backend_remote */
-    void *place;
+    struct acre_context *next_open; /* process.c */
+    uint32_t process;               /* that opened it */
+    const struct backend *table;    /* the back end's, or backend_remote */
+    void *seat;
     uint32_t device; /* in the runtime's list */
     uint32_t number;
     char tenant[64];
@@ -77,7 +77,7 @@ struct acre_context {
     uint32_t kernel_limit_ms;
     uint32_t rest_ms, rest_calls; /* of the breaker */
     bool debug;
-    bool is_remote, has_place;
+    bool is_remote, has_seat;
     bool wakes; /* the back end wakes who waits for a word */
 
     pthread_rwlock_t gate;
@@ -90,7 +90,7 @@ struct acre_context {
 
     pthread_mutex_t lock;
     struct buffers *buffers;
-    struct pool *pool;
+    struct memory_pool *pool;
     struct staging *staging;
     acre_pressure_function *on_pressure;
     void *pressure_user;
@@ -133,10 +133,10 @@ struct acre_stream {
     uint64_t handle;            /* of the back end */
     uint32_t epoch;             /* the handle's; 0: none yet */
     atomic_bool is_resident;    /* its kernel stays (ring.c): no sign of a hang */
-    atomic_bool is_held;        /* by who gives it work: what follows is theirs meanwhile */
+    atomic_bool is_taken;       /* by who gives it work: what follows is theirs meanwhile */
     uint64_t issued;            /* number of the last piece of work */
     uint64_t signaled;          /* number of the last one that has a signal */
-    uint64_t freed_weight;      /* heap.c: what was freed since then */
+    uint64_t freed_weight;      /* memory_heap.c: what was freed since then */
     _Atomic uint64_t watched;   /* `signaled`, for the keeper */
     uint64_t done[LOSSES_KEPT]; /* number it had come to when an epoch was lost; by epoch */
     uint64_t owed;              /* lost, and nobody was told yet: what the next event is about */

@@ -1,11 +1,11 @@
-/* keeper.c - one thread a context that notices what nobody waits for: a runner that died, a kernel
- * that does not end, a device that may work again.
+/* keeper.c - one thread per context that notices what no caller waits for: a runner that died, a
+ * kernel that does not end, a device that may work again.
  *
- * A kernel is hung when work is pending and no stream of the context has moved for longer than the
- * limit: then each kernel that could be running has been. A stream's own word says less: its kernel
- * may not have begun, behind those of streams that go on and share workers and queues with it.
- * Streams of resident kernels do not count (ring.c watches those). What hangs is ended with its
- * runner, whose death is then a loss like any other. */
+ * A kernel is hung if work is pending and no stream of the context has progressed for longer than
+ * the limit: then each kernel that could be running has been. A single stream's counter says less:
+ * its kernel may not have started, after those of active streams that share workers and queues with
+ * it. Streams of resident kernels do not count (ring.c watches those). A hung kernel is killed with
+ * its runner, whose death is then a loss like any other. */
 #include "compute/keeper.h"
 
 #include "compute/context.h"
@@ -23,7 +23,7 @@
 
 enum { RETRY_MS = 1000 };
 
-struct watch {
+struct keeper_watch {
     uint64_t sum;       /* of all words: changes when a stream moves */
     uint64_t waited_ms; /* since it last did, as far as this thread could look */
     uint64_t looked_ms;
@@ -51,7 +51,8 @@ static const char *hung_kernel(struct acre_context *context) {
     return "?";
 }
 
-static bool is_hung(struct acre_context *context, struct watch *watch, char *why, size_t size) {
+static bool is_hung(struct acre_context *context, struct keeper_watch *watch, char *why,
+                    size_t size) {
     uint64_t now_ms = acre_monotonic_ns() / 1000000;
     uint64_t sum = 0;
     bool is_pending = false;
@@ -62,7 +63,7 @@ static bool is_hung(struct acre_context *context, struct watch *watch, char *why
         is_pending = is_pending || (!stream->is_resident && word < atomic_load(&stream->watched));
     }
     if (!is_pending || sum != watch->sum) {
-        *watch = (struct watch){.sum = sum, .looked_ms = now_ms};
+        *watch = (struct keeper_watch){.sum = sum, .looked_ms = now_ms};
     }
     /* A process that was stopped has waited for nothing. */
     watch->waited_ms += ACRE_MIN(now_ms - watch->looked_ms, context->kernel_limit_ms / 4 + 1);
@@ -77,26 +78,26 @@ static bool is_hung(struct acre_context *context, struct watch *watch, char *why
     return hung;
 }
 
-static void look(struct acre_context *context, struct watch *watch) {
+static void look(struct acre_context *context, struct keeper_watch *watch) {
     char why[200];
     if (context->kernel_limit_ms == 0 || atomic_load(&context->failed) != 0 ||
         !is_hung(context, watch, why, sizeof(why))) {
         return;
     }
     if (context->is_remote) {
-        acre_remote_end(context->place, why);
+        remote_end(context->seat, why);
     }
     context_lose(context, ACRE_ETIMEOUT, why);
 }
 
 static void *keep(void *argument) {
     struct acre_context *context = argument;
-    struct watch watch = {.looked_ms = acre_monotonic_ns() / 1000000};
+    struct keeper_watch watch = {.looked_ms = acre_monotonic_ns() / 1000000};
     for (;;) {
         bool has_failed = atomic_load(&context->failed) != 0;
         struct pollfd fds[] = {
             {.fd = context->keeper_fd, .events = POLLIN},
-            {.fd = context->is_remote && !has_failed ? acre_remote_pidfd(context->place) : -1,
+            {.fd = context->is_remote && !has_failed ? remote_pidfd(context->seat) : -1,
              .events = POLLIN}};
         int timeout_ms = has_failed && context->is_remote ? RETRY_MS
                          : context->kernel_limit_ms > 0
@@ -111,7 +112,7 @@ static void *keep(void *argument) {
         }
         if ((n > 0 && fds[1].revents != 0) || (n == 0 && has_failed && context->is_remote)) {
             context_lose_runner(context);
-            watch = (struct watch){.looked_ms = acre_monotonic_ns() / 1000000};
+            watch = (struct keeper_watch){.looked_ms = acre_monotonic_ns() / 1000000};
         } else {
             look(context, &watch);
         }
@@ -129,7 +130,7 @@ int keeper_start(struct acre_context *context, struct acre_error *err) {
     int error = acre_thread_start(&context->keeper, "acre-keeper", keep, context);
     if (error != 0) {
         close(context->keeper_fd);
-        return acre_fail_errno(err, error, "thread of the context");
+        return acre_fail_errno(err, error, "cannot start the context's thread");
     }
     context->has_keeper = true;
     return 0;

@@ -1,7 +1,7 @@
-/* launch.c - a launch is checked against the kernel's signature, resolved, and queued.
+/* launch.c - check a launch against the kernel's signature, resolve it, and queue it.
  *
- * Everything a user can get wrong is found here, before the device sees it: a back end is given
- * handles, values and a grid it can take. */
+ * Everything a user can get wrong is found here, before the device sees it: a back end gets valid
+ * handles, values and a grid it can run. */
 #include "compute/launch.h"
 
 #include "compute/context.h"
@@ -46,11 +46,11 @@ static int check_required(const struct acre_kernel *kernel, const struct acre_gr
     const uint32_t *group = grid->group;
     return only[0] == 0 || memcmp(group, only, sizeof(grid->group)) == 0
                ? 0
-               : acre_fail(err, ACRE_EINVALID,
-                           "kernel '%s': a group of %u x %u x %u; accepted: %u x %u x %u, which "
-                           "its source requires",
-                           kernel->signature.name, group[0], group[1], group[2], only[0], only[1],
-                           only[2]);
+               : acre_fail(
+                     err, ACRE_EINVALID,
+                     "kernel '%s': the group is %u x %u x %u; the source requires %u x %u x %u",
+                     kernel->signature.name, group[0], group[1], group[2], only[0], only[1],
+                     only[2]);
 }
 
 static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
@@ -85,8 +85,8 @@ static int check_grid(const struct acre_kernel *kernel, struct acre_grid *grid,
         kernel->facts.group_max != 0 ? kernel->facts.group_max : context_device(context)->group_max;
     if (items > max) {
         return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s': a group of %" PRIu64
-                         " work items; accepted: at most %u here",
+                         "kernel '%s': the group has %" PRIu64
+                         " work items; accepted: at most %u on this device",
                          kernel->signature.name, items, max);
     }
     return 0;
@@ -118,7 +118,8 @@ static bool kind_fits(const struct parameter *parameter, const struct acre_arg *
 static int refuse_arg(const struct signature *signature, uint32_t index, const struct acre_arg *arg,
                       uint32_t bytes, struct acre_error *err) {
     const struct parameter *parameter = &signature->parameters[index];
-    const char *given = arg->kind < ACRE_COUNT(arg_kinds) ? arg_kinds[arg->kind] : "nothing known";
+    const char *given =
+        arg->kind < ACRE_COUNT(arg_kinds) ? arg_kinds[arg->kind] : "an unknown kind";
     return acre_fail(err, ACRE_EINVALID,
                      "kernel '%s': argument %u '%s' is %s of %u bytes; accepted: %s"
                      " (%u bytes)",
@@ -150,38 +151,37 @@ static int check_struct(const struct acre_kernel *kernel, uint32_t index,
 }
 
 static int resolve_buffer(const struct acre_kernel *kernel, uint32_t index,
-                          const struct acre_arg *arg, struct acre_native_arg *to,
+                          const struct acre_arg *arg, struct native_arg *to,
                           struct acre_error *err) {
     const struct parameter *parameter = &kernel->signature.parameters[index];
     char what[SIGNATURE_NAME_MAX + 80];
     snprintf(what, sizeof(what), "kernel '%s': argument %u '%s'", kernel->signature.name, index + 1,
              parameter->name);
-    struct place_of place;
+    struct buffer_range range;
     struct acre_context *context = kernel_context(kernel);
-    int r = buffer_resolve(context, arg->buffer, arg->offset, 1, what, &place, err);
+    int r = buffer_resolve(context, arg->buffer, arg->offset, 1, what, &range, err);
     if (r < 0) {
         return r;
     }
-    if (place.kind == ACRE_MEMORY_PINNED) {
+    if (range.kind == ACRE_MEMORY_PINNED) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: pinned memory is for copies; accepted: device or "
-                         "mapped memory",
+                         "%s: kernels cannot use pinned memory; accepted: device or mapped memory",
                          what);
     }
     if (parameter->bytes > 1 && arg->offset % parameter->bytes != 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: offset %" PRIu64 " is no multiple of %u bytes",
+        return acre_fail(err, ACRE_EINVALID, "%s: offset %" PRIu64 "; accepted: multiples of %u",
                          what, arg->offset, parameter->bytes);
     }
-    *to = (struct acre_native_arg){.kind = ACRE_NATIVE_BUFFER,
-                                   .region = place.region,
-                                   .offset = place.offset + arg->offset,
-                                   .length = place.bytes - arg->offset};
+    *to = (struct native_arg){.kind = ACRE_NATIVE_BUFFER,
+                              .region = range.region,
+                              .offset = range.offset + arg->offset,
+                              .length = range.bytes - arg->offset};
     return 0;
 }
 
 static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const struct acre_arg *arg,
                        struct launch *launch, struct acre_error *err) {
-    struct acre_native_arg *to = &launch->args[index];
+    struct native_arg *to = &launch->args[index];
     int r = launch_check_arg(&kernel->signature, index, arg, err);
     r = r == 0 ? check_struct(kernel, index, arg, err) : r;
     if (r < 0) {
@@ -191,14 +191,14 @@ static int resolve_arg(const struct acre_kernel *kernel, uint32_t index, const s
         return resolve_buffer(kernel, index, arg, to, err);
     }
     if (arg->kind == ACRE_ARG_LOCAL) {
-        *to = (struct acre_native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = arg->bytes};
+        *to = (struct native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = arg->bytes};
         return 0;
     }
     if (arg->bytes > ACRE_EXTRA_MAX - launch->native.extra_bytes) {
-        return acre_fail(err, ACRE_ELIMIT, "kernel '%s': more than %d bytes of values",
+        return acre_fail(err, ACRE_ELIMIT, "kernel '%s': the values have more than %d bytes",
                          kernel->signature.name, ACRE_EXTRA_MAX);
     }
-    *to = (struct acre_native_arg){
+    *to = (struct native_arg){
         .kind = ACRE_NATIVE_VALUE, .bytes = arg->bytes, .region = launch->native.extra_bytes};
     uint32_t room = (arg->bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN;
     uint8_t *value = launch->extra + launch->native.extra_bytes;
@@ -232,9 +232,8 @@ static int refuse_context(const struct acre_kernel *kernel, const struct acre_co
     const struct acre_context *other = kernel_context(kernel);
     return acre_fail(
         err, ACRE_EINVALID,
-        "kernel '%s' was built in another context than the stream's: in context %u "
-        "(tenant '%s', %s), the stream is of context %u (tenant '%s', %s); accepted: a "
-        "kernel built in the stream's",
+        "kernel '%s' was built in context %u (tenant '%s', %s), but the stream belongs to context "
+        "%u (tenant '%s', %s); build the kernel in the stream's context",
         kernel->signature.name, other->number, other->tenant, context_device(other)->name,
         context->number, context->tenant, context_device(context)->name);
 }
@@ -249,12 +248,12 @@ int launch_make(struct acre_context *context, struct acre_kernel *kernel, struct
         return acre_fail(err, ACRE_EINVALID, "kernel '%s': %u arguments; accepted: %u",
                          kernel->signature.name, count, kernel->signature.count);
     }
-    struct acre_native_launch *native = &ret_launch->native;
-    *native = (struct acre_native_launch){.grid = grid,
-                                          .is_limited = context->kernel_limit_ms > 0,
-                                          .args = ret_launch->args,
-                                          .arg_count = count,
-                                          .extra = ret_launch->extra};
+    struct native_launch *native = &ret_launch->native;
+    *native = (struct native_launch){.grid = grid,
+                                     .is_limited = context->kernel_limit_ms > 0,
+                                     .args = ret_launch->args,
+                                     .arg_count = count,
+                                     .extra = ret_launch->extra};
     int r = kernel_handle(kernel, &native->kernel, err);
     r = r == 0 ? check_grid(kernel, &native->grid, err) : r;
     r = r == 0 ? check_local(kernel, args, count, err) : r;
@@ -292,7 +291,7 @@ static int stack_grown(struct acre_stream *stream, uint32_t bytes, struct acre_e
         }
     }
     context_read(context);
-    if (atomic_load(&context->epoch) == epoch) { /* a new place begins with none */
+    if (atomic_load(&context->epoch) == epoch) { /* a new seat begins with none */
         atomic_store(&context->stack_bytes, bytes);
     }
     pthread_rwlock_unlock(&context->gate);
@@ -312,7 +311,7 @@ int stack_end(struct quiet *quiet, struct acre_stream *stream, uint32_t bytes, i
 
 /* Nothing can be wrong any more but the back end. Entered. */
 static int give(struct acre_stream *stream, const struct acre_kernel *kernel,
-                const struct acre_native_launch *launch, const struct acre_arg *args,
+                const struct native_launch *launch, const struct acre_arg *args,
                 struct acre_error *err) {
     struct acre_context *context = stream->context;
     for (uint32_t i = 0; i < launch->arg_count; i++) {
@@ -320,7 +319,7 @@ static int give(struct acre_stream *stream, const struct acre_kernel *kernel,
             buffer_used(context, args[i].buffer, stream);
         }
     }
-    int r = context->table->launch(context->place, stream->handle, launch, err);
+    int r = context->table->launch(context->seat, stream->handle, launch, err);
     if (r < 0) {
         stream_issue(stream); /* who waits for the number the buffers have now hears of it */
         return r;

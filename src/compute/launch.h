@@ -6,8 +6,8 @@
 #include "compute/source/signature.h"
 
 struct launch {
-    struct acre_native_launch native; /* points into the two below */
-    struct acre_native_arg args[ACRE_ARGS_MAX];
+    struct native_launch native; /* points into the two below */
+    struct native_arg args[ACRE_ARGS_MAX];
     uint8_t extra[ACRE_EXTRA_MAX];
 };
 

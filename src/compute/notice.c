@@ -1,9 +1,9 @@
-/* notice.c - one copy of each eventfd, however many notices of however many streams are under way.
+/* notice.c - one copy of each eventfd, however many notices of however many streams are pending.
  *
- * The copy is a context's, so that back ends may know a file by its number: it is theirs until they
- * are told to forget it. One that nothing is under way for stays, since most are used again, unless
- * the program has closed its own: a hand goes round and looks at two for each that comes, so that
- * there are never more than the program has open and those under way. */
+ * The copy belongs to the context, so back ends may identify a file by its number until they are
+ * asked to forget it. A copy without pending notices stays, because most are used again, unless the
+ * program has closed its own. Each new eventfd checks two old ones in turn, so there are never more
+ * copies than the program has open or has notices pending for. */
 #include "compute/notice.h"
 
 #include "core/file.h"
@@ -36,8 +36,8 @@ static void close_if_gone(struct notice_files *files, uint32_t index) {
     file->fd = -1;
 }
 
-/* A free place; with none, a new one. */
-static int take_place(struct notice_files *files, uint32_t *ret_file, struct acre_error *err) {
+/* A free one; with none, a new one. */
+static int take_file(struct notice_files *files, uint32_t *ret_file, struct acre_error *err) {
     for (uint32_t i = 0; i < LOOKS && files->count > 0; i++) {
         close_if_gone(files, files->hand++ % files->count);
     }
@@ -51,7 +51,8 @@ static int take_place(struct notice_files *files, uint32_t *ret_file, struct acr
         uint32_t room = ACRE_MAX(2 * files->room, (uint32_t)ROOM_MIN);
         struct notice_file *list = realloc(files->list, room * sizeof(*list));
         if (list == NULL) {
-            return acre_fail(err, ACRE_ENOMEM, "event_fd: %u of them", files->count);
+            return acre_fail(err, ACRE_ENOMEM, "event_fd: no memory for more than %u eventfds",
+                             files->count);
         }
         files->list = list;
         files->room = room;
@@ -80,12 +81,12 @@ static int copy_file(struct notice_files *files, int event_fd, uint32_t *ret_fil
                      struct acre_error *err) {
     int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
-        return errno == EBADF ? refuse(event_fd, "no open file", err)
+        return errno == EBADF ? refuse(event_fd, "not an open file", err)
                               : acre_fail_errno(err, errno, "event_fd: %d", event_fd);
     }
     uint32_t file = 0;
     int r = check(event_fd, fd, err);
-    r = r == 0 ? take_place(files, &file, err) : r;
+    r = r == 0 ? take_file(files, &file, err) : r;
     if (r < 0) {
         close(fd);
         return r;
@@ -165,7 +166,8 @@ static int make_room(struct notices *notices, struct acre_error *err) {
     uint32_t room = ACRE_MAX(2 * notices->room, (uint32_t)ROOM_MIN);
     struct notice *list = realloc(notices->list, room * sizeof(*list));
     if (list == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "event_fd: %u notices under way", left);
+        return acre_fail(err, ACRE_ENOMEM, "event_fd: no memory for more than %u pending notices",
+                         left);
     }
     notices->list = list;
     notices->room = room;

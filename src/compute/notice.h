@@ -1,7 +1,7 @@
 /* notice.h - the eventfds that streams will notify, kept so that a loss notifies them too.
  *
- * Files are a context's: any thread. Notices are a stream's own, by the thread that has the stream;
- * after a loss by who has the gate written. */
+ * Files belong to a context: any thread. Notices belong to a stream: the thread that uses the
+ * stream, or after a loss the thread that holds the gate for writing. */
 #ifndef ACRE_COMPUTE_NOTICE_H
 #define ACRE_COMPUTE_NOTICE_H
 
@@ -11,7 +11,7 @@
 
 struct notice_file {
     int of;           /* its number in the program, which may close it, or open another as that */
-    int fd;           /* our copy; -1: the place is free */
+    int fd;           /* our copy; -1: it is free */
     uint32_t pending; /* notices of all streams */
 };
 

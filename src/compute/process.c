@@ -1,7 +1,7 @@
 /* process.c - see process.h.
  *
- * The handlers of fork() hold the lock of the list over it, so that the child finds the list whole
- * and the lock free. The list is of addresses: a context that was closed is not looked at. */
+ * The fork() handlers hold the list's lock across the fork, so that the child finds the list
+ * consistent and the lock free. It holds addresses: a closed context is never dereferenced. */
 #include "compute/process.h"
 
 _Atomic uint32_t process_number;
@@ -54,16 +54,15 @@ bool process_take(struct acre_context *context) {
 }
 
 int process_refuse(const char *what, const void *handle, struct acre_error *err) {
-    return handle == NULL
-               ? acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: an open one", what)
-               : acre_fail(err, ACRE_ECONFLICT,
-                           "%s: it belongs to the process that this one was forked from; accepted: "
-                           "one of a runtime that this process has opened",
-                           what);
+    return handle == NULL ? acre_fail(err, ACRE_EINVALID, "%s: must not be NULL", what)
+                          : acre_fail(err, ACRE_ECONFLICT,
+                                      "%s: belongs to the parent process; after fork(), open a new "
+                                      "runtime in the child",
+                                      what);
 }
 
 int process_refuse_stream(const struct acre_stream *stream, struct acre_error *err) {
     return stream != NULL && stream->magic != STREAM_MAGIC
-               ? acre_fail(err, ACRE_EINVALID, "stream: it was destroyed")
+               ? acre_fail(err, ACRE_EINVALID, "stream: already destroyed")
                : process_refuse("stream", stream, err);
 }

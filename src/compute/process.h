@@ -1,10 +1,10 @@
-/* process.h - whether a handle may be used here: given, open, and of this process.
+/* process.h - whether a handle may be used here: not NULL, open, and of this process.
  *
  * A runtime belongs to the process that opened it. A child made by fork() has copies of its memory
- * and descriptors, but none of its threads; what it would do with them would be done to the
- * parent's runner and rings. So each context remembers the number of its process, which a fork
- * changes, and every public function looks before it takes a lock: another thread may have held it
- * at the moment of the fork. Any thread. */
+ * and descriptors, but none of its threads; using them would affect the parent's runner and rings.
+ * So each context remembers its process number, which a fork changes, and every public function
+ * checks it before it takes a lock: another thread may have held the lock at the moment of the
+ * fork. Any thread. */
 #ifndef ACRE_COMPUTE_PROCESS_H
 #define ACRE_COMPUTE_PROCESS_H
 

@@ -1,13 +1,13 @@
 /* program.c - from a source to kernels that can be launched, and back after a loss.
  *
- * Building: read the signatures, write the text for the back end's compiler, look for it in the
- * disk cache, compile it when it is not there, load the module. The compiled bytes stay in memory:
- * a context that was lost and made anew has no modules, and each program loads its own again when
- * one of its kernels is next wanted, in whichever thread comes first.
+ * Building: read the signatures, write the text for the back end's compiler, look it up in the disk
+ * cache, compile it if it is not there, load the module. The compiled bytes stay in memory: a
+ * rebuilt context has no modules, and each program loads its own again when one of its kernels is
+ * next used, in whichever thread comes first.
  *
- * A kernel's handle is good for one epoch of the context. Whoever holds the gate for reading knows
- * that the epoch does not change, so that handle and facts, written before `epoch` is, are read
- * without a lock by everybody who sees the present one there. */
+ * A kernel's handle is valid for one epoch of the context. While a thread holds the gate for
+ * reading, the epoch does not change. Handle and facts are written before `epoch`, so every thread
+ * that sees the current epoch there reads them without a lock. */
 #include "compute/program.h"
 
 #include "compute/cache.h"
@@ -78,12 +78,12 @@ static int load_module(struct acre_program *program, const struct quiet *quiet,
 }
 
 /* Whether the compiler has its values as they were read. What a struct is only it knows. */
-static int check_values(const struct signature *signature, const struct acre_kernel_facts *facts,
+static int check_values(const struct signature *signature, const struct kernel_facts *facts,
                         struct acre_error *err) {
     if (facts->parameters != 0 && facts->parameters != signature->count) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "kernel '%s': %u parameters were read, and the compiler has %u; accepted: "
-                         "no macros for several at once",
+                         "kernel '%s': the source shows %u parameters, but the compiler counts %u; "
+                         "a macro must not stand for several parameters",
                          signature->name, signature->count, facts->parameters);
     }
     for (uint32_t i = 0; i < signature->count; i++) {
@@ -92,8 +92,8 @@ static int check_values(const struct signature *signature, const struct acre_ker
         if (parameter->kind >= PARAMETER_SIGNED && parameter->kind <= PARAMETER_VECTOR &&
             bytes != 0 && bytes != parameter->bytes) {
             return acre_fail(err, ACRE_EUNSUPPORTED,
-                             "kernel '%s': parameter %u '%s', %s, was read as one of %u bytes, and "
-                             "has %u for the compiler; accepted: a type by its own name",
+                             "kernel '%s': parameter %u '%s' (%s) looks like %u bytes in the "
+                             "source, but has %u for the compiler; use the type's own name",
                              signature->name, i + 1, parameter->name, parameter->type,
                              parameter->bytes, bytes);
         }
@@ -107,13 +107,13 @@ static int load_kernel(struct acre_kernel *kernel, const struct quiet *quiet,
     struct acre_program *program = kernel->program;
     struct acre_context *context = program->context;
     uint64_t handle = 0;
-    struct acre_kernel_facts facts = {0};
+    struct kernel_facts facts = {0};
     int r;
     if (program->function != NULL) {
-        r = context->table->native(context->place, program->function, &handle, err);
+        r = context->table->native(context->seat, program->function, &handle, err);
     } else {
         r = load_module(program, quiet, err);
-        r = r == 0 ? context->table->kernel(context->place, program->module, kernel->signature.name,
+        r = r == 0 ? context->table->kernel(context->seat, program->module, kernel->signature.name,
                                             &handle, &facts, err)
                    : r;
         r = r == 0 ? check_values(&kernel->signature, &facts, err) : r;
@@ -222,7 +222,7 @@ static void unload(struct acre_program *program, const struct quiet *quiet) {
     }
     graphs_forget(quiet);
     if (is_native) {
-        context->table->native_destroy(context->place, program->kernels[0].handle);
+        context->table->native_destroy(context->seat, program->kernels[0].handle);
     } else {
         quiet_unload(quiet, program->module);
     }
@@ -272,8 +272,8 @@ int acre_kernel_find(struct acre_program *program, const char *name,
         if (name != NULL && strcmp(kernel->signature.name, name) == 0) {
             if (!is_there) {
                 return acre_fail(err, ACRE_ENOTFOUND,
-                                 "kernel '%s' is in the source (line %u), but not in what was "
-                                 "compiled: is it under an #if?",
+                                 "kernel '%s' is in the source (line %u), but was not compiled; is "
+                                 "it inside an #if?",
                                  shown, kernel->signature.line);
             }
             *ret_kernel = kernel;
@@ -284,8 +284,8 @@ int acre_kernel_find(struct acre_program *program, const char *name,
                                        length > 0 ? ", " : "", kernel->signature.name);
         }
     }
-    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; it has%s%s%s", shown,
-                     length > 0 ? ": " : " none that was compiled", names,
+    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in the program; %s%s%s", shown,
+                     length > 0 ? "its kernels: " : "none of its kernels was compiled", names,
                      length < sizeof(names) ? "" : "...");
 }
 
@@ -337,15 +337,15 @@ int acre_program_native(struct acre_context *context, const char *signature,
         return r;
     }
     if (signature == NULL || function == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: %s",
+        return acre_fail(err, ACRE_EINVALID, "%s: must not be NULL; accepted: %s",
                          signature == NULL ? "signature" : "function",
                          signature == NULL ? "\"void name(parameters)\"" : "a function");
     }
     if (context->table->native == NULL) {
-        return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "%s runs no C functions as kernels; accepted: a context on the CPU, in "
-                         "this process",
-                         context_device(context)->name);
+        return acre_fail(
+            err, ACRE_EUNSUPPORTED,
+            "%s cannot run C functions as kernels; accepted: a CPU context in this process",
+            context_device(context)->name);
     }
     struct signature parsed;
     struct acre_program *program = NULL;
@@ -387,22 +387,23 @@ struct build {
 static int check_source(struct build *build, struct acre_error *err) {
     struct acre_source *source = &build->source;
     if (source->text == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "source.text: NULL; accepted: the text of kernels");
+        return acre_fail(err, ACRE_EINVALID,
+                         "source.text: must not be NULL; accepted: the text of the kernels");
     }
     source->text = acre_str_after_mark(source->text);
     if ((uint32_t)source->language > ACRE_LANGUAGE_OPENCL) {
-        return acre_fail(err, ACRE_EINVALID, "source.language: %d; accepted: 0 to %d",
+        return acre_fail(err, ACRE_EINVALID, "unknown source.language %d; accepted: 0 to %d",
                          (int)source->language, ACRE_LANGUAGE_OPENCL);
     }
     if (build->context->table->compile == NULL) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "%s (%s) compiles no sources",
+        return acre_fail(err, ACRE_EUNSUPPORTED, "%s (%s) cannot compile source",
                          context_device(build->context)->name, build->backend);
     }
     build->name = source->name != NULL ? source->name : "kernel";
     build->language = source->language;
     if (build->language == ACRE_LANGUAGE_AUTO) {
         build->language = language_of(acre_str_from(source->text));
-        const struct acre_backend *backend = acre_backend_find(acre_str_from(build->backend));
+        const struct backend *backend = backend_find(acre_str_from(build->backend));
         if (backend != NULL && backend->also == build->language) {
             build->language = backend->language;
         }
@@ -425,9 +426,9 @@ static bool begins_with_one(struct acre_str word, const char *const *with, size_
 
 /* What options name: directories to look for files in; and perhaps files, for all but those that
  * are known to have no business with any. */
-static void read_options(struct acre_str options, bool *ret_has_places, bool *ret_has_files) {
-    static const char *const places[] = {"-I", "-isystem", "-iquote", "-idirafter",
-                                         "--include-path"};
+static void read_options(struct acre_str options, bool *ret_has_path_options, bool *ret_has_files) {
+    static const char *const path_options[] = {"-I", "-isystem", "-iquote", "-idirafter",
+                                               "--include-path"};
     static const char *const with_files[] = {"-Wp,",      "-Wa,",     "-Wl,",      "-fplugin",
                                              "-fprofile", "-fmodule", "-fsanitize"};
     static const char *const harmless[] = {"-D",
@@ -457,9 +458,9 @@ static void read_options(struct acre_str options, bool *ret_has_places, bool *re
             length++;
         }
         struct acre_str word = {options.data + at, length};
-        bool is_place = begins_with_one(word, places, ACRE_COUNT(places));
-        *ret_has_places |= is_place;
-        *ret_has_files |= length > 0 && !is_place &&
+        bool is_path_option = begins_with_one(word, path_options, ACRE_COUNT(path_options));
+        *ret_has_path_options |= is_path_option;
+        *ret_has_files |= length > 0 && !is_path_option &&
                           (!begins_with_one(word, harmless, ACRE_COUNT(harmless)) ||
                            begins_with_one(word, with_files, ACRE_COUNT(with_files)));
         at += length + 1;
@@ -478,7 +479,7 @@ static bool is_in_environment(void) {
 
 /* A directive that may bring a file in: all but those that are known to bring none, and <x.h> where
  * only the compiler's own files, which change with its version, are. */
-static bool brings_file(struct acre_str directive, bool has_places) {
+static bool brings_file(struct acre_str directive, bool has_path_options) {
     static const char *const others[] = {"define", "undef",   "if",       "ifdef",   "ifndef",
                                          "elif",   "elifdef", "elifndef", "else",    "endif",
                                          "pragma", "line",    "error",    "warning", ""};
@@ -489,21 +490,21 @@ static bool brings_file(struct acre_str directive, bool has_places) {
         }
     }
     bool is_path = begins(rest, "</") || memmem(rest.data, rest.length, "..", 2) != NULL;
-    return !acre_str_is(word, "include") || has_places || !begins(rest, "<") || is_path;
+    return !acre_str_is(word, "include") || has_path_options || !begins(rest, "<") || is_path;
 }
 
 /* Whether the compiler reads files of the user's: "x.h", <x.h> where somebody says where to look,
  * those of the options; or asks whether there are any. */
 static bool reads_files(struct acre_str text, struct acre_str options) {
     struct lexer lexer = lexer_begin("", text);
-    struct token token;
-    bool has_places = is_in_environment();
+    struct source_token token;
+    bool has_path_options = is_in_environment();
     bool has_files = memmem(text.data, text.length, "__has_include", 13) != NULL ||
                      memmem(text.data, text.length, "__has_embed", 11) != NULL ||
                      memmem(text.data, text.length, "%:", 2) != NULL; /* a '#' */
-    read_options(options, &has_places, &has_files);
+    read_options(options, &has_path_options, &has_files);
     while (!has_files && lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
-        has_files = token.kind == TOKEN_DIRECTIVE && brings_file(token.text, has_places);
+        has_files = token.kind == TOKEN_DIRECTIVE && brings_file(token.text, has_path_options);
     }
     return has_files;
 }
@@ -519,7 +520,7 @@ static int prepare(struct build *build, struct acre_error *err) {
     if (build->count == 0) {
         char shown[NAME_SHOWN];
         static const char *const words[] = {"", "kernel", "__global__", "__global__", "__kernel"};
-        return acre_fail(err, ACRE_EINVALID, "%s has no kernel; accepted: '%s void name(...)'",
+        return acre_fail(err, ACRE_EINVALID, "%s has no kernel; expected '%s void name(...)'",
                          acre_str_show(acre_str_from(build->name), shown, sizeof(shown)),
                          words[build->language]);
     }
@@ -558,17 +559,17 @@ static int compile(struct build *build, const struct acre_program *program,
     for (uint32_t i = 0; i < program->count; i++) {
         kernels[i] = program->kernels[i].signature.name;
     }
-    const struct acre_native_source native = {.text = build->text.data,
-                                              .length = build->text.length,
-                                              .options = build->options,
-                                              .kernels = kernels,
-                                              .kernel_count = program->count};
+    const struct native_source native = {.text = build->text.data,
+                                         .length = build->text.length,
+                                         .options = build->options,
+                                         .kernels = kernels,
+                                         .kernel_count = program->count};
     acre_buf_clear(&build->binary);
     int r = enter(context, err);
     if (r < 0) {
         return r;
     }
-    r = context->table->compile(context->place, &native, &build->binary, &build->log, err);
+    r = context->table->compile(context->seat, &native, &build->binary, &build->log, err);
     leave(context);
     if (r == 0 && acre_buf_failed(&build->binary)) {
         r = acre_fail(err, ACRE_ELIMIT, "%s: more than %d bytes of compiled code", build->name,
@@ -605,11 +606,11 @@ static bool find_cached(struct build *build) {
     const struct cache_source source = cache_source_of(build);
     struct acre_error why = {0};
     if (directory[0] == '\0') {
-        tell_cache(build, "off", "no directory was given");
+        tell_cache(build, "off", "no cache directory is set");
         return false;
     }
     if (build->reads_files) {
-        tell_cache(build, "off", "the source includes files, which may change");
+        tell_cache(build, "off", "the source includes files that may change");
         return false;
     }
     int r = cache_key_of(&source, &build->key, &why);
@@ -633,7 +634,7 @@ static void keep_cached(struct build *build) {
     if (directory[0] != '\0' && !build->reads_files &&
         cache_write(directory, &build->key, &source, build->binary.data, build->binary.length,
                     &why) < 0) {
-        tell_cache(build, "not kept", why.text);
+        tell_cache(build, "not cached", why.text);
     }
 }
 
@@ -742,7 +743,8 @@ int acre_program_build(struct acre_context *context, const struct acre_source *s
                        struct acre_error *err) {
     int r = context_check(context, err);
     if (r == 0 && source == NULL) {
-        r = acre_fail(err, ACRE_EINVALID, "source: NULL; accepted: the text of kernels");
+        r = acre_fail(err, ACRE_EINVALID,
+                      "source: must not be NULL; accepted: the text of the kernels");
     }
     if (r < 0) {
         if (ret_report != NULL) {

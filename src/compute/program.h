@@ -1,4 +1,4 @@
-/* program.h - kernels as the front knows them: signature, module of the present epoch. */
+/* program.h - kernels as the front knows them: signature, module of the current epoch. */
 #ifndef ACRE_COMPUTE_PROGRAM_H
 #define ACRE_COMPUTE_PROGRAM_H
 
@@ -10,7 +10,7 @@ struct acre_kernel {
     struct signature signature; /* name, parameters */
     uint64_t handle;            /* of `epoch` */
     atomic_uint epoch;          /* 0: not loaded yet */
-    struct acre_kernel_facts facts;
+    struct kernel_facts facts;
 };
 
 /* See that it is loaded in the present epoch: before the gate is taken, since resident kernels must

@@ -1,9 +1,9 @@
-/* recording.c - what streams are given between acre_graph_begin and acre_graph_end.
+/* recording.c - what streams record between acre_graph_begin and acre_graph_end.
  *
- * Each stream that takes part has its heads: the nodes its next node waits for. A node makes itself
- * the only head. An event is a mark: the heads of that moment; a stream that is told to come after
- * it adds them to its own, and takes part from then on. So the order of streams and events becomes
- * edges between nodes, as it would have been in time. One thread makes a recording. */
+ * Each stream that takes part has its heads: the nodes its next node waits for. A node becomes the
+ * only head. An event is a mark: the heads at that moment. A stream that waits for it adds them to
+ * its own, and takes part from then on. So the order of streams and events becomes edges between
+ * nodes, as it would have been in time. One thread makes a recording. */
 #include "compute/graph.h"
 
 #include "compute/context.h"
@@ -38,7 +38,7 @@ struct recording {
 };
 
 static int no_memory(struct acre_error *err) {
-    return acre_fail(err, ACRE_ENOMEM, "graph: no memory for the recording");
+    return acre_fail(err, ACRE_ENOMEM, "graph: out of memory for the recording");
 }
 
 /* Room for one more item in an array that doubles; NULL: no memory, and the array is as it was. */
@@ -129,7 +129,9 @@ void recipe_finish(struct recipe *recipe) {
 static int add_node(struct recording *recording, struct graph_node node, struct acre_error *err) {
     struct recipe *recipe = &recording->capture->recipe;
     if (recipe->count == GRAPH_NODES_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "graph: at most %d pieces of work", GRAPH_NODES_MAX);
+        return acre_fail(err, ACRE_ELIMIT,
+                         "graph: too much work; accepted: at most %d launches, copies and fills",
+                         GRAPH_NODES_MAX);
     }
     struct graph_node *nodes =
         room_for_one(recipe->nodes, recipe->count, &recipe->capacity, sizeof(*nodes));
@@ -183,7 +185,8 @@ int recording_event(struct acre_stream *stream, struct acre_event *ret_event,
                     struct acre_error *err) {
     struct capture *capture = stream->recording->capture;
     if (capture->mark_count == MARKS_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "graph: at most %d events", MARKS_MAX);
+        return acre_fail(err, ACRE_ELIMIT, "graph: too many events; accepted: at most %d",
+                         MARKS_MAX);
     }
     struct heads *marks =
         room_for_one(capture->marks, capture->mark_count, &capture->mark_capacity, sizeof(*marks));
@@ -201,7 +204,7 @@ int recording_event(struct acre_stream *stream, struct acre_event *ret_event,
 
 static int take_part(struct capture *capture, struct acre_stream *stream, struct acre_error *err) {
     if (stream->context != capture->origin->context) {
-        return acre_fail(err, ACRE_EINVALID, "graph: all of its streams are of one context");
+        return acre_fail(err, ACRE_EINVALID, "graph: all its streams must belong to one context");
     }
     struct recording *recording = calloc(1, sizeof(*recording));
     if (recording == NULL) {
@@ -217,15 +220,15 @@ static int take_part(struct capture *capture, struct acre_stream *stream, struct
 int recording_after(struct acre_stream *stream, struct acre_event event, struct acre_error *err) {
     struct recording *other = event.stream->recording;
     if (!recording_is_mark(event)) {
-        return acre_fail(err, ACRE_ECONFLICT,
-                         "event: it was recorded before the graph was begun; a graph waits only "
-                         "for what is in it");
+        return acre_fail(
+            err, ACRE_ECONFLICT,
+            "event: recorded before the graph; a graph can wait only for its own events");
     }
     uint64_t number = event.sequence & ((UINT64_C(1) << MARK_SHIFT) - 1);
     if (other == NULL || event.sequence - number != other->capture->marked ||
         number >= other->capture->mark_count ||
         (stream->recording != NULL && stream->recording->capture != other->capture)) {
-        return acre_fail(err, ACRE_ECONFLICT, "event: it is of another graph");
+        return acre_fail(err, ACRE_ECONFLICT, "event: belongs to another graph");
     }
     if (stream->recording == NULL) {
         int r = take_part(other->capture, stream, err);
@@ -280,7 +283,7 @@ int acre_graph_begin(struct acre_stream *stream, struct acre_error *err) {
         return r;
     }
     if (stream->recording != NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph already");
+        return acre_fail(err, ACRE_ECONFLICT, "stream: is already recording a graph");
     }
     struct capture *capture = calloc(1, sizeof(*capture));
     if (capture == NULL) {
@@ -303,12 +306,12 @@ int acre_graph_end(struct acre_stream *stream, struct acre_graph **ret_graph,
         return r;
     }
     if (stream->recording == NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "stream: it records no graph");
+        return acre_fail(err, ACRE_ECONFLICT, "stream: is not recording a graph");
     }
     struct capture *capture = stream->recording->capture;
     if (capture->origin != stream) {
         return acre_fail(err, ACRE_ECONFLICT,
-                         "stream: the graph was begun on another stream; end it there");
+                         "stream: the recording began on another stream; end it there");
     }
     struct recipe recipe = capture->recipe;
     capture->recipe = (struct recipe){0};

@@ -1,14 +1,14 @@
 /* stream.c - streams, events, and waiting for them.
  *
- * A stream's work is numbered; the device writes the number it has reached into the stream's word,
+ * A stream's work is numbered. The device writes the number it has reached into the stream's word,
  * which this process polls. An event is a number. Numbers have the epoch of the context in their
- * upper bits: after a loss they go on above all earlier ones, and for each earlier epoch it is kept
- * how far the stream had come, so that old events still tell whether their work was done.
+ * upper bits: after a loss they continue above all earlier ones. For each earlier epoch the stream
+ * keeps how far it had come, so old events still show whether their work was done.
  *
  * Waiting spins for a little longer than a small kernel takes, then sleeps on the word as a futex;
- * back ends that run on the host wake it. A GPU writes words without waking anyone: there the
- * spinning goes on for longer, letting others run, and the sleep is cut into steps that grow with
- * the time waited, so that the end of a kernel is seen within a hundredth of its time. */
+ * back ends that run on the host wake it. A GPU writes words without waking anyone: there the wait
+ * spins longer, yielding the CPU, and then sleeps in steps that grow with the time waited, so that
+ * the end of a kernel is seen within a hundredth of its time. */
 #include "compute/stream.h"
 
 #include "compute/context.h"
@@ -68,20 +68,20 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint32_t epoch = atomic_load(&context->epoch);
     int r =
-        context->table->stream_create(context->place, context->words_region,
+        context->table->stream_create(context->seat, context->words_region,
                                       stream->word_index * sizeof(uint64_t), &stream->handle, err);
     if (r < 0) {
         return r;
     }
     r = stream->is_resident && context->table->stream_own != NULL
-            ? context->table->stream_own(context->place, stream->handle, err)
+            ? context->table->stream_own(context->seat, stream->handle, err)
             : 0;
     if (r < 0) {
-        context->table->stream_destroy(context->place, stream->handle);
+        context->table->stream_destroy(context->seat, stream->handle);
         return r;
     }
     if (stream->is_profiled) {
-        context->table->profile(context->place, stream->handle, true, NULL);
+        context->table->profile(context->seat, stream->handle, true, NULL);
     }
     if (stream->epoch != 0 && atomic_load(&stream->told) != stream->epoch &&
         stream->issued > done_in(stream, stream->epoch)) {
@@ -96,18 +96,18 @@ static int renew(struct acre_stream *stream, struct acre_error *err) {
     return 0;
 }
 
-static bool try_hold(struct acre_stream *stream) {
-    return !atomic_exchange_explicit(&stream->is_held, true, memory_order_acquire);
+static bool try_take(struct acre_stream *stream) {
+    return !atomic_exchange_explicit(&stream->is_taken, true, memory_order_acquire);
 }
 
-void stream_hold(struct acre_stream *stream) {
-    while (!try_hold(stream)) { /* nudged by another thread: a moment */
+void stream_take(struct acre_stream *stream) {
+    while (!try_take(stream)) { /* nudged by another thread: a moment */
         sched_yield();
     }
 }
 
 void stream_let(struct acre_stream *stream) {
-    atomic_store_explicit(&stream->is_held, false, memory_order_release);
+    atomic_store_explicit(&stream->is_taken, false, memory_order_release);
 }
 
 int stream_enter(struct acre_stream *stream, struct acre_error *err) {
@@ -116,7 +116,7 @@ int stream_enter(struct acre_stream *stream, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    stream_hold(stream);
+    stream_take(stream);
     r = stream->epoch != atomic_load(&context->epoch) ? renew(stream, err) : 0;
     if (r < 0) {
         stream_leave(stream, r);
@@ -142,7 +142,7 @@ void stream_nudge(struct acre_context *context, uint32_t word_index) {
     while (stream != NULL && stream->word_index != word_index) {
         stream = stream->next;
     }
-    bool has = stream != NULL && !stream->is_resident && try_hold(stream);
+    bool has = stream != NULL && !stream->is_resident && try_take(stream);
     pthread_mutex_unlock(&context->lock);
     if (has) { /* so it is not destroyed meanwhile */
         if (stream->epoch == atomic_load(&context->epoch) && atomic_load(&context->failed) == 0) {
@@ -162,7 +162,7 @@ int stream_signal(struct acre_stream *stream, struct acre_error *err) {
         return 0;
     }
     struct acre_context *context = stream->context;
-    int r = context->table->signal(context->place, stream->handle, stream->issued, err);
+    int r = context->table->signal(context->seat, stream->handle, stream->issued, err);
     if (r == 0) {
         stream->signaled = stream->issued;
         atomic_store_explicit(&stream->watched, stream->signaled, memory_order_relaxed);
@@ -191,7 +191,7 @@ static int late_refusal(struct acre_stream *stream, uint32_t epoch, struct acre_
     int r = 0;
     context_read(context); /* the handle is of this epoch while that lasts */
     if (atomic_load(&context->epoch) == epoch) {
-        r = context->table->stream_error(context->place, stream->handle, err);
+        r = context->table->stream_error(context->seat, stream->handle, err);
     }
     pthread_rwlock_unlock(&context->gate);
     return r;
@@ -211,12 +211,12 @@ static void sleep_on(_Atomic uint64_t *word, uint64_t seen, uint64_t ns) {
     acre_futex_wait(acre_futex_low_half(word), (uint32_t)seen, ns, ACRE_FUTEX_SHARED);
 }
 
-/* Failed work never comes. A runner's death is its keeper's business; in this process the place is
+/* Failed work never comes. A runner's death is its keeper's business; in this process the seat is
  * asked by whoever waits. */
-static void look_at_place(struct acre_context *context) {
+static void look_at_seat(struct acre_context *context) {
     struct acre_error why = {0};
     if (!context->is_remote && atomic_load(&context->failed) == 0 &&
-        context->table->check(context->place, &why) < 0) {
+        context->table->check(context->seat, &why) < 0) {
         context_try_lose(context, ACRE_EUNAVAILABLE, why.text);
     }
 }
@@ -241,7 +241,7 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             return context_failure(context, err);
         }
         if (timeout_ms >= 0 && waited_ns >= (uint64_t)timeout_ms * 1000000) {
-            look_at_place(context); /* who only looks, again and again, hears of a failure too */
+            look_at_seat(context); /* who only looks, again and again, hears of a failure too */
             if (atomic_load(&context->failed) == 0) {
                 return acre_fail(err, ACRE_ETIMEOUT, "not done within %d ms", timeout_ms);
             }
@@ -253,7 +253,7 @@ int word_wait(struct acre_context *context, uint32_t word_index, uint64_t sequen
             uint64_t step_ns = waited_ns / STEPS;
             step_ns = ACRE_MIN(ACRE_MAX(step_ns, (uint64_t)STEP_MIN_NS), (uint64_t)STEP_MAX_NS);
             sleep_on(word, seen, step_ns);
-            look_at_place(context);
+            look_at_seat(context);
         }
     }
 }
@@ -308,8 +308,7 @@ int acre_event_wait(struct acre_event event, int timeout_ms, struct acre_error *
     }
     if (recording_is_mark(event)) {
         return acre_fail(err, ACRE_ECONFLICT,
-                         "event: it is part of a graph; wait for the stream "
-                         "that runs the graph");
+                         "event: part of a graph; wait for the stream that runs the graph");
     }
     r = stream_wait(event.stream, event.sequence, timeout_ms, err);
     if (r == 0) { /* a loss was told when it happened, and impatience says nothing */
@@ -325,7 +324,8 @@ int acre_stream_sync(struct acre_stream *stream, int timeout_ms, struct acre_err
         return r;
     }
     if (stream->recording != NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph; end that first");
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "stream: is recording a graph; end the recording first");
     }
     r = acre_event_record(stream, &event, err);
     return r == 0 ? acre_event_wait(event, timeout_ms, err) : r;
@@ -352,7 +352,7 @@ int acre_stream_after(struct acre_stream *stream, struct acre_event event, struc
     if (r < 0) {
         return r;
     }
-    r = context->table->wait(context->place, stream->handle, context->words_region,
+    r = context->table->wait(context->seat, stream->handle, context->words_region,
                              event.stream->word_index * sizeof(uint64_t), event.sequence, err);
     if (r == 0) {
         stream_issue(stream);
@@ -368,8 +368,8 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
     }
     if (stream->recording != NULL) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "notify: the stream records a graph, which holds no notices; accepted: on "
-                         "the stream that runs the graph, after it");
+                         "notify: the stream is recording a graph; notify on the stream that runs "
+                         "the graph, after its launch");
     }
     r = stream_enter(stream, err);
     if (r < 0) {
@@ -383,7 +383,7 @@ int acre_stream_notify(struct acre_stream *stream, int event_fd, struct acre_err
         stream_leave(stream, r);
         return r;
     }
-    r = context->table->notify(context->place, stream->handle, fd, err);
+    r = context->table->notify(context->seat, stream->handle, fd, err);
     if (r == 0) {
         notices_add(&stream->notices, stream_issue(stream), file);
         r = stream_signal(stream, err); /* so that it is seen to have fired */
@@ -404,9 +404,9 @@ int acre_stream_profile(struct acre_stream *stream, bool on, struct acre_error *
     }
     struct acre_context *context = stream->context;
     r = context->table->profile == NULL
-            ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
+            ? acre_fail(err, ACRE_EUNSUPPORTED, "%s cannot measure times",
                         context_device(context)->name)
-            : context->table->profile(context->place, stream->handle, on, err);
+            : context->table->profile(context->seat, stream->handle, on, err);
     stream->is_profiled = r == 0 ? on : stream->is_profiled;
     stream_leave(stream, r);
     return r;
@@ -420,10 +420,11 @@ int acre_stream_timings(struct acre_stream *stream, struct acre_timing *ret_timi
         return r;
     }
     struct acre_context *context = stream->context;
-    r = context->table->timings == NULL ? acre_fail(err, ACRE_EUNSUPPORTED, "%s measures no times",
-                                                    context_device(context)->name)
-                                        : context->table->timings(context->place, stream->handle,
-                                                                  ret_timings, max, ret_count, err);
+    r = context->table->timings == NULL
+            ? acre_fail(err, ACRE_EUNSUPPORTED, "%s cannot measure times",
+                        context_device(context)->name)
+            : context->table->timings(context->seat, stream->handle, ret_timings, max, ret_count,
+                                      err);
     stream_leave(stream, r);
     return r;
 }
@@ -479,7 +480,7 @@ int stream_create_resident(struct acre_context *context, struct acre_stream **re
 int stream_drain(struct acre_stream *stream, struct acre_error *err) {
     struct acre_context *context = stream->context;
     context_read(context);
-    stream_hold(stream);
+    stream_take(stream);
     int r = 0;
     if (atomic_load(&context->failed) != 0) {
         r = context_failure(context, err);
@@ -530,14 +531,14 @@ static void bury(struct acre_stream *stream) {
 void stream_release(struct acre_stream *stream) {
     struct acre_context *context = stream->context;
     context_read(context);
-    stream_hold(stream);
+    stream_take(stream);
     pthread_mutex_lock(&context->lock);
-    /* A place in this process is never made anew: what was lost is there, and may still run. */
+    /* A seat in this process is never made anew: what was lost is there, and may still run. */
     bool is_there = stream->epoch == atomic_load(&context->epoch) ||
                     (!context->is_remote && context->rebuilt == 0);
     pthread_mutex_unlock(&context->lock);
     if (is_there) {
-        context->table->stream_destroy(context->place, stream->handle);
+        context->table->stream_destroy(context->seat, stream->handle);
     }
     pthread_mutex_lock(&context->lock);
     struct acre_stream **link = &context->streams;

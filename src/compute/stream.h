@@ -1,4 +1,4 @@
-/* stream.h - how the front gives work to a stream and waits for it. */
+/* stream.h - how the front queues work on a stream and waits for it. */
 #ifndef ACRE_COMPUTE_STREAM_H
 #define ACRE_COMPUTE_STREAM_H
 
@@ -16,7 +16,7 @@ void stream_leave(struct acre_stream *stream,
                   int result);                /* result: of the work, for the breaker */
 void stream_pass(struct acre_stream *stream); /* leave, as context_pass */
 /* Between these, what entering and leaving hold too: nobody else gives it work. Gate held. */
-void stream_hold(struct acre_stream *stream);
+void stream_take(struct acre_stream *stream);
 void stream_let(struct acre_stream *stream);
 /* Have the stream of this word signal what it was given, unless it is at work or stays so: its
  * user may never come back to it, and others wait for what was freed. Neither entered nor locked.

@@ -1,9 +1,9 @@
 /* arena.c - a list of blocks, each filled front to back.
  *
- * An allocation is a bump of one offset; freeing is a walk over the few blocks. Requests
- * larger than a block get a block of their own. Under AddressSanitizer every block holds
- * exactly one allocation, so that its end is the end of a malloc and overruns are caught;
- * sizes are counted the same way in both builds, so limits do not depend on the build. */
+ * An allocation moves one offset; freeing walks over the few blocks. A request larger than a block
+ * gets its own block. Under AddressSanitizer every block holds exactly one allocation, so that
+ * overruns are caught; sizes are counted the same way in both builds, so limits do not depend on
+ * the build. */
 #include "core/arena.h"
 
 #include <stdarg.h>
@@ -24,18 +24,18 @@
 
 enum { ALIGNMENT = 16, BLOCK_BYTES = UNDER_ASAN ? 0 : 8192 };
 
-struct block {
-    struct block *next; /* older */
+struct arena_block {
+    struct arena_block *next; /* older */
     size_t capacity;
     size_t used;
     size_t pad; /* keeps `bytes` aligned */
     char bytes[];
 };
 
-_Static_assert(offsetof(struct block, bytes) % ALIGNMENT == 0, "allocations are aligned");
+_Static_assert(offsetof(struct arena_block, bytes) % ALIGNMENT == 0, "allocations are aligned");
 
 struct acre_arena {
-    struct block *newest;
+    struct arena_block *newest;
     size_t used;
     size_t max;
 };
@@ -47,9 +47,9 @@ struct acre_arena *acre_arena_create(size_t max_bytes) {
 }
 
 /* Free all blocks but the first, which is the last of the list; returns it. */
-static struct block *free_newer(struct block *block) {
+static struct arena_block *free_newer(struct arena_block *block) {
     while (block != NULL && block->next != NULL) {
-        struct block *next = block->next;
+        struct arena_block *next = block->next;
         free(block);
         block = next;
     }
@@ -74,12 +74,12 @@ void acre_arena_reset(struct acre_arena *arena) {
     arena->used = 0;
 }
 
-static struct block *add_block(struct acre_arena *arena, size_t size) {
+static struct arena_block *add_block(struct acre_arena *arena, size_t size) {
     size_t capacity = ACRE_MAX(size, (size_t)BLOCK_BYTES);
-    ACRE_ASSERT(capacity <= SIZE_MAX - sizeof(struct block));
-    struct block *block = malloc(sizeof(struct block) + capacity);
+    ACRE_ASSERT(capacity <= SIZE_MAX - sizeof(struct arena_block));
+    struct arena_block *block = malloc(sizeof(struct arena_block) + capacity);
     ACRE_ASSERT(block != NULL);
-    *block = (struct block){.next = arena->newest, .capacity = capacity};
+    *block = (struct arena_block){.next = arena->newest, .capacity = capacity};
     arena->newest = block;
     return block;
 }
@@ -93,7 +93,7 @@ void *acre_arena_try(struct acre_arena *arena, size_t size) {
     if (rounded > arena->max - arena->used) {
         return NULL;
     }
-    struct block *block = arena->newest;
+    struct arena_block *block = arena->newest;
     size_t taken = UNDER_ASAN ? size : rounded;
     if (block == NULL || taken > block->capacity - block->used) {
         block = add_block(arena, taken);

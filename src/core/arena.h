@@ -1,8 +1,8 @@
 /* arena.h - memory that is freed all at once: one per request, per parse, per report.
  *
- * One thread at a time. Under AddressSanitizer every allocation is a malloc of its own, so
- * that overruns are caught. Aborts when memory is gone; ACRE_ASSERTs when `max_bytes` is
- * passed unless the _try form is used. */
+ * One thread at a time. Under AddressSanitizer every allocation is a separate malloc, so that
+ * overruns are caught. Aborts when memory runs out; asserts when `max_bytes` is exceeded, unless
+ * the _try form is used. */
 #ifndef ACRE_CORE_ARENA_H
 #define ACRE_CORE_ARENA_H
 

@@ -1,8 +1,8 @@
 /* buf.c - a byte buffer that doubles up to its maximum.
  *
- * Doubling makes appends linear in total; the maximum bounds what outside input can make us
- * hold. A failure sticks, so that a writer of many pieces may ask once at the end and can
- * never produce text with a hole in it. */
+ * Doubling makes appends linear in total; the maximum limits how much memory outside input can
+ * take. A failure sticks, so that a writer of many pieces can check once at the end and never
+ * produces text with a hole in it. */
 #include "core/buf.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* buf.h - a growing byte buffer with a maximum it never passes.
+/* buf.h - a growing byte buffer with a maximum size.
  *
  * One thread at a time. Append functions return 0 or ACRE_ELIMIT; after a failure the buffer
  * is unchanged and stays failed (acre_buf_failed), so a writer may check once at the end.

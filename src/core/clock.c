@@ -1,4 +1,4 @@
-/* clock.c - the one place that asks the machine what time it is. */
+/* clock.c - the only place that reads the system clock. */
 #include "core/clock.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* clock.h - time, real or virtual, always asked for through a clock.
+/* clock.h - time, real or virtual, always read through a clock.
  *
  * The core never reads a clock: callers pass now_ms. Programs hold one acre_clock; tests and
  * the simulator hold a virtual one and move it by hand. */

@@ -1,4 +1,4 @@
-/* cpus.c - processors of this machine. */
+/* cpus.c - counts the processors of this machine. */
 #include "core/cpus.h"
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* cpus.h - processors of this machine. */
+/* cpus.h - counts the processors of this machine. */
 #ifndef ACRE_CORE_CPUS_H
 #define ACRE_CORE_CPUS_H
 

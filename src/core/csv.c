@@ -1,8 +1,8 @@
-/* csv.c - lines into fields, nothing copied.
+/* csv.c - splits lines into cells without copying.
  *
- * One line at a time is cut off the text and split at commas into views. The header maps each
- * wanted column to its place in the file once; a row is then a lookup. There is no quoting, so
- * the split needs no state and a stray '"' is refused rather than misread. */
+ * One line at a time is taken from the text and split at commas into views. The header maps each
+ * wanted column to its place in the file once; after that a row is a lookup. There is no quoting,
+ * so splitting needs no state, and a stray '"' is refused rather than misread. */
 #include "core/csv.h"
 
 #include "core/units.h"
@@ -35,7 +35,7 @@ static int take_line(struct acre_csv *csv, struct acre_str *ret_line, struct acr
     csv->line++;
     const char *end = memchr(csv->rest.data, '\n', csv->rest.length);
     if (end == NULL) {
-        return fail_line(csv, err, "the file is truncated: its last line does not end");
+        return fail_line(csv, err, "the file is truncated: its last line has no newline");
     }
     struct acre_str line = {csv->rest.data, (size_t)(end - csv->rest.data)};
     csv->rest.data = end + 1;
@@ -48,22 +48,23 @@ static int take_line(struct acre_csv *csv, struct acre_str *ret_line, struct acr
         if (c == '"' || (c < ' ' && c != '\t') || c == 0x7f) {
             char shown[SHOWN_BYTES];
             acre_str_show((struct acre_str){line.data + i, 1}, shown, sizeof(shown));
-            return fail_line(csv, err, "'%s' at byte %zu; accepted: plain text without quotes",
-                             shown, i + 1);
+            return fail_line(
+                csv, err, "invalid character '%s' at byte %zu; accepted: plain text without quotes",
+                shown, i + 1);
         }
     }
     *ret_line = line;
     return 0;
 }
 
-/* Split into csv->fields; returns how many there are, even past the maximum. */
+/* Split into csv->cells; returns how many there are, even past the maximum. */
 static uint32_t split_line(struct acre_csv *csv, struct acre_str line) {
     uint32_t count = 0;
     struct acre_str part;
     struct acre_split split = acre_split_begin(line, ',');
     while (acre_split_next(&split, &part)) {
         if (count < ACRE_CSV_COLUMNS_MAX) {
-            csv->fields[count] = part;
+            csv->cells[count] = part;
         }
         count++;
     }
@@ -74,9 +75,9 @@ static int find_column(struct acre_csv *csv, uint32_t wanted, struct acre_error 
     const char *name = csv->wanted_names[wanted];
     bool found = false;
     for (uint32_t i = 0; i < csv->columns; i++) {
-        if (acre_str_is(csv->fields[i], name)) {
+        if (acre_str_is(csv->cells[i], name)) {
             if (found) {
-                return fail_line(csv, err, "column '%s' is there twice", name);
+                return fail_line(csv, err, "column '%s' appears twice", name);
             }
             csv->position[wanted] = (uint8_t)i;
             found = true;
@@ -116,7 +117,7 @@ int acre_csv_begin(struct acre_csv *csv, const char *name, struct acre_str text,
     *csv = (struct acre_csv){.name = name, .rest = text, .wanted = count, .wanted_names = wanted};
     if (text.length > UINT32_MAX) { /* so that no line number wraps */
         char shown[NAME_BYTES];
-        return acre_fail(err, ACRE_ELIMIT, "%s: is too long; accepted: less than 4 GiB",
+        return acre_fail(err, ACRE_ELIMIT, "%s: too large; accepted: less than 4 GiB",
                          show_name(csv, shown));
     }
     if (text.length == 0) {
@@ -143,18 +144,18 @@ int acre_csv_next(struct acre_csv *csv, struct acre_error *err) {
     return 1;
 }
 
-struct acre_str acre_csv_field(const struct acre_csv *csv, uint32_t wanted_index) {
+struct acre_str acre_csv_cell(const struct acre_csv *csv, uint32_t wanted_index) {
     ACRE_ASSERT(wanted_index < csv->wanted);
-    return csv->fields[csv->position[wanted_index]];
+    return csv->cells[csv->position[wanted_index]];
 }
 
 int acre_csv_u64(const struct acre_csv *csv, uint32_t wanted_index, uint64_t min, uint64_t max,
                  uint64_t *ret_value, struct acre_error *err) {
-    struct acre_str field = acre_csv_field(csv, wanted_index);
+    struct acre_str cell = acre_csv_cell(csv, wanted_index);
     char column[SHOWN_BYTES], text[SHOWN_BYTES];
     snprintf(column, sizeof(column), "column '%s'", csv->wanted_names[wanted_index]);
-    if (!acre_str_copy(text, sizeof(text), field)) {
-        acre_str_show(field, text, sizeof(text)); /* too long for a number: refused just below */
+    if (!acre_str_copy(text, sizeof(text), cell)) {
+        acre_str_show(cell, text, sizeof(text)); /* too long for a number: refused just below */
     }
     int r = acre_parse_count(column, text, min, max, ret_value, err);
     char shown[NAME_BYTES];

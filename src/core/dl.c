@@ -1,8 +1,8 @@
 /* dl.c - dlopen by soname, dlsym by table.
  *
- * RTLD_NOW: a library that cannot be resolved says so here, with its name, and not in the
- * middle of a run. RTLD_LOCAL: vendor libraries bring symbols of their own. Handles are
- * dropped on purpose: these libraries start threads that outlive a dlclose. */
+ * RTLD_NOW: a library with unresolved symbols fails here, with its name, not in the middle of a
+ * run. RTLD_LOCAL: the symbols of vendor libraries must not clash with ours. Handles are dropped on
+ * purpose: these libraries start threads that would outlive a dlclose. */
 #include "core/dl.h"
 
 #include "core/buf.h"

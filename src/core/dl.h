@@ -1,7 +1,7 @@
-/* dl.h - vendor libraries, loaded by soname at run time into a table of function pointers.
+/* dl.h - loads vendor libraries by soname at run time into a table of function pointers.
  *
- * One row per symbol gives its name, where its pointer goes and whether we can do without
- * it. Libraries are never closed: their threads may still run. Any thread. */
+ * One row per symbol gives its name, where its pointer goes and whether it is optional. Libraries
+ * are never closed: their threads may still be running. Any thread. */
 #ifndef ACRE_CORE_DL_H
 #define ACRE_CORE_DL_H
 

@@ -1,4 +1,4 @@
-/* error.c - error texts: formatted once, cut rather than overrun, errno translated here. */
+/* error.c - formats error texts, truncates long ones, and translates errno. */
 #include "core/error.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct row {
+struct error_row {
     int code;
     int http;
     int exit;
@@ -14,13 +14,13 @@ struct row {
     const char *message;
 };
 
-static const struct row rows[] = {
+static const struct error_row rows[] = {
 #define X(name, code, http, exit, message) {code, http, exit, #name, message},
     ACRE_ERRORS(X)
 #undef X
 };
 
-static const struct row *find_row(int code) {
+static const struct error_row *find_row(int code) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         if (rows[i].code == code) {
             return &rows[i];
@@ -88,21 +88,21 @@ int acre_fail_errno(struct acre_error *err, int errnum, const char *format, ...)
 }
 
 const char *acre_error_name(int code) {
-    const struct row *row = find_row(code);
+    const struct error_row *row = find_row(code);
     return code == 0 ? "OK" : row != NULL ? row->name : "UNKNOWN";
 }
 
 const char *acre_error_message(int code) {
-    const struct row *row = find_row(code);
+    const struct error_row *row = find_row(code);
     return code == 0 ? "success" : row != NULL ? row->message : "unknown error";
 }
 
 int acre_error_http(int code) {
-    const struct row *row = find_row(code);
+    const struct error_row *row = find_row(code);
     return code == 0 ? 200 : row != NULL ? row->http : 500;
 }
 
 int acre_error_exit(int code) {
-    const struct row *row = find_row(code);
+    const struct error_row *row = find_row(code);
     return code == 0 ? 0 : row != NULL ? row->exit : 70;
 }

@@ -1,7 +1,7 @@
-/* error.h - how functions fail and say so. The table of codes is public: acre/acre.h.
+/* error.h - how functions report failures. The table of codes is public: acre/acre.h.
  *
- * Where a person will read the failure, the last parameter `struct acre_error *err` carries the
- * text; NULL is fine. The text names the field, the value and what is accepted. Any thread. */
+ * If a person will read the failure, the last parameter `struct acre_error *err` carries the text;
+ * it may be NULL. The text names the field, the value and what is accepted. Any thread. */
 #ifndef ACRE_CORE_ERROR_H
 #define ACRE_CORE_ERROR_H
 

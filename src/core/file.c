@@ -1,13 +1,13 @@
-/* file.c - whole files.
+/* file.c - reads and writes whole files.
  *
- * Reading asks fstat only what kind of file it is, never how long: proc and sysfs say 0 or
- * 4096 whatever they hold. It reads until the end or until one byte too many. Opening does
- * not block, so a FIFO is refused instead of waited for.
+ * Reading uses fstat only for the kind of file, never for its size: proc and sysfs report 0 or 4096
+ * whatever they hold. It reads until the end or one byte past the limit. Opening does not block,
+ * so a FIFO is refused instead of waited for.
  *
- * Writing goes to a new file on the same file system, is synced and renamed over the target: a
- * reader sees the old bytes or the new ones, also after a crash. The new file has no name until it
- * is whole (O_TMPFILE): a program that is interrupted leaves nothing behind. Where the file system
- * has no such files it is beside the target from the beginning. */
+ * Writing creates a new file on the same file system, syncs it and renames it over the target: a
+ * reader sees the old bytes or the new ones, even after a crash. The new file has no name until it
+ * is complete (O_TMPFILE), so an interrupted program leaves nothing behind. If the file system does
+ * not support that, the new file is created next to the target. */
 #include "core/file.h"
 
 #include "core/str.h"
@@ -51,20 +51,21 @@ static int read_all(int fd, const char *shown, size_t max_bytes, struct acre_buf
         }
         total += (size_t)got;
         if (total > max_bytes || acre_buf_append(buf, piece, (size_t)got) < 0) {
-            return acre_fail(err, ACRE_ELIMIT, "%s: is too long; accepted: at most %zu bytes",
-                             shown, ACRE_MIN(max_bytes, buf->max));
+            return acre_fail(err, ACRE_ELIMIT, "%s: too large; accepted: at most %zu bytes", shown,
+                             ACRE_MIN(max_bytes, buf->max));
         }
     }
 }
 
 static int check_private(const char *shown, const struct stat *info, struct acre_error *err) {
     if (info->st_uid != geteuid()) {
-        return acre_fail(err, ACRE_EDENIED, "%s: belongs to uid %u; accepted: a file of your own",
-                         shown, info->st_uid);
+        return acre_fail(err, ACRE_EDENIED,
+                         "%s: belongs to uid %u; accepted: a file that belongs to you", shown,
+                         info->st_uid);
     }
     if ((info->st_mode & (S_IRWXG | S_IRWXO)) != 0) {
         return acre_fail(err, ACRE_EDENIED,
-                         "%s: mode %04o lets others have the secret in it; accepted: 0600 or 0400 "
+                         "%s: mode %04o lets other users read this secret; accepted: 0600 or 0400 "
                          "(chmod 600 %s)",
                          shown, info->st_mode & 07777U, shown);
     }

@@ -1,6 +1,6 @@
-/* file.h - whole files, read and written with limits; open ones told apart.
+/* file.h - reads and writes whole files, with limits; identifies open ones.
  *
- * Any thread. Directories, devices and files over `max_bytes` are refused by name. */
+ * Any thread. Directories, devices and files over `max_bytes` are refused; the error names them. */
 #ifndef ACRE_CORE_FILE_H
 #define ACRE_CORE_FILE_H
 

@@ -1,4 +1,4 @@
-/* futex.c - the system call, in one place. */
+/* futex.c - the only caller of the futex system call. */
 #include "core/futex.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* futex.h - sleep until a word changes, and wake who sleeps on it.
+/* futex.h - sleeps until a word changes, and wakes those that sleep on it.
  *
- * Any thread. Who wakes changes the word first; who sleeps says which value it saw, so that a
- * change in between is not slept through. A sleep may end for no reason: callers look again. */
+ * Any thread. The waker changes the word first; the sleeper passes the value it saw, so that a
+ * change in between is not missed. A sleep may end for no reason: callers check again. */
 #ifndef ACRE_CORE_FUTEX_H
 #define ACRE_CORE_FUTEX_H
 

@@ -1,13 +1,13 @@
 /* heap.h - a binary heap in the caller's array: the item that precedes all others is items[0].
  *
- * Like qsort, it knows an item only by its size and by a function that compares two; unlike qsort
- * it is inlined, so that a heap whose kind is a static const costs what one written by hand would.
- * The array and its length are the caller's: it makes room before a push, and it may look at all
- * items (the children of items[i] are items[2 i + 1] and items[2 i + 2]).
+ * Like qsort, it takes the size of an item and a function that compares two; unlike qsort it is
+ * inlined, so that a heap whose kind is a static const is as fast as one written by hand. The
+ * caller owns the array and its length, makes room before a push, and may read all items (the
+ * children of items[i] are items[2 i + 1] and items[2 i + 2]).
  *
- * Where items must be found again (to be removed or moved), `moved` notes their positions. Items
- * that precede each other in neither direction come out in no particular order, but in the same one
- * every time. Pure; nothing is allocated. */
+ * To find items again (to remove or move them), `moved` records their positions. Items that compare
+ * equal come out in no particular order, but in the same order every time. Pure; allocates
+ * nothing. */
 #ifndef ACRE_CORE_HEAP_H
 #define ACRE_CORE_HEAP_H
 

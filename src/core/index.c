@@ -1,7 +1,7 @@
 /* index.c - the parts of the index that are not worth inlining.
  *
- * At most half full: a look-up for a key that is there reads one and a half slots, one for a key
- * that is not two and a half, and each of them may be a record in another cache line. */
+ * The table is at most half full: a lookup reads 1.5 slots on average if the key is there and 2.5
+ * if not, and each may be a record in another cache line. */
 #include "core/index.h"
 
 #include <stdlib.h>

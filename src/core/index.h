@@ -1,9 +1,9 @@
 /* index.h - finds the records of the caller's array by their keys: open addressing, linear probing.
  *
- * The index holds numbers of records, 4 bytes each, and knows their keys through the caller: for
- * records that hold their own key (a map from number to number is map.h). It is at most half full,
- * and the functions are inlined, so that an index whose kind is a static const costs what a table
- * written by hand would: one cache line, and the record.
+ * The index holds record numbers, 4 bytes each, and gets the keys from the caller: it is for
+ * records that hold their own key (map.h maps numbers to numbers). It is at most half full, and the
+ * functions are inlined, so that an index whose kind is a static const is as fast as a table
+ * written by hand: one cache line, and the record.
  *
  * One thread at a time. All zero is an empty index; numbers are below ACRE_INDEX_NONE. */
 #ifndef ACRE_CORE_INDEX_H

@@ -1,8 +1,8 @@
-/* json.c - reading through jansson, with our limits in front and our getters behind.
+/* json.c - reads JSON with jansson, with limits before and strict getters after.
  *
- * jansson parses by recursion, so the depth is checked before it sees a byte: one scan counts
- * brackets outside strings. Whatever jansson then accepts is strict JSON without duplicate
- * keys, whose integers fit 63 bits; the getters refuse everything else by field. */
+ * jansson parses by recursion, so the depth is checked first: one scan counts brackets outside
+ * strings. What jansson then accepts is strict JSON without duplicate keys, with integers that fit
+ * 63 bits; the getters refuse anything else and name the field. */
 #include "core/json.h"
 
 #include <inttypes.h>
@@ -58,7 +58,8 @@ int acre_json_parse(const char *name, struct acre_str text, size_t max_bytes, js
     if (too_deep > 0) {
         unsigned line, column;
         find_position(text, too_deep - 1, &line, &column);
-        return acre_fail(err, ACRE_ELIMIT, "%s:%u:%u: nested too deep; accepted: at most %d levels",
+        return acre_fail(err, ACRE_ELIMIT,
+                         "%s:%u:%u: nested too deeply; accepted: at most %d levels",
                          acre_str_show(acre_str_from(name), place, sizeof(place)), line, column,
                          (int)ACRE_JSON_DEPTH_MAX);
     }

@@ -1,12 +1,12 @@
-/* json.h - reading JSON strictly (jansson), and writing it straight into a buffer.
+/* json.h - reads JSON strictly (jansson), and writes it directly into a buffer.
  *
- * Reading: duplicate keys, depth over ACRE_JSON_DEPTH_MAX, more than `max_bytes`, NUL in
- * strings and trailing bytes are refused, with line and column. The getters name the field
- * and what is accepted, and refuse numbers that do not fit; `required` false leaves the
- * output as it was when the key is absent or null.
+ * Reading: duplicate keys, depth over ACRE_JSON_DEPTH_MAX, more than `max_bytes`, NUL in strings
+ * and trailing bytes are refused, with line and column. The getters name the field and what is
+ * accepted, and refuse numbers that do not fit; with `required` false they leave the output
+ * unchanged if the key is absent or null.
  *
- * Writing: commas, quoting and escaping are the writer's; nesting is checked by asserts.
- * Invalid UTF-8 is written as U+FFFD. One thread at a time. */
+ * Writing: the writer adds commas, quotes and escapes; asserts check the nesting. Invalid UTF-8 is
+ * written as U+FFFD. One thread at a time. */
 #ifndef ACRE_CORE_JSON_H
 #define ACRE_CORE_JSON_H
 

@@ -1,8 +1,8 @@
-/* json_write.c - JSON straight into a buffer, without a tree in between.
+/* json_write.c - writes JSON directly into a buffer, without a tree in between.
  *
- * The writer keeps two bits per level: whether something was written there already (so a
- * comma comes first) and whether it is an object (so a key must). Misuse is a programmer's
- * error and asserts; a full buffer is reported once, by acre_json_end. */
+ * The writer keeps two bits per level: whether something was written there already (then a comma
+ * comes first) and whether it is an object (then a key must). Misuse is a programming error and
+ * asserts; acre_json_end reports a full buffer. */
 #include "core/json.h"
 
 #include <math.h>

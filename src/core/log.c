@@ -1,8 +1,8 @@
 /* log.c - one logfmt line per event, built on the stack and written with one write(2).
  *
- * Lines of several threads never mix, because the kernel takes each write as a whole, and a
- * log call never allocates or waits for a lock. Values go through acre_str_show_unit, so no
- * value can end its line, forge another key or reach the terminal as an escape sequence. */
+ * Lines from several threads never mix, because the kernel takes each write as a whole, and a log
+ * call never allocates or waits for a lock. Values go through acre_str_show_unit, so no value can
+ * end its line, forge another key or reach the terminal as an escape sequence. */
 #include "core/log.h"
 
 #include "core/clock.h"
@@ -37,14 +37,14 @@ bool acre_log_level_parse(const char *text, enum acre_log_level *ret_level) {
     return false;
 }
 
-struct line {
+struct log_line {
     char *text;
     size_t size; /* room, NUL included */
     size_t length;
     bool full; /* once a piece did not fit, nothing follows it */
 };
 
-static void put(struct line *line, const char *piece, size_t length) {
+static void put(struct log_line *line, const char *piece, size_t length) {
     if (line->full || length >= line->size - line->length) {
         line->full = true;
         return;
@@ -54,7 +54,7 @@ static void put(struct line *line, const char *piece, size_t length) {
     line->text[line->length] = '\0';
 }
 
-static void put_text(struct line *line, const char *text) {
+static void put_text(struct log_line *line, const char *text) {
     put(line, text, strlen(text));
 }
 
@@ -68,7 +68,7 @@ static bool needs_quotes(const char *value) {
     return value[0] == '\0';
 }
 
-static void put_value(struct line *line, const char *value) {
+static void put_value(struct log_line *line, const char *value) {
     if (!needs_quotes(value)) {
         put_text(line, value);
         return;
@@ -96,38 +96,38 @@ static void put_value(struct line *line, const char *value) {
     line->text[line->length] = '\0';
 }
 
-static void put_field(struct line *line, const char *key, const char *value) {
+static void put_pair(struct log_line *line, const char *key, const char *value) {
     put_text(line, key);
     put(line, "=", 1);
     put_value(line, value != NULL ? value : "");
 }
 
 char *acre_log_format(char *text, size_t size, uint64_t wall_ms, enum acre_log_level level,
-                      const char *message, const struct acre_log_field *fields, size_t count) {
+                      const char *message, const struct acre_log_pair *pairs, size_t count) {
     ACRE_ASSERT(size > 0 && (size_t)level < ACRE_COUNT(level_names));
-    struct line line = {.text = text, .size = size};
+    struct log_line line = {.text = text, .size = size};
     text[0] = '\0';
     char time[25];
-    put_field(&line, "ts", acre_format_time(wall_ms, time));
+    put_pair(&line, "ts", acre_format_time(wall_ms, time));
     put_text(&line, " ");
-    put_field(&line, "level", level_names[level]);
+    put_pair(&line, "level", level_names[level]);
     put_text(&line, " ");
-    put_field(&line, "msg", message);
+    put_pair(&line, "msg", message);
     for (size_t i = 0; i < count; i++) {
         put_text(&line, " ");
-        put_field(&line, fields[i].key, fields[i].value);
+        put_pair(&line, pairs[i].key, pairs[i].value);
     }
     return text;
 }
 
 void acre_log_write(enum acre_log_level level, const char *message,
-                    const struct acre_log_field *fields, size_t count) {
+                    const struct acre_log_pair *pairs, size_t count) {
     if (!acre_log_enabled(level)) {
         return;
     }
     struct acre_clock clock = acre_clock_real();
     char line[LINE_MAX_BYTES];
-    acre_log_format(line, sizeof(line), acre_clock_wall_ms(&clock), level, message, fields, count);
+    acre_log_format(line, sizeof(line), acre_clock_wall_ms(&clock), level, message, pairs, count);
     size_t length = strlen(line);
     line[length++] = '\n'; /* over the NUL */
     ssize_t written = write(STDERR_FILENO, line, length);

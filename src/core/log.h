@@ -2,8 +2,8 @@
  *
  *   ts=2026-11-15T02:30:00.123Z level=info msg="job started" job=42 node=gpu-3
  *
- * Only programs log (src/cli, src/daemon); library directories return errors. The level is
- * the one global of the whole program. Any thread; a line is written with one write(2). */
+ * Only programs log (src/cli, src/daemon); libraries return errors. The level is the only global
+ * of the program. Any thread; a line is written with one write(2). */
 #ifndef ACRE_CORE_LOG_H
 #define ACRE_CORE_LOG_H
 
@@ -17,7 +17,7 @@ enum acre_log_level {
     ACRE_LOG_NONE,
 };
 
-struct acre_log_field {
+struct acre_log_pair {
     const char *key; /* letters, digits, '_' ; the value is quoted when it must be */
     const char *value;
 };
@@ -28,14 +28,14 @@ bool acre_log_level_parse(const char *text, enum acre_log_level *ret_level);
 
 /* acre_log(ACRE_LOG_INFO, "job started", {"job", "42"}, {"node", name}); */
 void acre_log_write(enum acre_log_level level, const char *message,
-                    const struct acre_log_field *fields, size_t count);
+                    const struct acre_log_pair *pairs, size_t count);
 #define acre_log(level, message, ...)                                                              \
-    acre_log_write(level, message, (const struct acre_log_field[]){__VA_ARGS__},                   \
-                   sizeof((const struct acre_log_field[]){__VA_ARGS__}) /                          \
-                       sizeof(struct acre_log_field))
+    acre_log_write(level, message, (const struct acre_log_pair[]){__VA_ARGS__},                    \
+                   sizeof((const struct acre_log_pair[]){__VA_ARGS__}) /                           \
+                       sizeof(struct acre_log_pair))
 
 /* The line itself, without writing it (tests, other sinks). Cut at `size`. Returns `line`. */
 char *acre_log_format(char *line, size_t size, uint64_t wall_ms, enum acre_log_level level,
-                      const char *message, const struct acre_log_field *fields, size_t count);
+                      const char *message, const struct acre_log_pair *pairs, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
-/* loop.c - libuv for timers, signals and descriptors, a lock-free stack for posts.
+/* loop.c - libuv for timers, signals and descriptors; a lock-free stack for posts.
  *
  * Posting: producers push onto a stack (compare-and-swap on its head); the loop takes the
- * whole stack with one exchange and reverses it, which gives back the order of each producer.
+ * whole stack with one exchange and reverses it, which restores the order of each producer.
  * There is no pop, so no ABA problem, and no producer ever waits for another.
  *
  * Waking costs a system call, so it happens only when the loop may sleep. Before it polls, the
@@ -24,7 +24,7 @@ struct post {
 };
 
 /* A timer, a signal or a descriptor: a libuv handle and what to call. */
-struct watch {
+struct loop_watch {
     union {
         uv_handle_t handle;
         uv_timer_t timer;
@@ -32,18 +32,18 @@ struct watch {
         uv_poll_t poll;
     } uv; /* first: a handle is its watch */
     struct acre_loop *loop;
-    struct watch *next;
-    struct watch **previous; /* what points at us */
+    struct loop_watch *next;
+    struct loop_watch **previous; /* what points at us */
     acre_loop_function *function;
     void *context;
 };
 
 struct acre_timer {
-    struct watch watch; /* first */
+    struct loop_watch watch; /* first */
 };
 
 struct acre_watch {
-    struct watch watch; /* first */
+    struct loop_watch watch; /* first */
 };
 
 enum { CACHE_LINE_BYTES = 64 };
@@ -53,7 +53,7 @@ struct acre_loop {
     uv_async_t wake;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    struct watch *watches;
+    struct loop_watch *watches;
     acre_loop_function *each_turn;
     void *each_turn_context;
     struct post *due; /* taken from `posts` and not yet run; oldest first */
@@ -189,7 +189,7 @@ static void free_watch(uv_handle_t *handle) {
 }
 
 /* Take the watch out of the loop; libuv frees it through free_watch when it is done with it. */
-static void close_watch(struct watch *watch) {
+static void close_watch(struct loop_watch *watch) {
     *watch->previous = watch->next;
     if (watch->next != NULL) {
         watch->next->previous = watch->previous;
@@ -241,8 +241,8 @@ void acre_loop_stop(struct acre_loop *loop) {
     uv_stop(&loop->uv);
 }
 
-static void add_watch(struct acre_loop *loop, struct watch *watch, acre_loop_function *function,
-                      void *context) {
+static void add_watch(struct acre_loop *loop, struct loop_watch *watch,
+                      acre_loop_function *function, void *context) {
     watch->loop = loop;
     watch->function = function;
     watch->context = context;
@@ -255,7 +255,7 @@ static void add_watch(struct acre_loop *loop, struct watch *watch, acre_loop_fun
 }
 
 static void on_timer(uv_timer_t *handle) {
-    struct watch *watch = (struct watch *)handle;
+    struct loop_watch *watch = (struct loop_watch *)handle;
     bool once = uv_timer_get_repeat(handle) == 0;
     watch->function(watch->context); /* may cancel: the memory stays until libuv closed it */
     if (once && !uv_is_closing(&watch->uv.handle)) {
@@ -268,7 +268,7 @@ struct acre_timer *acre_loop_timer(struct acre_loop *loop, uint64_t delay_ms, ui
     ACRE_ASSERT(function != NULL);
     assert_owner(loop);
     struct acre_timer *timer = acre_calloc(1, sizeof(*timer));
-    struct watch *watch = &timer->watch;
+    struct loop_watch *watch = &timer->watch;
     uv_timer_init(&loop->uv, &watch->uv.timer);
     uv_update_time(&loop->uv); /* count from now, not from when this turn of the loop began */
     int r = uv_timer_start(&watch->uv.timer, on_timer, delay_ms, period_ms);
@@ -286,7 +286,7 @@ void acre_timer_cancel(struct acre_timer *timer) {
 }
 
 static void on_signal(uv_signal_t *handle, int signal_number) {
-    struct watch *watch = (struct watch *)handle;
+    struct loop_watch *watch = (struct loop_watch *)handle;
     (void)signal_number;
     watch->function(watch->context);
 }
@@ -295,7 +295,7 @@ int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_functi
                      void *context, struct acre_error *err) {
     ACRE_ASSERT(function != NULL);
     assert_owner(loop);
-    struct watch *watch = acre_calloc(1, sizeof(*watch));
+    struct loop_watch *watch = acre_calloc(1, sizeof(*watch));
     int r = uv_signal_init(&loop->uv, &watch->uv.signal);
     if (r != 0) {
         free(watch);
@@ -311,7 +311,7 @@ int acre_loop_signal(struct acre_loop *loop, int signal_number, acre_loop_functi
 }
 
 static void on_readable(uv_poll_t *handle, int status, int events) {
-    struct watch *watch = (struct watch *)handle;
+    struct loop_watch *watch = (struct loop_watch *)handle;
     (void)status; /* a read tells what is wrong */
     (void)events;
     watch->function(watch->context);

@@ -1,10 +1,10 @@
-/* loop.h - one event loop on one thread (libuv): timers, signals, descriptors, and work posted
- * from others.
+/* loop.h - an event loop on one thread (libuv): timers, signals, descriptors, and work posted by
+ * other threads.
  *
- * Everything but acre_loop_post belongs to the thread that runs the loop, and asserts so.
- * acre_loop_post may be called from any thread; posted functions run in order of posting per
- * producer, and the loop is woken only when it sleeps. While the loop does not run, it may be
- * handed to another thread; producers must be done before it is destroyed. */
+ * Only the thread that runs the loop may call these functions, which they assert, except for
+ * acre_loop_post, which any thread may call. Posted functions run in the order each producer posted
+ * them, and the loop is woken only if it sleeps. While it does not run, another thread may take it
+ * over; producers must be done before it is destroyed. */
 #ifndef ACRE_CORE_LOOP_H
 #define ACRE_CORE_LOOP_H
 

@@ -1,7 +1,7 @@
 /* map.c - open addressing with linear probing and backward-shift deletion, at most 3/4 full.
  *
- * Two words a slot are more than an index into records would need, but a look-up then costs one
- * cache line and the map knows nothing of what it finds. */
+ * Two words per slot are more than an index into records would need, but a lookup touches one cache
+ * line, and the map needs to know nothing about the records. */
 #include "core/map.h"
 
 #include "core/index.h"

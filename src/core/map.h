@@ -1,7 +1,7 @@
-/* map.h - from a 64-bit key to a small index: open addressing, linear probing.
+/* map.h - maps 64-bit keys to small indexes: open addressing, linear probing.
  *
- * For records that hold their own key there is index.h, a quarter of the size.
- * One thread at a time. Key 0 is not a key; all zero is an empty map. */
+ * For records that hold their own key use index.h, a quarter of the size. One thread at a time.
+ * Key 0 is not allowed; all zero is an empty map. */
 #ifndef ACRE_CORE_MAP_H
 #define ACRE_CORE_MAP_H
 

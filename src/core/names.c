@@ -1,10 +1,10 @@
 /* names.c - an index of ids over an array of texts.
  *
- * Texts that stay live in an arena; one that was taken is an allocation of its own, so that it can
- * go alone. Either way its address never moves. The array maps id to text, and the index maps
- * text to id. The full hash is kept with each text: growing rehashes without touching the texts,
- * and a probe compares bytes only when 32 bits agree. Ids that were given back are used again,
- * latest first, so that the array is as long as the most names there ever were at once. */
+ * Texts that stay are kept in an arena; one that was taken has its own allocation, so that it can
+ * be freed. Either way its address never changes. The array maps ids to texts, and the index maps
+ * texts to ids. The full hash is kept with each text: growing rehashes without reading the texts,
+ * and a probe compares bytes only if 32 bits agree. Ids that were given back are used again, latest
+ * first, so that the array never exceeds the largest number of names held at once. */
 #include "core/names.h"
 
 #include "core/arena.h"
@@ -15,7 +15,7 @@
 
 #define STAYS UINT32_MAX /* taken for ever */
 
-struct entry {
+struct name_entry {
     const char *text; /* NULL: free */
     uint32_t length;
     uint32_t hash;
@@ -25,9 +25,9 @@ struct entry {
 
 struct acre_names {
     struct acre_arena *texts;
-    struct entry *entries; /* by id - 1 */
-    uint32_t count;        /* names */
-    uint32_t limit;        /* entries ever used */
+    struct name_entry *entries; /* by id - 1 */
+    uint32_t count;             /* names */
+    uint32_t limit;             /* entries ever used */
     uint32_t capacity;
     uint32_t free;           /* id of a free entry; 0: none */
     struct acre_index index; /* of entries */
@@ -54,7 +54,7 @@ void acre_names_destroy(struct acre_names *names) {
     }
 }
 
-static struct entry *entry_of(const struct acre_names *names, uint32_t id) {
+static struct name_entry *entry_of(const struct acre_names *names, uint32_t id) {
     ACRE_ASSERT(id > 0 && id <= names->limit && names->entries[id - 1].text != NULL);
     return &names->entries[id - 1];
 }
@@ -73,7 +73,7 @@ static uint32_t entry_hash(uint32_t number, const void *context) {
 }
 
 static bool entry_is(uint32_t number, const void *key, const void *context) {
-    const struct entry *entry = &((const struct acre_names *)context)->entries[number];
+    const struct name_entry *entry = &((const struct acre_names *)context)->entries[number];
     const struct key *wanted = key;
     return entry->hash == wanted->hash &&
            acre_str_equal(wanted->text, (struct acre_str){entry->text, entry->length});
@@ -107,10 +107,10 @@ static uint32_t add_entry(struct acre_names *names, struct acre_str text, uint32
             acre_grow(names->entries, names->limit, &names->capacity, sizeof(*names->entries));
         id = ++names->limit;
     }
-    names->entries[id - 1] = (struct entry){.text = copy_text(names, text, is_alone),
-                                            .length = (uint32_t)text.length,
-                                            .hash = hash,
-                                            .is_alone = is_alone};
+    names->entries[id - 1] = (struct name_entry){.text = copy_text(names, text, is_alone),
+                                                 .length = (uint32_t)text.length,
+                                                 .hash = hash,
+                                                 .is_alone = is_alone};
     names->count++;
     return id;
 }
@@ -147,7 +147,7 @@ uint32_t acre_names_take(struct acre_names *names, struct acre_str text) {
 
 void acre_names_take_again(struct acre_names *names, uint32_t id) {
     if (id != 0) {
-        struct entry *entry = entry_of(names, id);
+        struct name_entry *entry = entry_of(names, id);
         entry->taken += entry->taken != STAYS; /* 2^32 - 1 takers are more than memory holds */
     }
 }
@@ -156,7 +156,7 @@ void acre_names_give(struct acre_names *names, uint32_t id) {
     if (id == 0) {
         return;
     }
-    struct entry *entry = entry_of(names, id);
+    struct name_entry *entry = entry_of(names, id);
     ACRE_ASSERT(entry->taken > 0);
     if (entry->taken == STAYS || --entry->taken > 0) {
         return;
@@ -165,7 +165,7 @@ void acre_names_give(struct acre_names *names, uint32_t id) {
     names->alone_bytes -= entry->length + 1;
     names->count--;
     free((char *)entry->text); /* what stays was interned: this one is alone */
-    *entry = (struct entry){.taken = names->free};
+    *entry = (struct name_entry){.taken = names->free};
     names->free = id;
 }
 

@@ -1,9 +1,9 @@
-/* names.h - strings interned as small integers, so that tables hold 4 bytes and compare ints.
+/* names.h - interns strings as small integers, so that tables hold 4 bytes and compare ints.
  *
- * Ids count from 1 in order of first use; 0 means "none". A name that was interned stays for
- * ever: those of the machine and its users. What anybody may make up (the names of jobs) is taken
- * and given back instead: a name that nobody has taken any more is forgotten, and its id may
- * become another name's. One thread at a time; pure (no I/O). */
+ * Ids count from 1 in order of first use; 0 means "none". An interned name stays forever: use this
+ * for names of the machine and its users. Names that users make up (names of jobs) are taken and
+ * given back instead: a name that is no longer taken is forgotten, and its id may be used for
+ * another. One thread at a time; pure (no I/O). */
 #ifndef ACRE_CORE_NAMES_H
 #define ACRE_CORE_NAMES_H
 

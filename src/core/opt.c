@@ -1,10 +1,10 @@
-/* opt.c - parsing command lines by table.
+/* opt.c - parses command lines by table.
  *
- * One pass over argv. Options are looked up in the command's rows and their values stored by
- * kind at the row's offset; what is left moves to the front. Nothing is guessed: no
- * abbreviations, no bundled letters, and a value that starts with "--" must be written
- * --name=VALUE, because it is far more often a forgotten value. Names typed wrong are
- * answered with the nearest one within two edits. */
+ * One pass over argv. Options are looked up in the command's rows, and their values stored by kind
+ * at the row's offset; the arguments move to the front. Nothing is guessed: there are no
+ * abbreviations and no bundled letters, and a value that starts with "--" must be written
+ * --name=VALUE, because usually the value was forgotten. A mistyped name gets the nearest one
+ * within two edits as a suggestion. */
 #include "core/opt.h"
 
 #include "core/str.h"
@@ -104,7 +104,7 @@ static int store_choice(const struct acre_opt *option, const char *field, const 
     } else {
         char shown[SHOWN_BYTES];
         acre_str_show(acre_str_from(value), shown, sizeof(shown));
-        r = acre_fail(err, ACRE_EINVALID, "%s: '%s' is not a choice; accepted: %s%s", field, shown,
+        r = acre_fail(err, ACRE_EINVALID, "%s: unknown value '%s'; accepted: %s%s", field, shown,
                       list.data, acre_buf_failed(&list) ? ", ..." : "");
     }
     acre_buf_finish(&list);
@@ -211,24 +211,24 @@ static int take_option(struct parse *parse, const char *argument, struct acre_er
     const struct acre_opt *option = find_option(parse->command, argument, &name, &value, &index);
     if (option == NULL) {
         if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
-            return acre_fail(err, ACRE_ENOTFOUND, "help was asked for");
+            return acre_fail(err, ACRE_ENOTFOUND, "help requested");
         }
         return refuse_unknown(parse->command, argument, name, err);
     }
     uint64_t bit = UINT64_C(1) << index;
     if ((parse->seen & bit) && option->kind != ACRE_OPT_LIST) {
-        return acre_fail(err, ACRE_EINVALID, "--%s: given twice; accepted: once", option->name);
+        return acre_fail(err, ACRE_EINVALID, "--%s: given twice", option->name);
     }
     parse->seen |= bit;
     if (option->kind == ACRE_OPT_FLAG && value != NULL) {
         char shown[SHOWN_BYTES];
         acre_str_show(acre_str_from(value), shown, sizeof(shown));
-        return acre_fail(err, ACRE_EINVALID, "--%s: '%s' is not wanted; accepted: no value",
-                         option->name, shown);
+        return acre_fail(err, ACRE_EINVALID, "--%s takes no value, but got '%s'", option->name,
+                         shown);
     }
     if (option->kind != ACRE_OPT_FLAG && value == NULL) {
         if (parse->at == parse->argc || strncmp(parse->argv[parse->at], "--", 2) == 0) {
-            return acre_fail(err, ACRE_EINVALID, "--%s: needs a value: --%s %s", option->name,
+            return acre_fail(err, ACRE_EINVALID, "--%s needs a value: --%s %s", option->name,
                              option->name, option->value != NULL ? option->value : "VALUE");
         }
         value = parse->argv[parse->at++];
@@ -241,12 +241,12 @@ static int check_complete(const struct parse *parse, uint32_t arguments, struct 
     const struct acre_opt *option;
     for (size_t i = 0; (option = acre_command_row(command, i)) != NULL; i++) {
         if (option->required && !(parse->seen & UINT64_C(1) << i)) {
-            return acre_fail(err, ACRE_EINVALID, "--%s: is missing; usage: %s", option->name,
+            return acre_fail(err, ACRE_EINVALID, "--%s is missing; usage: %s", option->name,
                              command->usage);
         }
     }
     if (arguments < command->min_arguments && command->max_arguments == UINT32_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "%u argument%s; accepted: %u or more; usage: %s",
+        return acre_fail(err, ACRE_EINVALID, "got %u argument%s; accepted: %u or more; usage: %s",
                          arguments, arguments == 1 ? "" : "s", command->min_arguments,
                          command->usage);
     }
@@ -262,8 +262,8 @@ static int check_complete(const struct parse *parse, uint32_t arguments, struct 
         bool is_one = command->min_arguments == command->max_arguments;
         snprintf(accepted, sizeof(accepted), is_one ? "%u" : "%u to %u", command->min_arguments,
                  command->max_arguments);
-        return acre_fail(err, ACRE_EINVALID, "%u argument%s%s; accepted: %s; usage: %s", arguments,
-                         arguments == 1 ? "" : "s", shown,
+        return acre_fail(err, ACRE_EINVALID, "got %u argument%s%s; accepted: %s; usage: %s",
+                         arguments, arguments == 1 ? "" : "s", shown,
                          command->max_arguments == 0 ? "none" : accepted, command->usage);
     }
     return 0;

@@ -1,9 +1,9 @@
-/* opt.h - command lines as tables: one row per option prints --help, parses, and completes.
+/* opt.h - command lines as tables: one row per option serves --help, parsing and completion.
  *
- * "--name VALUE", "--name=VALUE", "-n VALUE", flags without value, "--" ends options.
- * Unknown options are refused with the nearest known one ("did you mean --json?"); a value
- * that does not parse is refused with the option, the value and what is accepted; an option
- * given twice is refused. On failure the target struct is unspecified: exit. */
+ * Accepts "--name VALUE", "--name=VALUE", "-n VALUE" and flags without a value; "--" ends options.
+ * An unknown option is refused with the nearest known one ("did you mean --json?"), a bad value
+ * with the option, the value and what is accepted; an option may not be given twice. On failure the
+ * target struct is unspecified: exit. */
 #ifndef ACRE_CORE_OPT_H
 #define ACRE_CORE_OPT_H
 

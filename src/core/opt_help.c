@@ -1,8 +1,8 @@
-/* opt_help.c - --help, printed from the same rows that parse.
+/* opt_help.c - prints --help from the rows that parse.
  *
- * Options stand in one column as wide as the widest of them, up to LEFT_MAX; texts are
- * wrapped at blanks in the column beside it. `details` are printed as they are written (they
- * hold examples, and examples must not be reflowed), but for paragraphs written as one line. */
+ * Options form one column as wide as the widest of them, up to LEFT_MAX; their texts are wrapped at
+ * blanks in the column next to it. `details` is printed as written, because examples must not be
+ * reflowed, except for paragraphs written as one line. */
 #include "core/opt.h"
 
 #include "core/str.h"
@@ -12,7 +12,7 @@
 enum { WIDTH = 80, LONG = 100, LEFT_MAX = 30, GAP = 2 };
 
 static const struct acre_opt help_row = {
-    .name = "help", .letter = 'h', .kind = ACRE_OPT_FLAG, .help = "print this text"};
+    .name = "help", .letter = 'h', .kind = ACRE_OPT_FLAG, .help = "print this help"};
 
 static void put_left(const struct acre_opt *option, struct acre_buf *out) {
     if (option->letter != 0) {

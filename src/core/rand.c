@@ -1,8 +1,8 @@
 /* rand.c - xoshiro256** (Blackman and Vigna), seeded through splitmix64.
  *
- * Four words of state, a period of 2^256 - 1 and well-tested low bits; splitmix64 spreads a
- * small seed over the state so that seeds 1, 2, 3 ... give unrelated sequences. Only integer
- * arithmetic of fixed width: the same everywhere. */
+ * Four words of state, a period of 2^256 - 1 and well-tested low bits; splitmix64 spreads a small
+ * seed over the state, so that seeds 1, 2, 3 ... give unrelated sequences. Uses only fixed-width
+ * integer arithmetic, so results are the same everywhere. */
 #include "core/rand.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* rand.h - seeded random numbers (xoshiro256**, seeded through splitmix64).
  *
- * The same seed gives the same sequence on every machine, so a failing test prints its seed
- * and is replayed. Not for secrets. One thread at a time. */
+ * The same seed gives the same sequence on every machine, so a failing test can be replayed from
+ * the seed it prints. Not for secrets. One thread at a time. */
 #ifndef ACRE_CORE_RAND_H
 #define ACRE_CORE_RAND_H
 

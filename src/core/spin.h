@@ -1,9 +1,9 @@
-/* spin.h - how long to look again and again before going to sleep.
+/* spin.h - how long to poll before going to sleep.
  *
- * To fall asleep and be woken takes 5 us at best (a turn in test_core_futex.c), and several times
- * that on a processor that has to wake up itself. What comes sooner is better waited for by
- * looking, and looking for about as long costs at most twice what a sleep would have. So that is
- * the least limit; the others are longer where being late costs more. */
+ * Sleeping and being woken takes 5 us at best (a turn in test_core_futex.c), and several times that
+ * on a processor that has to wake up itself. For anything sooner polling is better, and polling for
+ * about that long costs at most twice as much as sleeping would have. So that is the smallest
+ * limit; the others are longer where a delay costs more. */
 #ifndef ACRE_CORE_SPIN_H
 #define ACRE_CORE_SPIN_H
 

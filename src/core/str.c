@@ -1,8 +1,8 @@
 /* str.c - views, splitting, names, and values made safe to show.
  *
- * Everything that shows outside bytes to a person (errors, logs, JSON) walks them with the
- * same two functions: acre_str_utf8 says how long the valid sequence at the front is, and
- * acre_str_show_unit gives its visible form. So there is one opinion on what is printable. */
+ * Everything that shows outside bytes to people (errors, logs, JSON) uses the same two functions:
+ * acre_str_utf8 returns the length of the valid sequence at the front, and acre_str_show_unit its
+ * visible form. So only one place decides what is printable. */
 #include "core/str.h"
 
 #include <stdio.h>

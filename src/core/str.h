@@ -1,4 +1,4 @@
-/* str.h - string views and the few text helpers the parsers share.
+/* str.h - string views and a few text helpers for the parsers.
  *
  * A view borrows; it is not NUL-terminated. Pure; any thread. */
 #ifndef ACRE_CORE_STR_H

@@ -1,4 +1,4 @@
-/* thread.c - threads that are no business of the program they run in. */
+/* thread.c - starts threads that take no signals of the program. */
 #include "core/thread.h"
 
 #include <signal.h>

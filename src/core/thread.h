@@ -1,4 +1,4 @@
-/* thread.h - threads that are no business of the program they run in. */
+/* thread.h - starts threads that take no signals of the program. */
 #ifndef ACRE_CORE_THREAD_H
 #define ACRE_CORE_THREAD_H
 

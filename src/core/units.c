@@ -1,9 +1,9 @@
 /* units.c - sizes, durations, shares and counts: one scanner, then tables of units.
  *
- * scan_number reads digits and an optional decimal part into two integers. Nothing goes
- * through floating point, so "0.1" is exactly 100 thousandths. Each unit table row gives a
- * factor; products and sums use the overflow builtins and a limit, so a number too big is seen,
- * never wrapped. Decimals are cut at six: 999999 * 2^40 still fits 64 bits. */
+ * scan_number reads digits and an optional decimal part into two integers. There is no floating
+ * point, so "0.1" is exactly 100 thousandths. Each row of a unit table gives a factor; products and
+ * sums use the overflow builtins and a limit, so a number that is too large is refused and never
+ * wraps. Decimals are limited to six: 999999 * 2^40 still fits 64 bits. */
 #include "core/units.h"
 
 #include "core/str.h"
@@ -16,7 +16,7 @@ enum { DECIMALS_MAX = 6, VALUE_SHOWN = 64 };
 
 static const uint64_t powers_of_ten[DECIMALS_MAX + 1] = {1, 10, 100, 1000, 10000, 100000, 1000000};
 
-struct number {
+struct decimal {
     uint64_t whole;
     uint64_t decimals; /* "1.05": 5 */
     unsigned places;   /* "1.05": 2 */
@@ -27,8 +27,8 @@ static bool is_digit(char c) {
 }
 
 /* Read "12" or "1.5" at *at and move it on. False: not a number, or it does not fit. */
-static bool scan_number(const char **at, struct number *ret_number) {
-    struct number number = {0};
+static bool scan_number(const char **at, struct decimal *ret_number) {
+    struct decimal number = {0};
     const char *p = *at;
     if (!is_digit(*p)) {
         return false;
@@ -57,7 +57,7 @@ static bool scan_number(const char **at, struct number *ret_number) {
 }
 
 /* number * factor, rounded down. False when it does not fit. */
-static bool scale(struct number number, uint64_t factor, uint64_t *ret_value) {
+static bool scale(struct decimal number, uint64_t factor, uint64_t *ret_value) {
     ACRE_ASSERT(factor <= UINT64_C(1) << 40);
     uint64_t part = number.decimals * factor / powers_of_ten[number.places];
     uint64_t value;
@@ -93,9 +93,9 @@ int acre_parse_mib(const char *field, const char *text, uint64_t *ret_mib, struc
     ACRE_ASSERT(field != NULL && text != NULL);
     static const char accepted[] = "1 MiB to 1 EiB, e.g. 512MiB or 80GiB";
     const char *at = text;
-    struct number number;
+    struct decimal number;
     if (!scan_number(&at, &number)) {
-        return refuse(field, text, "a size", accepted, err);
+        return refuse(field, text, "a valid size", accepted, err);
     }
     for (size_t i = 0; i < ACRE_COUNT(size_units); i++) {
         uint64_t bytes;
@@ -109,7 +109,7 @@ int acre_parse_mib(const char *field, const char *text, uint64_t *ret_mib, struc
             return 0;
         }
     }
-    return refuse(field, text, "a size", accepted, err);
+    return refuse(field, text, "a valid size", accepted, err);
 }
 
 static const struct {
@@ -142,13 +142,13 @@ int acre_parse_duration(const char *field, const char *text, uint64_t *ret_ms,
     size_t next = 0;
     const char *at = text;
     do {
-        struct number number;
+        struct decimal number;
         uint64_t unit_ms, part_ms;
         if (!scan_number(&at, &number) || number.places > 0 ||
             !scan_time_unit(&at, &next, &unit_ms) || !scale(number, unit_ms, &part_ms) ||
             __builtin_add_overflow(total_ms, part_ms, &total_ms) ||
             total_ms > ACRE_DURATION_MAX_MS) {
-            return refuse(field, text, "a duration", accepted, err);
+            return refuse(field, text, "a valid duration", accepted, err);
         }
     } while (*at != '\0');
     *ret_ms = total_ms;
@@ -159,7 +159,7 @@ int acre_parse_milli(const char *field, const char *text, uint32_t min_milli, ui
                      uint32_t *ret_milli, struct acre_error *err) {
     ACRE_ASSERT(field != NULL && text != NULL && min_milli <= max_milli);
     const char *at = text;
-    struct number number;
+    struct decimal number;
     uint64_t milli;
     if (!scan_number(&at, &number) || *at != '\0' || number.places > 3 ||
         !scale(number, 1000, &milli) || milli < min_milli || milli > max_milli) {
@@ -167,7 +167,7 @@ int acre_parse_milli(const char *field, const char *text, uint32_t min_milli, ui
         snprintf(accepted, sizeof(accepted), "%s to %s in steps of 0.001",
                  acre_format_milli(min_milli, low, sizeof(low)),
                  acre_format_milli(max_milli, high, sizeof(high)));
-        return refuse(field, text, "a share", accepted, err);
+        return refuse(field, text, "a valid share", accepted, err);
     }
     *ret_milli = (uint32_t)milli;
     return 0;
@@ -177,13 +177,17 @@ int acre_parse_count(const char *field, const char *text, uint64_t min, uint64_t
                      uint64_t *ret_count, struct acre_error *err) {
     ACRE_ASSERT(field != NULL && text != NULL && min <= max);
     const char *at = text;
-    struct number number;
+    struct decimal number;
     if (!scan_number(&at, &number) || *at != '\0' || number.places > 0 || number.whole < min ||
         number.whole > max) {
         char accepted[80];
-        snprintf(accepted, sizeof(accepted), "whole numbers from %" PRIu64 " to %" PRIu64, min,
-                 max);
-        return refuse(field, text, "a count", accepted, err);
+        if (max == UINT64_MAX) {
+            snprintf(accepted, sizeof(accepted), "whole numbers from %" PRIu64, min);
+        } else {
+            snprintf(accepted, sizeof(accepted), "whole numbers from %" PRIu64 " to %" PRIu64, min,
+                     max);
+        }
+        return refuse(field, text, "a valid count", accepted, err);
     }
     *ret_count = number.whole;
     return 0;
@@ -230,5 +234,54 @@ char *acre_format_milli(uint64_t milli, char *text, size_t size) {
     int places = rest % 100 == 0 ? 1 : rest % 10 == 0 ? 2 : 3;
     rest = places == 1 ? rest / 100 : places == 2 ? rest / 10 : rest;
     snprintf(text, size, "%" PRIu64 ".%0*" PRIu64, milli / 1000, places, rest);
+    return text;
+}
+
+char *acre_format_span(uint64_t ms, char *text, size_t size) {
+    enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+    static const struct {
+        uint64_t from_ms, step_ms; /* spans from here on are rounded up to steps of that */
+    } steps[] = {{DAY, HOUR}, {10 * MINUTE, MINUTE}, {SECOND, SECOND}, {0, 1}};
+    size_t row = 0;
+    while (ms < steps[row].from_ms) {
+        row++;
+    }
+    uint64_t step_ms = steps[row].step_ms, over = ms % step_ms;
+    ms = over == 0 || ms > UINT64_MAX - step_ms ? ms - over : ms - over + step_ms;
+    uint64_t large = 0, small = ms;
+    const char *large_name = "", *small_name = "ms";
+    if (ms >= DAY) {
+        large = ms / DAY, small = ms % DAY / HOUR;
+        large_name = large == 1 ? "day" : "days", small_name = "h";
+    } else if (ms >= HOUR) {
+        large = ms / HOUR, small = ms % HOUR / MINUTE;
+        large_name = "h", small_name = "min";
+    } else if (ms >= MINUTE) {
+        large = ms / MINUTE, small = ms % MINUTE / SECOND;
+        large_name = "min", small_name = "s";
+    } else if (ms >= SECOND || ms == 0) {
+        small = ms / SECOND, small_name = "s";
+    }
+    if (large == 0) {
+        snprintf(text, size, "%" PRIu64 " %s", small, small_name);
+    } else if (small == 0) {
+        snprintf(text, size, "%" PRIu64 " %s", large, large_name);
+    } else {
+        snprintf(text, size, "%" PRIu64 " %s %" PRIu64 " %s", large, large_name, small, small_name);
+    }
+    return text;
+}
+
+char *acre_format_count(uint64_t count, const char *noun, char *text, size_t size) {
+    snprintf(text, size, "%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
+    return text;
+}
+
+char *acre_format_amount(uint64_t milli, const char *noun, char *text, size_t size) {
+    if (milli % 1000 == 0) {
+        return acre_format_count(milli / 1000, noun, text, size);
+    }
+    char number[32];
+    snprintf(text, size, "%s %ss", acre_format_milli(milli, number, sizeof(number)), noun);
     return text;
 }

@@ -33,4 +33,11 @@ char *acre_format_mib(uint64_t mib, char *text, size_t size);
 char *acre_format_duration(uint64_t ms, char *text, size_t size);
 char *acre_format_milli(uint64_t milli, char *text, size_t size);
 
+/* For sentences. A span is rounded up to what people need of it: "450 ms", "45 s", "3 min 20 s",
+ * "59 min", "2 h 5 min", "3 days 4 h". A count and an amount have a noun: "1 job", "2 jobs";
+ * "1 GPU", "0.5 GPUs". */
+char *acre_format_span(uint64_t ms, char *text, size_t size);
+char *acre_format_count(uint64_t count, const char *noun, char *text, size_t size);
+char *acre_format_amount(uint64_t milli, const char *noun, char *text, size_t size);
+
 #endif

@@ -1,9 +1,9 @@
-/* directory.c - one component after the other, each by the descriptor of the one before.
+/* directory.c - opens one path component after the other, each from the descriptor of the last.
  *
- * What was checked stays so: entries of a directory that is root's or ours and closed to others
- * change only by root or us; in a sticky one others may add names, but not touch ours. Links on the
- * way are followed by hand, because it counts who made them: those of root and our own lead on. The
- * last component must not be one: a place is named where it is. */
+ * What was checked stays true: only root or we can change entries of a directory that belongs to
+ * root or us and is closed to others; in a sticky one others may add names, but not touch ours.
+ * Links on the way are followed by hand, because their owner matters: only root's links and ours
+ * are followed. The last component must not be a link. */
 #include "daemon/directory.h"
 
 #include "core/str.h"
@@ -20,8 +20,8 @@
 
 enum { LINKS_MAX = 40, SHOWN = 160, OWNER_MAX = 64 }; /* links: as many as the kernel follows */
 
-struct walk {
-    const struct acre_directory *place;
+struct path_walk {
+    const struct directory *place;
     char so_far[PATH_MAX]; /* what `at` is, for messages */
     char rest[PATH_MAX];   /* still to go */
     int at;
@@ -44,33 +44,35 @@ static bool is_open(const struct stat *info) {
     return (info->st_mode & S_IWOTH) != 0 || (group && (info->st_mode & S_IWGRP) != 0);
 }
 
-static int refuse_owner(const struct walk *walk, const char *what, const struct stat *info,
+static int refuse_owner(const struct path_walk *walk, const char *what, const struct stat *info,
                         struct acre_error *err) {
     char owner[OWNER_MAX], own[OWNER_MAX], shown[SHOWN];
     return acre_fail(err, ACRE_EDENIED,
-                     "%s %s belongs to %s, not to %s; chown it, or name another place with %s",
+                     "%s %s belongs to %s, not to %s; chown it, or choose another place with %s",
                      what, acre_str_show(acre_str_from(walk->so_far), shown, sizeof(shown)),
                      owner_name(info->st_uid, owner), owner_name(geteuid(), own),
                      walk->place->option);
 }
 
-static int refuse_mode(const struct walk *walk, const struct stat *info, struct acre_error *err) {
+static int refuse_mode(const struct path_walk *walk, const struct stat *info,
+                       struct acre_error *err) {
     char shown[SHOWN];
     acre_str_show(acre_str_from(walk->so_far), shown, sizeof(shown));
-    return acre_fail(err, ACRE_EDENIED,
-                     "others may write to %s (mode %o); 'chmod go-w %s', or name another place "
-                     "with %s",
-                     shown, (unsigned)(info->st_mode & 07777), shown, walk->place->option);
+    return acre_fail(
+        err, ACRE_EDENIED,
+        "other users can write to %s (mode %o); run 'chmod go-w %s', or choose another place "
+        "with %s",
+        shown, (unsigned)(info->st_mode & 07777), shown, walk->place->option);
 }
 
-static int fail_here(const struct walk *walk, int error, struct acre_error *err) {
+static int fail_here(const struct path_walk *walk, int error, struct acre_error *err) {
     char shown[SHOWN];
     return acre_fail_errno(err, error, "%s",
                            acre_str_show(acre_str_from(walk->so_far), shown, sizeof(shown)));
 }
 
 /* Of a directory on the way, or of the place itself. */
-static int check_directory(const struct walk *walk, const struct stat *info, bool last,
+static int check_directory(const struct path_walk *walk, const struct stat *info, bool last,
                            struct acre_error *err) {
     bool trusted = info->st_uid == geteuid() || (!last && info->st_uid == 0);
     bool sticky = !last && (info->st_mode & S_ISVTX) != 0;
@@ -84,11 +86,11 @@ static int check_directory(const struct walk *walk, const struct stat *info, boo
 }
 
 /* Go on from where the link `fd` leads. */
-static int follow_link(struct walk *walk, int fd, const struct stat *info, bool last,
+static int follow_link(struct path_walk *walk, int fd, const struct stat *info, bool last,
                        struct acre_error *err) {
     char target[PATH_MAX], rest[PATH_MAX], shown[SHOWN];
     if (last) {
-        return acre_fail(err, ACRE_EDENIED, "%s is a link; name the directory itself with %s",
+        return acre_fail(err, ACRE_EDENIED, "%s is a link; give the directory itself with %s",
                          acre_str_show(acre_str_from(walk->so_far), shown, sizeof(shown)),
                          walk->place->option);
     }
@@ -120,7 +122,7 @@ static int follow_link(struct walk *walk, int fd, const struct stat *info, bool 
 }
 
 /* Enter, after it was made where it was not there. */
-static int step(struct walk *walk, const char *name, bool last, struct acre_error *err) {
+static int step(struct path_walk *walk, const char *name, bool last, struct acre_error *err) {
     size_t before = strlen(walk->so_far);
     int length = snprintf(walk->so_far + before, PATH_MAX - before, "/%s", name);
     if (length < 0 || (size_t)length >= PATH_MAX - before) {
@@ -159,7 +161,7 @@ static int step(struct walk *walk, const char *name, bool last, struct acre_erro
 }
 
 /* Take the next component off what is left. False: it is too long. */
-static bool take_name(struct walk *walk, char name[NAME_MAX + 1], bool *ret_last) {
+static bool take_name(struct path_walk *walk, char name[NAME_MAX + 1], bool *ret_last) {
     const char *at = walk->rest + strspn(walk->rest, "/");
     size_t length = strcspn(at, "/");
     const char *after = at + length + strspn(at + length, "/");
@@ -171,7 +173,7 @@ static bool take_name(struct walk *walk, char name[NAME_MAX + 1], bool *ret_last
 
 /* To the end, or to what is wrong. The last step is always one into a directory with a name: the
  * root is nobody's place, and where ".." leads was not checked as the last one. */
-static int walk_on(struct walk *walk, struct acre_error *err) {
+static int walk_on(struct path_walk *walk, struct acre_error *err) {
     char name[NAME_MAX + 1];
     bool last = false;
     int r = 0;
@@ -179,7 +181,7 @@ static int walk_on(struct walk *walk, struct acre_error *err) {
         if (!take_name(walk, name, &last)) {
             r = fail_here(walk, ENAMETOOLONG, err);
         } else if (last && (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
-            r = acre_fail(err, ACRE_EINVALID, "it must end with the name of a directory");
+            r = acre_fail(err, ACRE_EINVALID, "the path must end with the name of a directory");
         } else if (name[0] != '\0' && strcmp(name, ".") != 0) {
             r = step(walk, name, last, err);
         }
@@ -187,7 +189,7 @@ static int walk_on(struct walk *walk, struct acre_error *err) {
     return r;
 }
 
-static int begin(struct walk *walk, struct acre_error *err) {
+static int begin(struct path_walk *walk, struct acre_error *err) {
     const char *path = walk->place->path;
     char here[PATH_MAX] = "";
     if (path[0] != '/' && getcwd(here, sizeof(here)) == NULL) {
@@ -221,9 +223,9 @@ static bool is_empty(int fd) {
 
 /* Give a directory that is ours its mode. One that is full of other things (/etc, somebody's home)
  * was named by mistake: closing it would close it to those who need it. */
-static int close_to_others(const struct walk *walk, int fd, struct acre_error *err) {
+static int close_to_others(const struct path_walk *walk, int fd, struct acre_error *err) {
     struct stat info;
-    const struct acre_directory *place = walk->place;
+    const struct directory *place = walk->place;
     if (fstat(fd, &info) != 0) {
         return fail_here(walk, errno, err);
     }
@@ -231,16 +233,17 @@ static int close_to_others(const struct walk *walk, int fd, struct acre_error *e
         return 0;
     }
     if (place->known_by != NULL && faccessat(fd, place->known_by, F_OK, 0) != 0 && !is_empty(fd)) {
-        return acre_fail(err, ACRE_EDENIED,
-                         "it holds other things, and no %s; name an empty or a new directory with "
-                         "%s",
-                         place->known_by, place->option);
+        return acre_fail(
+            err, ACRE_EDENIED,
+            "it contains other files, but no %s; choose an empty or new directory with "
+            "%s",
+            place->known_by, place->option);
     }
     return fchmod(fd, place->mode) == 0 ? 0 : fail_here(walk, errno, err);
 }
 
-int acre_directory_open(const struct acre_directory *place, int *ret_fd, struct acre_error *err) {
-    struct walk walk = {.place = place, .at = -1};
+int directory_open(const struct directory *place, int *ret_fd, struct acre_error *err) {
+    struct path_walk walk = {.place = place, .at = -1};
     char shown[SHOWN];
     int fd = -1;
     int r = begin(&walk, err);
@@ -266,7 +269,7 @@ int acre_directory_open(const struct acre_directory *place, int *ret_fd, struct 
     return 0;
 }
 
-static int check_entry(const struct walk *walk, const struct acre_directory_entry *entry,
+static int check_entry(const struct path_walk *walk, const struct directory_entry *entry,
                        const struct stat *info, struct acre_error *err) {
     static const struct {
         mode_t type;
@@ -276,8 +279,8 @@ static int check_entry(const struct walk *walk, const struct acre_directory_entr
                  [ACRE_ENTRY_FIFO] = {S_IFIFO, "a FIFO"}};
     if ((info->st_mode & S_IFMT) != kinds[entry->kind].type) {
         return acre_fail(err, ACRE_EDENIED,
-                         "%s is %s, not %s; remove it, or name another place with %s", entry->name,
-                         S_ISLNK(info->st_mode) ? "a link" : "something else",
+                         "%s is %s, not %s; remove it, or choose another place with %s",
+                         entry->name, S_ISLNK(info->st_mode) ? "a link" : "something else",
                          kinds[entry->kind].name, walk->place->option);
     }
     if (info->st_uid != geteuid()) {
@@ -286,12 +289,11 @@ static int check_entry(const struct walk *walk, const struct acre_directory_entr
     return is_open(info) ? refuse_mode(walk, info, err) : 0;
 }
 
-int acre_directory_check(const struct acre_directory *place, int fd,
-                         const struct acre_directory_entry *entries, size_t count,
-                         struct acre_error *err) {
+int directory_check(const struct directory *place, int fd, const struct directory_entry *entries,
+                    size_t count, struct acre_error *err) {
     int r = 0;
     for (size_t i = 0; i < count && r == 0; i++) {
-        struct walk walk = {.place = place, .at = fd};
+        struct path_walk walk = {.place = place, .at = fd};
         struct stat info;
         snprintf(walk.so_far, sizeof(walk.so_far), "%s", entries[i].name);
         if (fstatat(fd, entries[i].name, &info, AT_SYMLINK_NOFOLLOW) == 0) {

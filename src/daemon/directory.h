@@ -1,9 +1,9 @@
-/* directory.h - directories that nobody else can put anything into.
+/* directory.h - opens directories that no other user can put anything into.
  *
- * A daemon that writes as root through a link that somebody else made writes whatever file they
- * like. So nothing is kept in a directory of somebody else's, or in one that others may write to,
- * or below one of these, or behind a link of theirs. Sticky directories (/tmp) are fine on the way:
- * others can neither remove nor rename what is ours there. Start-up only; one thread. */
+ * A root daemon that follows another user's link can be made to write any file. So nothing is kept
+ * in a directory that belongs to another user or that others may write to, or below one, or behind
+ * another user's link. Sticky directories (/tmp) are fine on the way: others can neither remove nor
+ * rename our entries there. Used at start only; one thread. */
 #ifndef ACRE_DAEMON_DIRECTORY_H
 #define ACRE_DAEMON_DIRECTORY_H
 
@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-struct acre_directory {
+struct directory {
     const char *what;   /* for messages: "state directory" */
     const char *option; /* that names another: "--state" */
     const char *path;
@@ -22,17 +22,16 @@ struct acre_directory {
 
 /* Make what is lacking, and check all of the way. ACRE_EDENIED: somebody else could get in between;
  * the text says who, where, and what to do. The descriptor is the caller's to close. */
-int acre_directory_open(const struct acre_directory *place, int *ret_fd, struct acre_error *err);
+int directory_open(const struct directory *place, int *ret_fd, struct acre_error *err);
 
-enum acre_directory_kind { ACRE_ENTRY_FILE, ACRE_ENTRY_DIRECTORY, ACRE_ENTRY_FIFO };
-struct acre_directory_entry {
+enum directory_kind { ACRE_ENTRY_FILE, ACRE_ENTRY_DIRECTORY, ACRE_ENTRY_FIFO };
+struct directory_entry {
     const char *name;
-    enum acre_directory_kind kind;
+    enum directory_kind kind;
 };
 /* Those of the entries that are there must be of their kind, ours, and closed to others' writing.
  */
-int acre_directory_check(const struct acre_directory *place, int fd,
-                         const struct acre_directory_entry *entries, size_t count,
-                         struct acre_error *err);
+int directory_check(const struct directory *place, int fd, const struct directory_entry *entries,
+                    size_t count, struct acre_error *err);
 
 #endif

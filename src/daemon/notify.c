@@ -1,4 +1,4 @@
-/* notify.c - one datagram to the socket named by NOTIFY_SOCKET; '@' is the abstract namespace. */
+/* notify.c - sends a datagram to the socket in NOTIFY_SOCKET; '@' is the abstract namespace. */
 #include "daemon/notify.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-void acre_notify(const char *state) {
+void notify_systemd(const char *state) {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = path != NULL ? strlen(path) : 0;

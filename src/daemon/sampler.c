@@ -1,7 +1,7 @@
-/* sampler.c - a thread that sleeps on a condition with a time-out, reads, and posts.
+/* sampler.c - a thread that waits on a condition with a timeout, reads, and posts.
  *
- * A round that is not taken yet is not followed by another: a busy loop gets fewer readings, never
- * a queue of old ones. */
+ * It reads again only after the last round was taken: a busy loop gets fewer readings, never a
+ * queue of old ones. */
 #include "daemon/sampler.h"
 
 #include "core/clock.h"
@@ -16,8 +16,8 @@
 
 struct round;
 
-struct acre_sampler {
-    struct acre_sampler_options options;
+struct sampler {
+    struct sampler_options options;
     struct acre_clock clock;
     struct acre_device_reading *readings;
     uint64_t *xid_events; /* seen so far, by device there */
@@ -30,8 +30,8 @@ struct acre_sampler {
 };
 
 struct round {
-    struct acre_sampler *sampler;
-    struct acre_sampled_round round;
+    struct sampler *sampler;
+    struct sampled_round round;
 };
 
 /* Throttling by heat or by the hardware; a power limit is an ordinary thing. */
@@ -42,8 +42,8 @@ static bool is_slowed(uint64_t reasons) {
            (reasons >> ACRE_THROTTLE_power_brake & 1) != 0;
 }
 
-static void fill_health(struct acre_sampler *sampler, uint32_t index,
-                        const struct acre_device_sample *sample, struct acre_sampled_device *to) {
+static void fill_health(struct sampler *sampler, uint32_t index,
+                        const struct acre_device_sample *sample, struct sampled_device *to) {
     const struct acre_device_info *info = acre_devices_info(sampler->options.devices, index);
     struct acre_health_sample *health = &to->health;
 #define TAKE(bit, known, field, value)                                                             \
@@ -72,8 +72,8 @@ static void fill_health(struct acre_sampler *sampler, uint32_t index,
     }
 }
 
-static void add_processes(struct acre_sampler *sampler, uint32_t index, const char *id,
-                          struct acre_sampled_round *round) {
+static void add_processes(struct sampler *sampler, uint32_t index, const char *id,
+                          struct sampled_round *round) {
     const struct acre_process_list *list = &sampler->readings[index].processes;
     round->processes = acre_realloc(round->processes, round->process_count + list->count + 1U,
                                     sizeof(*round->processes));
@@ -97,7 +97,7 @@ static void round_destroy(struct round *made) {
 
 static void deliver(void *context) {
     struct round *made = context;
-    struct acre_sampler *sampler = made->sampler;
+    struct sampler *sampler = made->sampler;
     for (uint32_t i = 0; i < made->round.device_count; i++) {
         made->round.devices[i].health.xids = made->round.devices[i].xids;
     }
@@ -109,7 +109,7 @@ static void deliver(void *context) {
     round_destroy(made);
 }
 
-static struct round *read_all(struct acre_sampler *sampler) {
+static struct round *read_all(struct sampler *sampler) {
     struct acre_devices *devices = sampler->options.devices;
     uint32_t count = acre_devices_count(devices);
     struct round *made = acre_calloc(1, sizeof(*made));
@@ -122,7 +122,7 @@ static struct round *read_all(struct acre_sampler *sampler) {
         if (index == UINT32_MAX) {
             continue;
         }
-        struct acre_sampled_device *to = &made->round.devices[made->round.device_count++];
+        struct sampled_device *to = &made->round.devices[made->round.device_count++];
         to->device = index;
         to->live = acre_machine_live(&sampler->readings[i].sample);
         fill_health(sampler, i, &sampler->readings[i].sample, to);
@@ -132,7 +132,7 @@ static struct round *read_all(struct acre_sampler *sampler) {
 }
 
 /* Wait until the next round is due; false: stop. */
-static bool wait_turn(struct acre_sampler *sampler) {
+static bool wait_turn(struct sampler *sampler) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     pthread_mutex_lock(&sampler->lock);
@@ -154,7 +154,7 @@ static bool wait_turn(struct acre_sampler *sampler) {
 }
 
 static void *run(void *context) {
-    struct acre_sampler *sampler = context;
+    struct sampler *sampler = context;
     do {
         pthread_mutex_lock(&sampler->lock);
         bool skip = sampler->pending || sampler->stopping;
@@ -169,9 +169,9 @@ static void *run(void *context) {
     return NULL;
 }
 
-int acre_sampler_start(const struct acre_sampler_options *options,
-                       struct acre_sampler **ret_sampler, struct acre_error *err) {
-    struct acre_sampler *sampler = acre_calloc(1, sizeof(*sampler));
+int sampler_start(const struct sampler_options *options, struct sampler **ret_sampler,
+                  struct acre_error *err) {
+    struct sampler *sampler = acre_calloc(1, sizeof(*sampler));
     uint32_t count = acre_devices_count(options->devices);
     sampler->options = *options;
     sampler->clock = acre_clock_real();
@@ -194,7 +194,7 @@ int acre_sampler_start(const struct acre_sampler_options *options,
     return 0;
 }
 
-void acre_sampler_stop(struct acre_sampler *sampler) {
+void sampler_stop(struct sampler *sampler) {
     if (sampler == NULL) {
         return;
     }
@@ -219,7 +219,7 @@ void acre_sampler_stop(struct acre_sampler *sampler) {
     free(sampler);
 }
 
-void acre_sampler_set_busy(struct acre_sampler *sampler, bool busy) {
+void sampler_set_busy(struct sampler *sampler, bool busy) {
     if (sampler == NULL) {
         return;
     }

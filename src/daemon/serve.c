@@ -1,17 +1,17 @@
 /* serve.c - wiring only: settings, nodes, store and scheduler (the desk), engine, API, HTTP.
  *
- * Up: the store is opened and read before anything listens, so that who can connect is answered
- * from everything that was ever acknowledged. Down (SIGTERM): nothing new is accepted, answers
- * under way are given, what was decided is committed; jobs run on and are found again by the next
- * start. A second SIGTERM stops at once. SIGHUP reads the settings again. */
+ * Start: the store is opened and read before anything listens, so that the first answer already
+ * reflects everything ever acknowledged. Stop (SIGTERM): no new requests are accepted, pending
+ * answers are sent, decisions are committed; jobs keep running, and the next start finds them
+ * again. A second SIGTERM stops immediately. SIGHUP reads the settings again. */
 #include "daemon/serve.h"
 
 #include "api/api.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "daemon/directory.h"
-#include "daemon/guard.h"
 #include "daemon/notify.h"
+#include "daemon/overseer.h"
 #include "desk/commands.h"
 #include "device/device.h"
 #include "engine/engines.h"
@@ -49,7 +49,7 @@ enum {
 
 struct serve {
     const struct acre_settings_given *given;
-    struct acre_settings settings;
+    struct settings settings;
     struct acre_clock clock;
     struct acre_loop *loop;
     struct acre_policy policy; /* of the file, if there is one; the desk borrows it */
@@ -58,8 +58,8 @@ struct serve {
     struct acre_sse *sse;
     struct acre_api *api;
     struct acre_http *http;
-    struct acre_guard *guard;
-    struct acre_sampler *sampler;
+    struct overseer *overseer;
+    struct sampler *sampler;
     char state[PATH_MAX], socket[PATH_MAX], logs[PATH_MAX + 8], url[PATH_MAX + 32];
     char token_path[PATH_MAX + 16]; /* where the first start leaves the admin's */
     uint32_t connections;           /* at once: as set, or as many as there are descriptors for */
@@ -88,8 +88,8 @@ static int protect(struct serve *serve, struct acre_error *err) {
     (void)serve, (void)err;
     int fd = geteuid() == 0 ? open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC) : -1;
     if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0) {
-        log_plain(ACRE_LOG_INFO, "the kernel's out-of-memory killer may end this daemon: it may "
-                                 "not lower its oom_score_adj");
+        log_plain(ACRE_LOG_INFO, "the kernel's out-of-memory killer may kill this daemon: it "
+                                 "cannot lower its oom_score_adj");
     }
     if (fd >= 0) {
         close(fd);
@@ -99,33 +99,33 @@ static int protect(struct serve *serve, struct acre_error *err) {
 
 /* What store and engine keep there. */
 static int open_state(const struct serve *serve, struct acre_error *err) {
-    static const struct acre_directory_entry entries[] = {
+    static const struct directory_entry entries[] = {
         {"acre.db", ACRE_ENTRY_FILE},         {"acre.db-wal", ACRE_ENTRY_FILE},
         {"acre.db-shm", ACRE_ENTRY_FILE},     {"acre.db-lock", ACRE_ENTRY_FILE},
         {"acre.db-journal", ACRE_ENTRY_FILE}, {"engine.lock", ACRE_ENTRY_FILE},
         {"logs", ACRE_ENTRY_DIRECTORY},       {"runs", ACRE_ENTRY_DIRECTORY},
         {"facts", ACRE_ENTRY_FIFO},
     };
-    struct acre_directory place = {.what = "state directory",
-                                   .option = "--state",
-                                   .path = serve->state,
-                                   .mode = 0700,
-                                   .is_ours = true,
-                                   .known_by = "acre.db"};
+    struct directory place = {.what = "state directory",
+                              .option = "--state",
+                              .path = serve->state,
+                              .mode = 0700,
+                              .is_ours = true,
+                              .known_by = "acre.db"};
     int fd = -1;
-    int r = acre_directory_open(&place, &fd, err);
+    int r = directory_open(&place, &fd, err);
     if (r == 0) {
-        r = acre_directory_check(&place, fd, entries, ACRE_COUNT(entries), err);
+        r = directory_check(&place, fd, entries, ACRE_COUNT(entries), err);
         close(fd);
     }
     return r;
 }
 
 static int make_run_directory(struct acre_error *err) {
-    struct acre_directory place = {
-        .what = "directory of the socket", .option = "--socket", .path = "/run/acre", .mode = 0755};
+    struct directory place = {
+        .what = "socket directory", .option = "--socket", .path = "/run/acre", .mode = 0755};
     int fd = -1;
-    int r = acre_directory_open(&place, &fd, err);
+    int r = directory_open(&place, &fd, err);
     if (r == 0) {
         close(fd);
     }
@@ -185,25 +185,25 @@ static void on_event(void *context, const struct acre_desk_event *event) {
 static void on_begin(void *context, struct acre_run run, const struct acre_run_device *devices,
                      uint32_t count) {
     struct serve *serve = context;
-    acre_guard_begin(serve->guard, run, devices, count);
+    overseer_begin(serve->overseer, run, devices, count);
 }
 
 static void on_end(void *context, struct acre_run run, struct acre_job_exit *exit) {
     struct serve *serve = context;
-    acre_guard_end(serve->guard, run, exit);
+    overseer_end(serve->overseer, run, exit);
 }
 
 static void on_trouble(void *context, const char *what, const struct acre_error *err) {
     struct serve *serve = context;
     if (err != NULL) {
         log_error(what, err);
-        acre_notify("STATUS=nothing can be recorded; read only");
+        notify_systemd("STATUS=read-only: the store cannot be written");
     } else {
         log_plain(ACRE_LOG_WARN, what);
-        acre_notify("STATUS=");
+        notify_systemd("STATUS=");
         struct acre_error again = {0};
-        if (acre_auth_load(serve->auth, acre_desk_store(serve->desk), &again) < 0) {
-            log_error("tokens could not be read", &again);
+        if (auth_load(serve->auth, acre_desk_store(serve->desk), &again) < 0) {
+            log_error("cannot read the tokens", &again);
         }
     }
 }
@@ -221,11 +221,11 @@ static int open_desk(struct serve *serve, struct acre_error *err) {
                  .trouble = on_trouble,
                  .context = serve},
     };
-    serve->guard = acre_guard_create();
+    serve->overseer = overseer_create();
     return acre_desk_create(&options, &serve->desk, err);
 }
 
-static struct acre_limit_options request_limit(const struct acre_settings *settings) {
+static struct acre_limit_options request_limit(const struct settings *settings) {
     uint64_t per_minute = settings->rate * 60;
     return (struct acre_limit_options){.keys = LIMIT_KEYS,
                                        .burst = (uint32_t)settings->rate,
@@ -233,13 +233,13 @@ static struct acre_limit_options request_limit(const struct acre_settings *setti
                                            (uint32_t)ACRE_MIN(per_minute, UINT64_C(100000000))};
 }
 
-static struct acre_limit_options guess_limit(const struct acre_settings *settings) {
+static struct acre_limit_options guess_limit(const struct settings *settings) {
     return (struct acre_limit_options){.keys = LIMIT_KEYS,
                                        .burst = (uint32_t)settings->failures,
                                        .per_minute = (uint32_t)settings->failures};
 }
 
-static struct acre_api_limits limits_of(const struct acre_settings *settings) {
+static struct acre_api_limits limits_of(const struct settings *settings) {
     return (struct acre_api_limits){.requests = request_limit(settings),
                                     .strangers = {.keys = LIMIT_KEYS,
                                                   .burst = STRANGERS_BURST,
@@ -253,8 +253,8 @@ static int open_api(struct serve *serve, struct acre_error *err) {
                                      .admins = serve->settings.admins,
                                      .project = serve->settings.project,
                                      .min_uid = (uint32_t)serve->settings.min_uid};
-    serve->auth = acre_auth_create(&auth);
-    int r = acre_auth_load(serve->auth, acre_desk_store(serve->desk), err);
+    serve->auth = auth_create(&auth);
+    int r = auth_load(serve->auth, acre_desk_store(serve->desk), err);
     if (r < 0) {
         return r;
     }
@@ -306,7 +306,7 @@ static void log_engines(const struct serve *serve) {
 
 /* Those that were named, or the first there is. */
 static int open_engines(struct serve *serve, struct acre_error *err) {
-    const struct acre_settings *settings = &serve->settings;
+    const struct settings *settings = &serve->settings;
     char group[32];
     name_group(serve, group, sizeof(group));
     if (settings->run_as != NULL && settings->run_as[0] != '\0') {
@@ -347,7 +347,7 @@ static uint32_t *map_devices(const struct serve *serve, const struct acre_device
     uint32_t count = acre_devices_count(devices);
     uint32_t *map = acre_calloc(count + 1U, sizeof(*map));
     for (uint32_t i = 0; i < count; i++) {
-        if (acre_inventory_find_device(inventory, acre_devices_info(devices, i)->id, &map[i])) {
+        if (inventory_find_device(inventory, acre_devices_info(devices, i)->id, &map[i])) {
             *ret_any = true;
         } else {
             map[i] = UINT32_MAX;
@@ -358,25 +358,25 @@ static uint32_t *map_devices(const struct serve *serve, const struct acre_device
 
 static int start_sampler(struct serve *serve, struct acre_error *err) {
     int r = 0;
-    if (!acre_inventory_is_simulated(acre_desk_inventory(serve->desk)) &&
-        acre_inventory_devices(acre_desk_inventory(serve->desk)) > 0) {
+    if (!inventory_is_simulated(acre_desk_inventory(serve->desk)) &&
+        inventory_devices(acre_desk_inventory(serve->desk)) > 0) {
         struct acre_device_options where = {.telemetry_only = true};
         struct acre_devices *devices = acre_devices_open(&where);
         bool any = false;
-        struct acre_sampler_options options = {.loop = serve->loop,
-                                               .devices = devices,
-                                               .map = map_devices(serve, devices, &any),
-                                               .busy_ms = serve->settings.sample,
-                                               .idle_ms = IDLE_SAMPLE_MS,
-                                               .deliver = acre_guard_round,
-                                               .context = serve->guard};
-        r = any ? acre_sampler_start(&options, &serve->sampler, err) : 0;
+        struct sampler_options options = {.loop = serve->loop,
+                                          .devices = devices,
+                                          .map = map_devices(serve, devices, &any),
+                                          .busy_ms = serve->settings.sample,
+                                          .idle_ms = IDLE_SAMPLE_MS,
+                                          .deliver = overseer_round,
+                                          .context = serve->overseer};
+        r = any ? sampler_start(&options, &serve->sampler, err) : 0;
         if (serve->sampler == NULL) { /* else they are the sampler's now */
             acre_devices_close(devices);
             free(options.map);
         }
     }
-    acre_guard_set(serve->guard, serve->desk, serve->sampler);
+    overseer_set(serve->overseer, serve->desk, serve->sampler);
     return r;
 }
 
@@ -388,7 +388,7 @@ static int read_pem(const char *path, struct acre_buf *text, struct acre_error *
 }
 
 /* Both texts are to be finished, whatever the answer. */
-static int read_tls(const struct acre_settings *settings, struct acre_buf *certificate,
+static int read_tls(const struct settings *settings, struct acre_buf *certificate,
                     struct acre_buf *key, struct acre_error *err) {
     int r = read_pem(settings->tls_cert, certificate, err);
     int k = read_pem(settings->tls_key, key, r == 0 ? err : NULL);
@@ -419,7 +419,7 @@ static int find_descriptors(struct serve *serve, struct acre_error *err) {
     snprintf(connections, sizeof(connections), "%u", serve->connections);
     snprintf(wished, sizeof(wished), "%llu", (unsigned long long)asked);
     if (room < asked) {
-        acre_log(ACRE_LOG_WARN, "fewer connections than asked for: the open-file limit is too low",
+        acre_log(ACRE_LOG_WARN, "fewer connections than requested: the open-file limit is too low",
                  {"connections", connections}, {"asked", wished}, {"open_files", fds});
     } else {
         acre_log(ACRE_LOG_INFO, "limits", {"connections", connections}, {"open_files", fds});
@@ -467,7 +467,7 @@ static int start_listening(struct serve *serve, struct acre_error *err) {
         snprintf(text, sizeof(text), "%s", err->text);
         r = acre_fail(err, r,
                       "%s ('ss -lxtp' shows which); stop it, or choose another place with --socket "
-                      "PATH and --listen ADDRESS, or --no-tcp for the socket alone",
+                      "PATH or --listen ADDRESS; --no-tcp serves the socket only",
                       text);
     }
     if (r == 0) {
@@ -492,14 +492,14 @@ static int write_first_token(const struct serve *serve, const char *token, struc
     unlink(serve->token_path); /* whatever is there is from a start that was not recorded */
     int fd = open(serve->token_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return acre_fail_errno(err, errno, "the admin's token: %s", serve->token_path);
+        return acre_fail_errno(err, errno, "cannot write the admin token: %s", serve->token_path);
     }
     bool wrote = dprintf(fd, "%s\n", token) > 0 && fsync(fd) == 0;
     int why = errno;
     close(fd);
     if (!wrote) {
         unlink(serve->token_path);
-        return acre_fail_errno(err, why, "the admin's token: %s", serve->token_path);
+        return acre_fail_errno(err, why, "cannot write the admin token: %s", serve->token_path);
     }
     return 0;
 }
@@ -508,9 +508,9 @@ static void on_first_token(void *context, int code, const struct acre_error *err
     struct serve *serve = context;
     if (code < 0) {
         unlink(serve->token_path);
-        log_error("the first token could not be recorded", err);
+        log_error("cannot record the admin token", err);
     } else {
-        acre_log(ACRE_LOG_INFO, "the admin's token is in a file", {"path", serve->token_path});
+        acre_log(ACRE_LOG_INFO, "admin token written", {"path", serve->token_path});
     }
 }
 
@@ -524,10 +524,10 @@ static int make_first_token(struct serve *serve, struct acre_error *err) {
                                .note = "made at the first start",
                                .role = ACRE_ROLE_ADMIN,
                                .created_ms = now_ms};
-    if (acre_auth_count(serve->auth) > 0) {
+    if (auth_count(serve->auth) > 0) {
         return 0;
     }
-    int r = acre_auth_make(serve->auth, &token, &row, text, err);
+    int r = auth_make(serve->auth, &token, &row, text, err);
     if (r == 0) {
         r = write_first_token(serve, text, err);
     }
@@ -564,8 +564,8 @@ static void on_stop(void *context) {
     }
     serve->stopping = true;
     acre_api_stop(serve->api);
-    log_plain(ACRE_LOG_INFO, "stopping; jobs run on");
-    acre_notify("STOPPING=1");
+    log_plain(ACRE_LOG_INFO, "stopping; jobs keep running");
+    notify_systemd("STOPPING=1");
     acre_http_drain(serve->http, DRAIN_MS, drained, serve);
 }
 
@@ -582,7 +582,7 @@ static void renew_tls(struct serve *serve) {
         r = acre_http_renew_tls(serve->http, certificate.data, key.data, &err);
     }
     if (r < 0) {
-        log_error("the certificate stays as it was", &err);
+        log_error("keeping the old certificate", &err);
     }
     acre_buf_finish(&certificate);
     acre_buf_finish(&key);
@@ -590,24 +590,24 @@ static void renew_tls(struct serve *serve) {
 
 static void on_reload(void *context) {
     struct serve *serve = context;
-    struct acre_settings settings;
+    struct settings settings;
     struct acre_error err = {0};
     enum acre_log_level level;
-    if (acre_settings_read(serve->given, &settings, &err) < 0) {
-        log_error("settings stay as they were", &err);
+    if (settings_read(serve->given, &settings, &err) < 0) {
+        log_error("keeping the old settings", &err);
         return;
     }
-    acre_settings_finish(&serve->settings);
+    settings_finish(&serve->settings);
     serve->settings = settings;
     acre_log_level_parse(settings.log_level, &level);
     acre_log_set_level(level);
     struct acre_api_limits limits = limits_of(&settings);
     acre_api_set_limits(serve->api, &limits);
-    acre_auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
+    auth_set_names(serve->auth, settings.operators, settings.admins, settings.project);
     renew_tls(serve);
     if (settings.policy != NULL) {
         if (acre_desk_writable(serve->desk, &err) < 0 || read_policy(serve, &err) < 0) {
-            log_error("the policy stays as it was", &err);
+            log_error("keeping the old policy", &err);
         } else {
             acre_desk_set_policy(serve->desk, &serve->policy, settings.policy);
         }
@@ -636,7 +636,7 @@ static int start(struct serve *serve, struct acre_error *err) {
                                   open_desk,     open_api,         open_engines,     start_sampler,
                                   watch_signals, make_first_token, start_listening};
     enum acre_log_level level;
-    int r = acre_settings_read(serve->given, &serve->settings, err);
+    int r = settings_read(serve->given, &serve->settings, err);
     if (r < 0) {
         return r;
     }
@@ -648,7 +648,7 @@ static int start(struct serve *serve, struct acre_error *err) {
     }
     if (r == 0) {
         acre_desk_start(serve->desk);
-        acre_notify("READY=1");
+        notify_systemd("READY=1");
     }
     return r;
 }
@@ -661,14 +661,14 @@ static void finish(struct serve *serve) {
     if (serve->api != NULL) {
         acre_api_sum_refusals(serve->api);
     }
-    acre_sampler_stop(serve->sampler);
+    sampler_stop(serve->sampler);
     acre_desk_destroy(serve->desk);
     acre_api_destroy(serve->api);
     acre_sse_destroy(serve->sse);
-    acre_auth_destroy(serve->auth);
-    acre_guard_destroy(serve->guard);
+    auth_destroy(serve->auth);
+    overseer_destroy(serve->overseer);
     acre_loop_destroy(serve->loop);
-    acre_settings_finish(&serve->settings);
+    settings_finish(&serve->settings);
 }
 
 int acre_serve(const struct acre_settings_given *given) {

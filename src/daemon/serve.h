@@ -1,6 +1,6 @@
 /* serve.h - `acre serve`: the daemon, put together.
  *
- * Programs only; it takes over the calling thread until it is told to stop (SIGTERM, SIGINT). */
+ * Programs only; it runs on the calling thread until SIGTERM or SIGINT. */
 #ifndef ACRE_DAEMON_SERVE_H
 #define ACRE_DAEMON_SERVE_H
 

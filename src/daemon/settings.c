@@ -1,8 +1,8 @@
 /* settings.c - one table, three sources.
  *
- * Everything is text until it is in force: a setting's value is looked for in the flags, then in
- * the environment, then in the file, and parsed once, by its kind. So each source has the same
- * errors, and a new setting is a new row. */
+ * A setting's value is looked up on the command line, then in the environment, then in the file,
+ * and parsed once, by its kind. So all sources give the same errors, and a new setting is a new
+ * row. */
 #include "daemon/settings.h"
 
 #include "core/file.h"
@@ -17,25 +17,25 @@
 
 enum { FILE_MAX_BYTES = 1 << 20, NAME_MAX_BYTES = 64, SHOWN = 80 };
 
-enum kind { STRING, FLAG, COUNT, DURATION, LIST };
+enum setting_kind { STRING, FLAG, COUNT, DURATION, LIST };
 
-struct row {
+struct setting_row {
     const char *name;
-    enum kind kind;
+    enum setting_kind kind;
     const char *absent;
     size_t given, to; /* offsets */
 };
 
-static const struct row rows[] = {
+static const struct setting_row rows[] = {
 #define X(member, name, kind, value, absent, help)                                                 \
     {name, kind, absent, offsetof(struct acre_settings_given, member),                             \
-     offsetof(struct acre_settings, member)},
+     offsetof(struct settings, member)},
     ACRE_SETTINGS(X)
 #undef X
 };
 
 /* A line of the file. */
-struct line {
+struct setting_line {
     uint32_t number;
     size_t row;
     char *value;
@@ -43,12 +43,12 @@ struct line {
 
 struct file {
     const char *name;
-    struct line *lines;
+    struct setting_line *lines;
     uint32_t count;
 };
 
 /* A value and where it came from, for messages. */
-struct found {
+struct setting_value {
     const char *text;
     char from[160];
 };
@@ -69,8 +69,8 @@ static int read_line(struct file *file, uint32_t number, struct acre_str text,
     const char *equals = memchr(text.data, '=', text.length);
     size_t before = equals != NULL ? (size_t)(equals - text.data) : 0;
     if (equals == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "%s:%u: '%s'; accepted: name = value", file->name,
-                         number, acre_str_show(text, shown, sizeof(shown)));
+        return acre_fail(err, ACRE_EINVALID, "%s:%u: malformed line '%s'; accepted: name = value",
+                         file->name, number, acre_str_show(text, shown, sizeof(shown)));
     }
     struct acre_str key = acre_str_trim((struct acre_str){text.data, before});
     struct acre_str value = acre_str_trim((struct acre_str){equals + 1, text.length - before - 1});
@@ -81,7 +81,7 @@ static int read_line(struct file *file, uint32_t number, struct acre_str text,
     }
     if (row == ACRE_COUNT(rows)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s:%u: '%s' is no setting; 'acre help serve' lists them", file->name,
+                         "%s:%u: unknown setting '%s'; 'acre help serve' lists them", file->name,
                          number, acre_str_show(key, shown, sizeof(shown)));
     }
     for (uint32_t i = 0; i < file->count && rows[row].kind != LIST; i++) {
@@ -91,8 +91,8 @@ static int read_line(struct file *file, uint32_t number, struct acre_str text,
         }
     }
     file->lines = acre_realloc(file->lines, file->count + 1U, sizeof(*file->lines));
-    struct line *line = &file->lines[file->count++];
-    *line = (struct line){.number = number, .row = row};
+    struct setting_line *line = &file->lines[file->count++];
+    *line = (struct setting_line){.number = number, .row = row};
     line->value = acre_calloc(value.length + 1, 1);
     memcpy(line->value, value.data, value.length);
     return 0;
@@ -130,8 +130,9 @@ static const char *from_environment(const char *name, char variable[NAME_MAX_BYT
 }
 
 /* The value of a setting that is not a list; text NULL: nobody said anything. */
-static struct found find(const struct row *row, const void *given, const struct file *file) {
-    struct found found = {.text = row->absent};
+static struct setting_value find(const struct setting_row *row, const void *given,
+                                 const struct file *file) {
+    struct setting_value found = {.text = row->absent};
     char variable[NAME_MAX_BYTES];
     snprintf(found.from, sizeof(found.from), "--%s", row->name);
     if (row->kind == FLAG && *(const bool *)((const char *)given + row->given)) {
@@ -159,20 +160,21 @@ static struct found find(const struct row *row, const void *given, const struct 
     return found;
 }
 
-static int put_flag(const struct found *found, bool *to, struct acre_error *err) {
+static int put_flag(const struct setting_value *found, bool *to, struct acre_error *err) {
     char shown[SHOWN];
     if (strcmp(found->text, "true") == 0 || strcmp(found->text, "1") == 0) {
         *to = true;
     } else if (strcmp(found->text, "false") != 0 && strcmp(found->text, "0") != 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: true or false", found->from,
+        return acre_fail(err, ACRE_EINVALID, "%s: invalid value '%s'; accepted: true or false",
+                         found->from,
                          acre_str_show(acre_str_from(found->text), shown, sizeof(shown)));
     }
     return 0;
 }
 
-static int add_item(const struct row *row, struct acre_settings *settings, const char *text,
+static int add_item(const struct setting_row *row, struct settings *settings, const char *text,
                     struct acre_error *err) {
-    struct acre_settings_list *list = (void *)((char *)settings + row->to);
+    struct settings_list *list = (void *)((char *)settings + row->to);
     if (list->count == ACRE_OPT_LIST_MAX) {
         char shown[SHOWN];
         return acre_fail(err, ACRE_EINVALID, "%s: '%s' is one too many; accepted: at most %d",
@@ -183,8 +185,8 @@ static int add_item(const struct row *row, struct acre_settings *settings, const
     return 0;
 }
 
-static int put_list(const struct row *row, const void *given, const struct file *file,
-                    struct acre_settings *settings, struct acre_error *err) {
+static int put_list(const struct setting_row *row, const void *given, const struct file *file,
+                    struct settings *settings, struct acre_error *err) {
     const struct acre_opt_list *flags = (const void *)((const char *)given + row->given);
     char variable[NAME_MAX_BYTES];
     const char *text = from_environment(row->name, variable);
@@ -203,12 +205,12 @@ static int put_list(const struct row *row, const void *given, const struct file 
     return r;
 }
 
-static int put(const struct row *row, const void *given, const struct file *file,
-               struct acre_settings *settings, struct acre_error *err) {
+static int put(const struct setting_row *row, const void *given, const struct file *file,
+               struct settings *settings, struct acre_error *err) {
     if (row->kind == LIST) {
         return put_list(row, given, file, settings, err);
     }
-    struct found found = find(row, given, file);
+    struct setting_value found = find(row, given, file);
     void *to = (char *)settings + row->to;
     if (found.text == NULL) {
         return 0;
@@ -229,28 +231,30 @@ static int put(const struct row *row, const void *given, const struct file *file
     return 0;
 }
 
-static int check(const struct acre_settings *settings, struct acre_error *err) {
+static int check(const struct settings *settings, struct acre_error *err) {
     enum acre_log_level level;
     char shown[SHOWN];
     if (!acre_log_level_parse(settings->log_level, &level)) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "log-level: '%s'; accepted: debug, info, warn, error or none",
-                         acre_str_show(acre_str_from(settings->log_level), shown, sizeof(shown)));
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "log-level: unknown level '%s'; accepted: debug, info, warn, error or none",
+            acre_str_show(acre_str_from(settings->log_level), shown, sizeof(shown)));
     }
     if ((settings->tls_cert != NULL) != (settings->tls_key != NULL)) {
-        return acre_fail(err, ACRE_EINVALID, "tls-%s: absent; accepted: both tls-cert and tls-key",
+        return acre_fail(err, ACRE_EINVALID,
+                         "tls-%s is missing; TLS needs both tls-cert and tls-key",
                          settings->tls_cert != NULL ? "key" : "cert");
     }
     if (settings->sample < 100) {
-        return acre_fail(err, ACRE_EINVALID, "sample: '%s'; accepted: 100ms or more",
+        return acre_fail(err, ACRE_EINVALID, "sample: '%s' is too short; accepted: 100ms or more",
                          acre_format_duration(settings->sample, shown, sizeof(shown)));
     }
     return 0;
 }
 
-int acre_settings_read(const struct acre_settings_given *given, struct acre_settings *ret_settings,
-                       struct acre_error *err) {
-    struct acre_settings settings = {0};
+int settings_read(const struct acre_settings_given *given, struct settings *ret_settings,
+                  struct acre_error *err) {
+    struct settings settings = {0};
     struct file file = {0};
     const char *path = given->config != NULL ? given->config : getenv("ACRE_CONFIG");
     int r = path != NULL ? read_file(path, &file, err) : 0;
@@ -262,23 +266,23 @@ int acre_settings_read(const struct acre_settings_given *given, struct acre_sett
     }
     file_finish(&file);
     if (r < 0) {
-        acre_settings_finish(&settings);
+        settings_finish(&settings);
         return r;
     }
     *ret_settings = settings;
     return 0;
 }
 
-void acre_settings_finish(struct acre_settings *settings) {
+void settings_finish(struct settings *settings) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         void *at = (char *)settings + rows[i].to;
         if (rows[i].kind == STRING) {
             free(*(char **)at);
         }
-        struct acre_settings_list *list = at;
+        struct settings_list *list = at;
         for (uint32_t item = 0; rows[i].kind == LIST && item < list->count; item++) {
             free(list->items[item]);
         }
     }
-    *settings = (struct acre_settings){0};
+    *settings = (struct settings){0};
 }

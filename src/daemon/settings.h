@@ -1,8 +1,8 @@
-/* settings.h - what `acre serve` can be told: one table for flags, environment and file.
+/* settings.h - the settings of `acre serve`: one table for command line, environment and file.
  *
- * A flag wins over the variable ACRE_<NAME>, which wins over the file, which wins over the default.
- * The file has one "name = value" a line; '#' starts a comment; a list is given by several lines.
- * One thread at a time. */
+ * An option overrides the variable ACRE_<NAME>, which overrides the file, which overrides the
+ * default. The file has one "name = value" per line; '#' starts a comment; a list takes several
+ * lines. One thread at a time. */
 #ifndef ACRE_DAEMON_SETTINGS_H
 #define ACRE_DAEMON_SETTINGS_H
 
@@ -14,45 +14,45 @@
 #define ACRE_SETTINGS(X)                                                                           \
     /* member          name               kind      value      default */                          \
     X(state,           "state",           STRING,   "DIR",     NULL,                               \
-      "where everything is kept: /var/lib/acre for root, else ~/.local/state/acre")                \
+      "state directory (default: /var/lib/acre for root, else ~/.local/state/acre)")               \
     X(socket,          "socket",          STRING,   "PATH",    NULL,                               \
-      "unix socket: /run/acre/acre.sock for root, else acre.sock in the state directory")          \
+      "Unix socket (default: /run/acre/acre.sock for root, else STATE/acre.sock)")                 \
     X(listen,          "listen",          STRING,   "ADDRESS", NULL,                               \
-      "TCP address and port, 'none' for no TCP (default 127.0.0.1:10000)")                         \
+      "TCP address and port, or 'none' (default: 127.0.0.1:10000)")                                \
     X(no_tcp,          "no-tcp",          FLAG,     NULL,      NULL,                               \
       "the same as --listen none")                                                                 \
     X(tls_cert,        "tls-cert",        STRING,   "FILE",    NULL,                               \
-      "certificate chain in PEM: TCP speaks TLS only")                                             \
+      "PEM certificate chain; TCP then accepts only TLS")                                          \
     X(tls_key,         "tls-key",         STRING,   "FILE",    NULL,                               \
-      "its key in PEM")                                                                            \
+      "PEM key of the certificate")                                                                \
     X(sim,             "sim",             LIST,     "FILE",    NULL,                               \
-      "simulated nodes instead of this machine's GPUs; may be given several times")                \
+      "simulate the nodes in FILE instead of using this machine's GPUs; repeatable")               \
     X(engine,          "engine",          LIST,     "NAME",    NULL,                               \
-      "where jobs run, NAME or NAME=ADDRESS (default: this machine); may be given several times") \
+      "where jobs run, NAME or NAME=ADDRESS (default: this machine); repeatable")                  \
     X(policy,          "policy",          STRING,   "FILE",    NULL,                               \
-      "rules of the queue in JSON, until others are set through the API")                          \
+      "scheduling policy as JSON, until it is changed through the API")                            \
     X(run_as,          "run-as",          STRING,   "USER",    NULL,                               \
-      "all jobs share this account: users can reach each other's jobs and files")                  \
+      "run all jobs as USER; users then share it and can reach each other's jobs and files")       \
     X(min_uid,         "min-uid",         COUNT,    "N",       "1000",                             \
-      "accounts with a smaller uid, the system's, run no jobs (default 1000)")                     \
+      "start no jobs of accounts with a lower uid, the system accounts (default: 1000)")           \
     X(allow_root,      "allow-root",      FLAG,     NULL,      NULL,                               \
-      "jobs of root run as root; without this they are not started")                               \
+      "run root's jobs as root; without this option they do not start")                            \
     X(admins,          "admins",          STRING,   "NAMES",   "",                                 \
-      "users who may do everything, separated by commas; root and the daemon's own always")        \
+      "users with the admin role, separated by commas; root and the daemon's user always are")     \
     X(operators,       "operators",       STRING,   "NAMES",   "",                                 \
-      "users who may act on everybody's jobs and drain nodes")                                     \
+      "users with the operator role, who may manage all jobs and drain nodes")                     \
     X(project,         "project",         STRING,   "NAME",    "default",                          \
-      "who is charged when nobody says otherwise (default: default)")                              \
+      "project to charge if a job names none (default: default)")                                  \
     X(rate,            "rate",            COUNT,    "N",       "20000",                            \
-      "requests a second of one user (default 20000)")                                             \
+      "most requests per second from one user (default: 20000)")                                   \
     X(failures,        "failures",        COUNT,    "N",       "60",                               \
-      "failed log-ins a minute from one address (default 60)")                                     \
+      "most failed logins per minute from one address (default: 60)")                              \
     X(connections,     "connections",     COUNT,    "N",       "4000",                             \
-      "at once (default 4000), of which TCP gets three quarters; root always gets in")             \
+      "most connections, three quarters of them over TCP; root can always connect (default: 4000)")\
     X(sample,          "sample",          DURATION, "TIME",    "2s",                               \
-      "between readings of GPUs while jobs use them (default 2s)")                                 \
+      "time between GPU readings while jobs use them (default: 2s)")                               \
     X(log_level,       "log-level",       STRING,   "LEVEL",   "info",                             \
-      "debug, info, warn, error or none (default info)")
+      "debug, info, warn, error or none (default: info)")
 /* clang-format on */
 
 /* As given on the command line. */
@@ -68,27 +68,27 @@ struct acre_settings_given {
 #undef X
 };
 
-struct acre_settings_list {
+struct settings_list {
     char *items[ACRE_OPT_LIST_MAX];
     uint32_t count;
 };
 
 /* In force. Strings belong to it. */
-struct acre_settings {
+struct settings {
 #define X(member, name, kind, value, absent, help) ACRE_SETTING_##kind(member)
 #define ACRE_SETTING_STRING(member)                char *member;
 #define ACRE_SETTING_COUNT(member)                 uint64_t member;
 #define ACRE_SETTING_DURATION(member)              uint64_t member; /* ms */
 #define ACRE_SETTING_FLAG(member)                  bool member;
-#define ACRE_SETTING_LIST(member)                  struct acre_settings_list member;
+#define ACRE_SETTING_LIST(member)                  struct settings_list member;
     ACRE_SETTINGS(X)
 #undef X
 };
 
 /* ACRE_EINVALID naming the option, the variable or file:line, with the value and what is accepted;
  * what reading the file answered. `ret_settings` is filled only on success. */
-int acre_settings_read(const struct acre_settings_given *given, struct acre_settings *ret_settings,
-                       struct acre_error *err);
-void acre_settings_finish(struct acre_settings *settings);
+int settings_read(const struct acre_settings_given *given, struct settings *ret_settings,
+                  struct acre_error *err);
+void settings_finish(struct settings *settings);
 
 #endif

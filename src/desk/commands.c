@@ -75,10 +75,10 @@ int acre_desk_submit(struct acre_desk *desk, struct acre_submission *submission,
     if (r < 0) {
         return r;
     }
-    if (submission->launch.external) {
+    if (submission->recipe.external) {
         desk_add_external(desk, first);
     }
-    acre_specs_put(desk->specs, first, text);
+    specs_put(desk->specs, first, text);
     keep_submission(desk, first, submission->count, text);
     desk_changed(desk);
     *ret_first_id = first;
@@ -96,7 +96,7 @@ int acre_desk_may_place(struct acre_desk *desk, const struct acre_request *reque
 
 int acre_desk_allocate(struct acre_desk *desk, struct acre_submission *submission,
                        struct acre_str text, struct acre_job *ret_job, struct acre_error *err) {
-    ACRE_ASSERT(submission->launch.external && submission->count == 1);
+    ACRE_ASSERT(submission->recipe.external && submission->count == 1);
     uint64_t id = 0;
     int r = acre_desk_submit(desk, submission, text, &id, err);
     if (r < 0) {
@@ -107,7 +107,8 @@ int acre_desk_allocate(struct acre_desk *desk, struct acre_submission *submissio
     bool found = acre_sched_find(desk->sched, id, ret_job);
     if (!found || !acre_job_state_holds(ret_job->state)) {
         acre_sched_cancel(desk->sched, id, now_ms, NULL);
-        return acre_fail(err, ACRE_ENOFIT, "gpu_count: it fits, but other jobs are ahead of it");
+        return acre_fail(err, ACRE_ENOFIT,
+                         "gpu_count: the GPUs are free, but other jobs are ahead in the queue");
     }
     return 0;
 }

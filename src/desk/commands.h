@@ -18,7 +18,7 @@ struct acre_submission {
     const char *name;           /* NULL or "": none */
     struct acre_job_spec spec;  /* its user, project, name, id and bytes are given by the desk; an
                                    array's `array` is not 0 */
-    struct acre_launch launch;  /* borrowed */
+    struct acre_recipe recipe;  /* borrowed */
     struct acre_dependency dependencies[ACRE_JOB_DEPENDENCIES_MAX]; /* room for the spec's */
     uint32_t count;
     bool limited; /* its user is held to the limits of the policy */

@@ -1,5 +1,5 @@
-/* desk.c - the desk's front: made and closed, asked and told. The turn itself is turn.c, runs
- * are run.c, reading the store is load.c. */
+/* desk.c - the desk's public functions: create, close, query, notify. The turn itself is turn.c,
+ * runs are run.c, reading the store is load.c. */
 #include "desk/inner.h"
 
 #include <stdio.h>
@@ -21,10 +21,12 @@ int acre_desk_create(const struct acre_desk_options *options, struct acre_desk *
     desk->options.probe_ms = options->probe_ms != 0 ? options->probe_ms : PROBE_MS;
     desk->last_waiter = &desk->waiters;
     desk->sequence = 1;
-    desk->specs = acre_specs_create(SPECS_MAX, SPECS_MAX_BYTES);
+    desk->timer_at_ms = UINT64_MAX;
+    desk->specs = specs_create(SPECS_MAX, SPECS_MAX_BYTES);
     desk->arena = acre_arena_create(ARENA_MAX_BYTES);
     desk->policy = acre_calloc(1, sizeof(*desk->policy));
-    desk->inventory = acre_inventory_create();
+    desk->inventory = inventory_create();
+    desk_init_capacity(desk);
     acre_buf_init(&desk->spec_text, ACRE_RECORD_SPEC_MAX);
     acre_buf_init(&desk->detail, ACRE_RECORD_DETAIL_MAX);
     acre_desk_set_actor(desk, NULL, NULL);
@@ -54,9 +56,10 @@ void acre_desk_destroy(struct acre_desk *desk) {
     desk_fail_waiters(desk, &gone);
     desk_close_engines(desk);
     desk_unload(desk);
-    acre_inventory_destroy(desk->inventory);
+    desk_finish_capacity(desk);
+    inventory_destroy(desk->inventory);
     acre_batch_destroy(desk->batch);
-    acre_specs_destroy(desk->specs);
+    specs_destroy(desk->specs);
     acre_arena_destroy(desk->arena);
     acre_buf_finish(&desk->spec_text);
     json_decref(desk->parsed);
@@ -69,7 +72,7 @@ void acre_desk_destroy(struct acre_desk *desk) {
     acre_map_finish(&desk->accounts);
     free(desk->external);
     free(desk->submissions);
-    free(desk->places);
+    free(desk->last_parts);
     free(desk->texts);
     acre_map_finish(&desk->text_of_job);
     free(desk->holding);
@@ -86,6 +89,7 @@ void acre_desk_start(struct acre_desk *desk) {
     ACRE_ASSERT(desk->state == DESK_IDLE && desk->ledger != NULL);
     desk->state = DESK_OPEN;
     desk_adopt(desk);
+    desk_start_capacity(desk);
     acre_loop_each_turn(desk->options.loop, desk_turn, desk);
 }
 
@@ -124,14 +128,14 @@ int acre_desk_when(struct acre_desk *desk, uint64_t job, struct acre_when *ret_w
 }
 
 const char *acre_desk_node_reason(const struct acre_desk *desk, uint32_t node) {
-    const struct acre_inventory_node *known = acre_inventory_node(desk->inventory, node);
+    const struct inventory_node *known = inventory_node(desk->inventory, node);
     return desk->node_reasons[node] != NULL ? desk->node_reasons[node]
            : known->is_lost                 ? known->why_lost
                                             : "";
 }
 
 void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason) {
-    ACRE_ASSERT(node < acre_inventory_nodes(desk->inventory));
+    ACRE_ASSERT(node < inventory_nodes(desk->inventory));
     free(desk->node_reasons[node]);
     desk->node_reasons[node] = reason[0] != '\0' ? acre_strdup(reason) : NULL;
 }
@@ -163,7 +167,7 @@ int acre_desk_writable(const struct acre_desk *desk, struct acre_error *err) {
         return 0;
     }
     return acre_fail(err, desk->fault.code == ACRE_ENOMEM ? ACRE_ENOMEM : ACRE_EUNAVAILABLE,
-                     "nothing can be recorded now, so nothing is changed (jobs run on): %s",
+                     "cannot record changes now, so none are made (jobs keep running): %s",
                      desk->fault.text);
 }
 
@@ -210,7 +214,7 @@ static uint64_t spec_owner(const struct acre_desk *desk, uint64_t job) {
 
 static int find_spec(struct acre_desk *desk, uint64_t owner, struct acre_str *ret_text,
                      struct acre_error *err) {
-    if (acre_specs_find(desk->specs, owner, ret_text)) {
+    if (specs_find(desk->specs, owner, ret_text)) {
         return 0;
     }
     int r = acre_store_job(desk->store, owner, keep_spec, desk, err);

@@ -3,11 +3,12 @@
  * The desk owns ledger, scheduler and store. A command is applied to the core at once; what it
  * changed goes into the batch of the loop's turn. At the end of the turn the scheduler decides, the
  * rows that changed are added, and the batch is committed. An answer leaves when everything it saw
- * is on disk; then events are told, and only then engines are asked to act. So nobody is ever told
- * what a crash could take back, and a crash between commit and action repeats the action.
+ * is on disk; then events are reported, and only then engines are asked to act. So no one ever
+ * hears of a change that a crash could undo, and a crash between commit and action repeats the
+ * action.
  *
  * When a commit fails (disk full, I/O), everything that waits is answered with the reason, the core
- * is thrown away and read anew, and the desk refuses changes until a probe succeeds.
+ * is thrown away and read again, and the desk refuses changes until a probe succeeds.
  *
  * Loop thread only. */
 #ifndef ACRE_DESK_DESK_H

@@ -40,7 +40,7 @@ void acre_desk_drain_device(struct acre_desk *desk, uint32_t device, const char 
 
 void acre_desk_drain_node(struct acre_desk *desk, uint32_t node, const char *reason) {
     struct acre_ledger_node info;
-    bool is_lost = acre_inventory_node(desk->inventory, node)->is_lost;
+    bool is_lost = inventory_node(desk->inventory, node)->is_lost;
     int r = acre_ledger_drain_node(desk->ledger, node, reason != NULL || is_lost, NULL);
     ACRE_ASSERT(r == 0);
     acre_ledger_node_info(desk->ledger, node, &info);
@@ -57,7 +57,8 @@ void acre_desk_set_foreign(struct acre_desk *desk, uint32_t device, uint64_t mib
 
 void acre_desk_set_live(struct acre_desk *desk, uint32_t device,
                         const struct acre_device_live *live) {
-    acre_inventory_set_live(desk->inventory, device, live);
+    inventory_set_live(desk->inventory, device, live);
+    desk_heard(desk, device);
 }
 
 /* --- reserving ------------------------------------------------------------------------------ */
@@ -68,7 +69,7 @@ static void write_reservation(const struct acre_desk *desk, const struct acre_re
     acre_json_begin(&json, out, false);
     acre_json_object(&json);
     acre_json_put_u64(&json, "share_milli", from->milli);
-    acre_json_put_string(&json, "isolation", acre_isolation_name(from->isolation));
+    acre_json_put_string(&json, "isolation", isolation_name(from->isolation));
     acre_json_key(&json, "devices");
     acre_json_array(&json);
     for (uint32_t i = 0; i < from->device_count; i++) {
@@ -130,7 +131,8 @@ static int choose_devices(struct acre_desk *desk, const struct acre_reservation_
         }
     }
     if (found < wanted) {
-        return acre_fail(err, ACRE_ECONFLICT, "gpus: %u; free in that window: %u of %u", wanted,
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "gpus: %u asked for, but only %u of %u are free in that period", wanted,
                          found, total);
     }
     return 0;

@@ -53,12 +53,13 @@ const struct desk_engine *desk_engine_of(const struct acre_desk *desk, const str
         acre_fail(err, ACRE_ECONFLICT, "its devices are no longer held");
         return NULL;
     }
-    uint32_t first = acre_inventory_node(desk->inventory, allocation.parts[0].node)->engine;
+    uint32_t first = inventory_node(desk->inventory, allocation.parts[0].node)->engine;
     for (uint32_t i = 1; i < allocation.part_count; i++) {
-        const struct acre_inventory_node *node =
-            acre_inventory_node(desk->inventory, allocation.parts[i].node);
+        const struct inventory_node *node =
+            inventory_node(desk->inventory, allocation.parts[i].node);
         if (node->engine != first) {
-            acre_fail(err, ACRE_EUNSUPPORTED, "its members are on nodes of two engines, %s and %s",
+            acre_fail(err, ACRE_EUNSUPPORTED,
+                      "its members are on nodes of two different engines, %s and %s",
                       desk->engines[first].driver->name, desk->engines[node->engine].driver->name);
             return NULL;
         }
@@ -120,7 +121,7 @@ void desk_keep_output(struct acre_desk *desk, struct acre_run run, int stream, u
     if ((wrote < 0 || (size_t)wrote < length) && desk->sink.trouble != NULL) {
         struct acre_error err = {0};
         acre_fail_errno(&err, wrote < 0 ? errno : ENOSPC, "%s", path);
-        desk->sink.trouble(desk->sink.context, "a log could not be kept", &err);
+        desk->sink.trouble(desk->sink.context, "cannot keep a log", &err);
     }
     if (fd >= 0) {
         close(fd);

@@ -4,6 +4,12 @@
 
 #include "desk/state.h"
 
+/* capacity.c: readings of a device came; the table is made, its rhythm begins, it ends. */
+void desk_heard(struct acre_desk *desk, uint32_t device);
+void desk_init_capacity(struct acre_desk *desk);
+void desk_start_capacity(struct acre_desk *desk);
+void desk_finish_capacity(struct acre_desk *desk);
+
 /* desk.c */
 void desk_set_node_reason(struct acre_desk *desk, uint32_t node, const char *reason);
 

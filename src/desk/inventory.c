@@ -10,20 +10,20 @@
 
 struct acre_inventory {
     struct acre_arena *strings;
-    struct acre_inventory_node *nodes;
+    struct inventory_node *nodes;
     struct acre_engine_device *devices;
     uint32_t node_count, node_capacity;
     uint32_t device_count, device_capacity;
     struct acre_map by_name; /* hashes of names: indexes of nodes */
 };
 
-struct acre_inventory *acre_inventory_create(void) {
+struct acre_inventory *inventory_create(void) {
     struct acre_inventory *inventory = acre_calloc(1, sizeof(*inventory));
     inventory->strings = acre_arena_create(SIZE_MAX);
     return inventory;
 }
 
-void acre_inventory_destroy(struct acre_inventory *inventory) {
+void inventory_destroy(struct acre_inventory *inventory) {
     if (inventory == NULL) {
         return;
     }
@@ -64,7 +64,7 @@ static void add_node(struct acre_inventory *inventory, uint32_t engine,
     for (uint32_t i = 0; i < node->label_count; i++) {
         labels[i] = copy(inventory, node->labels[i]);
     }
-    inventory->nodes[inventory->node_count++] = (struct acre_inventory_node){
+    inventory->nodes[inventory->node_count++] = (struct inventory_node){
         .name = copy(inventory, node->name),
         .cpu_milli = node->cpu_milli,
         .ram_mib = node->ram_mib,
@@ -83,7 +83,7 @@ static void add_node(struct acre_inventory *inventory, uint32_t engine,
 
 /* The same devices as before, in the same order? */
 static bool has_same_devices(const struct acre_inventory *inventory,
-                             const struct acre_inventory_node *known,
+                             const struct inventory_node *known,
                              const struct acre_engine_node *node) {
     bool same = known->device_count == node->device_count;
     for (uint32_t i = 0; same && i < node->device_count; i++) {
@@ -92,24 +92,24 @@ static bool has_same_devices(const struct acre_inventory *inventory,
     return same;
 }
 
-int acre_inventory_put(struct acre_inventory *inventory, uint32_t engine,
-                       const struct acre_engine_node *node, uint32_t *ret_index,
-                       struct acre_error *err) {
+int inventory_put(struct acre_inventory *inventory, uint32_t engine,
+                  const struct acre_engine_node *node, uint32_t *ret_index,
+                  struct acre_error *err) {
     uint32_t index = 0;
-    if (!acre_inventory_find_node(inventory, node->name, &index)) {
+    if (!inventory_find_node(inventory, node->name, &index)) {
         add_node(inventory, engine, node);
         *ret_index = inventory->node_count - 1;
         return 0;
     }
-    struct acre_inventory_node *known = &inventory->nodes[index];
+    struct inventory_node *known = &inventory->nodes[index];
     if (known->engine != engine) {
-        return acre_fail(err, ACRE_ECONFLICT, "node '%s' belongs to another engine already",
+        return acre_fail(err, ACRE_ECONFLICT, "node '%s' already belongs to another engine",
                          node->name);
     }
     if (!has_same_devices(inventory, known, node)) {
         return acre_fail(err, ACRE_ECONFLICT,
-                         "node '%s' has other GPUs than before (%u, now %u); restart acre serve to "
-                         "use them",
+                         "the GPUs of node '%s' have changed (%u before, %u now); restart 'acre "
+                         "serve' to use them",
                          node->name, known->device_count, node->device_count);
     }
     known->is_lost = false;
@@ -120,48 +120,48 @@ int acre_inventory_put(struct acre_inventory *inventory, uint32_t engine,
     return 0;
 }
 
-void acre_inventory_undo(struct acre_inventory *inventory) {
+void inventory_undo(struct acre_inventory *inventory) {
     ACRE_ASSERT(inventory->node_count > 0);
-    const struct acre_inventory_node *last = &inventory->nodes[--inventory->node_count];
+    const struct inventory_node *last = &inventory->nodes[--inventory->node_count];
     inventory->device_count = last->first_device;
     acre_map_remove(&inventory->by_name, name_key(last->name));
 }
 
-void acre_inventory_lose(struct acre_inventory *inventory, uint32_t node, const char *why) {
+void inventory_lose(struct acre_inventory *inventory, uint32_t node, const char *why) {
     ACRE_ASSERT(node < inventory->node_count);
-    struct acre_inventory_node *lost = &inventory->nodes[node];
+    struct inventory_node *lost = &inventory->nodes[node];
     lost->is_lost = true;
     snprintf(lost->why_lost, sizeof(lost->why_lost), "%s", why);
 }
 
-void acre_inventory_set_live(struct acre_inventory *inventory, uint32_t device,
-                             const struct acre_device_live *live) {
+void inventory_set_live(struct acre_inventory *inventory, uint32_t device,
+                        const struct acre_device_live *live) {
     ACRE_ASSERT(device < inventory->device_count);
     inventory->devices[device].live = *live;
 }
 
-uint32_t acre_inventory_nodes(const struct acre_inventory *inventory) {
+uint32_t inventory_nodes(const struct acre_inventory *inventory) {
     return inventory->node_count;
 }
 
-uint32_t acre_inventory_devices(const struct acre_inventory *inventory) {
+uint32_t inventory_devices(const struct acre_inventory *inventory) {
     return inventory->device_count;
 }
 
-const struct acre_inventory_node *acre_inventory_node(const struct acre_inventory *inventory,
-                                                      uint32_t index) {
+const struct inventory_node *inventory_node(const struct acre_inventory *inventory,
+                                            uint32_t index) {
     ACRE_ASSERT(index < inventory->node_count);
     return &inventory->nodes[index];
 }
 
-const struct acre_engine_device *acre_inventory_device(const struct acre_inventory *inventory,
-                                                       uint32_t index) {
+const struct acre_engine_device *inventory_device(const struct acre_inventory *inventory,
+                                                  uint32_t index) {
     ACRE_ASSERT(index < inventory->device_count);
     return &inventory->devices[index];
 }
 
-bool acre_inventory_find_node(const struct acre_inventory *inventory, const char *name,
-                              uint32_t *ret_index) {
+bool inventory_find_node(const struct acre_inventory *inventory, const char *name,
+                         uint32_t *ret_index) {
     uint32_t at = acre_map_get(&inventory->by_name, name_key(name));
     bool found = at != ACRE_MAP_NONE && strcmp(inventory->nodes[at].name, name) == 0;
     if (found) {
@@ -170,8 +170,8 @@ bool acre_inventory_find_node(const struct acre_inventory *inventory, const char
     return found;
 }
 
-bool acre_inventory_find_device(const struct acre_inventory *inventory, const char *id,
-                                uint32_t *ret_index) {
+bool inventory_find_device(const struct acre_inventory *inventory, const char *id,
+                           uint32_t *ret_index) {
     for (uint32_t i = 0; i < inventory->device_count; i++) {
         if (strcmp(inventory->devices[i].id, id) == 0) {
             *ret_index = i;
@@ -181,7 +181,7 @@ bool acre_inventory_find_device(const struct acre_inventory *inventory, const ch
     return false;
 }
 
-bool acre_inventory_is_simulated(const struct acre_inventory *inventory) {
+bool inventory_is_simulated(const struct acre_inventory *inventory) {
     bool simulated = false;
     for (uint32_t i = 0; i < inventory->node_count && !simulated; i++) {
         simulated = inventory->nodes[i].simulated;
@@ -191,7 +191,7 @@ bool acre_inventory_is_simulated(const struct acre_inventory *inventory) {
 
 static int add_to_ledger(const struct acre_inventory *inventory, uint32_t index,
                          struct acre_ledger *ledger, struct acre_error *err) {
-    const struct acre_inventory_node *node = &inventory->nodes[index];
+    const struct inventory_node *node = &inventory->nodes[index];
     struct acre_device_spec *specs = acre_calloc(node->device_count + 1U, sizeof(*specs));
     for (uint32_t d = 0; d < node->device_count; d++) {
         const struct acre_engine_device *device = &inventory->devices[node->first_device + d];
@@ -218,9 +218,9 @@ static int add_to_ledger(const struct acre_inventory *inventory, uint32_t index,
     return r;
 }
 
-int acre_inventory_fill(const struct acre_inventory *inventory, uint32_t node,
-                        struct acre_ledger *ledger, struct acre_error *err) {
-    const struct acre_inventory_node *known = acre_inventory_node(inventory, node);
+int inventory_fill(const struct acre_inventory *inventory, uint32_t node,
+                   struct acre_ledger *ledger, struct acre_error *err) {
+    const struct inventory_node *known = inventory_node(inventory, node);
     int r = add_to_ledger(inventory, node, ledger, err);
     for (uint32_t d = 0; d < known->device_count && r == 0; d++) {
         const struct acre_engine_device *device = &inventory->devices[known->first_device + d];

@@ -8,7 +8,7 @@
 #include "engine/node.h"
 #include "ledger/nodes.h"
 
-struct acre_inventory_node {
+struct inventory_node {
     const char *name;
     uint64_t cpu_milli, ram_mib;
     const char *const *labels; /* "key=value" */
@@ -22,35 +22,33 @@ struct acre_inventory_node {
 
 struct acre_inventory;
 
-struct acre_inventory *acre_inventory_create(void);
-void acre_inventory_destroy(struct acre_inventory *inventory); /* NULL is fine */
+struct acre_inventory *inventory_create(void);
+void inventory_destroy(struct acre_inventory *inventory); /* NULL is fine */
 
 /* A node as its engine reports it, copied. A new one gets the next index. One that is known is no
  * longer lost, and its readings are new. ACRE_ECONFLICT: it is another engine's, or has other
  * devices than before; nothing changed. */
-int acre_inventory_put(struct acre_inventory *inventory, uint32_t engine,
-                       const struct acre_engine_node *node, uint32_t *ret_index,
-                       struct acre_error *err);
+int inventory_put(struct acre_inventory *inventory, uint32_t engine,
+                  const struct acre_engine_node *node, uint32_t *ret_index, struct acre_error *err);
 /* Take back the node that was added last. */
-void acre_inventory_undo(struct acre_inventory *inventory);
-void acre_inventory_lose(struct acre_inventory *inventory, uint32_t node, const char *why);
-void acre_inventory_set_live(struct acre_inventory *inventory, uint32_t device,
-                             const struct acre_device_live *live);
+void inventory_undo(struct acre_inventory *inventory);
+void inventory_lose(struct acre_inventory *inventory, uint32_t node, const char *why);
+void inventory_set_live(struct acre_inventory *inventory, uint32_t device,
+                        const struct acre_device_live *live);
 
-uint32_t acre_inventory_nodes(const struct acre_inventory *inventory);
-uint32_t acre_inventory_devices(const struct acre_inventory *inventory);
-const struct acre_inventory_node *acre_inventory_node(const struct acre_inventory *inventory,
-                                                      uint32_t index);
-const struct acre_engine_device *acre_inventory_device(const struct acre_inventory *inventory,
-                                                       uint32_t index);
-bool acre_inventory_find_node(const struct acre_inventory *inventory, const char *name,
-                              uint32_t *ret_index);
-bool acre_inventory_find_device(const struct acre_inventory *inventory, const char *id,
-                                uint32_t *ret_index);
-bool acre_inventory_is_simulated(const struct acre_inventory *inventory); /* any of it */
+uint32_t inventory_nodes(const struct acre_inventory *inventory);
+uint32_t inventory_devices(const struct acre_inventory *inventory);
+const struct inventory_node *inventory_node(const struct acre_inventory *inventory, uint32_t index);
+const struct acre_engine_device *inventory_device(const struct acre_inventory *inventory,
+                                                  uint32_t index);
+bool inventory_find_node(const struct acre_inventory *inventory, const char *name,
+                         uint32_t *ret_index);
+bool inventory_find_device(const struct acre_inventory *inventory, const char *id,
+                           uint32_t *ret_index);
+bool inventory_is_simulated(const struct acre_inventory *inventory); /* any of it */
 
 /* Add one node, the next, to the ledger: its index is the same there. */
-int acre_inventory_fill(const struct acre_inventory *inventory, uint32_t node,
-                        struct acre_ledger *ledger, struct acre_error *err);
+int inventory_fill(const struct acre_inventory *inventory, uint32_t node,
+                   struct acre_ledger *ledger, struct acre_error *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* load.c - the core, made anew from the store: at start, and after a failed commit.
+/* load.c - rebuilds the core from the store: at start, and after a failed commit.
  *
  * Reservations that hold devices come first (jobs may draw on them), then live jobs in order of
  * their ids, then reservations still to come: a job that overran into one keeps its place. A job
- * whose devices are gone goes back to the queue, and its processes, which nobody adopts, are
- * reaped. Engines are asked only after everything is in its place. */
+ * whose devices no longer exist goes back to the queue, and its processes, which no run adopts,
+ * are reaped. Engines are asked only after everything is in its place. */
 #include "desk/inner.h"
 
 #include "ledger/reservation.h"
@@ -34,11 +34,12 @@ void desk_unload(struct acre_desk *desk) {
     acre_ledger_destroy(desk->ledger);
     desk->sched = NULL;
     desk->ledger = NULL;
+    desk->capacity.is_old = true;
     desk->external_count = 0;
     desk->text_count = 0;
     acre_map_finish(&desk->text_of_job);
     desk->holding_count = 0;
-    for (uint32_t i = 0; i < acre_inventory_nodes(desk->inventory); i++) {
+    for (uint32_t i = 0; i < inventory_nodes(desk->inventory); i++) {
         desk_set_node_reason(desk, i, "");
     }
 }
@@ -73,7 +74,7 @@ static int put_back(struct load *load, const struct acre_store_job *row,
     struct acre_job *job = &recorded->job;
     uint64_t newest_ms = ACRE_MAX(job->submitted_ms, ACRE_MAX(job->scheduled_ms, job->started_ms));
     desk->now_ms = ACRE_MAX(desk->now_ms, newest_ms); /* time does not go back over a restart */
-    if (recorded->launch.external) {
+    if (recorded->recipe.external) {
         desk_add_external(desk, row->id);
     }
     desk_set_text(desk, row->id, recorded->exit_text);
@@ -92,7 +93,7 @@ static int put_back(struct load *load, const struct acre_store_job *row,
         add_holding(desk, row->id);
     } else if (r == ACRE_ENOTFOUND || r == ACRE_ECONFLICT || r == ACRE_ENOFIT) {
         if (desk->sink.trouble != NULL) {
-            desk->sink.trouble(desk->sink.context, "a job lost its place", &why);
+            desk->sink.trouble(desk->sink.context, "a job lost its devices", &why);
         }
         r = requeue(load, job);
     } else {
@@ -194,7 +195,7 @@ static int restore_reservation(struct load *load, const struct acre_store_reserv
         .milli = (uint32_t)milli,
         .start_ms = row->start_ms,
         .end_ms = row->end_ms};
-    acre_isolation_parse(acre_str_from(isolation), &from.isolation);
+    isolation_parse(acre_str_from(isolation), &from.isolation);
     size_t count = ACRE_MIN(json_array_size(list), (size_t)DEVICES_MAX);
     uint32_t *devices = acre_arena_alloc(load->arena, (count + 1) * sizeof(*devices));
     for (size_t i = 0; i < count; i++) {
@@ -293,8 +294,8 @@ int desk_load(struct acre_desk *desk, struct acre_error *err) {
     desk->epoch++;
     desk->ledger = acre_ledger_create(&ledger);
     int r = 0;
-    for (uint32_t i = 0; i < acre_inventory_nodes(desk->inventory) && r == 0; i++) {
-        r = acre_inventory_fill(desk->inventory, i, desk->ledger, err);
+    for (uint32_t i = 0; i < inventory_nodes(desk->inventory) && r == 0; i++) {
+        r = inventory_fill(desk->inventory, i, desk->ledger, err);
     }
     if (r == 0) {
         r = load_policy(desk, err);

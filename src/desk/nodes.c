@@ -18,7 +18,7 @@ static bool is_operators(const struct acre_desk *desk, uint32_t node) {
 
 /* A lost node is drained in the ledger; so is one that an operator drained. */
 static void mark(struct acre_desk *desk, uint32_t node) {
-    const struct acre_inventory_node *known = acre_inventory_node(desk->inventory, node);
+    const struct inventory_node *known = inventory_node(desk->inventory, node);
     if (desk->ledger == NULL) {
         return; /* the load marks it */
     }
@@ -40,7 +40,7 @@ static int add(struct acre_desk *desk, uint32_t node, struct acre_error *err) {
     if (desk->ledger == NULL) {
         return 0;
     }
-    int r = acre_inventory_fill(desk->inventory, node, desk->ledger, err);
+    int r = inventory_fill(desk->inventory, node, desk->ledger, err);
     if (r == 0) {
         acre_sched_ledger_changed(desk->sched);
         desk->touched = true;
@@ -51,14 +51,14 @@ static int add(struct acre_desk *desk, uint32_t node, struct acre_error *err) {
 void desk_put_node(struct desk_engine *engine, const struct acre_engine_node *node) {
     struct acre_desk *desk = engine->desk;
     struct acre_error err = {0};
-    uint32_t known = acre_inventory_nodes(desk->inventory);
+    uint32_t known = inventory_nodes(desk->inventory);
     uint32_t index = 0;
-    int r = acre_inventory_put(desk->inventory, engine->index, node, &index, &err);
+    int r = inventory_put(desk->inventory, engine->index, node, &index, &err);
     bool is_new = r == 0 && index == known;
     if (is_new) {
         r = add(desk, index, &err);
         if (r < 0) {
-            acre_inventory_undo(desk->inventory);
+            inventory_undo(desk->inventory);
         }
     } else if (r == 0) {
         mark(desk, index);
@@ -72,9 +72,9 @@ void desk_put_node(struct desk_engine *engine, const struct acre_engine_node *no
 void desk_lose_node(struct desk_engine *engine, const char *name, const char *why) {
     struct acre_desk *desk = engine->desk;
     uint32_t index = 0;
-    if (acre_inventory_find_node(desk->inventory, name, &index) &&
-        acre_inventory_node(desk->inventory, index)->engine == engine->index) {
-        acre_inventory_lose(desk->inventory, index, why);
+    if (inventory_find_node(desk->inventory, name, &index) &&
+        inventory_node(desk->inventory, index)->engine == engine->index) {
+        inventory_lose(desk->inventory, index, why);
         mark(desk, index);
     }
 }
@@ -96,7 +96,7 @@ static void write_device(const struct acre_engine_device *device, struct acre_js
     acre_json_object_end(json);
 }
 
-static void write_node(const struct acre_desk *desk, const struct acre_inventory_node *node,
+static void write_node(const struct acre_desk *desk, const struct inventory_node *node,
                        struct acre_json *json) {
     acre_json_object(json);
     acre_json_put_string(json, "engine", desk->engines[node->engine].driver->name);
@@ -113,7 +113,7 @@ static void write_node(const struct acre_desk *desk, const struct acre_inventory
     acre_json_key(json, "devices");
     acre_json_array(json);
     for (uint32_t i = 0; i < node->device_count; i++) {
-        write_device(acre_inventory_device(desk->inventory, node->first_device + i), json);
+        write_device(inventory_device(desk->inventory, node->first_device + i), json);
     }
     acre_json_array_end(json);
     acre_json_object_end(json);
@@ -128,8 +128,8 @@ void desk_remember_nodes(struct acre_desk *desk) {
     acre_buf_init(&text, NODES_MAX_BYTES);
     acre_json_begin(&json, &text, false);
     acre_json_array(&json);
-    for (uint32_t i = 0; i < acre_inventory_nodes(desk->inventory); i++) {
-        const struct acre_inventory_node *node = acre_inventory_node(desk->inventory, i);
+    for (uint32_t i = 0; i < inventory_nodes(desk->inventory); i++) {
+        const struct inventory_node *node = inventory_node(desk->inventory, i);
         if (desk->engines[node->engine].driver->remembers_nodes) {
             write_node(desk, node, &json);
         }
@@ -181,7 +181,7 @@ static void recall(struct acre_desk *desk, const json_t *from) {
     }
     uint32_t index = 0;
     if (engine == NULL || !engine->driver->remembers_nodes || word(from, "name")[0] == '\0' ||
-        acre_inventory_find_node(desk->inventory, word(from, "name"), &index)) {
+        inventory_find_node(desk->inventory, word(from, "name"), &index)) {
         return;
     }
     struct acre_engine_device *devices = acre_calloc(DEVICES_MAX, sizeof(*devices));

@@ -30,11 +30,11 @@
     X("exclusive",       request.exclusive)                                \
     X("fixed",           fixed)                                            \
     X("smaller_on_oom",  smaller_on_oom)
-#define LAUNCH_NUMBERS(X)                                                  \
+#define RECIPE_NUMBERS(X)                                                  \
     X("warn_ms",         warn_ms,               uint64_t, 0,       INT64_MAX) \
     X("grace_ms",        grace_ms,              uint64_t, 0,       INT64_MAX) \
     X("warn_signal",     warn_signal,           int,      0,       64)
-#define LAUNCH_FLAGS(X)                                                    \
+#define RECIPE_FLAGS(X)                                                    \
     X("no_network",      no_network)                                       \
     X("external",        external)
 #define DETAIL_NUMBERS(X)                                                  \
@@ -154,7 +154,7 @@ static void write_ask(struct acre_json *json, const struct acre_names *names,
     SPEC_NUMBERS(WRITE_NUMBER)
     SPEC_FLAGS(WRITE_FLAG)
     if (from->request.isolation != ACRE_ISOLATION_NONE) {
-        acre_json_put_string(json, "isolation", acre_isolation_name(from->request.isolation));
+        acre_json_put_string(json, "isolation", isolation_name(from->request.isolation));
     }
     if (from->request.vendor != 0) {
         acre_json_put_string(json, "vendor", acre_names_text(names, from->request.vendor));
@@ -163,7 +163,7 @@ static void write_ask(struct acre_json *json, const struct acre_names *names,
     write_names(json, "labels", names, from->request.labels, ACRE_REQUEST_LABELS_MAX);
 }
 
-static void write_launch(struct acre_json *json, const struct acre_launch *from) {
+static void write_recipe(struct acre_json *json, const struct acre_recipe *from) {
     if (from->command != NULL) {
         acre_json_key(json, "command");
         write_value(json, from->command);
@@ -178,25 +178,22 @@ static void write_launch(struct acre_json *json, const struct acre_launch *from)
     if (from->directory[0] != '\0') {
         acre_json_put_string(json, "directory", from->directory);
     }
-    LAUNCH_NUMBERS(WRITE_NUMBER)
-    LAUNCH_FLAGS(WRITE_FLAG)
+    RECIPE_NUMBERS(WRITE_NUMBER)
+    RECIPE_FLAGS(WRITE_FLAG)
 }
 
 int acre_record_write_spec(const struct acre_names *names, const struct acre_job_spec *spec,
-                           const struct acre_launch *launch, struct acre_buf *out) {
+                           const struct acre_recipe *recipe, struct acre_buf *out) {
     struct acre_json json;
     acre_json_begin(&json, out, false);
     acre_json_object(&json);
-    write_launch(&json, launch);
+    write_recipe(&json, recipe);
     write_ask(&json, names, spec);
     acre_json_object_end(&json);
     return acre_json_end(&json);
 }
 
-static void write_dependencies(struct acre_json *json, const struct acre_job_spec *spec) {
-    if (spec->dependency_count == 0) {
-        return;
-    }
+void acre_record_write_after(const struct acre_job_spec *spec, struct acre_json *json) {
     acre_json_key(json, "after");
     acre_json_array(json);
     for (uint32_t i = 0; i < spec->dependency_count; i++) {
@@ -310,7 +307,9 @@ int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre
         acre_json_put_u64(json, "share_milli", job->spec.request.milli);
         acre_json_put_u64(json, "gpu_memory_mib", job->spec.request.mib);
     }
-    write_dependencies(json, &job->spec);
+    if (job->spec.dependency_count > 0) {
+        acre_record_write_after(&job->spec, json);
+    }
     write_parts(json, ledger, job, parts);
     if (acre_record_has_exit(job, exit_text)) {
         write_exit(json, job, exit_text);
@@ -329,12 +328,12 @@ static int corrupt(struct acre_error *err) {
     return ACRE_ECORRUPT;
 }
 
-static int read_launch(const json_t *object, struct acre_launch *to, struct acre_error *err) {
+static int read_recipe(const json_t *object, struct acre_recipe *to, struct acre_error *err) {
     int r = 0;
     uint64_t number = 0;
-    *to = (struct acre_launch){.directory = ""};
-    LAUNCH_NUMBERS(READ_NUMBER)
-    LAUNCH_FLAGS(READ_FLAG)
+    *to = (struct acre_recipe){.directory = ""};
+    RECIPE_NUMBERS(READ_NUMBER)
+    RECIPE_FLAGS(READ_FLAG)
     to->command = json_object_get(object, "command");
     to->environment = json_object_get(object, "environment");
     if (r == 0) {
@@ -345,7 +344,7 @@ static int read_launch(const json_t *object, struct acre_launch *to, struct acre
     }
     if (r == 0 && to->command != NULL && !json_is_string(to->command) &&
         !json_is_array(to->command)) {
-        r = acre_fail(err, ACRE_EINVALID, "command: neither text nor a list");
+        r = acre_fail(err, ACRE_EINVALID, "command: neither a string nor a list");
     }
     if (r == 0 && to->environment != NULL && !json_is_object(to->environment)) {
         r = acre_fail(err, ACRE_EINVALID, "environment: not an object");
@@ -353,9 +352,9 @@ static int read_launch(const json_t *object, struct acre_launch *to, struct acre
     return r;
 }
 
-int acre_record_read_launch(const json_t *spec, struct acre_launch *ret_launch,
+int acre_record_read_recipe(const json_t *spec, struct acre_recipe *ret_recipe,
                             struct acre_error *err) {
-    return read_launch(spec, ret_launch, err) < 0 ? corrupt(err) : 0;
+    return read_recipe(spec, ret_recipe, err) < 0 ? corrupt(err) : 0;
 }
 
 static int read_names(const json_t *object, const char *key, struct acre_names *names,
@@ -385,8 +384,8 @@ static int read_ask(const json_t *object, struct acre_names *names, struct acre_
         r = acre_json_get_string(object, "isolation", false, 32, &text, err);
     }
     if (r == 0 && text[0] != '\0' &&
-        !acre_isolation_parse(acre_str_from(text), &to->request.isolation)) {
-        r = acre_fail(err, ACRE_EINVALID, "isolation: unknown");
+        !isolation_parse(acre_str_from(text), &to->request.isolation)) {
+        r = acre_fail(err, ACRE_EINVALID, "isolation: unknown value");
     }
     text = "";
     if (r == 0) {
@@ -412,7 +411,7 @@ static int read_dependencies(const json_t *object, struct acre_arena *arena,
         return 0;
     }
     if (!json_is_array(list) || count > ACRE_JOB_DEPENDENCIES_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "after: not a list of at most %d",
+        return acre_fail(err, ACRE_EINVALID, "after: not a list of at most %d jobs",
                          ACRE_JOB_DEPENDENCIES_MAX);
     }
     struct acre_dependency *items = acre_arena_alloc(arena, (count + 1) * sizeof(*items));
@@ -559,7 +558,7 @@ static int read_detail(const json_t *object, struct acre_arena *arena,
 static int read_columns(const struct acre_store_job *row, struct acre_names *names,
                         struct acre_job *to, struct acre_error *err) {
     if (!acre_job_state_parse(acre_str_from(row->state), &to->state)) {
-        return acre_fail(err, ACRE_EINVALID, "state: unknown");
+        return acre_fail(err, ACRE_EINVALID, "state: unknown value");
     }
     to->spec.id = row->id;
     to->spec.array = row->array;
@@ -591,7 +590,7 @@ int acre_record_read_job(const struct acre_store_job *row, json_t *spec, struct 
         r = read_columns(row, names, &recorded.job, err);
     }
     if (r == 0) {
-        r = read_launch(recorded.spec, &recorded.launch, err);
+        r = read_recipe(recorded.spec, &recorded.recipe, err);
     }
     if (r == 0) {
         r = read_ask(recorded.spec, names, &recorded.job.spec, err);
@@ -625,10 +624,10 @@ int acre_record_find_parts(const struct acre_ledger *ledger,
                                  .ram_mib = part->ram_mib,
                                  .by_share = part->by_share};
         if (!acre_ledger_find_node(ledger, part->node, &to->node)) {
-            return acre_fail(err, ACRE_ENOTFOUND, "node '%s' is gone", part->node);
+            return acre_fail(err, ACRE_ENOTFOUND, "node '%s' no longer exists", part->node);
         }
         if (part->device != NULL && !acre_ledger_find_device(ledger, part->device, &to->device)) {
-            return acre_fail(err, ACRE_ENOTFOUND, "device '%s' is gone", part->device);
+            return acre_fail(err, ACRE_ENOTFOUND, "device '%s' no longer exists", part->device);
         }
     }
     return 0;

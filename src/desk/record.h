@@ -12,10 +12,10 @@
 #include "core/arena.h"
 #include "core/json.h"
 #include "sched/job.h"
-#include "store/record.h"
+#include "store/rows.h"
 
 /* How to start a job: what the scheduler does not know. Strings and values are borrowed. */
-struct acre_launch {
+struct acre_recipe {
     const json_t *command;     /* a string for /bin/sh -c, or an array of strings; NULL: none */
     const char *script;        /* NULL: none */
     const json_t *environment; /* an object of strings; NULL: none */
@@ -33,13 +33,15 @@ enum {
 
 /* Append the spec as JSON. The id, user, project and what `detail` holds are not in it. */
 int acre_record_write_spec(const struct acre_names *names, const struct acre_job_spec *spec,
-                           const struct acre_launch *launch, struct acre_buf *out);
+                           const struct acre_recipe *recipe, struct acre_buf *out);
 /* Append the detail. `exit_text` is what the engine said about the end, "" for nothing; `parts` is
  * what a job that has ended held last, as acre_record_write_parts wrote it (empty: unknown). */
 int acre_record_write_detail(const struct acre_ledger *ledger, const struct acre_job *job,
                              const char *exit_text, struct acre_str parts, struct acre_buf *out);
-/* Has it an exit to tell of: of a run, or of a job that ended without any, when there is something
- * to say about that? */
+/* Append the member "after": the jobs that it waits for, and how. */
+void acre_record_write_after(const struct acre_job_spec *spec, struct acre_json *json);
+/* Is there an exit to report: of a run, or of a job that ended without one, when something is known
+ * about that? */
 bool acre_record_has_exit(const struct acre_job *job, const char *exit_text);
 /* Append what the job holds as a JSON array. False: nothing. */
 bool acre_record_write_parts(const struct acre_ledger *ledger, const struct acre_job *job,
@@ -56,8 +58,8 @@ struct acre_recorded_part {
 /* A row read back. Everything lives in the arena. */
 struct acre_recorded_job {
     struct acre_job job; /* names are 0 unless a ledger's were given */
-    struct acre_launch launch;
-    json_t *spec; /* the parsed text; the reader json_decref()s it when done with `launch` */
+    struct acre_recipe recipe;
+    json_t *spec; /* the parsed text; the reader json_decref()s it when done with `recipe` */
     struct acre_recorded_part *parts;
     uint32_t part_count;
     const char *exit_text; /* "" for none */
@@ -65,7 +67,7 @@ struct acre_recorded_job {
 };
 
 /* How to start it, of a parsed spec, which is borrowed: ACRE_ECORRUPT names what is wrong. */
-int acre_record_read_launch(const json_t *spec, struct acre_launch *ret_launch,
+int acre_record_read_recipe(const json_t *spec, struct acre_recipe *ret_recipe,
                             struct acre_error *err);
 /* Read a whole row. `spec` is the row's, parsed (borrowed); NULL: it is in the row. `names` NULL:
  * nothing is interned (to show it), else as acre_sched_restore wants it; the caller gives the job's

@@ -1,8 +1,8 @@
 /* run.c - from committed decisions to engines, and from engines' facts to the scheduler.
  *
  * Every action names a run by (job, attempt) and is repeated after a crash, so it is looked at
- * again before it is carried out: a job that was canceled meanwhile is not started. A run that the
- * engine does not know when it is to be ended has ended: the scheduler is told so. */
+ * again before it is carried out: a job that was canceled meanwhile is not started. If the engine
+ * does not know a run that should be ended, it is reported to the scheduler as ended. */
 #include "desk/commands.h"
 
 #include "desk/inner.h"
@@ -23,7 +23,7 @@ enum {
 /* --- small tables --------------------------------------------------------------------------- */
 
 /* Where `job` is in the sorted list, or would be. */
-static uint32_t place_of(const uint64_t *jobs, uint32_t count, uint64_t job) {
+static uint32_t index_of(const uint64_t *jobs, uint32_t count, uint64_t job) {
     uint32_t low = 0;
     while (low < count) {
         uint32_t middle = low + (count - low) / 2;
@@ -37,7 +37,7 @@ static uint32_t place_of(const uint64_t *jobs, uint32_t count, uint64_t job) {
 }
 
 bool acre_desk_is_external(const struct acre_desk *desk, uint64_t job) {
-    uint32_t at = place_of(desk->external, desk->external_count, job);
+    uint32_t at = index_of(desk->external, desk->external_count, job);
     return at < desk->external_count && desk->external[at] == job;
 }
 
@@ -59,7 +59,7 @@ bool acre_desk_find_external(const struct acre_desk *desk, const char *user, con
 }
 
 void desk_add_external(struct acre_desk *desk, uint64_t job) {
-    uint32_t at = place_of(desk->external, desk->external_count, job);
+    uint32_t at = index_of(desk->external, desk->external_count, job);
     if (at < desk->external_count && desk->external[at] == job) {
         return;
     }
@@ -106,7 +106,7 @@ void desk_set_text(struct acre_desk *desk, uint64_t job, const char *text) {
 /* The spec of an array goes with its last job. */
 static void forget_spec(struct acre_desk *desk, uint64_t job, uint64_t array) {
     if (array == 0 || acre_sched_members(desk->sched, array) == 0) {
-        acre_specs_remove(desk->specs, array != 0 ? array : job);
+        specs_remove(desk->specs, array != 0 ? array : job);
     }
 }
 
@@ -116,7 +116,7 @@ void desk_forget_job(struct acre_desk *desk, uint64_t job) {
     acre_sched_drop(desk->sched, job);
     forget_spec(desk, job, array);
     desk_set_text(desk, job, "");
-    uint32_t at = place_of(desk->external, desk->external_count, job);
+    uint32_t at = index_of(desk->external, desk->external_count, job);
     if (at < desk->external_count && desk->external[at] == job) {
         desk->external_count--;
         memmove(&desk->external[at], &desk->external[at + 1],
@@ -127,16 +127,16 @@ void desk_forget_job(struct acre_desk *desk, uint64_t job) {
 /* --- facts ---------------------------------------------------------------------------------- */
 
 /* Its devices are given back at once: note for the record where it was. */
-static void keep_place(struct acre_desk *desk, uint64_t id) {
+static void keep_last_parts(struct acre_desk *desk, uint64_t id) {
     struct acre_job job;
     struct acre_buf text;
     acre_buf_init(&text, ACRE_RECORD_DETAIL_MAX);
     if (acre_sched_find(desk->sched, id, &job) &&
         acre_record_write_parts(desk->ledger, &job, &text)) {
-        desk->places = acre_grow(desk->places, desk->place_count, &desk->place_capacity,
-                                 sizeof(*desk->places));
+        desk->last_parts = acre_grow(desk->last_parts, desk->last_count, &desk->last_capacity,
+                                     sizeof(*desk->last_parts));
         const char *kept = acre_arena_strndup(desk->arena, text.data, text.length);
-        desk->places[desk->place_count++] = (struct desk_place){id, {kept, text.length}};
+        desk->last_parts[desk->last_count++] = (struct desk_last_parts){id, {kept, text.length}};
     }
     acre_buf_finish(&text);
 }
@@ -151,13 +151,14 @@ static void name_reservation(const struct acre_desk *desk, uint64_t id, char tex
     uint64_t drawn_on = job.spec.request.reservation;
     if (!acre_ledger_find_reservation(desk->ledger, drawn_on, &reservation) ||
         reservation.state != ACRE_RESERVATION_ACTIVE) {
-        snprintf(text, OVER_TEXT_MAX, "its reservation %llu is over", (unsigned long long)drawn_on);
+        snprintf(text, OVER_TEXT_MAX, "its reservation %llu has ended",
+                 (unsigned long long)drawn_on);
     }
 }
 
 static void tell_exit(struct acre_desk *desk, struct acre_run run, struct acre_job_exit *end,
                       const char *text) {
-    keep_place(desk, run.job);
+    keep_last_parts(desk, run.job);
     if (desk->sink.end != NULL) {
         desk->sink.end(desk->sink.context, run, end);
     }
@@ -199,7 +200,7 @@ static const char *look_closer(struct acre_desk *desk, struct acre_run run,
     const char *words = "";
     for (int stream = 2; stream >= 1 && end->kind == ACRE_EXIT_CODE && end->code != 0; stream--) {
         if (acre_desk_log_path(desk, run, stream, path, sizeof(path), NULL) == 0) {
-            end->kind = acre_symptom_of_file(path, &words);
+            end->kind = symptom_of_file(path, &words);
         }
     }
     return words[0] != '\0' ? words : text;
@@ -264,52 +265,59 @@ static const char **new_list(struct acre_arena *arena, size_t count) {
     return acre_arena_alloc(arena, (count + 1) * sizeof(char *));
 }
 
-/* The words after "#!"; "/bin/sh" when there are none. The script comes on standard input. */
+/* The words after "#!", as the kernel reads them: a program and one argument. "/bin/sh" when there
+ * are none. The script comes on standard input. */
 static const char *const *script_argv(const char *script, struct acre_arena *arena) {
     const char **argv = new_list(arena, 3);
     struct acre_split lines = acre_split_begin(acre_str_from(script), '\n');
     struct acre_str line = {0};
     acre_split_next(&lines, &line);
     argv[0] = "/bin/sh";
-    if (line.length > 2 && line.data[0] == '#' && line.data[1] == '!') {
-        line = acre_str_trim((struct acre_str){line.data + 2, line.length - 2});
-        const char *blank = memchr(line.data, ' ', line.length);
-        size_t first = blank != NULL ? (size_t)(blank - line.data) : line.length;
-        struct acre_str rest =
-            acre_str_trim((struct acre_str){line.data + first, line.length - first});
+    if (line.length < 2 || line.data[0] != '#' || line.data[1] != '!') {
+        return argv;
+    }
+    line = acre_str_trim((struct acre_str){line.data + 2, line.length - 2});
+    size_t first = 0;
+    while (first < line.length && line.data[first] != ' ' && line.data[first] != '\t') {
+        first++;
+    }
+    struct acre_str rest = acre_str_trim((struct acre_str){line.data + first, line.length - first});
+    if (first > 0) {
         argv[0] = acre_arena_strndup(arena, line.data, first);
-        argv[1] = rest.length > 0 ? acre_arena_strndup(arena, rest.data, rest.length) : NULL;
+    }
+    if (rest.length > 0) {
+        argv[1] = acre_arena_strndup(arena, rest.data, rest.length);
     }
     return argv;
 }
 
-static const char *const *make_argv(const struct acre_launch *launch, struct acre_arena *arena) {
-    if (launch->script != NULL) {
-        return script_argv(launch->script, arena);
+static const char *const *make_argv(const struct acre_recipe *recipe, struct acre_arena *arena) {
+    if (recipe->script != NULL) {
+        return script_argv(recipe->script, arena);
     }
-    if (json_is_array(launch->command)) {
-        size_t count = json_array_size(launch->command);
+    if (json_is_array(recipe->command)) {
+        size_t count = json_array_size(recipe->command);
         const char **argv = new_list(arena, count);
         for (size_t i = 0; i < count; i++) {
-            argv[i] = json_string_value(json_array_get(launch->command, i));
+            argv[i] = json_string_value(json_array_get(recipe->command, i));
         }
         return argv;
     }
     const char **argv = new_list(arena, 3);
     argv[0] = "/bin/sh";
     argv[1] = "-c";
-    argv[2] = json_string_value(launch->command);
+    argv[2] = json_string_value(recipe->command);
     return argv;
 }
 
 static const char *const *make_env(const struct acre_desk *desk, const struct acre_job *job,
-                                   const struct acre_launch *launch, struct acre_arena *arena) {
+                                   const struct acre_recipe *recipe, struct acre_arena *arena) {
     const struct acre_names *names = acre_ledger_names(desk->ledger);
-    const char **env = new_list(arena, json_object_size(launch->environment) + 8);
+    const char **env = new_list(arena, json_object_size(recipe->environment) + 8);
     uint32_t count = 0;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)launch->environment, key, value) {
+    json_object_foreach((json_t *)recipe->environment, key, value) {
         env[count++] = acre_arena_printf(arena, "%s=%s", key, json_string_value(value));
     }
     env[count++] = acre_arena_printf(arena, "ACRE_JOB_ID=%llu", (unsigned long long)job->spec.id);
@@ -328,9 +336,9 @@ static const char *const *make_env(const struct acre_desk *desk, const struct ac
 }
 
 /* Devices and nodes of the run from the allocation's parts, which come member by member. */
-static void add_places(const struct acre_desk *desk, const struct acre_job *job,
-                       const struct acre_allocation *allocation, struct acre_arena *arena,
-                       struct acre_run_spec *run) {
+static void add_devices(const struct acre_desk *desk, const struct acre_job *job,
+                        const struct acre_allocation *allocation, struct acre_arena *arena,
+                        struct acre_run_spec *run) {
     const struct acre_request *request = &job->spec.request;
     uint32_t each = ACRE_MAX(request->gpus, 1U); /* parts of a member */
     struct acre_run_device *devices =
@@ -340,20 +348,19 @@ static void add_places(const struct acre_desk *desk, const struct acre_job *job,
         const struct acre_part *part = &allocation->parts[i];
         uint32_t member = i / each;
         if (i % each == 0 && member < request->replicas) {
-            nodes[member] = acre_inventory_node(desk->inventory, part->node)->name;
+            nodes[member] = inventory_node(desk->inventory, part->node)->name;
         }
         if (part->device == ACRE_DEVICE_NONE) {
             continue;
         }
-        const struct acre_engine_device *device =
-            acre_inventory_device(desk->inventory, part->device);
+        const struct acre_engine_device *device = inventory_device(desk->inventory, part->device);
         devices[run->device_count++] = (struct acre_run_device){
             .id = device->id,
             .vendor = device->vendor,
             .pci = device->pci,
             .milli = part->milli,
             .mib = part->milli == 1000 && part->by_share ? 0 : part->mib,
-            .isolation = acre_isolation_name(request->isolation),
+            .isolation = isolation_name(request->isolation),
             .member = member,
             .units = device->units,
             .simulated = device->simulated,
@@ -379,12 +386,12 @@ static uint64_t limit_of(struct acre_desk *desk, const struct acre_job *job) {
 
 static int start_run(struct acre_desk *desk, const struct acre_job *job, struct acre_run run,
                      struct acre_arena *arena, struct acre_error *err) {
-    struct acre_launch launch;
+    struct acre_recipe recipe;
     struct acre_allocation allocation;
     json_t *parsed = NULL;
     int r = acre_desk_parsed_spec(desk, job->spec.id, &parsed, err);
     if (r == 0) {
-        r = acre_record_read_launch(parsed, &launch, err);
+        r = acre_record_read_recipe(parsed, &recipe, err);
     }
     const struct desk_engine *engine = r == 0 ? desk_engine_of(desk, job, err) : NULL;
     if (engine == NULL) {
@@ -395,22 +402,22 @@ static int start_run(struct acre_desk *desk, const struct acre_job *job, struct 
     struct acre_run_spec spec = {
         .run = run,
         .user = acre_names_text(acre_ledger_names(desk->ledger), job->spec.user),
-        .argv = make_argv(&launch, arena),
-        .env = make_env(desk, job, &launch, arena),
-        .directory = launch.directory,
+        .argv = make_argv(&recipe, arena),
+        .env = make_env(desk, job, &recipe, arena),
+        .directory = recipe.directory,
         .cpu_milli = request->cpu_milli * request->replicas,
         .ram_mib = request->ram_mib * request->replicas,
         .limit_ms = limit_of(desk, job),
-        .warn_ms = launch.warn_ms,
+        .warn_ms = recipe.warn_ms,
         /* It may have been accepted under another policy. */
-        .grace_ms = ACRE_MIN(launch.grace_ms != 0 ? launch.grace_ms : (uint64_t)GRACE_MS,
+        .grace_ms = ACRE_MIN(recipe.grace_ms != 0 ? recipe.grace_ms : (uint64_t)GRACE_MS,
                              desk->policy->limits.grace_ms),
-        .warn_signal = launch.warn_signal != 0 ? launch.warn_signal : SIGUSR1,
-        .no_network = launch.no_network,
+        .warn_signal = recipe.warn_signal != 0 ? recipe.warn_signal : SIGUSR1,
+        .no_network = recipe.no_network,
         .private_processes = desk->policy->private_processes,
-        .stdin_text = launch.script,
+        .stdin_text = recipe.script,
     };
-    add_places(desk, job, &allocation, arena, &spec);
+    add_devices(desk, job, &allocation, arena, &spec);
     if (desk->sink.begin != NULL) {
         desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
     }
@@ -423,7 +430,7 @@ void desk_adopt_run(struct acre_desk *desk, const struct acre_job *job) {
     if (desk->sink.begin != NULL && acre_ledger_find(desk->ledger, job->allocation, &allocation)) {
         struct acre_run_spec spec = {.run = run};
         struct acre_arena *arena = acre_arena_create(RUN_ARENA_MAX_BYTES);
-        add_places(desk, job, &allocation, arena, &spec);
+        add_devices(desk, job, &allocation, arena, &spec);
         desk->sink.begin(desk->sink.context, run, spec.devices, spec.device_count);
         acre_arena_destroy(arena);
     }
@@ -439,7 +446,7 @@ static void start(struct acre_desk *desk, struct acre_run run) {
         job.canceling || (job.state != ACRE_JOB_SCHEDULED && job.state != ACRE_JOB_ALLOCATING)) {
         return; /* canceled meanwhile */
     }
-    acre_sched_launched(desk->sched, run.job, run.attempt, now_ms);
+    acre_sched_dispatched(desk->sched, run.job, run.attempt, now_ms);
     if (acre_desk_is_external(desk, run.job)) {
         acre_sched_started(desk->sched, run.job, run.attempt, now_ms);
         return;
@@ -487,7 +494,7 @@ static void end_run(struct acre_desk *desk, struct acre_run run, enum acre_run_s
     if (r == ACRE_ENOTFOUND && signal != ACRE_RUN_CHECKPOINT) {
         tell_unmeasured(desk, run, ACRE_EXIT_LOST, 0, "the engine does not know this run");
     } else if (r < 0 && r != ACRE_ENOTFOUND && desk->sink.trouble != NULL) {
-        desk->sink.trouble(desk->sink.context, "a run could not be signalled", &err);
+        desk->sink.trouble(desk->sink.context, "cannot signal a run", &err);
     }
 }
 

@@ -8,35 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
+struct spec_entry {
     uint64_t job; /* 0: none */
     char *text;
     size_t length;
 };
 
-struct acre_specs {
-    struct entry *entries; /* by job % count */
+struct specs {
+    struct spec_entry *entries; /* by job % count */
     uint32_t count;
     size_t bytes, max_bytes;
     uint64_t oldest; /* no entry below it */
 };
 
-struct acre_specs *acre_specs_create(uint32_t max_count, size_t max_bytes) {
+struct specs *specs_create(uint32_t max_count, size_t max_bytes) {
     ACRE_ASSERT(max_count > 0);
-    struct acre_specs *specs = acre_calloc(1, sizeof(*specs));
+    struct specs *specs = acre_calloc(1, sizeof(*specs));
     specs->entries = acre_calloc(max_count, sizeof(*specs->entries));
     specs->count = max_count;
     specs->max_bytes = max_bytes;
     return specs;
 }
 
-static void clear(struct acre_specs *specs, struct entry *entry) {
+static void clear(struct specs *specs, struct spec_entry *entry) {
     specs->bytes -= entry->length;
     free(entry->text);
-    *entry = (struct entry){0};
+    *entry = (struct spec_entry){0};
 }
 
-void acre_specs_destroy(struct acre_specs *specs) {
+void specs_destroy(struct specs *specs) {
     if (specs == NULL) {
         return;
     }
@@ -47,15 +47,15 @@ void acre_specs_destroy(struct acre_specs *specs) {
     free(specs);
 }
 
-static struct entry *at(const struct acre_specs *specs, uint64_t job) {
+static struct spec_entry *at(const struct specs *specs, uint64_t job) {
     return &specs->entries[job % specs->count];
 }
 
 /* Nothing below this id stays. */
-static void forget_below(struct acre_specs *specs, uint64_t job) {
+static void forget_below(struct specs *specs, uint64_t job) {
     uint64_t steps = job > specs->oldest ? ACRE_MIN(job - specs->oldest, specs->count) : 0;
-    for (uint64_t i = 0; i < steps; i++) { /* a whole ring of ids is every place once */
-        struct entry *entry = at(specs, specs->oldest + i);
+    for (uint64_t i = 0; i < steps; i++) { /* a whole round of ids is every place once */
+        struct spec_entry *entry = at(specs, specs->oldest + i);
         if (entry->job < job) {
             clear(specs, entry);
         }
@@ -63,17 +63,17 @@ static void forget_below(struct acre_specs *specs, uint64_t job) {
     specs->oldest = ACRE_MAX(specs->oldest, job);
 }
 
-void acre_specs_put(struct acre_specs *specs, uint64_t job, struct acre_str text) {
+void specs_put(struct specs *specs, uint64_t job, struct acre_str text) {
     ACRE_ASSERT(job != 0);
     clear(specs, at(specs, job));
     forget_below(specs, job >= specs->count ? job - specs->count + 1 : 0);
     while (specs->oldest < job && specs->bytes + text.length > specs->max_bytes) {
-        acre_specs_remove(specs, specs->oldest++);
+        specs_remove(specs, specs->oldest++);
     }
     if (specs->bytes + text.length > specs->max_bytes) {
         return; /* larger than everything: it is in the store */
     }
-    struct entry *entry = at(specs, job);
+    struct spec_entry *entry = at(specs, job);
     entry->text = acre_calloc(text.length + 1, 1);
     memcpy(entry->text, text.data, text.length);
     entry->job = job;
@@ -81,8 +81,8 @@ void acre_specs_put(struct acre_specs *specs, uint64_t job, struct acre_str text
     specs->bytes += text.length;
 }
 
-bool acre_specs_find(const struct acre_specs *specs, uint64_t job, struct acre_str *ret_text) {
-    const struct entry *entry = at(specs, job);
+bool specs_find(const struct specs *specs, uint64_t job, struct acre_str *ret_text) {
+    const struct spec_entry *entry = at(specs, job);
     if (entry->job != job || job == 0) {
         return false;
     }
@@ -90,7 +90,7 @@ bool acre_specs_find(const struct acre_specs *specs, uint64_t job, struct acre_s
     return true;
 }
 
-void acre_specs_remove(struct acre_specs *specs, uint64_t job) {
+void specs_remove(struct specs *specs, uint64_t job) {
     if (at(specs, job)->job == job) {
         clear(specs, at(specs, job));
     }

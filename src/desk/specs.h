@@ -7,15 +7,15 @@
 
 #include "core/str.h"
 
-struct acre_specs;
+struct specs;
 
-struct acre_specs *acre_specs_create(uint32_t max_count, size_t max_bytes);
-void acre_specs_destroy(struct acre_specs *specs); /* NULL is fine */
+struct specs *specs_create(uint32_t max_count, size_t max_bytes);
+void specs_destroy(struct specs *specs); /* NULL is fine */
 
 /* Copied. The oldest go when there are too many. */
-void acre_specs_put(struct acre_specs *specs, uint64_t job, struct acre_str text);
+void specs_put(struct specs *specs, uint64_t job, struct acre_str text);
 /* False: not here. Good until the next put. */
-bool acre_specs_find(const struct acre_specs *specs, uint64_t job, struct acre_str *ret_text);
-void acre_specs_remove(struct acre_specs *specs, uint64_t job);
+bool specs_find(const struct specs *specs, uint64_t job, struct acre_str *ret_text);
+void specs_remove(struct specs *specs, uint64_t job);
 
 #endif

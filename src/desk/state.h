@@ -6,6 +6,7 @@
 #include "desk/desk.h"
 #include "desk/record.h"
 #include "desk/specs.h"
+#include "ledger/capacity.h"
 
 struct desk_event {
     struct acre_desk_event told;
@@ -32,7 +33,7 @@ struct desk_submission {
 };
 
 /* What a job held when its run ended, in this turn. */
-struct desk_place {
+struct desk_last_parts {
     uint64_t job;
     struct acre_str parts; /* in the arena of the turn */
 };
@@ -41,6 +42,19 @@ struct desk_place {
 struct desk_text {
     uint64_t job;
     char text[160];
+};
+
+/* What is known of nodes and devices beyond the ledger (capacity.c). */
+struct desk_capacity {
+    struct acre_capacity *table;
+    bool is_old;        /* something may have changed since the nodes reported last */
+    uint64_t made_ms;   /* when they did */
+    uint64_t *heard_ms; /* by node: its last readings; 0: it has none that are repeated */
+    uint32_t node_count;
+    uint16_t *history; /* by device, in milli: a ring of the last samples */
+    uint32_t device_count;
+    uint32_t ticks; /* the ring's position */
+    struct acre_timer *timer;
 };
 
 enum { DESK_ENGINES_MAX = 8 };
@@ -71,6 +85,7 @@ struct acre_desk {
     struct acre_policy *policy;
     char **node_reasons; /* by node, of operators; NULL: not drained */
     struct acre_inventory *inventory;
+    struct desk_capacity capacity;
     struct desk_engine engines[DESK_ENGINES_MAX];
     uint32_t engine_count;
     bool nodes_changed;       /* those that are remembered */
@@ -79,7 +94,7 @@ struct acre_desk {
 
     uint64_t now_ms, skew_ms; /* the clock went back by so much */
     struct acre_timer *timer, *probe;
-    uint64_t timer_at_ms;
+    uint64_t timer_at_ms;     /* UINT64_MAX: there is no timer */
     uint64_t reservations_ms; /* when the next one begins or ends */
 
     const char *actor, *origin; /* in the arena */
@@ -96,7 +111,7 @@ struct acre_desk {
     struct acre_desk_waiter *waiters, **last_waiter;
     uint32_t waiting;
 
-    struct acre_specs *specs;
+    struct specs *specs;
     struct acre_buf spec_text;        /* what acre_desk_spec read last */
     json_t *parsed;                   /* the spec that was parsed last; NULL: none */
     uint64_t parsed_id, parsed_bytes; /* the job that has it, and how long it is */
@@ -106,8 +121,8 @@ struct acre_desk {
     uint32_t external_count, external_capacity;
     struct desk_submission *submissions; /* of this turn */
     uint32_t submission_count, submission_capacity, submission_found;
-    struct desk_place *places; /* of this turn */
-    uint32_t place_count, place_capacity, place_found;
+    struct desk_last_parts *last_parts; /* of this turn */
+    uint32_t last_count, last_capacity, last_found;
     struct desk_text *texts;
     struct acre_map text_of_job; /* places in `texts` */
     uint32_t text_count, text_capacity;

@@ -28,7 +28,7 @@ static const struct {
 };
 /* clang-format on */
 
-enum acre_exit_kind acre_symptom_of(struct acre_str text, const char **ret_words) {
+enum acre_exit_kind symptom_of(struct acre_str text, const char **ret_words) {
     for (size_t i = 0; text.data != NULL && i < ACRE_COUNT(symptoms); i++) {
         const char *words = symptoms[i].words;
         if (memmem(text.data, text.length, words, strlen(words)) != NULL) {
@@ -40,7 +40,7 @@ enum acre_exit_kind acre_symptom_of(struct acre_str text, const char **ret_words
     return ACRE_EXIT_CODE;
 }
 
-enum acre_exit_kind acre_symptom_of_file(const char *path, const char **ret_words) {
+enum acre_exit_kind symptom_of_file(const char *path, const char **ret_words) {
     char tail[ACRE_SYMPTOM_TAIL_BYTES];
     ssize_t length = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -50,5 +50,5 @@ enum acre_exit_kind acre_symptom_of_file(const char *path, const char **ret_word
         length = size > 0 ? pread(fd, tail, sizeof(tail), from) : 0;
         close(fd);
     }
-    return acre_symptom_of((struct acre_str){tail, length > 0 ? (size_t)length : 0}, ret_words);
+    return symptom_of((struct acre_str){tail, length > 0 ? (size_t)length : 0}, ret_words);
 }

@@ -10,6 +10,7 @@
  * changed anything, and what any answer given now must wait for. */
 #include "desk/inner.h"
 
+#include "core/units.h"
 #include "ledger/reservation.h"
 #include "sched/why.h"
 
@@ -48,7 +49,7 @@ void desk_event(void *context, const struct acre_sched_event *event) {
     acre_sched_find(desk->sched, event->job, &job);
     if (event->kind == ACRE_SCHED_CANCELED && event->other != 0 && job.attempt == 0) {
         char text[TEXT_MAX];
-        snprintf(text, sizeof(text), "job %llu, which it waited for, did not complete",
+        snprintf(text, sizeof(text), "job %llu, which it was waiting for, did not complete",
                  (unsigned long long)event->other);
         desk_set_text(desk, event->job, text);
     }
@@ -76,12 +77,12 @@ void desk_action(void *context, const struct acre_sched_action *action) {
 /* --- rows ----------------------------------------------------------------------------------- */
 
 /* Rows come in the order of events, and so do the places: the next one is mostly the one. */
-static struct acre_str find_place(struct acre_desk *desk, uint64_t job) {
-    for (uint32_t i = 0; i < desk->place_count; i++) {
-        uint32_t at = (desk->place_found + i) % desk->place_count;
-        if (desk->places[at].job == job) {
-            desk->place_found = at + 1;
-            return desk->places[at].parts;
+static struct acre_str find_last_parts(struct acre_desk *desk, uint64_t job) {
+    for (uint32_t i = 0; i < desk->last_count; i++) {
+        uint32_t at = (desk->last_found + i) % desk->last_count;
+        if (desk->last_parts[at].job == job) {
+            desk->last_found = at + 1;
+            return desk->last_parts[at].parts;
         }
     }
     return (struct acre_str){0};
@@ -112,7 +113,7 @@ static void write_job(struct acre_desk *desk, const struct acre_job *job, bool i
     const struct acre_names *names = acre_ledger_names(desk->ledger);
     acre_buf_clear(&desk->detail);
     acre_record_write_detail(desk->ledger, job, acre_desk_exit_text(desk, job->spec.id),
-                             find_place(desk, job->spec.id), &desk->detail);
+                             find_last_parts(desk, job->spec.id), &desk->detail);
     struct acre_store_job row = {
         .id = job->spec.id,
         .user = acre_names_text(names, job->spec.user),
@@ -159,14 +160,14 @@ static void write_account(struct acre_desk *desk, const struct acre_job *job, ui
 static const struct {
     bool is_audited, ends_run;
 } kinds[] = {
-    [ACRE_SCHED_SUBMITTED] = {true, false}, [ACRE_SCHED_SCHEDULED] = {true, false},
-    [ACRE_SCHED_LAUNCHED] = {false, false}, [ACRE_SCHED_STARTED] = {true, false},
-    [ACRE_SCHED_COMPLETED] = {true, true},  [ACRE_SCHED_FAILED] = {true, true},
-    [ACRE_SCHED_CANCELING] = {true, false}, [ACRE_SCHED_CANCELED] = {true, true},
-    [ACRE_SCHED_PREEMPTED] = {true, false}, [ACRE_SCHED_RECLAIMED] = {true, false},
-    [ACRE_SCHED_IDLE] = {true, false},      [ACRE_SCHED_REQUEUED] = {true, true},
-    [ACRE_SCHED_HELD] = {true, false},      [ACRE_SCHED_RELEASED] = {true, false},
-    [ACRE_SCHED_PRIORITY] = {true, false},  [ACRE_SCHED_CHANGED] = {false, false},
+    [ACRE_SCHED_SUBMITTED] = {true, false},   [ACRE_SCHED_SCHEDULED] = {true, false},
+    [ACRE_SCHED_DISPATCHED] = {false, false}, [ACRE_SCHED_STARTED] = {true, false},
+    [ACRE_SCHED_COMPLETED] = {true, true},    [ACRE_SCHED_FAILED] = {true, true},
+    [ACRE_SCHED_CANCELING] = {true, false},   [ACRE_SCHED_CANCELED] = {true, true},
+    [ACRE_SCHED_PREEMPTED] = {true, false},   [ACRE_SCHED_RECLAIMED] = {true, false},
+    [ACRE_SCHED_IDLE] = {true, false},        [ACRE_SCHED_REQUEUED] = {true, true},
+    [ACRE_SCHED_HELD] = {true, false},        [ACRE_SCHED_RELEASED] = {true, false},
+    [ACRE_SCHED_PRIORITY] = {true, false},    [ACRE_SCHED_CHANGED] = {false, false},
 };
 
 static bool ends_job(enum acre_sched_event_kind kind) {
@@ -189,7 +190,12 @@ static void describe_place(const struct acre_desk *desk, const struct acre_job *
         if (part->device != ACRE_DEVICE_NONE) {
             struct acre_ledger_device device;
             acre_ledger_device_info(desk->ledger, part->device, &device);
-            acre_buf_printf(out, " %s %u milli", device.id, part->milli);
+            char share[24];
+            acre_buf_printf(out, " %s", device.id);
+            if (part->milli < 1000) {
+                acre_buf_printf(out, " (%s of it)",
+                                acre_format_milli(part->milli, share, sizeof(share)));
+            }
         }
     }
     if (allocation.part_count > shown) {
@@ -272,7 +278,7 @@ static void call_waiters(struct acre_desk *desk) {
 void desk_fail_waiters(struct acre_desk *desk, const struct acre_error *err) {
     struct acre_error shown = {0};
     acre_fail(&shown, err->code == ACRE_ENOMEM ? ACRE_ENOMEM : ACRE_EUNAVAILABLE,
-              "it could not be recorded, so nothing was changed: %s", err->text);
+              "cannot record the change, so nothing was changed: %s", err->text);
     struct acre_desk_waiter *waiter = desk->waiters;
     desk->waiters = NULL;
     desk->last_waiter = &desk->waiters;
@@ -286,8 +292,8 @@ void desk_fail_waiters(struct acre_desk *desk, const struct acre_error *err) {
 
 /* What was kept for this turn is written, or of no use any more. */
 static void reset_arena(struct acre_desk *desk) {
-    desk->place_count = 0;
-    desk->place_found = 0;
+    desk->last_count = 0;
+    desk->last_found = 0;
     while (desk->submission_count > 0) {
         free(desk->submissions[--desk->submission_count].text);
     }
@@ -337,7 +343,7 @@ static void break_down(struct acre_desk *desk, const struct acre_error *err) {
     desk->probe = acre_loop_timer(desk->options.loop, desk->options.probe_ms,
                                   desk->options.probe_ms, probe, desk);
     if (desk->sink.trouble != NULL) {
-        desk->sink.trouble(desk->sink.context, "nothing can be recorded", err);
+        desk->sink.trouble(desk->sink.context, "cannot record changes", err);
     }
 }
 
@@ -498,7 +504,7 @@ void desk_arm(struct acre_desk *desk) {
     if (desk->reservations_ms > now_ms) {
         at_ms = ACRE_MIN(at_ms, desk->reservations_ms);
     }
-    if (at_ms == desk->timer_at_ms && (desk->timer != NULL || at_ms == UINT64_MAX)) {
+    if (at_ms == desk->timer_at_ms) {
         return;
     }
     acre_timer_cancel(desk->timer);
@@ -518,6 +524,7 @@ void desk_turn(void *context) {
     }
     if (desk->touched) {
         desk->touched = false;
+        desk->capacity.is_old = true;
         uint64_t now_ms = acre_desk_now(desk);
         acre_desk_set_actor(desk, NULL, NULL); /* what comes now is the scheduler's */
         tick_reservations(desk, now_ms);

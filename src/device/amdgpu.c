@@ -1,10 +1,10 @@
 /* amdgpu.c - AMD GPUs through the kernel's amdgpu files; no ROCm needed.
  *
- * A GPU is a drm card whose PCI device has AMD's vendor number. The compute driver (kfd.c)
- * adds what only it knows, matched by PCI address: when it shows several nodes for one
- * address, the GPU is divided, and each node becomes a device of its own after the whole one,
- * named "<whole>/xcp<k>". Values come from device/, hwmon/ and ras/; units are changed here:
- * micro- to milliwatts, millidegrees to degrees, Hz to MHz, bytes to MiB. */
+ * A GPU is a drm card whose PCI device has AMD's vendor number. The compute driver (kfd.c) adds
+ * what only it knows, matched by PCI address: if it shows several nodes for one address, the GPU is
+ * divided, and each node becomes a separate device after the whole one, named "<whole>/xcp<k>".
+ * Values come from device/, hwmon/ and ras/; units are converted here: micro- to milliwatts,
+ * millidegrees to degrees, Hz to MHz, bytes to MiB. */
 #include "device/amdgpu.h"
 
 #include "device/partition.h"
@@ -21,7 +21,7 @@ static void amdgpu_close(void *self) {
     if (amd == NULL) {
         return;
     }
-    acre_sysfs_finish(&amd->fs);
+    sysfs_finish(&amd->fs);
     free(amd->gpus);
     free(amd->nodes);
     free(amd);
@@ -40,8 +40,8 @@ static void read_model(struct amdgpu *amd, struct amdgpu_gpu *gpu) {
     };
     struct acre_device_info *info = &gpu->info;
     uint64_t device = 0;
-    acre_amdgpu_at_device(amd, gpu, "device");
-    if (ACRE_HAS(info, ACRE_INFO, model) || acre_sysfs_u64(&amd->fs, 0xffff, &device) < 0) {
+    amdgpu_at_device(amd, gpu, "device");
+    if (ACRE_HAS(info, ACRE_INFO, model) || sysfs_u64(&amd->fs, 0xffff, &device) < 0) {
         return;
     }
     char text[32];
@@ -56,16 +56,16 @@ static void read_model(struct amdgpu *amd, struct amdgpu_gpu *gpu) {
 static void read_identity(struct amdgpu *amd, struct amdgpu_gpu *gpu) {
     struct acre_device_info *info = &gpu->info;
     struct acre_str line;
-    acre_amdgpu_at_device(amd, gpu, "unique_id");
-    if (acre_sysfs_line(&amd->fs, &line) == 0) {
-        char uuid[ACRE_FIELD_TEXT_MAX];
+    amdgpu_at_device(amd, gpu, "unique_id");
+    if (sysfs_line(&amd->fs, &line) == 0) {
+        char uuid[ACRE_COLUMN_TEXT_MAX];
         snprintf(uuid, sizeof(uuid), "GPU-%.*s", (int)ACRE_MIN(line.length, (size_t)32), line.data);
         ACRE_PUT_TEXT(info, ACRE_INFO, uuid, acre_str_from(uuid));
     }
     const char *id = ACRE_HAS(info, ACRE_INFO, uuid) ? info->uuid : info->pci_id;
     ACRE_PUT_TEXT(info, ACRE_INFO, id, acre_str_from(id));
-    acre_sysfs_at(&amd->fs, "module/amdgpu/version");
-    if (acre_sysfs_line(&amd->fs, &line) == 0) {
+    sysfs_at(&amd->fs, "module/amdgpu/version");
+    if (sysfs_line(&amd->fs, &line) == 0) {
         ACRE_PUT_TEXT(info, ACRE_INFO, driver_version, line);
     }
     ACRE_PUT(info, ACRE_INFO, simulated, false);
@@ -89,30 +89,30 @@ static void read_static(struct amdgpu *amd, struct amdgpu_gpu *gpu) {
         {"power1_cap_max", AMDGPU_INFO(power_limit_max_mw), UINT64_MAX, 1000},
     };
     struct acre_device_info *info = &gpu->info;
-    acre_amdgpu_take_rows(amd, gpu, false, device_rows, ACRE_COUNT(device_rows), info);
-    acre_amdgpu_take_rows(amd, gpu, true, hwmon_rows, ACRE_COUNT(hwmon_rows), info);
+    amdgpu_take_rows(amd, gpu, false, device_rows, ACRE_COUNT(device_rows), info);
+    amdgpu_take_rows(amd, gpu, true, hwmon_rows, ACRE_COUNT(hwmon_rows), info);
     read_model(amd, gpu);
     int64_t celsius = 0;
     uint64_t value = 0;
     uint64_t current = 0;
-    if (acre_amdgpu_take_celsius(amd, gpu, "temp2_crit", &celsius)) {
+    if (amdgpu_take_celsius(amd, gpu, "temp2_crit", &celsius)) {
         ACRE_PUT(info, ACRE_INFO, temperature_slowdown_c, celsius);
     }
-    if (acre_amdgpu_take_celsius(amd, gpu, "temp2_emergency", &celsius)) {
+    if (amdgpu_take_celsius(amd, gpu, "temp2_emergency", &celsius)) {
         ACRE_PUT(info, ACRE_INFO, temperature_shutdown_c, celsius);
     }
-    if (acre_amdgpu_take_pcie_gen(amd, gpu, "max_link_speed", &value)) {
+    if (amdgpu_take_pcie_gen(amd, gpu, "max_link_speed", &value)) {
         ACRE_PUT(info, ACRE_INFO, pcie_gen_max, value);
     }
-    if (acre_amdgpu_take_dpm(amd, gpu, "pp_dpm_sclk", &current, &value)) {
+    if (amdgpu_take_dpm(amd, gpu, "pp_dpm_sclk", &current, &value)) {
         ACRE_PUT(info, ACRE_INFO, clock_sm_max_mhz, value);
     }
-    if (acre_amdgpu_take_dpm(amd, gpu, "pp_dpm_mclk", &current, &value)) {
+    if (amdgpu_take_dpm(amd, gpu, "pp_dpm_mclk", &current, &value)) {
         ACRE_PUT(info, ACRE_INFO, clock_memory_max_mhz, value);
     }
     int64_t numa = -1;
-    acre_amdgpu_at_device(amd, gpu, "numa_node");
-    if (acre_sysfs_i64(&amd->fs, -1, 4095, &numa) == 0 && numa >= 0) {
+    amdgpu_at_device(amd, gpu, "numa_node");
+    if (sysfs_i64(&amd->fs, -1, 4095, &numa) == 0 && numa >= 0) {
         ACRE_PUT(info, ACRE_INFO, numa_node, (uint64_t)numa);
     }
 }
@@ -127,7 +127,7 @@ static void put_compute(struct acre_device_info *info, uint32_t simds, uint32_t 
         ACRE_PUT(info, ACRE_INFO, xcds, xcds);
     }
     if (gfx_version > 0) {
-        acre_kfd_gfx_name(gfx_version, text, sizeof(text));
+        kfd_gfx_name(gfx_version, text, sizeof(text));
         ACRE_PUT_TEXT(info, ACRE_INFO, architecture, acre_str_from(text));
     }
 }
@@ -135,43 +135,42 @@ static void put_compute(struct acre_device_info *info, uint32_t simds, uint32_t 
 /* The rules of partition.h are those of the MI300X; for others only the modes are shown. */
 static void check_partition(struct amdgpu *amd, struct amdgpu_gpu *gpu) {
     struct acre_device_info *info = &gpu->info;
-    struct acre_partition partition = acre_partition_default();
+    struct partition partition = partition_default();
     struct acre_error err = {0};
     if (!ACRE_HAS(info, ACRE_INFO, compute_partition)) {
         return;
     }
-    int r = acre_partition_compute_parse(acre_str_from(info->compute_partition), &partition.compute,
-                                         &err);
+    int r =
+        partition_compute_parse(acre_str_from(info->compute_partition), &partition.compute, &err);
     if (r == 0 && ACRE_HAS(info, ACRE_INFO, memory_partition)) {
-        r = acre_partition_memory_parse(acre_str_from(info->memory_partition), &partition.memory,
-                                        &err);
+        r = partition_memory_parse(acre_str_from(info->memory_partition), &partition.memory, &err);
     }
     if (ACRE_HAS(info, ACRE_INFO, xcds)) {
         partition.xcds = (uint32_t)info->xcds;
     }
     bool mi300x = strstr(info->model, "MI300X") != NULL;
     if (r == 0 && mi300x) {
-        r = acre_partition_check(&partition, &err);
+        r = partition_check(&partition, &err);
     }
     if (r < 0) {
         snprintf(gpu->problem, sizeof(gpu->problem), "%s", err.text);
-        acre_amdgpu_at_device(amd, gpu, "current_compute_partition");
-        acre_sysfs_note(&amd->fs, &err);
+        amdgpu_at_device(amd, gpu, "current_compute_partition");
+        sysfs_note(&amd->fs, &err);
     } else if (mi300x) {
-        ACRE_PUT(info, ACRE_INFO, share_step_milli, acre_partition_step_milli(&partition));
+        ACRE_PUT(info, ACRE_INFO, share_step_milli, partition_step_milli(&partition));
     }
 }
 
 static void add_slice(struct amdgpu *amd, uint32_t whole, uint32_t node_at) {
     const struct amdgpu_gpu *parent = &amd->gpus[whole];
-    const struct acre_kfd_node *node = &amd->nodes[node_at];
+    const struct kfd_node *node = &amd->nodes[node_at];
     struct amdgpu_gpu *gpu = &amd->gpus[amd->count++];
     *gpu = *parent;
     gpu->node = (int32_t)node_at;
     gpu->whole = whole;
     struct acre_device_info *info = &gpu->info;
-    char id[ACRE_FIELD_TEXT_MAX];
-    snprintf(id, sizeof(id), "%.*s/xcp%u", ACRE_FIELD_TEXT_MAX - 16, parent->info.id,
+    char id[ACRE_COLUMN_TEXT_MAX];
+    snprintf(id, sizeof(id), "%.*s/xcp%u", ACRE_COLUMN_TEXT_MAX - 16, parent->info.id,
              node->function);
     ACRE_PUT_TEXT(info, ACRE_INFO, id, acre_str_from(id));
     ACRE_PUT_TEXT(info, ACRE_INFO, parent_id, acre_str_from(parent->info.id));
@@ -196,14 +195,14 @@ static void add_nodes(struct amdgpu *amd, uint32_t whole) {
     uint32_t simds = 0;
     uint32_t xcds = 0;
     for (uint32_t i = 0; i < amd->node_count && count < ACRE_COUNT(own); i++) {
-        if (acre_amdgpu_is_node_of(&amd->nodes[i], &gpu->info)) {
+        if (amdgpu_is_node_of(&amd->nodes[i], &gpu->info)) {
             own[count++] = i;
             simds += amd->nodes[i].simds;
             xcds += amd->nodes[i].xcds;
         }
     }
     if (count > 0) {
-        const struct acre_kfd_node *first = &amd->nodes[own[0]];
+        const struct kfd_node *first = &amd->nodes[own[0]];
         put_compute(&gpu->info, simds, first->simds_per_cu, xcds, first->gfx_version);
         gpu->node = count == 1 ? (int32_t)own[0] : AMDGPU_NO_NODE;
     }
@@ -223,23 +222,23 @@ static bool find_card(struct amdgpu *amd, uint32_t card, struct amdgpu_gpu *ret_
     struct acre_str slot;
     char pci_id[ACRE_PCI_ID_MAX];
     struct acre_error err = {0};
-    acre_amdgpu_at_device(amd, &gpu, "vendor");
-    if (acre_sysfs_u64(&amd->fs, 0xffff, &vendor) < 0 || vendor != AMDGPU_VENDOR) {
+    amdgpu_at_device(amd, &gpu, "vendor");
+    if (sysfs_u64(&amd->fs, 0xffff, &vendor) < 0 || vendor != AMDGPU_VENDOR) {
         return false;
     }
-    acre_amdgpu_at_device(amd, &gpu, "uevent");
-    if (acre_sysfs_text(&amd->fs, &text) < 0) {
+    amdgpu_at_device(amd, &gpu, "uevent");
+    if (sysfs_text(&amd->fs, &text) < 0) {
         return false;
     }
-    if (acre_value_find(text, "PCI_SLOT_NAME", '=', &slot, &err) < 0 ||
-        acre_value_pci_id(slot, pci_id, &err) < 0) {
-        acre_sysfs_note(&amd->fs, &err); /* without an address it has no name */
+    if (value_find(text, "PCI_SLOT_NAME", '=', &slot, &err) < 0 ||
+        value_pci_id(slot, pci_id, &err) < 0) {
+        sysfs_note(&amd->fs, &err); /* without an address it has no name */
         return false;
     }
     ACRE_PUT_TEXT(&gpu.info, ACRE_INFO, pci_id, acre_str_from(pci_id));
     uint32_t number = 0;
-    acre_amdgpu_at_device(amd, &gpu, "hwmon");
-    if (acre_sysfs_numbers(&amd->fs, "hwmon", &number, 1) == 1) {
+    amdgpu_at_device(amd, &gpu, "hwmon");
+    if (sysfs_numbers(&amd->fs, "hwmon", &number, 1) == 1) {
         gpu.hwmon = (int32_t)number;
     }
     *ret_gpu = gpu;
@@ -248,7 +247,7 @@ static bool find_card(struct amdgpu *amd, uint32_t card, struct amdgpu_gpu *ret_
 
 static void discover(struct amdgpu *amd, const uint32_t *cards, uint32_t card_count) {
     amd->nodes = acre_calloc(ACRE_KFD_NODES_MAX, sizeof(*amd->nodes));
-    amd->node_count = acre_kfd_read(&amd->fs, amd->nodes, ACRE_KFD_NODES_MAX);
+    amd->node_count = kfd_read(&amd->fs, amd->nodes, ACRE_KFD_NODES_MAX);
     for (uint32_t i = 0; i < card_count && amd->count < ACRE_DEVICES_MAX; i++) {
         uint32_t at = amd->count;
         struct amdgpu_gpu *gpu = &amd->gpus[at];
@@ -266,18 +265,19 @@ static void discover(struct amdgpu *amd, const uint32_t *cards, uint32_t card_co
 static int amdgpu_open(const struct acre_device_options *options, void **ret_self,
                        struct acre_error *err) {
     struct amdgpu *amd = acre_calloc(1, sizeof(*amd));
-    acre_sysfs_init(&amd->fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
+    sysfs_init(&amd->fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
     amd->gpus = acre_calloc(ACRE_DEVICES_MAX, sizeof(*amd->gpus));
     uint32_t *cards = acre_calloc(CARDS_MAX, sizeof(*cards));
-    acre_sysfs_at(&amd->fs, "class/drm");
-    uint32_t card_count = acre_sysfs_numbers(&amd->fs, "card", cards, CARDS_MAX);
+    sysfs_at(&amd->fs, "class/drm");
+    uint32_t card_count = sysfs_numbers(&amd->fs, "card", cards, CARDS_MAX);
     discover(amd, cards, card_count);
     free(cards);
     if (amd->count == 0) {
-        int r = acre_fail(err, ACRE_EUNAVAILABLE,
-                          "%s/class/drm: %u cards, none an AMD GPU (vendor 0x1002)%s%s",
-                          amd->fs.root, card_count, amd->fs.notes.length > 0 ? "; " : "",
-                          amd->fs.notes.length > 0 ? amd->fs.notes.data : "");
+        int r =
+            acre_fail(err, ACRE_EUNAVAILABLE,
+                      "%s/class/drm: %u card%s, no AMD GPU (vendor 0x1002)%s%s", amd->fs.root,
+                      card_count, card_count == 1 ? "" : "s", amd->fs.notes.length > 0 ? "; " : "",
+                      amd->fs.notes.length > 0 ? amd->fs.notes.data : "");
         amdgpu_close(amd);
         return r;
     }
@@ -292,7 +292,7 @@ static uint32_t amdgpu_count(const void *self) {
 static int amdgpu_info(void *self, uint32_t index, struct acre_device_info *ret_info,
                        struct acre_error *err) {
     struct amdgpu *amd = self;
-    int r = acre_amdgpu_check_index(amd, index, err);
+    int r = amdgpu_check_index(amd, index, err);
     if (r == 0) {
         *ret_info = amd->gpus[index].info;
     }
@@ -311,8 +311,8 @@ const struct acre_device_driver acre_driver_amdgpu = {
     .close = amdgpu_close,
     .count = amdgpu_count,
     .info = amdgpu_info,
-    .sample = acre_amdgpu_sample,
-    .processes = acre_amdgpu_processes,
-    .links = acre_amdgpu_links,
+    .sample = amdgpu_sample,
+    .processes = amdgpu_processes,
+    .links = amdgpu_links,
     .notes = amdgpu_notes,
 };

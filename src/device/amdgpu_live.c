@@ -1,8 +1,8 @@
-/* amdgpu_live.c - what changes: memory, load, heat, power, clocks, errors, processes, and how the
- * GPUs are joined.
+/* amdgpu_live.c - what changes: memory, load, temperature, power, clocks, errors, processes, and
+ * the links between GPUs.
  *
- * A device whose vendor file is gone fell off the bus: it is lost, and nothing else is read. A
- * partition has only its memory to itself. */
+ * A device whose vendor file has disappeared fell off the bus: it is lost, and nothing else is
+ * read. A partition reports only its own memory. */
 #include "device/amdgpu.h"
 
 #include "device/value.h"
@@ -23,13 +23,13 @@ static void sample_ras(struct amdgpu *amd, const struct amdgpu_gpu *gpu,
         struct acre_error err = {0};
         uint64_t ue = 0;
         uint64_t ce = 0;
-        acre_sysfs_at(&amd->fs, "class/drm/card%u/device/ras/%s_err_count", gpu->card, blocks[i]);
-        if (acre_sysfs_text(&amd->fs, &text) < 0) {
+        sysfs_at(&amd->fs, "class/drm/card%u/device/ras/%s_err_count", gpu->card, blocks[i]);
+        if (sysfs_text(&amd->fs, &text) < 0) {
             continue;
         }
-        if (acre_value_find_u64(text, "ue", ':', UINT32_MAX, &ue, &err) < 0 ||
-            acre_value_find_u64(text, "ce", ':', UINT32_MAX, &ce, &err) < 0) {
-            acre_sysfs_note(&amd->fs, &err);
+        if (value_find_u64(text, "ue", ':', UINT32_MAX, &ue, &err) < 0 ||
+            value_find_u64(text, "ce", ':', UINT32_MAX, &ce, &err) < 0) {
+            sysfs_note(&amd->fs, &err);
             continue;
         }
         uncorrected += ue;
@@ -57,27 +57,27 @@ static void sample_whole(struct amdgpu *amd, const struct amdgpu_gpu *gpu,
         {"freq1_input", AMDGPU_SAMPLE(clock_sm_mhz), UINT64_MAX, 1000000},
         {"freq2_input", AMDGPU_SAMPLE(clock_memory_mhz), UINT64_MAX, 1000000},
     };
-    acre_amdgpu_take_rows(amd, gpu, false, device_rows, ACRE_COUNT(device_rows), sample);
-    acre_amdgpu_take_rows(amd, gpu, true, hwmon_rows, ACRE_COUNT(hwmon_rows), sample);
+    amdgpu_take_rows(amd, gpu, false, device_rows, ACRE_COUNT(device_rows), sample);
+    amdgpu_take_rows(amd, gpu, true, hwmon_rows, ACRE_COUNT(hwmon_rows), sample);
     int64_t celsius = 0;
     uint64_t value = 0;
     uint64_t max = 0;
-    if (acre_amdgpu_take_celsius(amd, gpu, "temp2_input", &celsius) || /* junction */
-        acre_amdgpu_take_celsius(amd, gpu, "temp1_input", &celsius)) { /* edge */
+    if (amdgpu_take_celsius(amd, gpu, "temp2_input", &celsius) || /* junction */
+        amdgpu_take_celsius(amd, gpu, "temp1_input", &celsius)) { /* edge */
         ACRE_PUT(sample, ACRE_SAMPLE, temperature_c, celsius);
     }
-    if (acre_amdgpu_take_celsius(amd, gpu, "temp3_input", &celsius)) {
+    if (amdgpu_take_celsius(amd, gpu, "temp3_input", &celsius)) {
         ACRE_PUT(sample, ACRE_SAMPLE, temperature_memory_c, celsius);
     }
-    if (acre_amdgpu_take_pcie_gen(amd, gpu, "current_link_speed", &value)) {
+    if (amdgpu_take_pcie_gen(amd, gpu, "current_link_speed", &value)) {
         ACRE_PUT(sample, ACRE_SAMPLE, pcie_gen, value);
     }
     if (!ACRE_HAS(sample, ACRE_SAMPLE, clock_sm_mhz) &&
-        acre_amdgpu_take_dpm(amd, gpu, "pp_dpm_sclk", &value, &max)) {
+        amdgpu_take_dpm(amd, gpu, "pp_dpm_sclk", &value, &max)) {
         ACRE_PUT(sample, ACRE_SAMPLE, clock_sm_mhz, value);
     }
     if (!ACRE_HAS(sample, ACRE_SAMPLE, clock_memory_mhz) &&
-        acre_amdgpu_take_dpm(amd, gpu, "pp_dpm_mclk", &value, &max)) {
+        amdgpu_take_dpm(amd, gpu, "pp_dpm_mclk", &value, &max)) {
         ACRE_PUT(sample, ACRE_SAMPLE, clock_memory_mhz, value);
     }
     sample_ras(amd, gpu, sample);
@@ -87,27 +87,27 @@ static void sample_whole(struct amdgpu *amd, const struct amdgpu_gpu *gpu,
 static void sample_slice(struct amdgpu *amd, const struct amdgpu_gpu *gpu,
                          struct acre_device_sample *sample) {
     uint64_t used_bytes = 0;
-    acre_sysfs_at(&amd->fs, "class/kfd/kfd/topology/nodes/%u/mem_banks/0/used_memory",
-                  amd->nodes[gpu->node].number);
-    if (acre_sysfs_u64(&amd->fs, UINT64_MAX, &used_bytes) == 0) {
+    sysfs_at(&amd->fs, "class/kfd/kfd/topology/nodes/%u/mem_banks/0/used_memory",
+             amd->nodes[gpu->node].number);
+    if (sysfs_u64(&amd->fs, UINT64_MAX, &used_bytes) == 0) {
         ACRE_PUT(sample, ACRE_SAMPLE, memory_used_mib, used_bytes >> 20);
     }
 }
 
-int acre_amdgpu_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
-                       struct acre_error *err) {
+int amdgpu_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
+                  struct acre_error *err) {
     struct amdgpu *amd = self;
-    int r = acre_amdgpu_check_index(amd, index, err);
+    int r = amdgpu_check_index(amd, index, err);
     if (r < 0) {
         return r;
     }
     const struct amdgpu_gpu *gpu = &amd->gpus[index];
     struct acre_device_sample sample = {0};
     uint64_t vendor = 0;
-    acre_amdgpu_at_device(amd, gpu, "vendor");
-    if (acre_sysfs_u64(&amd->fs, 0xffff, &vendor) < 0 || vendor != AMDGPU_VENDOR) {
+    amdgpu_at_device(amd, gpu, "vendor");
+    if (sysfs_u64(&amd->fs, 0xffff, &vendor) < 0 || vendor != AMDGPU_VENDOR) {
         ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, state, ACRE_STR("lost"));
-        ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, reason, ACRE_STR("its sysfs entry is gone"));
+        ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, reason, ACRE_STR("its sysfs entry has disappeared"));
         *ret_sample = sample;
         return 0;
     }
@@ -133,10 +133,10 @@ int acre_amdgpu_sample(void *self, uint32_t index, struct acre_device_sample *re
 static uint64_t bytes_of(struct amdgpu *amd, const struct amdgpu_gpu *gpu, uint32_t pid) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < amd->node_count; i++) {
-        bool own = gpu->node == AMDGPU_NO_NODE ? acre_amdgpu_is_node_of(&amd->nodes[i], &gpu->info)
+        bool own = gpu->node == AMDGPU_NO_NODE ? amdgpu_is_node_of(&amd->nodes[i], &gpu->info)
                                                : (uint32_t)gpu->node == i;
         uint64_t bytes = 0;
-        if (own && acre_kfd_process_bytes(&amd->fs, pid, amd->nodes[i].gpu_id, &bytes) == 0 &&
+        if (own && kfd_process_bytes(&amd->fs, pid, amd->nodes[i].gpu_id, &bytes) == 0 &&
             __builtin_add_overflow(sum, bytes, &sum)) {
             return UINT64_MAX;
         }
@@ -144,10 +144,10 @@ static uint64_t bytes_of(struct amdgpu *amd, const struct amdgpu_gpu *gpu, uint3
     return sum;
 }
 
-int acre_amdgpu_processes(void *self, uint32_t index, struct acre_process_list *list,
-                          struct acre_error *err) {
+int amdgpu_processes(void *self, uint32_t index, struct acre_process_list *list,
+                     struct acre_error *err) {
     struct amdgpu *amd = self;
-    int r = acre_amdgpu_check_index(amd, index, err);
+    int r = amdgpu_check_index(amd, index, err);
     if (r < 0) {
         return r;
     }
@@ -156,8 +156,8 @@ int acre_amdgpu_processes(void *self, uint32_t index, struct acre_process_list *
                          amd->fs.root);
     }
     uint32_t *pids = acre_calloc(PIDS_MAX, sizeof(*pids));
-    acre_sysfs_at(&amd->fs, "class/kfd/kfd/proc");
-    uint32_t count = acre_sysfs_numbers(&amd->fs, "", pids, PIDS_MAX);
+    sysfs_at(&amd->fs, "class/kfd/kfd/proc");
+    uint32_t count = sysfs_numbers(&amd->fs, "", pids, PIDS_MAX);
     for (uint32_t i = 0; i < count && r == 0; i++) {
         uint64_t bytes = bytes_of(amd, &amd->gpus[index], pids[i]);
         struct acre_device_process *process = NULL;
@@ -181,8 +181,7 @@ struct link_search {
 static uint32_t whole_of_node(const struct amdgpu *amd, uint32_t number) {
     for (uint32_t n = 0; n < amd->node_count; n++) {
         for (uint32_t i = 0; amd->nodes[n].number == number && i < amd->count; i++) {
-            if (amd->gpus[i].whole == i &&
-                acre_amdgpu_is_node_of(&amd->nodes[n], &amd->gpus[i].info)) {
+            if (amd->gpus[i].whole == i && amdgpu_is_node_of(&amd->nodes[n], &amd->gpus[i].info)) {
                 return i;
             }
         }
@@ -202,15 +201,15 @@ static void add_link(void *context, uint32_t node_from, uint32_t node_to) {
             return;
         }
     }
-    acre_link_list_add(search->list, (struct acre_device_link){a, b, ACRE_LINK_XGMI, 0});
+    link_list_add(search->list, (struct acre_device_link){a, b, ACRE_LINK_XGMI, 0});
 }
 
-int acre_amdgpu_links(void *self, struct acre_link_list *list, struct acre_error *err) {
+int amdgpu_links(void *self, struct acre_link_list *list, struct acre_error *err) {
     struct amdgpu *amd = self;
     struct link_search search = {amd, list};
     (void)err;
     for (uint32_t i = 0; i < amd->node_count; i++) {
-        acre_kfd_xgmi(&amd->fs, amd->nodes[i].number, add_link, &search);
+        kfd_xgmi(&amd->fs, amd->nodes[i].number, add_link, &search);
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* cpu.c - the CPU itself, as the device of last resort.
  *
- * One device per node, named "cpu": every node has one, and it cannot move. Memory is RAM.
- * Utilisation comes from two readings of /proc/stat, so the first sample does not know it. */
+ * One device per node, named "cpu": every node has one, and it cannot move. Its memory is RAM.
+ * Utilization comes from two readings of /proc/stat, so the first sample has none. */
 #include "device/device.h"
 #include "device/node.h"
 #include "device/sysfs.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-struct cpu {
+struct cpu_driver {
     struct acre_sysfs sys;
     struct acre_sysfs proc;
     struct acre_device_info info;
@@ -18,16 +18,16 @@ struct cpu {
 };
 
 static void cpu_close(void *self) {
-    struct cpu *cpu = self;
+    struct cpu_driver *cpu = self;
     if (cpu == NULL) {
         return;
     }
-    acre_sysfs_finish(&cpu->sys);
-    acre_sysfs_finish(&cpu->proc);
+    sysfs_finish(&cpu->sys);
+    sysfs_finish(&cpu->proc);
     free(cpu);
 }
 
-static void read_info(struct cpu *cpu) {
+static void read_info(struct cpu_driver *cpu) {
     struct acre_device_info *info = &cpu->info;
     struct acre_str text;
     struct acre_str value;
@@ -44,14 +44,14 @@ static void read_info(struct cpu *cpu) {
     if (acre_node_ram(&cpu->proc, &count, &available_mib) == 0) {
         ACRE_PUT(info, ACRE_INFO, memory_total_mib, count);
     }
-    acre_sysfs_at(&cpu->proc, "cpuinfo");
-    if (acre_sysfs_text(&cpu->proc, &text) < 0) {
+    sysfs_at(&cpu->proc, "cpuinfo");
+    if (sysfs_text(&cpu->proc, &text) < 0) {
         return;
     }
-    if (acre_value_find(text, "model name\t", ':', &value, NULL) == 0) {
+    if (value_find(text, "model name\t", ':', &value, NULL) == 0) {
         ACRE_PUT_TEXT(info, ACRE_INFO, model, value);
     }
-    if (acre_value_find(text, "vendor_id\t", ':', &value, NULL) == 0) {
+    if (value_find(text, "vendor_id\t", ':', &value, NULL) == 0) {
         ACRE_PUT_TEXT(info, ACRE_INFO, vendor, value);
     }
 }
@@ -59,9 +59,9 @@ static void read_info(struct cpu *cpu) {
 static int cpu_open(const struct acre_device_options *options, void **ret_self,
                     struct acre_error *err) {
     (void)err;
-    struct cpu *cpu = acre_calloc(1, sizeof(*cpu));
-    acre_sysfs_init(&cpu->sys, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
-    acre_sysfs_init(&cpu->proc, options->proc_root != NULL ? options->proc_root : "/proc");
+    struct cpu_driver *cpu = acre_calloc(1, sizeof(*cpu));
+    sysfs_init(&cpu->sys, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
+    sysfs_init(&cpu->proc, options->proc_root != NULL ? options->proc_root : "/proc");
     read_info(cpu);
     *ret_self = cpu;
     return 0;
@@ -74,7 +74,7 @@ static uint32_t cpu_count(const void *self) {
 
 static int cpu_info(void *self, uint32_t index, struct acre_device_info *ret_info,
                     struct acre_error *err) {
-    struct cpu *cpu = self;
+    struct cpu_driver *cpu = self;
     if (index != 0) {
         return acre_fail(err, ACRE_ENOTFOUND, "cpu: no device %u; there is 1", index);
     }
@@ -83,14 +83,13 @@ static int cpu_info(void *self, uint32_t index, struct acre_device_info *ret_inf
 }
 
 /* "cpu  user nice system idle iowait irq softirq steal guest guest_nice" */
-static bool read_times(struct cpu *cpu, uint64_t *ret_busy, uint64_t *ret_total) {
+static bool read_times(struct cpu_driver *cpu, uint64_t *ret_busy, uint64_t *ret_total) {
     enum { IDLE = 3, IOWAIT = 4, STEAL = 7 }; /* guest times are inside user and nice */
     struct acre_str text;
     struct acre_str line;
     struct acre_str part;
-    acre_sysfs_at(&cpu->proc, "stat");
-    if (acre_sysfs_text(&cpu->proc, &text) < 0 ||
-        acre_value_find(text, "cpu", ' ', &line, NULL) < 0) {
+    sysfs_at(&cpu->proc, "stat");
+    if (sysfs_text(&cpu->proc, &text) < 0 || value_find(text, "cpu", ' ', &line, NULL) < 0) {
         return false;
     }
     uint64_t busy = 0;
@@ -98,7 +97,7 @@ static bool read_times(struct cpu *cpu, uint64_t *ret_busy, uint64_t *ret_total)
     struct acre_split parts = acre_split_begin(line, ' ');
     for (uint32_t i = 0; i <= STEAL && acre_split_next(&parts, &part); i++) {
         uint64_t ticks = 0;
-        if (acre_value_u64(part, UINT64_MAX >> 8, &ticks, NULL) < 0) {
+        if (value_u64(part, UINT64_MAX >> 8, &ticks, NULL) < 0) {
             return false;
         }
         total += ticks;
@@ -111,7 +110,7 @@ static bool read_times(struct cpu *cpu, uint64_t *ret_busy, uint64_t *ret_total)
 
 static int cpu_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
                       struct acre_error *err) {
-    struct cpu *cpu = self;
+    struct cpu_driver *cpu = self;
     if (index != 0) {
         return acre_fail(err, ACRE_ENOTFOUND, "cpu: no device %u; there is 1", index);
     }
@@ -139,7 +138,7 @@ static int cpu_sample(void *self, uint32_t index, struct acre_device_sample *ret
 }
 
 static const char *cpu_notes(const void *self) {
-    const struct cpu *cpu = self;
+    const struct cpu_driver *cpu = self;
     return cpu->sys.notes.length > 0 ? cpu->sys.notes.data : cpu->proc.notes.data;
 }
 

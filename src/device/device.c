@@ -1,15 +1,15 @@
-/* device.c - all drivers of one node behind one list.
+/* device.c - all drivers of one node in one list.
  *
- * Drivers are asked in the order of the array, once, at open. Their devices are appended in
- * their order; one whose PCI id or name an earlier driver already listed is left out, so a GPU
- * that both NVML and OpenCL see is listed by NVML, which knows more. Last resorts are asked
- * when nothing before found a GPU. Then links are translated to positions in this list and
- * islands assigned. Reading walks the list and calls each device's own driver. */
+ * Drivers are asked in the order of the array, once, at open. Their devices are appended in order;
+ * a device whose PCI id or name an earlier driver already listed is skipped, so a GPU that both
+ * NVML and OpenCL see is listed by NVML, which knows more. Last resorts are asked only if no driver
+ * before found a GPU. Then links are translated to positions in this list and islands assigned.
+ * Reading calls each device's own driver. */
 #include "device/device.h"
 
 #include "core/clock.h"
 #include "device/foreign.h"
-#include "device/process.h"
+#include "device/process_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const struct acre_device_driver *const simulated_drivers[] = {&acre_drive
 
 enum { DRIVERS_MAX = ACRE_COUNT(real_drivers) };
 
-struct place {
+struct device_origin {
     uint32_t driver; /* in attempts */
     uint32_t index;  /* the driver's own */
 };
@@ -35,7 +35,7 @@ struct acre_devices {
     void *selves[DRIVERS_MAX];
     uint32_t attempt_count;
     struct acre_device_info *infos;
-    struct place *places;
+    struct device_origin *origins;
     uint32_t count;
     uint32_t capacity;
     struct acre_link_list links;
@@ -60,10 +60,10 @@ static bool is_listed(const struct acre_devices *devices, const struct acre_devi
     for (uint32_t i = 0; i < devices->count; i++) {
         const struct acre_device_info *other = &devices->infos[i];
         bool same_name = strcmp(other->id, info->id) == 0;
-        bool same_place = devices->places[i].driver != driver &&
-                          ACRE_HAS(info, ACRE_INFO, pci_id) && ACRE_HAS(other, ACRE_INFO, pci_id) &&
-                          strcmp(other->pci_id, info->pci_id) == 0;
-        if (same_name || same_place) {
+        bool same_address =
+            devices->origins[i].driver != driver && ACRE_HAS(info, ACRE_INFO, pci_id) &&
+            ACRE_HAS(other, ACRE_INFO, pci_id) && strcmp(other->pci_id, info->pci_id) == 0;
+        if (same_name || same_address) {
             return true;
         }
     }
@@ -71,15 +71,15 @@ static bool is_listed(const struct acre_devices *devices, const struct acre_devi
 }
 
 static void append(struct acre_devices *devices, const struct acre_device_info *info,
-                   struct place place) {
+                   struct device_origin origin) {
     if (devices->count == devices->capacity) {
         devices->capacity = ACRE_MAX(8U, devices->capacity * 2);
         devices->infos = acre_realloc(devices->infos, devices->capacity, sizeof(*devices->infos));
-        devices->places =
-            acre_realloc(devices->places, devices->capacity, sizeof(*devices->places));
+        devices->origins =
+            acre_realloc(devices->origins, devices->capacity, sizeof(*devices->origins));
     }
     devices->infos[devices->count] = *info;
-    devices->places[devices->count] = place;
+    devices->origins[devices->count] = origin;
     devices->count++;
 }
 
@@ -90,7 +90,7 @@ static void list_devices(struct acre_devices *devices, uint32_t driver) {
         struct acre_device_info info;
         if (attempt->driver->info(devices->selves[driver], i, &info, NULL) == 0 &&
             !is_listed(devices, &info, driver)) {
-            append(devices, &info, (struct place){driver, i});
+            append(devices, &info, (struct device_origin){driver, i});
             attempt->listed++;
         }
     }
@@ -116,10 +116,10 @@ static void ask(struct acre_devices *devices, const struct acre_device_driver *d
 }
 
 /* Position in our list of the driver's device; the count when it is not listed. */
-static uint32_t position_of(const struct acre_devices *devices, struct place place) {
+static uint32_t position_of(const struct acre_devices *devices, struct device_origin origin) {
     uint32_t i = 0;
-    while (i < devices->count &&
-           (devices->places[i].driver != place.driver || devices->places[i].index != place.index)) {
+    while (i < devices->count && (devices->origins[i].driver != origin.driver ||
+                                  devices->origins[i].index != origin.index)) {
         i++;
     }
     return i;
@@ -132,21 +132,21 @@ static void collect_links(struct acre_devices *devices, uint32_t driver) {
         table->links(devices->selves[driver], &own, NULL) == 0) {
         for (uint32_t i = 0; i < own.count; i++) {
             struct acre_device_link link = own.items[i];
-            uint32_t a = position_of(devices, (struct place){driver, link.a});
-            uint32_t b = position_of(devices, (struct place){driver, link.b});
+            uint32_t a = position_of(devices, (struct device_origin){driver, link.a});
+            uint32_t b = position_of(devices, (struct device_origin){driver, link.b});
             if (a < devices->count && b < devices->count) {
                 link.a = ACRE_MIN(a, b);
                 link.b = ACRE_MAX(a, b);
-                acre_link_list_add(&devices->links, link);
+                link_list_add(&devices->links, link);
             }
         }
     }
-    acre_link_list_finish(&own);
+    link_list_finish(&own);
 }
 
 struct acre_devices *acre_devices_open(const struct acre_device_options *options) {
     struct acre_devices *devices = acre_calloc(1, sizeof(*devices));
-    acre_sysfs_init(&devices->proc, options->proc_root != NULL ? options->proc_root : "/proc");
+    sysfs_init(&devices->proc, options->proc_root != NULL ? options->proc_root : "/proc");
     bool simulated = options->sim != NULL;
     size_t count = simulated ? ACRE_COUNT(simulated_drivers) : ACRE_COUNT(real_drivers);
     for (size_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ struct acre_devices *acre_devices_open(const struct acre_device_options *options
     for (uint32_t i = 0; i < devices->attempt_count; i++) {
         collect_links(devices, i);
     }
-    acre_islands_assign(devices->infos, devices->count, devices->links.items, devices->links.count);
+    islands_assign(devices->infos, devices->count, devices->links.items, devices->links.count);
     return devices;
 }
 
@@ -166,10 +166,10 @@ void acre_devices_close(struct acre_devices *devices) {
     for (uint32_t i = 0; i < devices->attempt_count; i++) {
         devices->attempts[i].driver->close(devices->selves[i]);
     }
-    acre_sysfs_finish(&devices->proc);
-    acre_link_list_finish(&devices->links);
+    sysfs_finish(&devices->proc);
+    link_list_finish(&devices->links);
     free(devices->infos);
-    free(devices->places);
+    free(devices->origins);
     free(devices);
 }
 
@@ -181,19 +181,6 @@ const struct acre_device_info *acre_devices_info(const struct acre_devices *devi
                                                  uint32_t index) {
     ACRE_ASSERT(index < devices->count);
     return &devices->infos[index];
-}
-
-int acre_devices_find(const struct acre_devices *devices, const char *id, uint32_t *ret_index,
-                      struct acre_error *err) {
-    for (uint32_t i = 0; i < devices->count; i++) {
-        if (strcmp(devices->infos[i].id, id) == 0) {
-            *ret_index = i;
-            return 0;
-        }
-    }
-    char shown[ACRE_FIELD_TEXT_MAX];
-    return acre_fail(err, ACRE_ENOTFOUND, "no device '%s' among the %u here",
-                     acre_str_show(acre_str_from(id), shown, sizeof(shown)), devices->count);
 }
 
 const struct acre_device_link *acre_devices_links(const struct acre_devices *devices,
@@ -238,19 +225,19 @@ void acre_device_reading_finish(struct acre_device_reading *reading) {
 
 static void read_processes(struct acre_devices *devices, uint32_t index, const uint64_t *known_pids,
                            uint32_t known_count, struct acre_device_reading *reading) {
-    struct place place = devices->places[index];
-    const struct acre_device_driver *driver = devices->attempts[place.driver].driver;
+    struct device_origin origin = devices->origins[index];
+    const struct acre_device_driver *driver = devices->attempts[origin.driver].driver;
     struct acre_device_sample *sample = &reading->sample;
-    void *self = devices->selves[place.driver];
+    void *self = devices->selves[origin.driver];
     if (driver->processes == NULL || strcmp(sample->state, "lost") == 0 ||
-        driver->processes(self, place.index, &reading->processes, NULL) < 0) {
+        driver->processes(self, origin.index, &reading->processes, NULL) < 0) {
         return;
     }
     for (uint32_t i = 0; i < reading->processes.count; i++) {
-        acre_process_describe(&devices->proc, &reading->processes.items[i]);
+        process_describe(&devices->proc, &reading->processes.items[i]);
     }
-    struct acre_foreign foreign = acre_device_foreign(
-        sample, reading->processes.items, reading->processes.count, known_pids, known_count);
+    struct foreign foreign = device_foreign(sample, reading->processes.items,
+                                            reading->processes.count, known_pids, known_count);
     ACRE_PUT(sample, ACRE_SAMPLE, processes, reading->processes.count);
     if (foreign.known) {
         ACRE_PUT(sample, ACRE_SAMPLE, memory_foreign_mib, foreign.memory_mib);
@@ -266,13 +253,13 @@ void acre_devices_read(struct acre_devices *devices, uint64_t now_ms, const uint
         }
     }
     for (uint32_t i = 0; i < devices->count; i++) {
-        struct place place = devices->places[i];
+        struct device_origin origin = devices->origins[i];
         struct acre_device_reading *reading = &readings[i];
         reading->processes.count = 0;
         reading->sample = (struct acre_device_sample){0};
-        const struct acre_device_driver *driver = devices->attempts[place.driver].driver;
+        const struct acre_device_driver *driver = devices->attempts[origin.driver].driver;
         struct acre_error err = {0};
-        if (driver->sample(devices->selves[place.driver], place.index, &reading->sample, &err) <
+        if (driver->sample(devices->selves[origin.driver], origin.index, &reading->sample, &err) <
             0) {
             ACRE_PUT_TEXT(&reading->sample, ACRE_SAMPLE, state, ACRE_STR("unknown"));
             ACRE_PUT_TEXT(&reading->sample, ACRE_SAMPLE, reason, acre_str_from(err.text));

@@ -1,14 +1,14 @@
-/* device.h - which devices are here and how they feel: the driver interface, and the set of
- * all devices of one node behind all drivers.
+/* device.h - which devices are here and their current readings: the driver interface, and the set
+ * of all devices of one node.
  *
- * A driver is a const table; the set asks them in order (vendor libraries first, the CPU as the
- * last resort), lists each physical device once (by PCI id, first driver wins) and names it by
- * UUID or PCI id, never by index: an index here is only a position in this list, until close.
- * One thread at a time per set. It opens no compute context and changes no device. */
+ * A driver is a const table. The set asks the drivers in order (vendor libraries first, the CPU as
+ * the last resort), lists each physical device once (by PCI id, first driver wins) and names it by
+ * UUID or PCI id, never by index: an index is only a position in this list, until close. One thread
+ * at a time per set. It opens no compute context and changes no device. */
 #ifndef ACRE_DEVICE_DEVICE_H
 #define ACRE_DEVICE_DEVICE_H
 
-#include "device/record.h"
+#include "device/column.h"
 #include "device/topology.h"
 
 struct acre_sim_cluster;
@@ -78,9 +78,6 @@ void acre_devices_close(struct acre_devices *devices); /* NULL is fine */
 uint32_t acre_devices_count(const struct acre_devices *devices);
 const struct acre_device_info *acre_devices_info(const struct acre_devices *devices,
                                                  uint32_t index);
-/* ACRE_ENOTFOUND names the id and how many devices there are. */
-int acre_devices_find(const struct acre_devices *devices, const char *id, uint32_t *ret_index,
-                      struct acre_error *err);
 const struct acre_device_link *acre_devices_links(const struct acre_devices *devices,
                                                   uint32_t *ret_count);
 

@@ -1,8 +1,8 @@
 /* doctor.c - findings, one examiner after another.
  *
- * What separates "absent" from "problem" is the PCI bus: it shows the GPU even when no driver
- * is loaded, so a missing library is worth a fix on a machine that has the card and only a
- * remark on one that has not. Advice is a table by driver and kind of failure. */
+ * The PCI bus separates "absent" from "problem": it shows the GPU even if no driver is loaded, so a
+ * missing library needs a fix on a machine that has the card and is only a remark on others. Advice
+ * is a table by driver and kind of failure. */
 #include "device/doctor.h"
 
 #include "device/sysfs.h"
@@ -65,15 +65,15 @@ static void examine_bus(struct examination *ex) {
     uint32_t total = 0;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         uint64_t vendor = 0;
-        uint64_t class = 0;
-        acre_sysfs_at(&ex->sys, "bus/pci/devices/%s/class", entry->d_name);
-        if (entry->d_name[0] == '.' || acre_sysfs_u64(&ex->sys, 0xffffff, &class) < 0) {
+        uint64_t pci_class = 0;
+        sysfs_at(&ex->sys, "bus/pci/devices/%s/class", entry->d_name);
+        if (entry->d_name[0] == '.' || sysfs_u64(&ex->sys, 0xffffff, &pci_class) < 0) {
             continue;
         }
         total++;
-        acre_sysfs_at(&ex->sys, "bus/pci/devices/%s/vendor", entry->d_name);
-        if ((class >> 16 == 0x03 || class >> 16 == 0x12) &&
-            acre_sysfs_u64(&ex->sys, 0xffff, &vendor) == 0) {
+        sysfs_at(&ex->sys, "bus/pci/devices/%s/vendor", entry->d_name);
+        if ((pci_class >> 16 == 0x03 || pci_class >> 16 == 0x12) &&
+            sysfs_u64(&ex->sys, 0xffff, &vendor) == 0) {
             ex->nvidia_on_bus += vendor == 0x10de;
             ex->amd_on_bus += vendor == 0x1002;
         }
@@ -85,10 +85,11 @@ static void examine_bus(struct examination *ex) {
     struct acre_finding *finding =
         add(ex, any ? ACRE_FINDING_OK : ACRE_FINDING_ABSENT, "pci bus", path);
     if (directory == NULL) {
-        say(finding->answer, "cannot be listed");
+        say(finding->answer, "cannot be read");
     } else {
-        say(finding->answer, "%u functions: %u NVIDIA, %u AMD display or accelerator devices",
-            total, ex->nvidia_on_bus, ex->amd_on_bus);
+        say(finding->answer, "%u PCI function%s: %u NVIDIA GPU%s, %u AMD GPU%s", total,
+            total == 1 ? "" : "s", ex->nvidia_on_bus, ex->nvidia_on_bus == 1 ? "" : "s",
+            ex->amd_on_bus, ex->amd_on_bus == 1 ? "" : "s");
     }
 }
 
@@ -119,7 +120,7 @@ static const char *advice_for(const char *driver, int code, bool on_bus) {
         const char *advice;
     } rows[] = {
         {"nvml", ACRE_EUNAVAILABLE, false,
-         "nothing, unless this machine should have an NVIDIA GPU; in a container, pass it in "
+         "nothing to do, unless this machine should have an NVIDIA GPU; in a container, pass it in "
          "(docker run --gpus all)"},
         {"nvml", ACRE_EUNAVAILABLE, true,
          "install the NVIDIA driver (Debian: nvidia-driver) and load it (modprobe nvidia); in a "
@@ -128,15 +129,16 @@ static const char *advice_for(const char *driver, int code, bool on_bus) {
         {"nvml", ACRE_EUNSUPPORTED, true, "upgrade the NVIDIA driver to R450 or newer"},
         {"nvml", ACRE_EDENIED, false, "give this user access to /dev/nvidiactl and /dev/nvidia*"},
         {"nvml", ACRE_EDENIED, true, "give this user access to /dev/nvidiactl and /dev/nvidia*"},
-        {"amdgpu", ACRE_EUNAVAILABLE, false, "nothing, unless this machine should have an AMD GPU"},
+        {"amdgpu", ACRE_EUNAVAILABLE, false,
+         "nothing to do, unless this machine should have an AMD GPU"},
         {"amdgpu", ACRE_EUNAVAILABLE, true,
-         "load the kernel driver (modprobe amdgpu) and see dmesg; firmware is in Debian's "
-         "firmware-amd-graphics"},
+         "load the kernel driver (modprobe amdgpu) and check dmesg; Debian's firmware-amd-graphics "
+         "has the firmware"},
         {"opencl", ACRE_EUNAVAILABLE, false,
          "only needed for GPUs of other vendors: install ocl-icd-libopencl1 and the vendor's "
          "OpenCL driver"},
         {"opencl", ACRE_EUNSUPPORTED, false,
-         "install ocl-icd-libopencl1; this libOpenCL is not one"},
+         "install ocl-icd-libopencl1; the installed libOpenCL is not usable"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         if (strcmp(rows[i].driver, driver) == 0 && rows[i].code == code &&
@@ -166,31 +168,32 @@ static void examine_attempt(struct examination *ex, const struct acre_device_att
     bool on_bus = (nvidia && ex->nvidia_on_bus > 0) || (amd && ex->amd_on_bus > 0);
     if (attempt->skipped) {
         struct acre_finding *finding = add(ex, ACRE_FINDING_OK, name, tried_by(name));
-        say(finding->answer, "not asked: a GPU was found");
+        say(finding->answer, "not needed: a GPU was found");
         return;
     }
     if (attempt->code < 0) {
         /* A vendor library that answers is proof of a driver: then a refusal is a problem even
          * when the PCI bus is hidden. */
-        bool refused = nvidia && strstr(attempt->err.text, "nvmlInit_v2 answered") != NULL;
+        bool refused = nvidia && strstr(attempt->err.text, "nvmlInit_v2 returned") != NULL;
         struct acre_finding *finding =
             add(ex, on_bus || refused ? ACRE_FINDING_PROBLEM : ACRE_FINDING_ABSENT, name,
                 tried_by(name));
         say(finding->answer, "%s", attempt->err.text);
         say(finding->advice, "%s",
             refused && attempt->code == ACRE_EUNAVAILABLE
-                ? "the library is here, the kernel driver does not work with it: see the answer"
+                ? "the library is installed, but the kernel driver does not work with it: see the "
+                  "message"
                 : advice_for(name, attempt->code, on_bus || refused));
         return;
     }
     bool missing = on_bus && attempt->found == 0;
     struct acre_finding *finding =
         add(ex, missing ? ACRE_FINDING_PROBLEM : ACRE_FINDING_OK, name, tried_by(name));
-    say(finding->answer, "%u device%s, %u listed here, in %" PRIu64 ".%" PRIu64 " ms",
+    say(finding->answer, "%u device%s found, %u listed, in %" PRIu64 ".%" PRIu64 " ms",
         attempt->found, attempt->found == 1 ? "" : "s", attempt->listed, attempt->open_us / 1000,
         attempt->open_us % 1000 / 100);
     if (missing) {
-        say(finding->advice, "the PCI bus shows a GPU that the driver does not: see dmesg");
+        say(finding->advice, "the PCI bus shows a GPU that the driver does not list; check dmesg");
     }
     examine_notes(ex, attempt);
 }
@@ -232,8 +235,8 @@ static bool find_version(struct acre_str text, struct acre_str *ret_version) {
 static void examine_versions(struct examination *ex) {
     struct acre_str text;
     struct acre_str version;
-    acre_sysfs_at(&ex->proc, "driver/nvidia/version");
-    if (acre_sysfs_text(&ex->proc, &text) < 0) {
+    sysfs_at(&ex->proc, "driver/nvidia/version");
+    if (sysfs_text(&ex->proc, &text) < 0) {
         return; /* no NVIDIA kernel driver; the nvml finding says so */
     }
     const char *library = "";
@@ -250,10 +253,10 @@ static void examine_versions(struct examination *ex) {
     if (found) {
         acre_str_show(version, shown, sizeof(shown));
     }
-    say(finding->answer, "kernel driver %s, library's driver %s", shown,
+    say(finding->answer, "kernel driver %s, library %s", shown,
         library[0] != '\0' ? library : "unknown");
     if (differ) {
-        say(finding->advice, "they must be equal: reload the kernel driver or reboot");
+        say(finding->advice, "the versions must match: reload the kernel driver or reboot");
     }
 }
 
@@ -265,7 +268,7 @@ static void examine_device_file(struct examination *ex, const char *name, bool w
         if (wanted) {
             struct acre_finding *finding = add(ex, ACRE_FINDING_NOTE, "permissions", path);
             say(finding->answer, "%s", strerror(errno));
-            say(finding->advice, "in a container, pass the device in; else load the driver");
+            say(finding->advice, "in a container, pass the device in; otherwise load the driver");
         }
         return;
     }
@@ -286,44 +289,44 @@ static void examine_device_files(struct examination *ex) {
     }
     struct acre_sysfs dev;
     uint32_t numbers[64];
-    acre_sysfs_init(&dev, ex->options->dev_root != NULL ? ex->options->dev_root : "/dev");
-    acre_sysfs_at(&dev, ".");
-    uint32_t count = acre_sysfs_numbers(&dev, "nvidia", numbers, ACRE_COUNT(numbers));
+    sysfs_init(&dev, ex->options->dev_root != NULL ? ex->options->dev_root : "/dev");
+    sysfs_at(&dev, ".");
+    uint32_t count = sysfs_numbers(&dev, "nvidia", numbers, ACRE_COUNT(numbers));
     for (uint32_t i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof(name), "nvidia%u", numbers[i]);
         examine_device_file(ex, name, false);
     }
     examine_device_file(ex, "kfd", ex->amd_on_bus > 0);
-    acre_sysfs_at(&dev, "dri");
-    count = acre_sysfs_numbers(&dev, "renderD", numbers, ACRE_COUNT(numbers));
+    sysfs_at(&dev, "dri");
+    count = sysfs_numbers(&dev, "renderD", numbers, ACRE_COUNT(numbers));
     for (uint32_t i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof(name), "dri/renderD%u", numbers[i]);
         examine_device_file(ex, name, false);
     }
-    acre_sysfs_finish(&dev);
+    sysfs_finish(&dev);
 }
 
 static void examine_cgroups(struct examination *ex) {
     struct acre_str text;
     struct acre_finding *finding = NULL;
-    acre_sysfs_at(&ex->sys, "fs/cgroup/cgroup.controllers");
-    if (acre_sysfs_line(&ex->sys, &text) == 0) {
+    sysfs_at(&ex->sys, "fs/cgroup/cgroup.controllers");
+    if (sysfs_line(&ex->sys, &text) == 0) {
         finding = add(ex, ACRE_FINDING_OK, "cgroups", ex->sys.path);
         say(finding->answer, "version 2 (unified), controllers: %.*s",
             (int)ACRE_MIN(text.length, (size_t)200), text.data);
         return;
     }
-    acre_sysfs_at(&ex->sys, "fs/cgroup/unified/cgroup.controllers");
-    if (acre_sysfs_text(&ex->sys, &text) == 0) {
+    sysfs_at(&ex->sys, "fs/cgroup/unified/cgroup.controllers");
+    if (sysfs_text(&ex->sys, &text) == 0) {
         finding = add(ex, ACRE_FINDING_NOTE, "cgroups", ex->sys.path);
-        say(finding->answer, "hybrid: version 2 beside version 1");
-        say(finding->advice, "job limits work; for the simple layout boot with "
-                             "systemd.unified_cgroup_hierarchy=1");
+        say(finding->answer, "hybrid: version 2 next to version 1");
+        say(finding->advice,
+            "job limits work; for version 2 alone, boot with systemd.unified_cgroup_hierarchy=1");
         return;
     }
-    acre_sysfs_at(&ex->sys, "fs/cgroup/memory/cgroup.procs");
+    sysfs_at(&ex->sys, "fs/cgroup/memory/cgroup.procs");
     bool old = access(ex->sys.path, F_OK) == 0;
     finding = add(ex, ACRE_FINDING_NOTE, "cgroups", ex->sys.path);
     say(finding->answer, "%s", old ? "version 1 only" : "not mounted, or hidden in a container");
@@ -341,12 +344,12 @@ static void examine_mps(struct examination *ex) {
     bool present = access(path, F_OK) == 0;
     struct acre_finding *finding =
         add(ex, present ? ACRE_FINDING_OK : ACRE_FINDING_ABSENT, "mps", path);
-    say(finding->answer, "%s",
-        present ? "the MPS control daemon's pipe is there" : strerror(errno));
+    say(finding->answer, "%s", present ? "the MPS control daemon's pipe exists" : strerror(errno));
     if (!present) {
-        say(finding->advice, ex->nvidia_on_bus > 0
-                                 ? "isolation 'mps' needs it: nvidia-cuda-mps-control -d"
-                                 : "nothing: MPS is for NVIDIA GPUs");
+        say(finding->advice,
+            ex->nvidia_on_bus > 0
+                ? "isolation 'mps' needs it; start it with nvidia-cuda-mps-control -d"
+                : "nothing to do: MPS is for NVIDIA GPUs");
     }
 }
 
@@ -361,8 +364,8 @@ static void decide(struct examination *ex) {
         say(doctor->verdict, "ready: %u %sGPU%s", doctor->gpus, simulated ? "simulated " : "",
             doctor->gpus == 1 ? "" : "s");
     } else {
-        say(doctor->verdict, "no GPU on this machine; jobs can use the CPU, and simulated devices "
-                             "are there on request (acre gpus --sim FILE)");
+        say(doctor->verdict, "no GPU on this machine; jobs can use the CPU, or try simulated "
+                             "devices (acre gpus --sim FILE)");
     }
 }
 
@@ -374,8 +377,8 @@ void acre_doctor_examine(const struct acre_doctor_options *options,
     struct examination ex = {
         .options = options, .devices = devices, .readings = readings, .doctor = ret_doctor};
     const struct acre_device_options *roots = &options->devices;
-    acre_sysfs_init(&ex.sys, roots->sysfs_root != NULL ? roots->sysfs_root : "/sys");
-    acre_sysfs_init(&ex.proc, roots->proc_root != NULL ? roots->proc_root : "/proc");
+    sysfs_init(&ex.sys, roots->sysfs_root != NULL ? roots->sysfs_root : "/sys");
+    sysfs_init(&ex.proc, roots->proc_root != NULL ? roots->proc_root : "/proc");
     examine_bus(&ex);
     uint32_t count = 0;
     const struct acre_device_attempt *attempts = acre_devices_attempts(devices, &count);
@@ -388,6 +391,6 @@ void acre_doctor_examine(const struct acre_doctor_options *options,
     examine_cgroups(&ex);
     examine_mps(&ex);
     decide(&ex);
-    acre_sysfs_finish(&ex.sys);
-    acre_sysfs_finish(&ex.proc);
+    sysfs_finish(&ex.sys);
+    sysfs_finish(&ex.proc);
 }

@@ -1,7 +1,7 @@
-/* doctor.h - why the devices are what they are: what was tried, what it answered, what to do.
+/* doctor.h - why the devices are what they are: what was tried, the result, what to do.
  *
- * Looks at drivers, the PCI bus, device files, driver versions, cgroups and MPS; changes
- * nothing. Roots are parameters for tests. One thread at a time. It does not print. */
+ * Looks at drivers, the PCI bus, device files, driver versions, cgroups and MPS; changes nothing.
+ * Roots are parameters for tests. One thread at a time. It does not print. */
 #ifndef ACRE_DEVICE_DOCTOR_H
 #define ACRE_DEVICE_DOCTOR_H
 

@@ -1,12 +1,12 @@
 /* foreign.c - foreign = used - what our own processes hold.
  *
- * Starting from the device's own "used" and not from the process list counts memory whose
- * process cannot be seen (another container, a crashed context, the driver itself), which a
- * sum over visible processes would call free. A process may appear twice (compute and
- * graphics context); its memory is counted once, the larger of the two. */
+ * Starting from the device's own "used" instead of the process list counts memory whose process is
+ * not visible (another container, a crashed context, the driver itself), which a sum over visible
+ * processes would call free. A process may appear twice (compute and graphics context); its memory
+ * is counted once, the larger of the two. */
 #include "device/foreign.h"
 
-#include "device/record.h"
+#include "device/column.h"
 
 static bool is_known(uint64_t pid, const uint64_t *known_pids, uint32_t known_count) {
     for (uint32_t i = 0; i < known_count; i++) {
@@ -42,10 +42,10 @@ static uint64_t subtract(uint64_t from, uint64_t what) {
     return from > what ? from - what : 0;
 }
 
-struct acre_foreign acre_device_foreign(const struct acre_device_sample *sample,
-                                        struct acre_device_process *processes, uint32_t count,
-                                        const uint64_t *known_pids, uint32_t known_count) {
-    struct acre_foreign result = {.exact = true};
+struct foreign device_foreign(const struct acre_device_sample *sample,
+                              struct acre_device_process *processes, uint32_t count,
+                              const uint64_t *known_pids, uint32_t known_count) {
+    struct foreign result = {.exact = true};
     result.known = ACRE_HAS(sample, ACRE_SAMPLE, memory_used_mib);
     uint64_t used_mib = result.known ? sample->memory_used_mib : 0;
     result.memory_mib = used_mib;

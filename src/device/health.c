@@ -1,23 +1,24 @@
 /* health.c - a table of penalties makes the score; three runs of samples make the state.
  *
  * A single bad sample must not drain a device and a single good one must not bring it back: each
- * change of state needs a run of samples in a row, and the thresholds down and up differ, so a
- * device at the edge does not flap. What cannot wait (a hardware XID, repeated failures) drains
- * at once. A device that comes back and fails again waits twice as long for its next probe,
- * until it has stayed in service for a day.
+ * change of state needs several samples in a row, and the thresholds down and up differ, so a
+ * device at the edge does not flap. What cannot wait (a hardware XID, repeated failures) drains at
+ * once. A device that comes back and fails again waits twice as long for its next probe, until it
+ * has stayed in service for a day.
  *
- * The score is the originals'. But full memory and power at its limit are what a busy GPU looks
- * like: they lower the score (and may make it degraded, so that others are preferred), while
- * draining is decided on the score without them. */
+ * Full memory and power at its limit are what a busy GPU looks like: they lower the score (and may
+ * make the device degraded, so that others are preferred), but draining is decided on the score
+ * without them. */
 #include "device/health.h"
 
+#include "core/units.h"
 #include "device/xid.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool has(const struct acre_health_sample *sample, uint32_t fields) {
-    return (sample->valid & fields) == fields;
+static bool has(const struct acre_health_sample *sample, uint32_t readings) {
+    return (sample->valid & readings) == readings;
 }
 
 static double penalty_temperature(const struct acre_health_sample *sample) {
@@ -63,8 +64,8 @@ static double penalty_prediction(const struct acre_health_sample *sample) {
 }
 
 static int say_temperature(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "temperature %" PRId32 " of %" PRId32 " C", sample->temperature_c,
-                    sample->max_temperature_c);
+    return snprintf(text, size, "temperature %" PRId32 " C (limit %" PRId32 " C)",
+                    sample->temperature_c, sample->max_temperature_c);
 }
 
 static int say_throttling(const struct acre_health_sample *sample, char *text, size_t size) {
@@ -73,26 +74,30 @@ static int say_throttling(const struct acre_health_sample *sample, char *text, s
 }
 
 static int say_power(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "power %" PRIu64 " of %" PRIu64 " mW", sample->power_mw,
-                    sample->power_limit_mw);
+    return snprintf(text, size, "power %" PRIu64 " of %" PRIu64 " W", sample->power_mw / 1000,
+                    sample->power_limit_mw / 1000);
 }
 
 static int say_memory(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "memory %" PRIu64 " of %" PRIu64 " MiB", sample->memory_used_mib,
-                    sample->memory_total_mib);
+    char used[32], total[32];
+    return snprintf(text, size, "memory %s of %s",
+                    acre_format_mib(sample->memory_used_mib, used, sizeof(used)),
+                    acre_format_mib(sample->memory_total_mib, total, sizeof(total)));
 }
 
 static int say_ecc(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "%" PRIu64 " ECC errors", sample->ecc_errors);
+    return snprintf(text, size, "%" PRIu64 " ECC error%s", sample->ecc_errors,
+                    sample->ecc_errors == 1 ? "" : "s");
 }
 
 static int say_failures(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "%" PRIu32 " failures in a row", sample->consecutive_failures);
+    return snprintf(text, size, "%" PRIu32 " failure%s in a row", sample->consecutive_failures,
+                    sample->consecutive_failures == 1 ? "" : "s");
 }
 
 static int say_prediction(const struct acre_health_sample *sample, char *text, size_t size) {
-    return snprintf(text, size, "failure predicted at %" PRIu32 " of 1000",
-                    sample->predicted_failure_milli);
+    return snprintf(text, size, "failure predicted with %" PRIu32 " %%",
+                    sample->predicted_failure_milli / 10);
 }
 
 static const struct {
@@ -123,7 +128,7 @@ double acre_health_score(const struct acre_health_sample *sample) {
     return score_of(sample, false);
 }
 
-/* "score 0.35: temperature 92 of 85 C, throttling", cut at the end of the buffer. */
+/* "score 0.35: temperature 92 C (limit 85 C), throttling", cut at the end of the buffer. */
 static void say_why(const struct acre_health_sample *sample, double score, char *text,
                     size_t size) {
     size_t length = (size_t)snprintf(text, size, "score %.2f", score);
@@ -209,14 +214,14 @@ static enum acre_health_action drain(struct acre_health *health,
 }
 
 /* Count the codes; the first hardware error, or NULL. */
-static const struct acre_xid *count_xids(struct acre_health *health,
-                                         const struct acre_health_sample *sample) {
-    const struct acre_xid *worst = NULL;
+static const struct xid *count_xids(struct acre_health *health,
+                                    const struct acre_health_sample *sample) {
+    const struct xid *worst = NULL;
     for (uint32_t i = 0; has(sample, ACRE_HEALTH_XIDS) && i < sample->xid_count; i++) {
-        const struct acre_xid *xid = acre_xid_find(sample->xids[i]);
+        const struct xid *xid = xid_find(sample->xids[i]);
         if (xid == NULL) {
             health->unknown_xids++;
-        } else if (xid->class == ACRE_XID_APPLICATION) {
+        } else if (xid->cause == ACRE_XID_APPLICATION) {
             health->application_xids++;
         } else {
             health->hardware_xids++;
@@ -242,7 +247,7 @@ enum acre_health_action acre_health_observe(struct acre_health *health,
                                             const struct acre_health_sample *sample,
                                             uint64_t now_ms) {
     health->score = acre_health_score(sample);
-    const struct acre_xid *xid = count_xids(health, sample);
+    const struct xid *xid = count_xids(health, sample);
     count_runs(health, policy, score_of(sample, true));
     if (xid != NULL) {
         snprintf(health->reason, sizeof(health->reason), "XID %" PRIu32 ": %s", xid->code,

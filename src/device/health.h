@@ -1,5 +1,4 @@
-/* health.h - how a device feels, and when it must be taken out of service and may come back
- * (CAP-10).
+/* health.h - the health of a device, and when it must leave service and may come back (CAP-10).
  *
  *   healthy   -> degraded  score below 0.7, 2 samples in a row
  *   degraded  -> healthy   score from 0.8 up, 3 in a row
@@ -10,14 +9,14 @@
  *   probing   -> draining  a probe fails or a sample is bad; the next wait is twice as long
  *
  * Pure: each call returns what the caller must do (stop placing and drain, run a probe, return to
- * service) and changes only the acre_health given. A value that is not valid never counts against
- * a device. One thread at a time per device. */
+ * service) and changes only the acre_health passed to it. A value that is not valid never counts
+ * against a device. One thread at a time per device. */
 #ifndef ACRE_DEVICE_HEALTH_H
 #define ACRE_DEVICE_HEALTH_H
 
 #include "core/base.h"
 
-enum { /* which fields of a sample are known */
+enum { /* which readings of a sample are known */
        ACRE_HEALTH_TEMPERATURE = 1 << 0,
        ACRE_HEALTH_MAX_TEMPERATURE = 1 << 1,
        ACRE_HEALTH_THROTTLING = 1 << 2,

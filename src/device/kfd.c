@@ -1,8 +1,8 @@
 /* kfd.c - /sys/class/kfd/kfd: topology/nodes and proc.
  *
- * In CPX and its like every partition is a node of its own: same domain, bus and device in
- * location_id, with the partition's number in the three function bits. These nodes, not the
- * drm cards, say which partitions exist: the kernel keeps spare xcp cards in every mode. */
+ * In CPX and similar modes every partition is a separate node: the same domain, bus and device in
+ * location_id, with the partition's number in the three function bits. These nodes, not the drm
+ * cards, show which partitions exist: the kernel keeps spare xcp cards in every mode. */
 #include "device/kfd.h"
 
 #include "device/value.h"
@@ -17,32 +17,32 @@ static const char nodes_path[] = "class/kfd/kfd/topology/nodes";
 /* A number in "key value" lines; false leaves 0. */
 static bool find(struct acre_str text, const char *key, uint64_t max, uint32_t *ret_value) {
     uint64_t value = 0;
-    if (acre_value_find_u64(text, key, ' ', max, &value, NULL) < 0) {
+    if (value_find_u64(text, key, ' ', max, &value, NULL) < 0) {
         return false;
     }
     *ret_value = (uint32_t)value;
     return true;
 }
 
-static bool read_node(struct acre_sysfs *fs, uint32_t number, struct acre_kfd_node *ret_node) {
-    struct acre_kfd_node node = {.number = number};
+static bool read_node(struct acre_sysfs *fs, uint32_t number, struct kfd_node *ret_node) {
+    struct kfd_node node = {.number = number};
     uint64_t value = 0;
-    acre_sysfs_at(fs, "%s/%u/gpu_id", nodes_path, number);
-    if (acre_sysfs_u64(fs, UINT32_MAX, &value) < 0 || value == 0) {
+    sysfs_at(fs, "%s/%u/gpu_id", nodes_path, number);
+    if (sysfs_u64(fs, UINT32_MAX, &value) < 0 || value == 0) {
         return false; /* a CPU */
     }
     node.gpu_id = (uint32_t)value;
     struct acre_str text;
     uint32_t location = 0;
-    acre_sysfs_at(fs, "%s/%u/properties", nodes_path, number);
-    if (acre_sysfs_text(fs, &text) < 0) {
+    sysfs_at(fs, "%s/%u/properties", nodes_path, number);
+    if (sysfs_text(fs, &text) < 0) {
         return false;
     }
     if (!find(text, "location_id", 0xffff, &location) ||
         !find(text, "domain", UINT32_MAX, &node.domain)) {
         struct acre_error err = {0};
         acre_fail(&err, ACRE_EINVALID, "GPU node %u has no valid location_id and domain", number);
-        acre_sysfs_note(fs, &err);
+        sysfs_note(fs, &err);
         return false;
     }
     node.bus = location >> 8;
@@ -52,18 +52,18 @@ static bool read_node(struct acre_sysfs *fs, uint32_t number, struct acre_kfd_no
     find(text, "simd_per_cu", 1024, &node.simds_per_cu);
     find(text, "num_xcc", 64, &node.xcds);
     find(text, "gfx_target_version", 9999999, &node.gfx_version);
-    acre_sysfs_at(fs, "%s/%u/mem_banks/0/properties", nodes_path, number);
-    if (acre_sysfs_text(fs, &text) == 0) {
-        acre_value_find_u64(text, "size_in_bytes", ' ', UINT64_MAX, &node.memory_bytes, NULL);
+    sysfs_at(fs, "%s/%u/mem_banks/0/properties", nodes_path, number);
+    if (sysfs_text(fs, &text) == 0) {
+        value_find_u64(text, "size_in_bytes", ' ', UINT64_MAX, &node.memory_bytes, NULL);
     }
     *ret_node = node;
     return true;
 }
 
-uint32_t acre_kfd_read(struct acre_sysfs *fs, struct acre_kfd_node *ret_nodes, uint32_t max) {
+uint32_t kfd_read(struct acre_sysfs *fs, struct kfd_node *ret_nodes, uint32_t max) {
     uint32_t numbers[ACRE_KFD_NODES_MAX];
-    acre_sysfs_at(fs, "%s", nodes_path);
-    uint32_t found = acre_sysfs_numbers(fs, "", numbers, ACRE_COUNT(numbers));
+    sysfs_at(fs, "%s", nodes_path);
+    uint32_t found = sysfs_numbers(fs, "", numbers, ACRE_COUNT(numbers));
     uint32_t count = 0;
     for (uint32_t i = 0; i < found && count < max; i++) {
         count += read_node(fs, numbers[i], &ret_nodes[count]);
@@ -71,18 +71,17 @@ uint32_t acre_kfd_read(struct acre_sysfs *fs, struct acre_kfd_node *ret_nodes, u
     return count;
 }
 
-void acre_kfd_xgmi(struct acre_sysfs *fs, uint32_t node_number, acre_kfd_visit *visit,
-                   void *context) {
+void kfd_xgmi(struct acre_sysfs *fs, uint32_t node_number, kfd_visit *visit, void *context) {
     uint32_t numbers[LINKS_MAX];
-    acre_sysfs_at(fs, "%s/%u/io_links", nodes_path, node_number);
-    uint32_t found = acre_sysfs_numbers(fs, "", numbers, ACRE_COUNT(numbers));
+    sysfs_at(fs, "%s/%u/io_links", nodes_path, node_number);
+    uint32_t found = sysfs_numbers(fs, "", numbers, ACRE_COUNT(numbers));
     for (uint32_t i = 0; i < found; i++) {
         struct acre_str text;
         uint32_t type = 0;
         uint32_t from = 0;
         uint32_t to = 0;
-        acre_sysfs_at(fs, "%s/%u/io_links/%u/properties", nodes_path, node_number, numbers[i]);
-        if (acre_sysfs_text(fs, &text) == 0 && find(text, "type", UINT32_MAX, &type) &&
+        sysfs_at(fs, "%s/%u/io_links/%u/properties", nodes_path, node_number, numbers[i]);
+        if (sysfs_text(fs, &text) == 0 && find(text, "type", UINT32_MAX, &type) &&
             type == LINK_XGMI && find(text, "node_from", UINT32_MAX, &from) &&
             find(text, "node_to", UINT32_MAX, &to)) {
             visit(context, from, to);
@@ -90,13 +89,12 @@ void acre_kfd_xgmi(struct acre_sysfs *fs, uint32_t node_number, acre_kfd_visit *
     }
 }
 
-int acre_kfd_process_bytes(struct acre_sysfs *fs, uint32_t pid, uint32_t gpu_id,
-                           uint64_t *ret_bytes) {
-    acre_sysfs_at(fs, "class/kfd/kfd/proc/%u/vram_%u", pid, gpu_id);
-    return acre_sysfs_u64(fs, UINT64_MAX, ret_bytes);
+int kfd_process_bytes(struct acre_sysfs *fs, uint32_t pid, uint32_t gpu_id, uint64_t *ret_bytes) {
+    sysfs_at(fs, "class/kfd/kfd/proc/%u/vram_%u", pid, gpu_id);
+    return sysfs_u64(fs, UINT64_MAX, ret_bytes);
 }
 
-char *acre_kfd_gfx_name(uint32_t gfx_version, char *text, size_t size) {
+char *kfd_gfx_name(uint32_t gfx_version, char *text, size_t size) {
     snprintf(text, size, "gfx%u%x%x", gfx_version / 10000, gfx_version / 100 % 100,
              gfx_version % 100);
     return text;

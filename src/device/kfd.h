@@ -9,7 +9,7 @@
 
 enum { ACRE_KFD_NODES_MAX = 1024 }; /* 128 GPUs in CPX; the largest node seen has 66 */
 
-struct acre_kfd_node {
+struct kfd_node {
     uint32_t number; /* directory name */
     uint32_t gpu_id; /* never 0 here */
     uint32_t domain, bus, device;
@@ -21,18 +21,16 @@ struct acre_kfd_node {
 };
 
 /* Read the GPU nodes; nodes that are damaged are noted and left out. Returns how many. */
-uint32_t acre_kfd_read(struct acre_sysfs *fs, struct acre_kfd_node *ret_nodes, uint32_t max);
+uint32_t kfd_read(struct acre_sysfs *fs, struct kfd_node *ret_nodes, uint32_t max);
 
 /* Visit every xGMI link of a node. */
-typedef void acre_kfd_visit(void *context, uint32_t node_from, uint32_t node_to);
-void acre_kfd_xgmi(struct acre_sysfs *fs, uint32_t node_number, acre_kfd_visit *visit,
-                   void *context);
+typedef void kfd_visit(void *context, uint32_t node_from, uint32_t node_to);
+void kfd_xgmi(struct acre_sysfs *fs, uint32_t node_number, kfd_visit *visit, void *context);
 
 /* Device memory a process holds on a GPU; 0 or ACRE_ENOTFOUND and its like. */
-int acre_kfd_process_bytes(struct acre_sysfs *fs, uint32_t pid, uint32_t gpu_id,
-                           uint64_t *ret_bytes);
+int kfd_process_bytes(struct acre_sysfs *fs, uint32_t pid, uint32_t gpu_id, uint64_t *ret_bytes);
 
 /* 90402 -> "gfx942", 90010 -> "gfx90a", 110000 -> "gfx1100". */
-char *acre_kfd_gfx_name(uint32_t gfx_version, char *text, size_t size);
+char *kfd_gfx_name(uint32_t gfx_version, char *text, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* node.c - uname, meminfo and the kernel's list of online CPUs.
  *
- * MemAvailable, not MemFree: the page cache can be given back. CPUs are those online, not those
- * this process may use; a cgroup's share is the ledger's affair. */
+ * MemAvailable, not MemFree: the page cache can be reclaimed. CPUs are those online, not those this
+ * process may use; a cgroup's share is up to the ledger. */
 #include "device/node.h"
 
 #include "device/sim.h"
@@ -13,14 +13,14 @@
 int acre_node_cpus(struct acre_sysfs *sys, uint64_t *ret_count) {
     struct acre_str text;
     struct acre_error err = {0};
-    acre_sysfs_at(sys, "devices/system/cpu/online");
-    int r = acre_sysfs_text(sys, &text);
+    sysfs_at(sys, "devices/system/cpu/online");
+    int r = sysfs_text(sys, &text);
     if (r < 0) {
         return r;
     }
-    r = acre_value_cpu_list(text, ret_count, &err);
+    r = value_cpu_list(text, ret_count, &err);
     if (r < 0) {
-        acre_sysfs_note(sys, &err);
+        sysfs_note(sys, &err);
     }
     return r;
 }
@@ -29,7 +29,7 @@ int acre_node_cpus(struct acre_sysfs *sys, uint64_t *ret_count) {
 static int find_kib(struct acre_str text, const char *key, uint64_t *ret_kib,
                     struct acre_error *err) {
     struct acre_str value;
-    int r = acre_value_find(text, key, ':', &value, err);
+    int r = value_find(text, key, ':', &value, err);
     if (r < 0) {
         return r;
     }
@@ -37,7 +37,7 @@ static int find_kib(struct acre_str text, const char *key, uint64_t *ret_kib,
         acre_str_is((struct acre_str){value.data + value.length - 3, 3}, " kB")) {
         value.length -= 3;
     }
-    r = acre_value_u64(value, UINT64_MAX >> 10, ret_kib, err);
+    r = value_u64(value, UINT64_MAX >> 10, ret_kib, err);
     return r < 0 ? acre_fail_in(err, r, "%s", key) : 0;
 }
 
@@ -46,8 +46,8 @@ int acre_node_ram(struct acre_sysfs *proc, uint64_t *ret_total_mib, uint64_t *re
     struct acre_error err = {0};
     uint64_t total_kib = 0;
     uint64_t available_kib = 0;
-    acre_sysfs_at(proc, "meminfo");
-    int r = acre_sysfs_text(proc, &text);
+    sysfs_at(proc, "meminfo");
+    int r = sysfs_text(proc, &text);
     if (r < 0) {
         return r;
     }
@@ -56,7 +56,7 @@ int acre_node_ram(struct acre_sysfs *proc, uint64_t *ret_total_mib, uint64_t *re
         r = find_kib(text, "MemAvailable", &available_kib, &err);
     }
     if (r < 0) {
-        acre_sysfs_note(proc, &err);
+        sysfs_note(proc, &err);
         return r;
     }
     *ret_total_mib = total_kib >> 10;
@@ -74,17 +74,17 @@ static void read_real(const struct acre_device_options *options, struct acre_nod
     uint64_t cpus = 0;
     uint64_t total_mib = 0;
     uint64_t available_mib = 0;
-    acre_sysfs_init(&fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
+    sysfs_init(&fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
     if (acre_node_cpus(&fs, &cpus) == 0) {
         ACRE_PUT(node, ACRE_NODE, cpu_milli, cpus * 1000);
     }
-    acre_sysfs_finish(&fs);
-    acre_sysfs_init(&fs, options->proc_root != NULL ? options->proc_root : "/proc");
+    sysfs_finish(&fs);
+    sysfs_init(&fs, options->proc_root != NULL ? options->proc_root : "/proc");
     if (acre_node_ram(&fs, &total_mib, &available_mib) == 0) {
         ACRE_PUT(node, ACRE_NODE, ram_total_mib, total_mib);
         ACRE_PUT(node, ACRE_NODE, ram_available_mib, available_mib);
     }
-    acre_sysfs_finish(&fs);
+    sysfs_finish(&fs);
 }
 
 static void read_simulated(const struct acre_sim_node *from, struct acre_node_info *node) {

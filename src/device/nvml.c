@@ -1,9 +1,9 @@
 /* nvml.c - NVIDIA GPUs through NVML, loaded at run time: opening, discovery, what never changes.
  *
- * One init and one walk over the GPUs at open; handles are kept, so a sample later makes only
- * the calls that can change (nvml_live.c). A MIG instance is a device of its own right after
- * its parent. Every NVML code becomes ours here or in acre_nvml_accept: "not supported" leaves one
- * field unknown, "GPU is lost" marks one device, and the others go on. */
+ * Open calls init once and lists the GPUs once; handles are kept, so a later sample makes only the
+ * calls whose results can change (nvml_live.c). A MIG instance is a separate device right after its
+ * parent. Every NVML code becomes ours here or in nvml_accept: "not supported" leaves one
+ * column unknown, "GPU is lost" marks one device, and the others continue. */
 #include "device/nvml.h"
 
 #include "core/dl.h"
@@ -13,15 +13,15 @@
 #include <string.h>
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(is_required, field, symbol, arguments)                                                   \
-    {.name = symbol, .offset = offsetof(struct nvml, api.field), .required = is_required},
+#define X(is_required, member, symbol, arguments)                                                  \
+    {.name = symbol, .offset = offsetof(struct nvml, api.member), .required = is_required},
     NVML_SYMBOLS(X)
 #undef X
 };
 
 static const char *const default_sonames[] = {"libnvidia-ml.so.1", NULL};
 
-const char *acre_nvml_code_text(int code) {
+const char *nvml_code_text(int code) {
     switch (code) {
 #define X(name, number, text)                                                                      \
     case number:                                                                                   \
@@ -29,7 +29,7 @@ const char *acre_nvml_code_text(int code) {
         NVML_CODES(X)
 #undef X
     default:
-        return "an answer this program does not know";
+        return "unknown code";
     }
 }
 
@@ -47,12 +47,12 @@ static int our_code(int code) {
 
 static void note(struct nvml *nv, enum nvml_symbol symbol, const char *who, int code) {
     char line[ACRE_ERROR_TEXT_MAX];
-    snprintf(line, sizeof(line), "%s on %s answered %d: %s\n", symbols[symbol].name, who, code,
-             acre_nvml_code_text(code));
+    snprintf(line, sizeof(line), "%s on %s returned %d: %s\n", symbols[symbol].name, who, code,
+             nvml_code_text(code));
     acre_buf_puts(&nv->fs.notes, line);
 }
 
-bool acre_nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code) {
+bool nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code) {
     switch (code) {
     case NVML_SUCCESS:
         return true;
@@ -65,7 +65,7 @@ bool acre_nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol sy
     case NVML_GPU_IS_LOST:
     case NVML_RESET_REQUIRED:
         gpu->lost = true;
-        snprintf(gpu->reason, sizeof(gpu->reason), "%s", acre_nvml_code_text(code));
+        snprintf(gpu->reason, sizeof(gpu->reason), "%s", nvml_code_text(code));
         return false;
     default:
         if ((nv->noted >> symbol & 1) == 0) {
@@ -87,7 +87,7 @@ static void nvml_close(void *self) {
     if (nv->initialised) {
         nv->api.shutdown();
     }
-    acre_sysfs_finish(&nv->fs);
+    sysfs_finish(&nv->fs);
     free(nv->gpus);
     free(nv->scratch);
     free(nv);
@@ -100,10 +100,10 @@ static bool has_wide_v3(const char *driver_version) {
     struct acre_split parts = acre_split_begin(acre_str_from(driver_version), '.');
     struct acre_str part;
     uint64_t number = 0;
-    if (acre_split_next(&parts, &part) && acre_value_u64(part, 9999, &number, NULL) == 0) {
+    if (acre_split_next(&parts, &part) && value_u64(part, 9999, &number, NULL) == 0) {
         major = (unsigned)number;
     }
-    if (acre_split_next(&parts, &part) && acre_value_u64(part, 9999, &number, NULL) == 0) {
+    if (acre_split_next(&parts, &part) && value_u64(part, 9999, &number, NULL) == 0) {
         minor = (unsigned)number;
     }
     return major == 535 && minor >= 43 && minor <= 86;
@@ -134,7 +134,7 @@ static void read_identity(struct nvml *nv, struct nvml_gpu *gpu) {
     struct nvml_pci pci = {0};
     char pci_id[ACRE_PCI_ID_MAX];
     if (NVML_ASK(nv, gpu, pci, &pci)) {
-        acre_pci_id_format(pci.domain, pci.bus, pci.device, 0, pci_id);
+        pci_id_format(pci.domain, pci.bus, pci.device, 0, pci_id);
         ACRE_PUT_TEXT(info, ACRE_INFO, pci_id, acre_str_from(pci_id));
     }
     const char *id = ACRE_HAS(info, ACRE_INFO, uuid) ? info->uuid : info->pci_id;
@@ -182,9 +182,9 @@ static void read_limits(struct nvml *nv, struct nvml_gpu *gpu) {
     struct acre_device_info *info = &gpu->info;
     unsigned value = 0;
     unsigned other = 0;
-#define TAKE(field, symbol, ...)                                                                   \
+#define TAKE(member, symbol, ...)                                                                  \
     if (NVML_ASK(nv, gpu, symbol, __VA_ARGS__)) {                                                  \
-        ACRE_PUT(info, ACRE_INFO, field, value);                                                   \
+        ACRE_PUT(info, ACRE_INFO, member, value);                                                  \
     }
     TAKE(temperature_shutdown_c, threshold, NVML_THRESHOLD_SHUTDOWN, &value)
     TAKE(temperature_slowdown_c, threshold, NVML_THRESHOLD_SLOWDOWN, &value)
@@ -216,19 +216,19 @@ static void read_modes(struct nvml *nv, struct nvml_gpu *gpu) {
     }
 }
 
-static void read_place(struct nvml *nv, struct nvml_gpu *gpu) {
+static void read_locality(struct nvml *nv, struct nvml_gpu *gpu) {
     struct acre_device_info *info = &gpu->info;
     if (!ACRE_HAS(info, ACRE_INFO, pci_id)) {
         return;
     }
     int64_t node = -1; /* the kernel's word for "unknown" */
-    acre_sysfs_at(&nv->fs, "bus/pci/devices/%s/numa_node", info->pci_id);
-    if (acre_sysfs_i64(&nv->fs, -1, 4095, &node) == 0 && node >= 0) {
+    sysfs_at(&nv->fs, "bus/pci/devices/%s/numa_node", info->pci_id);
+    if (sysfs_i64(&nv->fs, -1, 4095, &node) == 0 && node >= 0) {
         ACRE_PUT(info, ACRE_INFO, numa_node, (uint64_t)node);
     }
     struct acre_str cpus;
-    acre_sysfs_at(&nv->fs, "bus/pci/devices/%s/local_cpulist", info->pci_id);
-    if (acre_sysfs_line(&nv->fs, &cpus) == 0) {
+    sysfs_at(&nv->fs, "bus/pci/devices/%s/local_cpulist", info->pci_id);
+    if (sysfs_line(&nv->fs, &cpus) == 0) {
         ACRE_PUT_TEXT(info, ACRE_INFO, cpu_affinity, cpus);
     }
 }
@@ -238,7 +238,7 @@ static struct nvml_gpu *add_gpu(struct nvml *nv, nvml_device handle, bool slice)
     *gpu = (struct nvml_gpu){.handle = handle, .slice = slice};
     read_identity(nv, gpu);
     if (!ACRE_HAS(&gpu->info, ACRE_INFO, id)) {
-        note(nv, NVML_SYMBOL_uuid, "a GPU that is left out for lack of a name",
+        note(nv, NVML_SYMBOL_uuid, "a GPU without a UUID (skipped)",
              gpu->lost ? NVML_GPU_IS_LOST : NVML_UNKNOWN);
         return NULL;
     }
@@ -279,7 +279,7 @@ static void add_slices(struct nvml *nv, uint32_t parent) {
         ACRE_PUT_TEXT(info, ACRE_INFO, parent_id, acre_str_from(whole->info.id));
         ACRE_PUT(info, ACRE_INFO, divided, false);
         ACRE_PUT(&whole->info, ACRE_INFO, divided, true);
-        read_place(nv, gpu);
+        read_locality(nv, gpu);
     }
 }
 
@@ -296,15 +296,15 @@ static int discover(struct nvml *nv, struct acre_error *err) {
     unsigned count = 0;
     int code = nv->api.count(&count);
     if (code != NVML_SUCCESS) {
-        return acre_fail(err, our_code(code), "nvmlDeviceGetCount_v2 answered %d: %s", code,
-                         acre_nvml_code_text(code));
+        return acre_fail(err, our_code(code), "nvmlDeviceGetCount_v2 returned %d: %s", code,
+                         nvml_code_text(code));
     }
     for (unsigned i = 0; i < count && nv->count < ACRE_DEVICES_MAX; i++) {
         nvml_device handle = NULL;
         code = nv->api.by_index(i, &handle);
         if (code != NVML_SUCCESS) {
             char who[64];
-            snprintf(who, sizeof(who), "GPU %u of %u, which is left out,", i + 1, count);
+            snprintf(who, sizeof(who), "GPU %u of %u (skipped)", i + 1, count);
             note(nv, NVML_SYMBOL_by_index, who, code);
             continue;
         }
@@ -316,8 +316,8 @@ static int discover(struct nvml *nv, struct acre_error *err) {
         ACRE_PUT(&gpu->info, ACRE_INFO, divided, false);
         read_limits(nv, gpu);
         read_modes(nv, gpu);
-        read_place(nv, gpu);
-        acre_nvml_read_links(nv, gpu);
+        read_locality(nv, gpu);
+        nvml_read_links(nv, gpu);
         watch_events(nv, gpu);
         add_slices(nv, at);
     }
@@ -327,7 +327,7 @@ static int discover(struct nvml *nv, struct acre_error *err) {
 static int nvml_open(const struct acre_device_options *options, void **ret_self,
                      struct acre_error *err) {
     struct nvml *nv = acre_calloc(1, sizeof(*nv));
-    acre_sysfs_init(&nv->fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
+    sysfs_init(&nv->fs, options->sysfs_root != NULL ? options->sysfs_root : "/sys");
     nv->gpus = acre_calloc(ACRE_DEVICES_MAX, sizeof(*nv->gpus));
     const char *const *sonames =
         options->nvml_sonames != NULL ? options->nvml_sonames : default_sonames;
@@ -337,8 +337,8 @@ static int nvml_open(const struct acre_device_options *options, void **ret_self,
     }
     int code = nv->api.init();
     if (code != NVML_SUCCESS) {
-        r = acre_fail(err, our_code(code), "%s: nvmlInit_v2 answered %d: %s", nv->soname, code,
-                      acre_nvml_code_text(code));
+        r = acre_fail(err, our_code(code), "%s: nvmlInit_v2 returned %d: %s", nv->soname, code,
+                      nvml_code_text(code));
         goto fail;
     }
     nv->initialised = true;
@@ -380,9 +380,9 @@ const struct acre_device_driver acre_driver_nvml = {
     .close = nvml_close,
     .count = nvml_count,
     .info = nvml_info,
-    .sample = acre_nvml_sample,
-    .poll = acre_nvml_poll,
-    .processes = acre_nvml_processes,
-    .links = acre_nvml_links,
+    .sample = nvml_sample,
+    .poll = nvml_poll,
+    .processes = nvml_processes,
+    .links = nvml_links,
     .notes = nvml_notes,
 };

@@ -1,5 +1,5 @@
-/* nvml.h - what the files of the NVML driver share: the symbol table, the handles, the one way
- * to make a call. Private to nvml*.c. One thread at a time. */
+/* nvml.h - what the files of the NVML driver share: the symbol table, the handles, the one way to
+ * make a call. Private to nvml*.c. One thread at a time. */
 #ifndef ACRE_DEVICE_NVML_H
 #define ACRE_DEVICE_NVML_H
 
@@ -18,7 +18,7 @@ struct nvml_gpu {
     struct acre_device_info info;
     bool slice; /* a MIG instance: NVML answers less about it */
     bool lost;
-    char reason[ACRE_FIELD_TEXT_MAX];
+    char reason[ACRE_COLUMN_TEXT_MAX];
     bool events; /* XID events are registered */
     uint64_t xid_events;
     uint64_t xid_last;
@@ -46,23 +46,23 @@ struct nvml {
 _Static_assert((int)NVML_SYMBOL_COUNT <= 64, "noted is one word");
 
 /* True for success. A lost GPU is remembered with its reason; odd answers are noted once per
- * symbol; "not supported" and its like only leave the field unknown. */
-bool acre_nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code);
-#define NVML_ASK(nv, gpu, field, ...)                                                              \
-    acre_nvml_accept(nv, gpu, NVML_SYMBOL_##field,                                                 \
-                     (nv)->api.field == NULL ? NVML_FUNCTION_NOT_FOUND                             \
-                                             : (nv)->api.field((gpu)->handle, __VA_ARGS__))
+ * symbol; "not supported" and its like only leave the column unknown. */
+bool nvml_accept(struct nvml *nv, struct nvml_gpu *gpu, enum nvml_symbol symbol, int code);
+#define NVML_ASK(nv, gpu, member, ...)                                                             \
+    nvml_accept(nv, gpu, NVML_SYMBOL_##member,                                                     \
+                (nv)->api.member == NULL ? NVML_FUNCTION_NOT_FOUND                                 \
+                                         : (nv)->api.member((gpu)->handle, __VA_ARGS__))
 
-const char *acre_nvml_code_text(int code); /* "the GPU is lost: ..." */
+const char *nvml_code_text(int code); /* "the GPU is lost: ..." */
 
 /* nvml_live.c */
-void acre_nvml_poll(void *self);
-int acre_nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
-                     struct acre_error *err);
-int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
-                        struct acre_error *err);
+void nvml_poll(void *self);
+int nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
+                struct acre_error *err);
+int nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
+                   struct acre_error *err);
 /* nvml_topology.c */
-void acre_nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu);
-int acre_nvml_links(void *self, struct acre_link_list *list, struct acre_error *err);
+void nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu);
+int nvml_links(void *self, struct acre_link_list *list, struct acre_error *err);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct nvml_event_set_opaque *nvml_event_set;
 #define NVML_CODES(X)                                                                         \
     /* name                     code  what it means, and what to do                        */ \
     X(SUCCESS,                  0,    "success")                                              \
-    X(UNINITIALIZED,            1,    "NVML is not initialised")                              \
+    X(UNINITIALIZED,            1,    "NVML is not initialized")                              \
     X(INVALID_ARGUMENT,         2,    "invalid argument")                                     \
     X(NOT_SUPPORTED,            3,    "not supported by this device")                         \
     X(NO_PERMISSION,            4,    "no permission: check the modes of /dev/nvidia*")       \
@@ -26,7 +26,7 @@ typedef struct nvml_event_set_opaque *nvml_event_set;
     X(INSUFFICIENT_SIZE,        7,    "buffer too small")                                     \
     X(INSUFFICIENT_POWER,       8,    "a power cable is not attached to the GPU")             \
     X(DRIVER_NOT_LOADED,        9,    "the NVIDIA kernel driver is not loaded: modprobe nvidia") \
-    X(TIMEOUT,                  10,   "no event in time")                                     \
+    X(TIMEOUT,                  10,   "no event within the timeout")                          \
     X(IRQ_ISSUE,                11,   "the kernel found an interrupt problem with a GPU")     \
     X(LIBRARY_NOT_FOUND,        12,   "a library NVML needs was not found")                   \
     X(FUNCTION_NOT_FOUND,       13,   "this NVML does not implement the function")            \
@@ -34,11 +34,12 @@ typedef struct nvml_event_set_opaque *nvml_event_set;
     X(GPU_IS_LOST,              15,   "the GPU is lost: it fell off the bus, reboot the node") \
     X(RESET_REQUIRED,           16,   "the GPU must be reset: nvidia-smi --gpu-reset")        \
     X(OPERATING_SYSTEM,         17,   "the device is blocked by the operating system or a cgroup") \
-    X(LIB_RM_VERSION_MISMATCH,  18,   "library and driver versions differ: reload it or reboot") \
+    X(LIB_RM_VERSION_MISMATCH,  18,                                                           \
+      "library and driver versions differ: reload the driver or reboot")                      \
     X(IN_USE,                   19,   "the GPU is in use")                                    \
     X(MEMORY,                   20,   "out of memory")                                        \
     X(NO_DATA,                  21,   "no data")                                              \
-    X(ARGUMENT_VERSION_MISMATCH, 25,  "the structure's version is not known to this NVML")    \
+    X(ARGUMENT_VERSION_MISMATCH, 25,  "this NVML does not know the structure's version")      \
     X(DEPRECATED,               26,   "deprecated")                                           \
     X(NOT_READY,                27,   "not ready")                                            \
     X(GPU_NOT_FOUND,            28,   "no GPU was found")                                     \

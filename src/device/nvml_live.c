@@ -1,9 +1,8 @@
-/* nvml_live.c - what changes: memory, load, heat, power, clocks, errors, events, processes.
+/* nvml_live.c - what changes: memory, load, temperature, power, clocks, errors, events, processes.
  *
- * A GPU that was lost is asked one cheap question first; only when it answers again is the
- * rest asked, since each call to a lost GPU may take long. Calls are made in an order that
- * fills the fields placement needs first. Process lists grow by NVML's own answer, a few
- * times at most: processes come and go while we ask. */
+ * A lost GPU gets one cheap call first; only if that succeeds are the others made, because each
+ * call to a lost GPU may take long. The calls that placement needs come first. Process lists grow
+ * to the size NVML returns, a few times at most: processes come and go meanwhile. */
 #include "device/nvml.h"
 
 #include <stdio.h>
@@ -17,7 +16,7 @@ enum {
     WIDE_PROCESS_BYTES = 32, /* room for the widest entry any driver wrote; see nvml_abi.h */
 };
 
-void acre_nvml_poll(void *self) {
+void nvml_poll(void *self) {
     struct nvml *nv = self;
     struct nvml_event event = {0};
     for (uint32_t n = 0; nv->event_set != NULL && n < EVENTS_A_POLL; n++) {
@@ -93,7 +92,7 @@ static void sample_throttle(struct nvml *nv, struct nvml_gpu *gpu,
                             struct acre_device_sample *sample) {
     static const struct {
         uint64_t nvml;
-        enum acre_throttle ours;
+        enum throttle ours;
     } bits[] = {
         {0x001, ACRE_THROTTLE_idle},
         {0x002, ACRE_THROTTLE_application_clocks},
@@ -147,7 +146,7 @@ static bool count_retired(struct nvml *nv, struct nvml_gpu *gpu, unsigned cause,
     unsigned long long none = 0; /* not written: the count is 0 */
     int code = nv->api.retired == NULL ? NVML_FUNCTION_NOT_FOUND
                                        : nv->api.retired(gpu->handle, cause, &count, &none);
-    if (code != NVML_INSUFFICIENT_SIZE && !acre_nvml_accept(nv, gpu, NVML_SYMBOL_retired, code)) {
+    if (code != NVML_INSUFFICIENT_SIZE && !nvml_accept(nv, gpu, NVML_SYMBOL_retired, code)) {
         return false;
     }
     *ret_count = count;
@@ -171,8 +170,8 @@ static void sample_retired(struct nvml *nv, struct nvml_gpu *gpu,
 
 typedef void sample_part(struct nvml *nv, struct nvml_gpu *gpu, struct acre_device_sample *sample);
 
-int acre_nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
-                     struct acre_error *err) {
+int nvml_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
+                struct acre_error *err) {
     static const struct {
         sample_part *take;
         bool slices; /* a MIG instance answers it too */
@@ -257,8 +256,8 @@ static int add_processes(struct nvml *nv, unsigned count, const char *kind, uint
     return 0;
 }
 
-int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
-                        struct acre_error *err) {
+int nvml_processes(void *self, uint32_t index, struct acre_process_list *list,
+                   struct acre_error *err) {
     struct nvml *nv = self;
     if (index >= nv->count) {
         return acre_fail(err, ACRE_ENOTFOUND, "nvml: no device %u; there are %u", index, nv->count);
@@ -281,7 +280,7 @@ int acre_nvml_processes(void *self, uint32_t index, struct acre_process_list *li
         unsigned count = 0;
         int code =
             call == NULL ? NVML_FUNCTION_NOT_FOUND : list_into_scratch(nv, gpu, call, &count);
-        if (acre_nvml_accept(nv, gpu, lists[i].symbol, code)) {
+        if (nvml_accept(nv, gpu, lists[i].symbol, code)) {
             answered = true;
             int r = add_processes(nv, count, lists[i].kind, first, list, err);
             if (r < 0) {

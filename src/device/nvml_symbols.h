@@ -1,6 +1,6 @@
-/* nvml_symbols.h - every NVML symbol Acre calls, written once: whether we can do without it, its
- * field in struct nvml_api, its name in the library and its arguments. Private to nvml*.c and
- * its test double. */
+/* nvml_symbols.h - every NVML symbol Acre calls, written once: whether it is required, its member
+ * in struct nvml_api, its name in the library and its arguments. Private to nvml*.c and its test
+ * double. */
 #ifndef ACRE_DEVICE_NVML_SYMBOLS_H
 #define ACRE_DEVICE_NVML_SYMBOLS_H
 
@@ -8,7 +8,7 @@
 
 /* clang-format off */
 #define NVML_SYMBOLS(X)                                                                           \
-    /* required, field, symbol, arguments */                                                      \
+    /* required, member, symbol, arguments */                                                     \
     X(true,  init,             "nvmlInit_v2", (void))                                             \
     X(true,  shutdown,         "nvmlShutdown", (void))                                            \
     X(true,  driver_version,   "nvmlSystemGetDriverVersion", (char *, unsigned))                  \
@@ -96,14 +96,14 @@
 /* clang-format on */
 
 enum nvml_symbol {
-#define X(required, field, symbol, arguments) NVML_SYMBOL_##field,
+#define X(required, member, symbol, arguments) NVML_SYMBOL_##member,
     NVML_SYMBOLS(X)
 #undef X
         NVML_SYMBOL_COUNT
 };
 
 struct nvml_api {
-#define X(required, field, symbol, arguments) int(*field) arguments;
+#define X(required, member, symbol, arguments) int(*member) arguments;
     NVML_SYMBOLS(X)
 #undef X
 };

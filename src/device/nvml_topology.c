@@ -1,12 +1,12 @@
 /* nvml_topology.c - NVLink ends read once at open, pairs compared on request.
  *
- * For each pair the closest connection is kept: direct NVLinks, else a common NVSwitch, else
- * the PCIe ancestor NVML names. Slices are not listed: they are where their parent is. */
+ * For each pair the closest connection is kept: direct NVLinks, else a common NVSwitch, else the
+ * PCIe ancestor that NVML names. Slices are not listed: they are where their parent is. */
 #include "device/nvml.h"
 
 #include <string.h>
 
-void acre_nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu) {
+void nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu) {
     uint64_t active_links = 0;
     bool answered = false;
     for (unsigned i = 0; i < NVML_LINKS_MAX && nv->api.link_state != NULL; i++) {
@@ -28,7 +28,7 @@ void acre_nvml_read_links(struct nvml *nv, struct nvml_gpu *gpu) {
             NVML_ASK(nv, gpu, link_remote_type, i, &value) && value == NVML_REMOTE_SWITCH;
         struct nvml_pci pci = {0};
         if (NVML_ASK(nv, gpu, link_remote, i, &pci)) {
-            acre_pci_id_format(pci.domain, pci.bus, pci.device, 0, link->pci_id);
+            pci_id_format(pci.domain, pci.bus, pci.device, 0, link->pci_id);
         }
     }
     if (answered) {
@@ -51,7 +51,7 @@ static uint32_t count_links(const struct nvml_gpu *from, const char *to_pci_id) 
 static bool connect(struct nvml *nv, uint32_t a, uint32_t b, struct acre_device_link *ret_link) {
     static const struct {
         unsigned level;
-        enum acre_link_kind kind;
+        enum link_kind kind;
     } ancestors[] = {
         {0, ACRE_LINK_BOARD},      {10, ACRE_LINK_PCIE_SWITCH}, {20, ACRE_LINK_PCIE_SWITCHES},
         {30, ACRE_LINK_PCIE_HOST}, {40, ACRE_LINK_NUMA},        {50, ACRE_LINK_SYSTEM},
@@ -81,14 +81,14 @@ static bool connect(struct nvml *nv, uint32_t a, uint32_t b, struct acre_device_
     return false;
 }
 
-int acre_nvml_links(void *self, struct acre_link_list *list, struct acre_error *err) {
+int nvml_links(void *self, struct acre_link_list *list, struct acre_error *err) {
     struct nvml *nv = self;
     (void)err;
     for (uint32_t a = 0; a < nv->count; a++) {
         for (uint32_t b = a + 1; b < nv->count; b++) {
             struct acre_device_link link;
             if (!nv->gpus[a].slice && !nv->gpus[b].slice && connect(nv, a, b, &link)) {
-                acre_link_list_add(list, link);
+                link_list_add(list, link);
             }
         }
     }

@@ -1,9 +1,9 @@
 /* opencl.c - OpenCL devices through the ICD loader, loaded at run time.
  *
- * OpenCL tells what a device is, not how it feels: samples hold only whether it is available. The
+ * OpenCL reports what a device is but no readings: samples only say whether it is available. The
  * PCI id (Khronos extension, or NVIDIA's older one) lets the set drop what a vendor driver already
- * listed; without it the name is made of platform, device name and a number among equals,
- * which stays the same as long as the machine does. No context is created. */
+ * listed; without it the name consists of platform, device name and a number among equals, which
+ * stays the same as long as the machine does. No context is created. */
 #include "core/buf.h"
 #include "core/dl.h"
 #include "device/device.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct opencl {
+struct opencl_driver {
     struct acre_opencl_query query;
     const char *soname;
     struct acre_device_info *infos;
@@ -24,8 +24,10 @@ struct opencl {
 };
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(is_required, result, field, symbol, arguments)                                           \
-    {.name = #symbol, .offset = offsetof(struct opencl, query.field), .required = is_required},
+#define X(is_required, result, member, symbol, arguments)                                          \
+    {.name = #symbol,                                                                              \
+     .offset = offsetof(struct opencl_driver, query.member),                                       \
+     .required = is_required},
     OPENCL_QUERY_SYMBOLS(X)
 #undef X
 };
@@ -33,7 +35,7 @@ static const struct acre_dl_symbol symbols[] = {
 static const char *const default_sonames[] = {"libOpenCL.so.1", NULL};
 
 static void opencl_close(void *self) {
-    struct opencl *cl = self;
+    struct opencl_driver *cl = self;
     if (cl == NULL) {
         return;
     }
@@ -43,13 +45,13 @@ static void opencl_close(void *self) {
     free(cl);
 }
 
-static bool find_pci(struct opencl *cl, opencl_device device, char pci_id[ACRE_PCI_ID_MAX]) {
+static bool find_pci(struct opencl_driver *cl, opencl_device device, char pci_id[ACRE_PCI_ID_MAX]) {
     const struct acre_opencl_query *query = &cl->query;
     struct opencl_pci pci = {0};
     if (acre_opencl_has_extension(query, device, "cl_khr_pci_bus_info") &&
         query->device_info(device, OPENCL_DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), &pci, NULL) ==
             OPENCL_SUCCESS) {
-        acre_pci_id_format(pci.domain, pci.bus, pci.device, pci.function, pci_id);
+        pci_id_format(pci.domain, pci.bus, pci.device, pci.function, pci_id);
         return true;
     }
     uint64_t bus = 0;
@@ -59,17 +61,18 @@ static bool find_pci(struct opencl *cl, opencl_device device, char pci_id[ACRE_P
         acre_opencl_number(query, device, OPENCL_DEVICE_PCI_BUS_ID_NV, &bus) &&
         acre_opencl_number(query, device, OPENCL_DEVICE_PCI_SLOT_ID_NV, &slot)) {
         acre_opencl_number(query, device, OPENCL_DEVICE_PCI_DOMAIN_ID_NV, &domain);
-        acre_pci_id_format((uint32_t)domain, (uint32_t)bus, (uint32_t)slot >> 3, (uint32_t)slot & 7,
-                           pci_id);
+        pci_id_format((uint32_t)domain, (uint32_t)bus, (uint32_t)slot >> 3, (uint32_t)slot & 7,
+                      pci_id);
         return true;
     }
     return false;
 }
 
 /* "opencl:<platform>:<name>:<n>", n counting equals from 0. */
-static void put_name(struct opencl *cl, struct acre_device_info *info, struct acre_str platform) {
-    char id[ACRE_FIELD_TEXT_MAX];
-    char stem[ACRE_FIELD_TEXT_MAX - 8];
+static void put_name(struct opencl_driver *cl, struct acre_device_info *info,
+                     struct acre_str platform) {
+    char id[ACRE_COLUMN_TEXT_MAX];
+    char stem[ACRE_COLUMN_TEXT_MAX - 8];
     snprintf(stem, sizeof(stem), "opencl:%.*s:%s", (int)ACRE_MIN(platform.length, (size_t)24),
              platform.data, info->model);
     uint32_t equals = 0;
@@ -81,7 +84,7 @@ static void put_name(struct opencl *cl, struct acre_device_info *info, struct ac
     ACRE_PUT_TEXT(info, ACRE_INFO, id, acre_str_from(id));
 }
 
-static void read_device(struct opencl *cl, opencl_device device, struct acre_str platform) {
+static void read_device(struct opencl_driver *cl, opencl_device device, struct acre_str platform) {
     static const struct {
         uint32_t what;
         size_t offset;
@@ -97,9 +100,8 @@ static void read_device(struct opencl *cl, opencl_device device, struct acre_str
     struct acre_device_info info = {0};
     char text[ACRE_OPENCL_TEXT_MAX];
     for (size_t i = 0; i < ACRE_COUNT(texts); i++) {
-        acre_column_put_text(
-            (char *)&info + texts[i].offset, &info.valid, texts[i].bit,
-            acre_opencl_text(&cl->query, device, texts[i].what, text, sizeof(text)));
+        column_put_text((char *)&info + texts[i].offset, &info.valid, texts[i].bit,
+                        acre_opencl_text(&cl->query, device, texts[i].what, text, sizeof(text)));
     }
     uint64_t value = 0;
     ACRE_PUT(&info, ACRE_INFO, simulated, false);
@@ -131,7 +133,7 @@ static void read_device(struct opencl *cl, opencl_device device, struct acre_str
 
 static int opencl_open(const struct acre_device_options *options, void **ret_self,
                        struct acre_error *err) {
-    struct opencl *cl = acre_calloc(1, sizeof(*cl));
+    struct opencl_driver *cl = acre_calloc(1, sizeof(*cl));
     acre_buf_init(&cl->notes, 4096);
     const char *const *sonames =
         options->opencl_sonames != NULL ? options->opencl_sonames : default_sonames;
@@ -162,12 +164,12 @@ fail:
 }
 
 static uint32_t opencl_count(const void *self) {
-    return ((const struct opencl *)self)->count;
+    return ((const struct opencl_driver *)self)->count;
 }
 
 static int opencl_info(void *self, uint32_t index, struct acre_device_info *ret_info,
                        struct acre_error *err) {
-    struct opencl *cl = self;
+    struct opencl_driver *cl = self;
     if (index >= cl->count) {
         return acre_fail(err, ACRE_ENOTFOUND, "opencl: no device %u; there are %u", index,
                          cl->count);
@@ -178,7 +180,7 @@ static int opencl_info(void *self, uint32_t index, struct acre_device_info *ret_
 
 static int opencl_sample(void *self, uint32_t index, struct acre_device_sample *ret_sample,
                          struct acre_error *err) {
-    struct opencl *cl = self;
+    struct opencl_driver *cl = self;
     if (index >= cl->count) {
         return acre_fail(err, ACRE_ENOTFOUND, "opencl: no device %u; there are %u", index,
                          cl->count);
@@ -193,7 +195,7 @@ static int opencl_sample(void *self, uint32_t index, struct acre_device_sample *
 }
 
 static const char *opencl_notes(const void *self) {
-    return ((const struct opencl *)self)->notes.data;
+    return ((const struct opencl_driver *)self)->notes.data;
 }
 
 const struct acre_device_driver acre_driver_opencl = {

@@ -1,4 +1,4 @@
-/* opencl_abi.h - what only the listing of devices asks OpenCL for: where a device is on the bus.
+/* opencl_abi.h - the OpenCL queries that only the device list needs: a device's place on the bus.
  *
  * Extensions of Khronos and NVIDIA, from the public OpenCL registry. Private to opencl.c. */
 #ifndef ACRE_DEVICE_OPENCL_ABI_H

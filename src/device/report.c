@@ -49,7 +49,7 @@ static void write_links(struct acre_json *json, const struct acre_devices *devic
         uint32_t peer = links[i].a == index ? links[i].b : links[i].a;
         acre_json_object(json);
         acre_json_put_string(json, "peer", acre_devices_info(devices, peer)->id);
-        acre_json_put_string(json, "kind", acre_link_name(links[i].kind));
+        acre_json_put_string(json, "kind", link_name(links[i].kind));
         if (links[i].count > 0) {
             acre_json_put_u64(json, "count", links[i].count);
         } else {
@@ -69,7 +69,7 @@ static void write_processes(struct acre_json *json, const struct acre_device_rea
     acre_json_array(json);
     for (uint32_t i = 0; i < reading->processes.count; i++) {
         acre_json_object(json);
-        acre_record_json(json, &acre_process_type, &reading->processes.items[i]);
+        record_json(json, &process_type, &reading->processes.items[i]);
         acre_json_object_end(json);
     }
     acre_json_array_end(json);
@@ -79,18 +79,18 @@ void acre_report_node(struct acre_json *json, const struct acre_device_options *
                       const struct acre_node_info *node, const struct acre_devices *devices,
                       const struct acre_device_reading *readings) {
     acre_json_object(json);
-    acre_record_json(json, &acre_node_type, node);
+    record_json(json, &node_type, node);
     write_labels(json, options);
     write_drivers(json, devices);
     acre_json_key(json, "devices");
     acre_json_array(json);
     for (uint32_t i = 0; i < acre_devices_count(devices); i++) {
         acre_json_object(json);
-        acre_record_json(json, &acre_info_type, acre_devices_info(devices, i));
+        record_json(json, &info_type, acre_devices_info(devices, i));
         write_links(json, devices, i);
         acre_json_key(json, "live");
         acre_json_object(json);
-        acre_record_json(json, &acre_sample_type, &readings[i].sample);
+        record_json(json, &sample_type, &readings[i].sample);
         acre_json_object_end(json);
         write_processes(json, &readings[i]);
         acre_json_object_end(json);

@@ -1,8 +1,8 @@
 /* sim.c - the parser of simulated clusters: lines, words, two tables of attributes.
  *
- * One pass. A line's first word says what it is; then come its fixed words and its attributes
- * in pairs, looked up in a table that gives type, range and place. The half-built line lives in
- * a local struct and is appended when all of it was good. */
+ * One pass. A line's first word says what it is; then come its fixed words and its attributes in
+ * pairs, looked up in a table that gives type, range and place. The current line is read into a
+ * local struct and appended only if all of it is valid. */
 #include "device/sim.h"
 
 #include "core/file.h"
@@ -45,7 +45,7 @@ struct attribute {
     uint32_t given; /* bit to set */
 };
 
-#define GROUP(field) offsetof(struct acre_sim_group, field)
+#define GROUP(member) offsetof(struct acre_sim_group, member)
 static const struct attribute group_attributes[] = {
     {"memory", SIZE, GROUP(memory_mib), 0, 0},
     {"vendor", NAME, GROUP(vendor), 0, 0},
@@ -118,11 +118,12 @@ static int take_label(struct parser *p, struct acre_str pair, uint32_t first) {
     struct acre_str value = {pair.data + at + 1, equals != NULL ? pair.length - at - 1 : 0};
     if (equals == NULL || !acre_str_is_name(key, ACRE_SIM_NAME_MAX) ||
         !acre_str_is_name(value, ACRE_SIM_NAME_MAX)) {
-        return fail(p, ACRE_EINVALID, pair, "a label is KEY=VALUE, names of at most 63 bytes");
+        return fail(p, ACRE_EINVALID, pair,
+                    "a label must be KEY=VALUE, each a name of at most 63 bytes");
     }
     for (uint32_t i = first; i < cluster->label_count; i++) {
         if (acre_str_is(key, cluster->labels[i].key)) {
-            return fail(p, ACRE_EEXISTS, key, "this label is given twice");
+            return fail(p, ACRE_EEXISTS, key, "duplicate label");
         }
     }
     if (cluster->label_count - first >= ACRE_SIM_LABELS_MAX) {
@@ -155,7 +156,7 @@ static int take_celsius(struct parser *p, struct acre_str word, int32_t *ret_cel
     struct acre_str number = {word.data + negative, word.length - negative};
     if (!acre_str_copy(digits, sizeof(digits), number) ||
         acre_parse_count("temperature", digits, 0, negative ? 50 : 150, &value, NULL) < 0) {
-        return fail(p, ACRE_EINVALID, word, "a temperature is a whole number from -50 to 150");
+        return fail(p, ACRE_EINVALID, word, "a temperature must be a whole number from -50 to 150");
     }
     *ret_celsius = negative ? -(int32_t)value : (int32_t)value;
     return 0;
@@ -201,13 +202,14 @@ static int take_value(struct parser *p, const struct attribute *attribute, struc
         return take_labels(p, word, at);
     case NAME:
         if (!acre_str_is_name(word, ACRE_SIM_NAME_MAX)) {
-            return fail(p, ACRE_EINVALID, word, "a name is 1 to 63 letters, digits, -_./:@+");
+            return fail(p, ACRE_EINVALID, word,
+                        "a name must be 1 to 63 letters, digits or -_./:@+");
         }
         *(const char **)at = keep(p, word);
         return 0;
     case STATE:
         if (!acre_str_is(word, "ok") && !acre_str_is(word, "lost")) {
-            return fail(p, ACRE_EINVALID, word, "accepted: ok, lost");
+            return fail(p, ACRE_EINVALID, word, "unknown state; accepted: ok, lost");
         }
         *(bool *)at = acre_str_is(word, "lost");
         return 0;
@@ -230,10 +232,10 @@ static int take_attributes(struct parser *p, const struct attribute *attributes,
             return fail(p, ACRE_EINVALID, word, accepted);
         }
         if ((seen >> i & 1) != 0) {
-            return fail(p, ACRE_EEXISTS, word, "given twice");
+            return fail(p, ACRE_EEXISTS, word, "set twice");
         }
         if (!next_word(p, &value)) {
-            return fail(p, ACRE_EINVALID, word, "a value must follow");
+            return fail(p, ACRE_EINVALID, word, "missing value");
         }
         int r = take_value(p, &attributes[i], value, target);
         if (r < 0) {
@@ -249,11 +251,12 @@ static int parse_node(struct parser *p) {
     struct acre_sim_cluster *cluster = p->cluster;
     struct acre_str name;
     if (!next_word(p, &name) || !acre_str_is_name(name, ACRE_SIM_NAME_MAX)) {
-        return fail(p, ACRE_EINVALID, name, "a node's name is 1 to 63 letters, digits, -_./:@+");
+        return fail(p, ACRE_EINVALID, name,
+                    "a node's name must be 1 to 63 letters, digits or -_./:@+");
     }
     uint32_t known = acre_names_find(cluster->node_names, name);
     if (known != 0) {
-        return fail(p, ACRE_EEXISTS, name, "there is a node of this name already");
+        return fail(p, ACRE_EEXISTS, name, "a node of this name already exists");
     }
     if (cluster->node_count >= ACRE_SIM_NODES_MAX) {
         return fail(p, ACRE_ELIMIT, name, "a file has at most 100000 nodes");
@@ -263,7 +266,7 @@ static int parse_node(struct parser *p) {
     struct node_line line = {0};
     uint32_t given = 0;
     int r = take_attributes(p, node_attributes, ACRE_COUNT(node_attributes),
-                            "accepted: cpus, ram, labels", &line, &given);
+                            "unknown attribute; accepted: cpus, ram, labels", &line, &given);
     if (r < 0) {
         return r;
     }
@@ -284,17 +287,17 @@ static int parse_group_head(struct parser *p, struct acre_sim_group *group) {
     struct acre_str word;
     if (!next_word(p, &word)) {
         return fail(p, ACRE_EINVALID, ACRE_STR("gpu"),
-                    "accepted: gpu COUNT x MODEL memory SIZE ...");
+                    "expected gpu COUNT x MODEL memory SIZE ...");
     }
     int r = take_value(p, &count, word, group);
     if (r < 0) {
         return r;
     }
     if (!next_word(p, &word) || !acre_str_is(word, "x")) {
-        return fail(p, ACRE_EINVALID, word, "accepted: gpu COUNT x MODEL memory SIZE ...");
+        return fail(p, ACRE_EINVALID, word, "expected gpu COUNT x MODEL memory SIZE ...");
     }
     if (!next_word(p, &word)) {
-        return fail(p, ACRE_EINVALID, ACRE_STR("x"), "a model must follow");
+        return fail(p, ACRE_EINVALID, ACRE_STR("x"), "missing model");
     }
     return take_value(p, &model, word, group);
 }
@@ -311,17 +314,17 @@ static int parse_group(struct parser *p) {
         return r;
     }
     r = take_attributes(p, group_attributes, ACRE_COUNT(group_attributes),
-                        "accepted: memory, vendor, island, used, utilization, temperature, power, "
-                        "power-limit, state",
+                        "unknown attribute; accepted: memory, vendor, island, used, utilization, "
+                        "temperature, power, power-limit, state",
                         &group, &group.given);
     if (r < 0) {
         return r;
     }
     if (group.memory_mib == 0) {
-        return fail(p, ACRE_EINVALID, ACRE_STR("memory"), "must be given, like memory 80GiB");
+        return fail(p, ACRE_EINVALID, ACRE_STR("memory"), "required, for example memory 80GiB");
     }
     if (group.used_mib > group.memory_mib) {
-        return fail(p, ACRE_EINVALID, ACRE_STR("used"), "more than the memory there is");
+        return fail(p, ACRE_EINVALID, ACRE_STR("used"), "larger than memory");
     }
     if (node->device_count + group.count > ACRE_SIM_DEVICES_MAX) {
         return fail(p, ACRE_ELIMIT, acre_str_from(node->name), "a node has at most 64 devices");
@@ -350,7 +353,7 @@ static int parse_line(struct parser *p, struct acre_str line) {
     if (acre_str_is(word, "gpu")) {
         return parse_group(p);
     }
-    return fail(p, ACRE_EINVALID, word, "a line begins with node, gpu or #");
+    return fail(p, ACRE_EINVALID, word, "a line must start with node, gpu or #");
 }
 
 int acre_sim_parse(const char *name, struct acre_str text, struct acre_sim_cluster **ret_cluster,
@@ -372,9 +375,7 @@ int acre_sim_parse(const char *name, struct acre_str text, struct acre_sim_clust
     }
     if (r == 0 && cluster->node_count == 0) {
         r = acre_fail(err, ACRE_EINVALID,
-                      "%s: no node line; the format is described in "
-                      "examples/two-nodes.acre",
-                      name);
+                      "%s: no node line; examples/two-nodes.acre describes the format", name);
     }
     if (r < 0) {
         acre_sim_destroy(cluster);
@@ -428,14 +429,14 @@ const struct acre_sim_label *acre_sim_labels(const struct acre_sim_cluster *clus
 
 const struct acre_sim_group *acre_sim_device(const struct acre_sim_cluster *cluster,
                                              const struct acre_sim_node *node, uint32_t index,
-                                             uint32_t *ret_place) {
+                                             uint32_t *ret_index) {
     ACRE_ASSERT(index < node->device_count);
     const struct acre_sim_group *group = acre_sim_groups(cluster, node);
     while (index >= group->count) {
         index -= group->count;
         group++;
     }
-    *ret_place = index;
+    *ret_index = index;
     return group;
 }
 

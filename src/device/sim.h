@@ -1,8 +1,8 @@
-/* sim.h - clusters that do not exist, from a small text file; the format is described at the
- * top of examples/two-nodes.acre.
+/* sim.h - clusters that do not exist, from a small text file; the top of examples/two-nodes.acre
+ * describes the format.
  *
- * Parsing is pure. Equal devices stay one group, so 100,000 nodes fit in some megabytes. Any
- * thread may read a parsed cluster. Whoever shows one says that it is simulated. */
+ * Parsing is pure. Equal devices stay one group, so 100,000 nodes fit in a few megabytes. Any
+ * thread may read a parsed cluster. Everything that shows one must say that it is simulated. */
 #ifndef ACRE_DEVICE_SIM_H
 #define ACRE_DEVICE_SIM_H
 
@@ -70,10 +70,10 @@ const struct acre_sim_group *acre_sim_groups(const struct acre_sim_cluster *clus
 const struct acre_sim_label *acre_sim_labels(const struct acre_sim_cluster *cluster,
                                              const struct acre_sim_node *node);
 
-/* The group of the node's device `index` (below device_count), and its place in the group. */
+/* The group of the node's device `index` (below device_count), and its index in the group. */
 const struct acre_sim_group *acre_sim_device(const struct acre_sim_cluster *cluster,
                                              const struct acre_sim_node *node, uint32_t index,
-                                             uint32_t *ret_place);
+                                             uint32_t *ret_index);
 /* "sim:<node>/<index>"; the one name of a simulated device everywhere. */
 char *acre_sim_device_id(const struct acre_sim_node *node, uint32_t index, char *text, size_t size);
 

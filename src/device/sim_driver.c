@@ -1,7 +1,7 @@
 /* sim_driver.c - a simulated node as an ordinary device driver.
  *
- * Every device says simulated; what the file does not give stays unknown. Its memory in use
- * belongs to nobody Acre knows, so it shows as foreign, as it would on a real device. */
+ * Every device says simulated; what the file does not give stays unknown. Its memory in use belongs
+ * to no process that Acre knows, so it shows as foreign, as it would on a real device. */
 #include "device/device.h"
 #include "device/sim.h"
 
@@ -15,11 +15,11 @@ struct sim {
 static int sim_open(const struct acre_device_options *options, void **ret_self,
                     struct acre_error *err) {
     if (options->sim == NULL) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "simulated devices only on request: --sim FILE");
+        return acre_fail(err, ACRE_EUNAVAILABLE, "simulated devices need --sim FILE");
     }
     if (options->sim_node >= acre_sim_node_count(options->sim)) {
-        return acre_fail(err, ACRE_ENOTFOUND, "simulated node %u; there are %u", options->sim_node,
-                         acre_sim_node_count(options->sim));
+        return acre_fail(err, ACRE_ENOTFOUND, "no simulated node %u; the file has %u",
+                         options->sim_node, acre_sim_node_count(options->sim));
     }
     struct sim *sim = acre_calloc(1, sizeof(*sim));
     sim->cluster = options->sim;
@@ -39,13 +39,13 @@ static uint32_t sim_count(const void *self) {
 /* NULL: no such device. */
 static const struct acre_sim_group *find(const struct sim *sim, uint32_t index,
                                          struct acre_error *err) {
-    uint32_t place = 0;
+    uint32_t in_group = 0;
     if (index >= sim->node->device_count) {
         acre_fail(err, ACRE_ENOTFOUND, "sim: no device %u on %s; there are %u", index,
                   sim->node->name, sim->node->device_count);
         return NULL;
     }
-    return acre_sim_device(sim->cluster, sim->node, index, &place);
+    return acre_sim_device(sim->cluster, sim->node, index, &in_group);
 }
 
 static int sim_info(void *self, uint32_t index, struct acre_device_info *ret_info,
@@ -56,7 +56,7 @@ static int sim_info(void *self, uint32_t index, struct acre_device_info *ret_inf
         return ACRE_ENOTFOUND;
     }
     struct acre_device_info info = {0};
-    char id[ACRE_FIELD_TEXT_MAX];
+    char id[ACRE_COLUMN_TEXT_MAX];
     acre_sim_device_id(sim->node, index, id, sizeof(id));
     ACRE_PUT_TEXT(&info, ACRE_INFO, id, acre_str_from(id));
     ACRE_PUT(&info, ACRE_INFO, simulated, true);
@@ -79,7 +79,7 @@ static int sim_sample(void *self, uint32_t index, struct acre_device_sample *ret
     struct acre_device_sample sample = {0};
     ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, state, group->lost ? ACRE_STR("lost") : ACRE_STR("ok"));
     if (group->lost) {
-        ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, reason, ACRE_STR("the file says so"));
+        ACRE_PUT_TEXT(&sample, ACRE_SAMPLE, reason, ACRE_STR("lost in the simulation file"));
         *ret_sample = sample;
         return 0;
     }
@@ -116,8 +116,8 @@ static int sim_links(void *self, struct acre_link_list *list, struct acre_error 
         for (uint32_t i = 0; i < group->count; i++) {
             for (uint32_t j = i + 1; j < group->count; j++) {
                 if (group->island > 0 && i / group->island == j / group->island) {
-                    acre_link_list_add(list, (struct acre_device_link){first + i, first + j,
-                                                                       ACRE_LINK_SIMULATED, 0});
+                    link_list_add(list, (struct acre_device_link){first + i, first + j,
+                                                                  ACRE_LINK_SIMULATED, 0});
                 }
             }
         }

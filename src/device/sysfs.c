@@ -1,6 +1,6 @@
-/* sysfs.c - open, read, close; no file is kept open, since sysfs files go stale.
+/* sysfs.c - open, read, close; no file is kept open, because sysfs files go stale.
  *
- * Notes are kept without doubles by searching the buffer: it is small, and bad files are rare. */
+ * Duplicate notes are found by searching the buffer: it is small, and bad files are rare. */
 #include "device/sysfs.h"
 
 #include "core/file.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void acre_sysfs_init(struct acre_sysfs *fs, const char *root) {
+void sysfs_init(struct acre_sysfs *fs, const char *root) {
     ACRE_ASSERT(strlen(root) < sizeof(fs->root));
     *fs = (struct acre_sysfs){0};
     snprintf(fs->root, sizeof(fs->root), "%s", root);
@@ -19,12 +19,12 @@ void acre_sysfs_init(struct acre_sysfs *fs, const char *root) {
     acre_buf_init(&fs->notes, ACRE_SYSFS_NOTES_MAX);
 }
 
-void acre_sysfs_finish(struct acre_sysfs *fs) {
+void sysfs_finish(struct acre_sysfs *fs) {
     acre_buf_finish(&fs->text);
     acre_buf_finish(&fs->notes);
 }
 
-void acre_sysfs_at(struct acre_sysfs *fs, const char *format, ...) {
+void sysfs_at(struct acre_sysfs *fs, const char *format, ...) {
     int length = snprintf(fs->path, sizeof(fs->path), "%s/", fs->root);
     va_list arguments;
     va_start(arguments, format);
@@ -32,7 +32,7 @@ void acre_sysfs_at(struct acre_sysfs *fs, const char *format, ...) {
     va_end(arguments);
 }
 
-void acre_sysfs_note(struct acre_sysfs *fs, const struct acre_error *err) {
+void sysfs_note(struct acre_sysfs *fs, const struct acre_error *err) {
     char line[ACRE_SYSFS_PATH_MAX + ACRE_ERROR_TEXT_MAX];
     bool named = strstr(err->text, fs->path) != NULL; /* errors of acre_file_read name it */
     snprintf(line, sizeof(line), "%s%s%s\n", named ? "" : fs->path, named ? "" : ": ", err->text);
@@ -44,12 +44,12 @@ void acre_sysfs_note(struct acre_sysfs *fs, const struct acre_error *err) {
 /* Note what is worth it, hand the code on. */
 static int noted(struct acre_sysfs *fs, int r, const struct acre_error *err) {
     if (r < 0 && r != ACRE_ENOTFOUND) {
-        acre_sysfs_note(fs, err);
+        sysfs_note(fs, err);
     }
     return r;
 }
 
-int acre_sysfs_text(struct acre_sysfs *fs, struct acre_str *ret_text) {
+int sysfs_text(struct acre_sysfs *fs, struct acre_str *ret_text) {
     struct acre_error err = {0};
     acre_buf_clear(&fs->text);
     int r = acre_file_read(fs->path, ACRE_SYSFS_FILE_MAX, &fs->text, &err);
@@ -60,25 +60,25 @@ int acre_sysfs_text(struct acre_sysfs *fs, struct acre_str *ret_text) {
     return 0;
 }
 
-int acre_sysfs_line(struct acre_sysfs *fs, struct acre_str *ret_line) {
+int sysfs_line(struct acre_sysfs *fs, struct acre_str *ret_line) {
     struct acre_error err = {0};
     struct acre_str text;
-    int r = acre_sysfs_text(fs, &text);
-    return r < 0 ? r : noted(fs, acre_value_line(text, ret_line, &err), &err);
+    int r = sysfs_text(fs, &text);
+    return r < 0 ? r : noted(fs, value_line(text, ret_line, &err), &err);
 }
 
-int acre_sysfs_u64(struct acre_sysfs *fs, uint64_t max, uint64_t *ret_value) {
+int sysfs_u64(struct acre_sysfs *fs, uint64_t max, uint64_t *ret_value) {
     struct acre_error err = {0};
     struct acre_str text;
-    int r = acre_sysfs_text(fs, &text);
-    return r < 0 ? r : noted(fs, acre_value_u64(text, max, ret_value, &err), &err);
+    int r = sysfs_text(fs, &text);
+    return r < 0 ? r : noted(fs, value_u64(text, max, ret_value, &err), &err);
 }
 
-int acre_sysfs_i64(struct acre_sysfs *fs, int64_t min, int64_t max, int64_t *ret_value) {
+int sysfs_i64(struct acre_sysfs *fs, int64_t min, int64_t max, int64_t *ret_value) {
     struct acre_error err = {0};
     struct acre_str text;
-    int r = acre_sysfs_text(fs, &text);
-    return r < 0 ? r : noted(fs, acre_value_i64(text, min, max, ret_value, &err), &err);
+    int r = sysfs_text(fs, &text);
+    return r < 0 ? r : noted(fs, value_i64(text, min, max, ret_value, &err), &err);
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -87,8 +87,8 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-uint32_t acre_sysfs_numbers(struct acre_sysfs *fs, const char *prefix, uint32_t *ret_numbers,
-                            uint32_t max) {
+uint32_t sysfs_numbers(struct acre_sysfs *fs, const char *prefix, uint32_t *ret_numbers,
+                       uint32_t max) {
     DIR *directory = opendir(fs->path);
     if (directory == NULL) {
         return 0;
@@ -99,8 +99,8 @@ uint32_t acre_sysfs_numbers(struct acre_sysfs *fs, const char *prefix, uint32_t 
     while (count < max && (entry = readdir(directory)) != NULL) {
         uint64_t number = 0;
         if (strncmp(entry->d_name, prefix, prefix_length) == 0 &&
-            acre_value_u64(acre_str_from(entry->d_name + prefix_length), UINT32_MAX, &number,
-                           NULL) == 0) {
+            value_u64(acre_str_from(entry->d_name + prefix_length), UINT32_MAX, &number, NULL) ==
+                0) {
             ret_numbers[count++] = (uint32_t)number;
         }
     }

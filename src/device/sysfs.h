@@ -1,8 +1,8 @@
-/* sysfs.h - values out of a tree of small files (sysfs, proc), with a root that tests can move.
+/* sysfs.h - values from a tree of small files (sysfs, proc), with a root that tests can move.
  *
- * Say where (acre_sysfs_at), then read. A missing file means "unknown" and is silent: kernels
- * differ. A file that is there but cannot be read or holds nonsense leaves the value unknown
- * too, and adds one line to the notes with the file, the value and what is accepted.
+ * Set the path (sysfs_at), then read. A missing file means "unknown" and is silent: kernels
+ * differ. A file that exists but cannot be read or holds nonsense leaves the value unknown too, and
+ * adds one line to the notes with the file, the value and what is accepted.
  * One thread at a time. */
 #ifndef ACRE_DEVICE_SYSFS_H
 #define ACRE_DEVICE_SYSFS_H
@@ -24,24 +24,24 @@ struct acre_sysfs {
     struct acre_buf notes;          /* one line each, no doubles */
 };
 
-void acre_sysfs_init(struct acre_sysfs *fs, const char *root);
-void acre_sysfs_finish(struct acre_sysfs *fs);
+void sysfs_init(struct acre_sysfs *fs, const char *root);
+void sysfs_finish(struct acre_sysfs *fs);
 
-void acre_sysfs_at(struct acre_sysfs *fs, const char *format, ...) ACRE_PRINTF(2, 3);
+void sysfs_at(struct acre_sysfs *fs, const char *format, ...) ACRE_PRINTF(2, 3);
 
 /* 0, ACRE_ENOTFOUND (not there) or another error (noted). Views live until the next read. */
-int acre_sysfs_text(struct acre_sysfs *fs, struct acre_str *ret_text);
-int acre_sysfs_line(struct acre_sysfs *fs, struct acre_str *ret_line);
-int acre_sysfs_u64(struct acre_sysfs *fs, uint64_t max, uint64_t *ret_value);
-int acre_sysfs_i64(struct acre_sysfs *fs, int64_t min, int64_t max, int64_t *ret_value);
+int sysfs_text(struct acre_sysfs *fs, struct acre_str *ret_text);
+int sysfs_line(struct acre_sysfs *fs, struct acre_str *ret_line);
+int sysfs_u64(struct acre_sysfs *fs, uint64_t max, uint64_t *ret_value);
+int sysfs_i64(struct acre_sysfs *fs, int64_t min, int64_t max, int64_t *ret_value);
 
 /* Numbers N of the entries "<prefix>N" of the directory, ascending ("card0", "card12"; an
  * empty prefix takes plain numbers). Other names are passed over. At most `max`; returns how
  * many, 0 when the directory is not there. */
-uint32_t acre_sysfs_numbers(struct acre_sysfs *fs, const char *prefix, uint32_t *ret_numbers,
-                            uint32_t max);
+uint32_t sysfs_numbers(struct acre_sysfs *fs, const char *prefix, uint32_t *ret_numbers,
+                       uint32_t max);
 
 /* Add "<path>: <text of err>" to the notes, unless it is there already. */
-void acre_sysfs_note(struct acre_sysfs *fs, const struct acre_error *err);
+void sysfs_note(struct acre_sysfs *fs, const struct acre_error *err);
 
 #endif

@@ -1,11 +1,10 @@
 /* topology.c - islands by union-find over the close links.
  *
- * Union by lowest position keeps a group's representative at its first member, so numbering in
- * list order needs no second pass over groups. Path halving; a node has at most some hundred
- * devices. */
+ * Union by lowest position keeps a group's representative at its first member, so numbering in list
+ * order needs no second pass over groups. Path halving; a node has at most some hundred devices. */
 #include "device/topology.h"
 
-#include "device/record.h"
+#include "device/column.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +18,12 @@ static const struct {
 #undef X
 };
 
-const char *acre_link_name(enum acre_link_kind kind) {
+const char *link_name(enum link_kind kind) {
     ACRE_ASSERT((size_t)kind < ACRE_COUNT(kinds));
     return kinds[kind].name;
 }
 
-void acre_link_list_add(struct acre_link_list *list, struct acre_device_link link) {
+void link_list_add(struct acre_link_list *list, struct acre_device_link link) {
     ACRE_ASSERT(link.a < link.b);
     if (list->count == list->capacity) {
         list->capacity = ACRE_MAX(16U, list->capacity * 2);
@@ -33,7 +32,7 @@ void acre_link_list_add(struct acre_link_list *list, struct acre_device_link lin
     list->items[list->count++] = link;
 }
 
-void acre_link_list_finish(struct acre_link_list *list) {
+void link_list_finish(struct acre_link_list *list) {
     free(list->items);
     *list = (struct acre_link_list){0};
 }
@@ -83,8 +82,8 @@ static void join_slices(uint32_t *parent, const struct acre_device_info *infos, 
     }
 }
 
-void acre_islands_assign(struct acre_device_info *infos, uint32_t count,
-                         const struct acre_device_link *links, uint32_t link_count) {
+void islands_assign(struct acre_device_info *infos, uint32_t count,
+                    const struct acre_device_link *links, uint32_t link_count) {
     uint32_t *parent = acre_calloc(count + 1U, sizeof(*parent));
     uint32_t *number = acre_calloc(count + 1U, sizeof(*number)); /* by root, from 1 */
     const char **kind = acre_calloc(count + 1U, sizeof(*kind));

@@ -5,7 +5,7 @@
 #define ACRE_DEVICE_TOPOLOGY_H
 
 #include "core/error.h"
-#include "device/fields.h"
+#include "device/tables.h"
 
 /* clang-format off */
 #define ACRE_LINKS(X)                                                          \
@@ -22,7 +22,7 @@
     X(SIMULATED,     "simulated",   true)
 /* clang-format on */
 
-enum acre_link_kind {
+enum link_kind {
 #define X(kind, name, island) ACRE_LINK_##kind,
     ACRE_LINKS(X)
 #undef X
@@ -31,7 +31,7 @@ enum acre_link_kind {
 
 struct acre_device_link {
     uint32_t a, b; /* positions, a < b */
-    enum acre_link_kind kind;
+    enum link_kind kind;
     uint32_t count; /* of parallel links; 0: unknown */
 };
 
@@ -41,15 +41,15 @@ struct acre_link_list {
     uint32_t capacity;
 };
 
-const char *acre_link_name(enum acre_link_kind kind);
+const char *link_name(enum link_kind kind);
 
-void acre_link_list_add(struct acre_link_list *list, struct acre_device_link link);
-void acre_link_list_finish(struct acre_link_list *list);
+void link_list_add(struct acre_link_list *list, struct acre_device_link link);
+void link_list_finish(struct acre_link_list *list);
 
 /* Fill island and island_kind of `infos`: first the groups joined by NVLink, NVSwitch or xGMI;
  * then, for devices in none, those of one NUMA node. Slices take their parent's island. A
  * device with neither keeps island unknown. Islands are numbered in order of first device. */
-void acre_islands_assign(struct acre_device_info *infos, uint32_t count,
-                         const struct acre_device_link *links, uint32_t link_count);
+void islands_assign(struct acre_device_info *infos, uint32_t count,
+                    const struct acre_device_link *links, uint32_t link_count);
 
 #endif

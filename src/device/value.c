@@ -1,8 +1,8 @@
 /* value.c - hand-written scanners over a view.
  *
- * Each takes the whole text and must use all of it: a sysfs file that holds more or less than
- * its format is damage (or a newer kernel), and a guess would become a wrong number in the
- * ledger. No scanf or strtoul: they skip blanks, take signs and wrap. */
+ * Each must consume the whole text: a sysfs file that holds more or less than its format is damaged
+ * (or from a newer kernel), and a guess would become a wrong number in the ledger. No scanf or
+ * strtoul: they skip blanks, take signs and wrap. */
 #include "device/value.h"
 
 #include <inttypes.h>
@@ -49,8 +49,7 @@ static struct acre_str skip(struct acre_str text, size_t count) {
     return (struct acre_str){text.data + count, text.length - count};
 }
 
-int acre_value_u64(struct acre_str text, uint64_t max, uint64_t *ret_value,
-                   struct acre_error *err) {
+int value_u64(struct acre_str text, uint64_t max, uint64_t *ret_value, struct acre_error *err) {
     struct acre_str line = acre_str_trim(without_newline(text));
     bool hex = line.length > 2 && line.data[0] == '0' && (line.data[1] | 0x20) == 'x';
     uint64_t value = 0;
@@ -63,8 +62,8 @@ int acre_value_u64(struct acre_str text, uint64_t max, uint64_t *ret_value,
     return 0;
 }
 
-int acre_value_i64(struct acre_str text, int64_t min, int64_t max, int64_t *ret_value,
-                   struct acre_error *err) {
+int value_i64(struct acre_str text, int64_t min, int64_t max, int64_t *ret_value,
+              struct acre_error *err) {
     struct acre_str line = acre_str_trim(without_newline(text));
     bool negative = line.length > 0 && line.data[0] == '-';
     uint64_t size = 0;
@@ -80,7 +79,7 @@ int acre_value_i64(struct acre_str text, int64_t min, int64_t max, int64_t *ret_
     return 0;
 }
 
-int acre_value_line(struct acre_str text, struct acre_str *ret_line, struct acre_error *err) {
+int value_line(struct acre_str text, struct acre_str *ret_line, struct acre_error *err) {
     struct acre_str line = acre_str_trim(without_newline(text));
     if (line.length == 0 || memchr(line.data, '\n', line.length) != NULL) {
         return refuse(err, line, "one line of text");
@@ -89,8 +88,8 @@ int acre_value_line(struct acre_str text, struct acre_str *ret_line, struct acre
     return 0;
 }
 
-int acre_value_find(struct acre_str text, const char *key, char separator,
-                    struct acre_str *ret_value, struct acre_error *err) {
+int value_find(struct acre_str text, const char *key, char separator, struct acre_str *ret_value,
+               struct acre_error *err) {
     struct acre_split lines = acre_split_begin(text, '\n');
     struct acre_str line;
     size_t key_length = strlen(key);
@@ -101,17 +100,17 @@ int acre_value_find(struct acre_str text, const char *key, char separator,
             return 0;
         }
     }
-    return acre_fail(err, ACRE_ENOTFOUND, "no line '%s%c...'", key, separator);
+    return acre_fail(err, ACRE_ENOTFOUND, "no line that starts with '%s%c'", key, separator);
 }
 
-int acre_value_find_u64(struct acre_str text, const char *key, char separator, uint64_t max,
-                        uint64_t *ret_value, struct acre_error *err) {
+int value_find_u64(struct acre_str text, const char *key, char separator, uint64_t max,
+                   uint64_t *ret_value, struct acre_error *err) {
     struct acre_str value;
-    int r = acre_value_find(text, key, separator, &value, err);
+    int r = value_find(text, key, separator, &value, err);
     if (r < 0) {
         return r;
     }
-    r = acre_value_u64(value, max, ret_value, err);
+    r = value_u64(value, max, ret_value, err);
     return r < 0 ? acre_fail_in(err, r, "%s", key) : 0;
 }
 
@@ -130,8 +129,8 @@ static bool scan_level(struct acre_str text, uint64_t *ret_mhz, bool *ret_curren
     return scan_u64(text, 10, ret_mhz) && *ret_mhz <= 1000000;
 }
 
-int acre_value_dpm(struct acre_str text, uint64_t *ret_current_mhz, uint64_t *ret_max_mhz,
-                   struct acre_error *err) {
+int value_dpm(struct acre_str text, uint64_t *ret_current_mhz, uint64_t *ret_max_mhz,
+              struct acre_error *err) {
     struct acre_split lines = acre_split_begin(without_newline(text), '\n');
     struct acre_str line;
     bool starred = false;
@@ -159,7 +158,7 @@ int acre_value_dpm(struct acre_str text, uint64_t *ret_current_mhz, uint64_t *re
     return 0;
 }
 
-int acre_value_pcie_gen(struct acre_str text, uint64_t *ret_gen, struct acre_error *err) {
+int value_pcie_gen(struct acre_str text, uint64_t *ret_gen, struct acre_error *err) {
     static const struct {
         const char *speed;
         uint64_t gen;
@@ -178,13 +177,13 @@ int acre_value_pcie_gen(struct acre_str text, uint64_t *ret_gen, struct acre_err
     return refuse(err, line, "a PCIe speed like '32.0 GT/s PCIe'");
 }
 
-void acre_pci_id_format(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function,
-                        char ret_id[ACRE_PCI_ID_MAX]) {
+void pci_id_format(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function,
+                   char ret_id[ACRE_PCI_ID_MAX]) {
     snprintf(ret_id, ACRE_PCI_ID_MAX, "%04x:%02x:%02x.%x", domain, bus & 0xff, device & 0x1f,
              function & 0x7);
 }
 
-int acre_value_pci_id(struct acre_str text, char ret_id[ACRE_PCI_ID_MAX], struct acre_error *err) {
+int value_pci_id(struct acre_str text, char ret_id[ACRE_PCI_ID_MAX], struct acre_error *err) {
     struct acre_str line = acre_str_trim(without_newline(text));
     struct acre_split parts = acre_split_begin(line, ':');
     struct acre_str domain, bus, rest, extra;
@@ -199,8 +198,8 @@ int acre_value_pci_id(struct acre_str text, char ret_id[ACRE_PCI_ID_MAX], struct
     if (!ok || number[2] > 0x1f || number[3] > 7) {
         return refuse(err, line, "a PCI id like '0000:3b:00.0'");
     }
-    acre_pci_id_format((uint32_t)number[0], (uint32_t)number[1], (uint32_t)number[2],
-                       (uint32_t)number[3], ret_id);
+    pci_id_format((uint32_t)number[0], (uint32_t)number[1], (uint32_t)number[2],
+                  (uint32_t)number[3], ret_id);
     return 0;
 }
 
@@ -219,7 +218,7 @@ static bool scan_range(struct acre_str part, uint64_t *ret_first, uint64_t *ret_
            *ret_last < UINT64_C(1) << 20;
 }
 
-int acre_value_cpu_list(struct acre_str text, uint64_t *ret_count, struct acre_error *err) {
+int value_cpu_list(struct acre_str text, uint64_t *ret_count, struct acre_error *err) {
     struct acre_str line = acre_str_trim(without_newline(text));
     struct acre_split parts = acre_split_begin(line, ',');
     struct acre_str part;

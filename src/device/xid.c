@@ -1,11 +1,11 @@
 /* xid.c - the policy table, one row per code, in order of code.
  *
- * Which codes are an application's own follows the list of the Kubernetes device plugin (13, 31,
- * 43, 45, 68, 109), with 94: the driver contained the error to the application that saw it. */
+ * Which codes are an application's own fault follows the list of the Kubernetes device plugin (13,
+ * 31, 43, 45, 68, 109), plus 94: the driver contained the error to the application that saw it. */
 #include "device/xid.h"
 
 /* clang-format off */
-static const struct acre_xid table[] = {
+static const struct xid table[] = {
     { 8,   ACRE_XID_APPLICATION, "GPU stopped processing"},
     { 13,  ACRE_XID_APPLICATION, "graphics engine exception"},
     { 31,  ACRE_XID_APPLICATION, "GPU memory page fault"},
@@ -31,7 +31,7 @@ static const struct acre_xid table[] = {
 };
 /* clang-format on */
 
-const struct acre_xid *acre_xid_find(uint32_t code) {
+const struct xid *xid_find(uint32_t code) {
     for (size_t i = 0; i < ACRE_COUNT(table); i++) {
         if (table[i].code == code) {
             return &table[i];

@@ -1,8 +1,8 @@
 /* ask.c - one child, watched through its pidfd, with files in memory as input and output.
  *
  * Output goes to a file in memory of fixed size, not to a pipe: the program can neither block nor
- * be killed by it, and one that leaves a daemon behind does not keep us waiting for the end of a
- * stream. The file's position is shared with the program, so it tells how much was written. */
+ * be killed by it, and one that leaves a daemon running does not keep us waiting for the end of a
+ * stream. The file's position is shared with the program, so it shows how much was written. */
 #include "engine/ask.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 
 enum { REAP_MS = 100 }; /* from SIGKILL to the end; a process stuck in the kernel is left behind */
 
-struct acre_ask {
+struct ask {
     pid_t pid;
     int pidfd;
     int output_fd;
     struct acre_watch *watch;
     struct acre_timer *timer;
-    acre_ask_done *done;
+    ask_done *done;
     void *context;
 };
 
@@ -77,7 +77,7 @@ static int spawn(const char *const *argv, const char *const *env, int input_fd, 
 }
 
 /* Collect the child; false when it has not ended. */
-static bool reap(const struct acre_ask *ask, int *ret_exit_code) {
+static bool reap(const struct ask *ask, int *ret_exit_code) {
     int status;
     if (waitpid(ask->pid, &status, WNOHANG) != ask->pid) {
         return false;
@@ -86,7 +86,7 @@ static bool reap(const struct acre_ask *ask, int *ret_exit_code) {
     return true;
 }
 
-static void destroy(struct acre_ask *ask) {
+static void destroy(struct ask *ask) {
     acre_watch_cancel(ask->watch);
     acre_timer_cancel(ask->timer);
     if (ask->pidfd >= 0) {
@@ -97,8 +97,8 @@ static void destroy(struct acre_ask *ask) {
 }
 
 /* Tell the answer; the question is gone before, so that `done` may ask the next one. */
-static void finish(struct acre_ask *ask, int result, int exit_code) {
-    acre_ask_done *done = ask->done;
+static void finish(struct ask *ask, int result, int exit_code) {
+    ask_done *done = ask->done;
     void *context = ask->context;
     off_t written = lseek(ask->output_fd, 0, SEEK_CUR);
     size_t length = written > 0 ? ACRE_MIN((size_t)written, (size_t)ACRE_ASK_OUTPUT_MAX) : 0;
@@ -109,7 +109,7 @@ static void finish(struct acre_ask *ask, int result, int exit_code) {
     free(output);
 }
 
-static void kill_child(const struct acre_ask *ask, int *ret_exit_code) {
+static void kill_child(const struct ask *ask, int *ret_exit_code) {
     struct pollfd ended = {.fd = ask->pidfd, .events = POLLIN};
     kill(-ask->pid, SIGKILL); /* its session */
     kill(ask->pid, SIGKILL);
@@ -118,7 +118,7 @@ static void kill_child(const struct acre_ask *ask, int *ret_exit_code) {
 }
 
 static void on_end(void *context) {
-    struct acre_ask *ask = context;
+    struct ask *ask = context;
     int exit_code;
     if (reap(ask, &exit_code)) {
         finish(ask, 0, exit_code);
@@ -126,14 +126,14 @@ static void on_end(void *context) {
 }
 
 static void on_timeout(void *context) {
-    struct acre_ask *ask = context;
+    struct ask *ask = context;
     int exit_code = 128 + SIGKILL;
     ask->timer = NULL; /* gone by itself */
     kill_child(ask, &exit_code);
     finish(ask, ACRE_ETIMEOUT, exit_code);
 }
 
-void acre_ask_cancel(struct acre_ask *ask) {
+void ask_cancel(struct ask *ask) {
     if (ask != NULL) {
         int exit_code;
         kill_child(ask, &exit_code);
@@ -141,7 +141,7 @@ void acre_ask_cancel(struct acre_ask *ask) {
     }
 }
 
-static int watch(struct acre_ask *ask, struct acre_loop *loop, uint64_t timeout_ms,
+static int watch(struct ask *ask, struct acre_loop *loop, uint64_t timeout_ms,
                  struct acre_error *err) {
     ask->pidfd = (int)syscall(SYS_pidfd_open, ask->pid, 0);
     if (ask->pidfd < 0) {
@@ -155,12 +155,12 @@ static int watch(struct acre_ask *ask, struct acre_loop *loop, uint64_t timeout_
     return 0;
 }
 
-int acre_ask_start(struct acre_loop *loop, const char *const *argv, const char *const *env,
-                   const char *input, uint64_t timeout_ms, acre_ask_done *done, void *context,
-                   struct acre_ask **ret_ask, struct acre_error *err) {
+int ask_start(struct acre_loop *loop, const char *const *argv, const char *const *env,
+              const char *input, uint64_t timeout_ms, ask_done *done, void *context,
+              struct ask **ret_ask, struct acre_error *err) {
     ACRE_ASSERT(done != NULL && argv[0] != NULL);
-    struct acre_ask *ask = acre_calloc(1, sizeof(*ask));
-    *ask = (struct acre_ask){.pidfd = -1, .done = done, .context = context};
+    struct ask *ask = acre_calloc(1, sizeof(*ask));
+    *ask = (struct ask){.pidfd = -1, .done = done, .context = context};
     int input_fd = make_input(input);
     ask->output_fd = make_output();
     int r = 0;

@@ -8,19 +8,19 @@
 #include "core/loop.h"
 #include "core/str.h"
 
-struct acre_ask;
+struct ask;
 
 enum { ACRE_ASK_OUTPUT_MAX = 64 * 1024 };
 
 /* `result`: 0, or ACRE_ETIMEOUT (it was killed). `exit_code`: 128 + signal when it was killed.
  * `output`: what it wrote to both streams until its end, valid during the call; what it writes
  * over ACRE_ASK_OUTPUT_MAX is refused to it. The question is gone when this returns. */
-typedef void acre_ask_done(void *context, int result, int exit_code, struct acre_str output);
+typedef void ask_done(void *context, int result, int exit_code, struct acre_str output);
 
 /* `argv[0]` is the path; `env` NULL-terminated. Never calls `done` before it returned. */
-int acre_ask_start(struct acre_loop *loop, const char *const *argv, const char *const *env,
-                   const char *input, uint64_t timeout_ms, acre_ask_done *done, void *context,
-                   struct acre_ask **ret_ask, struct acre_error *err);
-void acre_ask_cancel(struct acre_ask *ask); /* kills the program; NULL is fine */
+int ask_start(struct acre_loop *loop, const char *const *argv, const char *const *env,
+              const char *input, uint64_t timeout_ms, ask_done *done, void *context,
+              struct ask **ret_ask, struct acre_error *err);
+void ask_cancel(struct ask *ask); /* kills the program; NULL is fine */
 
 #endif

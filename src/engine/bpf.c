@@ -28,7 +28,7 @@ enum {
 
 #define PROGRAM_NAME "acre_devices"
 
-static const struct acre_bpf_rule base[] = {
+static const struct bpf_rule base[] = {
     {'c', ALL_ACCESS, 1, 3},              /* null */
     {'c', ALL_ACCESS, 1, 5},              /* zero */
     {'c', ALL_ACCESS, 1, 7},              /* full */
@@ -39,7 +39,7 @@ static const struct acre_bpf_rule base[] = {
     {'c', READ_WRITE, 136, ACRE_BPF_ANY}, /* pts */
 };
 
-const struct acre_bpf_rule *acre_bpf_base(uint32_t *ret_count) {
+const struct bpf_rule *bpf_base(uint32_t *ret_count) {
     *ret_count = ACRE_COUNT(base);
     return base;
 }
@@ -52,7 +52,7 @@ static void format_number(uint32_t number, char text[12]) {
     }
 }
 
-char *acre_bpf_rule_text(const struct acre_bpf_rule *rule, char text[40]) {
+char *bpf_rule_text(const struct bpf_rule *rule, char text[40]) {
     char major[12], minor[12];
     format_number(rule->major, major);
     format_number(rule->minor, minor);
@@ -63,21 +63,21 @@ char *acre_bpf_rule_text(const struct acre_bpf_rule *rule, char text[40]) {
     return text;
 }
 
-static int check_rules(const struct acre_bpf_rule *rules, uint32_t count, struct acre_error *err) {
+static int check_rules(const struct bpf_rule *rules, uint32_t count, struct acre_error *err) {
     if (count > ACRE_BPF_RULES_MAX - ACRE_COUNT(base)) {
-        return acre_fail(err, ACRE_ELIMIT, "%u device rules; accepted: up to %zu", count,
-                         ACRE_BPF_RULES_MAX - ACRE_COUNT(base));
+        return acre_fail(err, ACRE_ELIMIT, "%u device rules are too many; accepted: at most %zu",
+                         count, ACRE_BPF_RULES_MAX - ACRE_COUNT(base));
     }
     for (uint32_t i = 0; i < count; i++) {
-        const struct acre_bpf_rule *rule = &rules[i];
+        const struct bpf_rule *rule = &rules[i];
         bool type_ok = rule->type == 'c' || rule->type == 'b';
         bool access_ok = rule->access != 0 && (rule->access & ~ALL_ACCESS) == 0;
         bool major_ok = rule->major < MAJOR_END || rule->major == ACRE_BPF_ANY;
         bool minor_ok = rule->minor < MINOR_END || rule->minor == ACRE_BPF_ANY;
         if (!type_ok || !access_ok || !major_ok || !minor_ok) {
             return acre_fail(err, ACRE_EINVALID,
-                             "device rule %u: type 0x%02x, %u:%u, access %u; accepted: type c or "
-                             "b, major under %u, minor under %u, access 1 to 7",
+                             "device rule %u is not valid: type 0x%02x, %u:%u, access %u; "
+                             "accepted: type c or b, major below %u, minor below %u, access 1 to 7",
                              i, (unsigned char)rule->type, rule->major, rule->minor, rule->access,
                              MAJOR_END, MINOR_END);
         }
@@ -128,7 +128,7 @@ static int32_t kernel_access(uint8_t access) {
            ((access & ACRE_BPF_MKNOD) != 0 ? BPF_DEVCG_ACC_MKNOD : 0);
 }
 
-static uint32_t put_rule(struct bpf_insn *program, uint32_t at, const struct acre_bpf_rule *rule) {
+static uint32_t put_rule(struct bpf_insn *program, uint32_t at, const struct bpf_rule *rule) {
     uint32_t first = at;
     program[at++] = unless(BPF_REG_2, rule->type == 'c' ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK);
     if (rule->access != ALL_ACCESS) { /* nothing may be wanted that is not in the rule */
@@ -148,9 +148,9 @@ static uint32_t put_rule(struct bpf_insn *program, uint32_t at, const struct acr
     return at;
 }
 
-int acre_bpf_build(const struct acre_bpf_rule *rules, uint32_t count,
-                   struct bpf_insn ret_program[ACRE_BPF_PROGRAM_MAX], uint32_t *ret_length,
-                   struct acre_error *err) {
+int bpf_build(const struct bpf_rule *rules, uint32_t count,
+              struct bpf_insn ret_program[ACRE_BPF_PROGRAM_MAX], uint32_t *ret_length,
+              struct acre_error *err) {
     int r = check_rules(rules, count, err);
     if (r < 0) {
         return r;
@@ -252,19 +252,18 @@ static int attach_program(int directory_fd, int program_fd) {
 static int fail_bpf(struct acre_error *err, int errnum, const char *what) {
     bool unknown = errnum == EINVAL || errnum == ENOSYS;
     if (unknown) {
-        return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "device filter: the kernel does not %s (CONFIG_CGROUP_BPF and a cgroup v2 "
-                         "directory are needed)",
-                         what);
+        return acre_fail(
+            err, ACRE_EUNSUPPORTED,
+            "device filter: the kernel did not %s; it needs CONFIG_CGROUP_BPF and cgroup v2", what);
     }
     return acre_fail_errno(err, errnum, "device filter: %s", what);
 }
 
-int acre_bpf_attach(int directory_fd, const struct acre_bpf_rule *rules, uint32_t count,
-                    struct acre_error *err) {
+int bpf_attach(int directory_fd, const struct bpf_rule *rules, uint32_t count,
+               struct acre_error *err) {
     struct bpf_insn program[ACRE_BPF_PROGRAM_MAX];
     uint32_t length;
-    int r = acre_bpf_build(rules, count, program, &length, err);
+    int r = bpf_build(rules, count, program, &length, err);
     if (r < 0) {
         return r;
     }
@@ -291,18 +290,18 @@ static int write_line(int directory_fd, const char *file, const char *line,
     return written < 0 ? acre_fail_errno(err, errnum, "%s: '%s'", file, line) : 0;
 }
 
-int acre_bpf_allow_v1(int directory_fd, const struct acre_bpf_rule *rules, uint32_t count,
-                      struct acre_error *err) {
+int bpf_allow_v1(int directory_fd, const struct bpf_rule *rules, uint32_t count,
+                 struct acre_error *err) {
     char text[40];
     int r = check_rules(rules, count, err);
     if (r == 0) {
         r = write_line(directory_fd, "devices.deny", "a", err);
     }
     for (size_t i = 0; r == 0 && i < ACRE_COUNT(base); i++) {
-        r = write_line(directory_fd, "devices.allow", acre_bpf_rule_text(&base[i], text), err);
+        r = write_line(directory_fd, "devices.allow", bpf_rule_text(&base[i], text), err);
     }
     for (uint32_t i = 0; r == 0 && i < count; i++) {
-        r = write_line(directory_fd, "devices.allow", acre_bpf_rule_text(&rules[i], text), err);
+        r = write_line(directory_fd, "devices.allow", bpf_rule_text(&rules[i], text), err);
     }
     return r;
 }

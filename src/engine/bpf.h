@@ -20,7 +20,7 @@ enum {
 };
 #define ACRE_BPF_ANY UINT32_MAX
 
-struct acre_bpf_rule {
+struct bpf_rule {
     char type;      /* 'c' or 'b' */
     uint8_t access; /* ACRE_BPF_READ | ... */
     uint32_t major; /* under 4096, or ACRE_BPF_ANY */
@@ -28,26 +28,26 @@ struct acre_bpf_rule {
 };
 
 /* What every run may open: null, zero, full, random, urandom, tty, ptmx, pts. */
-const struct acre_bpf_rule *acre_bpf_base(uint32_t *ret_count);
+const struct bpf_rule *bpf_base(uint32_t *ret_count);
 
 /* The program that allows the base and `rules`, and nothing else. Pure. ACRE_EINVALID names the
  * rule that is out of range; ACRE_ELIMIT: too many. */
-int acre_bpf_build(const struct acre_bpf_rule *rules, uint32_t count,
-                   struct bpf_insn ret_program[ACRE_BPF_PROGRAM_MAX], uint32_t *ret_length,
-                   struct acre_error *err);
+int bpf_build(const struct bpf_rule *rules, uint32_t count,
+              struct bpf_insn ret_program[ACRE_BPF_PROGRAM_MAX], uint32_t *ret_length,
+              struct acre_error *err);
 
 /* Put base and rules into force for the cgroup v2 directory open as `directory_fd`, replacing
  * what an earlier call put there. ACRE_EDENIED: not permitted (no CAP_BPF, CAP_SYS_ADMIN);
  * ACRE_EUNSUPPORTED: this kernel has no device programs. */
-int acre_bpf_attach(int directory_fd, const struct acre_bpf_rule *rules, uint32_t count,
-                    struct acre_error *err);
+int bpf_attach(int directory_fd, const struct bpf_rule *rules, uint32_t count,
+               struct acre_error *err);
 
 /* The same by the files of a v1 `devices` directory. When one line is refused, everything stays
  * denied but what was allowed before it. */
-int acre_bpf_allow_v1(int directory_fd, const struct acre_bpf_rule *rules, uint32_t count,
-                      struct acre_error *err);
+int bpf_allow_v1(int directory_fd, const struct bpf_rule *rules, uint32_t count,
+                 struct acre_error *err);
 
 /* "c 195:* rw", as v1 spells it and people read it. Returns `text`. */
-char *acre_bpf_rule_text(const struct acre_bpf_rule *rule, char text[40]);
+char *bpf_rule_text(const struct bpf_rule *rule, char text[40]);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "core/file.h"
 #include "core/str.h"
+#include "core/units.h"
 #include "engine/pids.h"
 
 #include <dirent.h>
@@ -43,7 +44,7 @@ static const char *const controller_names[ACRE_CGROUP_CONTROLLERS] = {"cpu", "me
 
 /* ---- files ---- */
 
-int acre_cgroup_put(const char *directory, const char *file, const char *text) {
+int cgroup_put(const char *directory, const char *file, const char *text) {
     char path[ACRE_CGROUP_PATH_MAX + 64];
     snprintf(path, sizeof(path), "%s/%s", directory, file);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -79,30 +80,30 @@ static uint64_t number_after(const char *text, const char *key) {
     return end != text ? value : UINT64_MAX;
 }
 
-uint64_t acre_cgroup_number(const char *directory, const char *file, const char *key) {
+uint64_t cgroup_number(const char *directory, const char *file, const char *key) {
     char text[SMALL_FILE];
     return number_after(get(directory, file, text, sizeof(text)), key);
 }
 
-int acre_cgroup_limit(const char *directory, const char *file, const char *text,
-                      struct acre_error *err) {
-    int error = acre_cgroup_put(directory, file, text);
+int cgroup_limit(const char *directory, const char *file, const char *text,
+                 struct acre_error *err) {
+    int error = cgroup_put(directory, file, text);
     return error == 0 ? 0 : acre_fail_errno(err, error, "%s/%s = %s", directory, file, text);
 }
 
-char *acre_run_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX]) {
+char *run_make_name(struct acre_run run, char name[ACRE_RUN_NAME_MAX]) {
     snprintf(name, ACRE_RUN_NAME_MAX, "%" PRIu64 ".%" PRIu32, run.job, run.attempt);
     return name;
 }
 
-bool acre_run_parse(const char *name, struct acre_run *ret_run) {
+bool run_parse(const char *name, struct acre_run *ret_run) {
     char *end = NULL;
     errno = 0;
     uint64_t job = strtoull(name, &end, 10);
     uint64_t attempt = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
     struct acre_run run = {.job = job, .attempt = (uint32_t)attempt};
     char again[ACRE_RUN_NAME_MAX];
-    if (errno != 0 || attempt > UINT32_MAX || strcmp(acre_run_name(run, again), name) != 0) {
+    if (errno != 0 || attempt > UINT32_MAX || strcmp(run_make_name(run, again), name) != 0) {
         return false;
     }
     *ret_run = run;
@@ -122,7 +123,7 @@ static bool has_token(struct acre_str list, const char *token) {
 }
 
 /* One line of mountinfo: "36 35 98:0 / /mnt rw,noatime master:1 - type source options". */
-static void read_mount(struct acre_str line, const char *name, struct acre_cgroup *cgroup) {
+static void read_mount(struct acre_str line, const char *name, struct cgroup *cgroup) {
     struct acre_split split = acre_split_begin(line, ' ');
     struct acre_str part, mount = {0}, type = {0}, options = {0};
     size_t field = 0, after = 0;
@@ -173,13 +174,13 @@ static bool below_own_cgroup(char path[ACRE_CGROUP_PATH_MAX]) {
     char leaf[ACRE_CGROUP_PATH_MAX + 16];
     snprintf(leaf, sizeof(leaf), "%s-daemon", nested);
     if (make_directory(leaf)) {
-        acre_cgroup_put(leaf, "cgroup.procs", "0");
+        cgroup_put(leaf, "cgroup.procs", "0");
     }
     memcpy(path, nested, sizeof(nested));
     return true;
 }
 
-static void open_unified(struct acre_cgroup *cgroup) {
+static void open_unified(struct cgroup *cgroup) {
     char *parent = cgroup->unified;
     if (parent[0] != '\0' && !make_directory(parent) && !below_own_cgroup(parent)) {
         parent[0] = '\0';
@@ -200,15 +201,15 @@ static void open_unified(struct acre_cgroup *cgroup) {
     for (size_t i = 0; i < ACRE_CGROUP_DEVICES; i++) {
         char enable[16];
         snprintf(enable, sizeof(enable), "+%s", controller_names[i]);
-        acre_cgroup_put(above, "cgroup.subtree_control", enable);
-        cgroup->limits[i] = acre_cgroup_put(parent, "cgroup.subtree_control", enable) == 0 &&
-                            acre_cgroup_put(run, "cgroup.subtree_control", enable) == 0 &&
-                            acre_cgroup_put(plain, "cgroup.subtree_control", enable) == 0;
+        cgroup_put(above, "cgroup.subtree_control", enable);
+        cgroup->limits[i] = cgroup_put(parent, "cgroup.subtree_control", enable) == 0 &&
+                            cgroup_put(run, "cgroup.subtree_control", enable) == 0 &&
+                            cgroup_put(plain, "cgroup.subtree_control", enable) == 0;
     }
     snprintf(path, sizeof(path), "%s/cgroup.kill", run);
     cgroup->kills = access(path, W_OK) == 0;
     int fd = open(plain, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    cgroup->filters = fd >= 0 && acre_bpf_attach(fd, NULL, 0, NULL) == 0;
+    cgroup->filters = fd >= 0 && bpf_attach(fd, NULL, 0, NULL) == 0;
     if (fd >= 0) {
         close(fd);
     }
@@ -220,12 +221,12 @@ static void weigh(const char *path, bool v1, uint64_t cpu_milli) {
     uint64_t v1_weight = ACRE_MAX(ACRE_MIN(cpu_milli, UINT64_C(256000)) * 1024 / 1000, 2);
     uint64_t v2_weight = ACRE_MAX(ACRE_MIN(cpu_milli / 10, UINT64_C(10000)), 1);
     snprintf(text, sizeof(text), "%" PRIu64, v1 ? v1_weight : v2_weight);
-    acre_cgroup_put(path, v1 ? "cpu.shares" : "cpu.weight", text);
+    cgroup_put(path, v1 ? "cpu.shares" : "cpu.weight", text);
 }
 
 /* All runs together are one group to the scheduler. With the default weight they would count as
  * one process against each other one of the machine; so: as one for each CPU. */
-static void weigh_parent(const struct acre_cgroup *cgroup) {
+static void weigh_parent(const struct cgroup *cgroup) {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t cpu_milli = cpus > 0 ? (uint64_t)cpus * 1000 : 1000;
     bool v1 = cgroup->v1[ACRE_CGROUP_CPU][0] != '\0';
@@ -236,7 +237,7 @@ static void weigh_parent(const struct acre_cgroup *cgroup) {
 
 /* Each run may have some thousands; many of them must not take the numbers of all others, root's
  * included. In a container or a service, what that one has is the machine. */
-static void limit_all_processes(struct acre_cgroup *cgroup) {
+static void limit_all_processes(struct cgroup *cgroup) {
     bool v1 = cgroup->v1[ACRE_CGROUP_PIDS][0] != '\0';
     const char *parent = v1 ? cgroup->v1[ACRE_CGROUP_PIDS] : cgroup->unified;
     if (!cgroup->limits[ACRE_CGROUP_PIDS]) {
@@ -244,19 +245,19 @@ static void limit_all_processes(struct acre_cgroup *cgroup) {
     }
     char above[ACRE_CGROUP_PATH_MAX], text[32];
     snprintf(above, sizeof(above), "%.*s", (int)(strrchr(parent, '/') - parent), parent);
-    uint64_t most = ACRE_MIN(acre_cgroup_number("/proc/sys/kernel", "pid_max", ""),
-                             acre_cgroup_number("/proc/sys/kernel", "threads-max", ""));
-    most = ACRE_MIN(most, acre_cgroup_number(above, "pids.max", ""));
+    uint64_t most = ACRE_MIN(cgroup_number("/proc/sys/kernel", "pid_max", ""),
+                             cgroup_number("/proc/sys/kernel", "threads-max", ""));
+    most = ACRE_MIN(most, cgroup_number(above, "pids.max", ""));
     if (most == UINT64_MAX) {
         return; /* nobody knows */
     }
     most = ACRE_MAX(most / 2, 1);
     snprintf(text, sizeof(text), "%" PRIu64, most);
-    cgroup->jobs_pids = acre_cgroup_put(parent, "pids.max", text) == 0 ? most : 0;
+    cgroup->jobs_pids = cgroup_put(parent, "pids.max", text) == 0 ? most : 0;
 }
 
-void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgroup *ret_cgroup) {
-    struct acre_cgroup cgroup = {.layout = ACRE_CGROUP_NONE};
+void cgroup_open(const char *mountinfo, const char *name, struct cgroup *ret_cgroup) {
+    struct cgroup cgroup = {.layout = ACRE_CGROUP_NONE};
     struct acre_buf text;
     acre_buf_init(&text, MOUNTS_MAX_BYTES);
     acre_file_read(mountinfo != NULL ? mountinfo : "/proc/self/mountinfo", MOUNTS_MAX_BYTES, &text,
@@ -281,8 +282,8 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
     }
     cgroup.filters = cgroup.filters || cgroup.v1[ACRE_CGROUP_DEVICES][0] != '\0';
     weigh_parent(&cgroup);
-    acre_cgroup_remove_idle(&cgroup); /* their limit may be another one now */
-    acre_cgroup_limit_all_memory(&cgroup);
+    cgroup_remove_idle(&cgroup); /* their limit may be another one now */
+    cgroup_limit_all_memory(&cgroup);
     limit_all_processes(&cgroup);
     bool v2 = cgroup.unified[0] != '\0';
     cgroup.layout =
@@ -291,7 +292,7 @@ void acre_cgroup_open(const char *mountinfo, const char *name, struct acre_cgrou
 }
 
 /* Until the kernel says that the group is empty. v1 tells nobody: one look is all. */
-static void wait_until_empty(const struct acre_cgroup_run *group, int wait_ms) {
+static void wait_until_empty(const struct cgroup_run *group, int wait_ms) {
     int fd = group->directory >= 0 ? openat(group->directory, "cgroup.events", O_RDONLY | O_CLOEXEC)
                                    : -1;
     char text[SMALL_FILE];
@@ -306,8 +307,8 @@ static void wait_until_empty(const struct acre_cgroup_run *group, int wait_ms) {
     }
 }
 
-void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
-    struct acre_cgroup_run shims = {.cgroup = cgroup, .directory = -1};
+void cgroup_close(const struct cgroup *cgroup, int wait_ms) {
+    struct cgroup_run shims = {.cgroup = cgroup, .directory = -1};
     char shim[ACRE_CGROUP_PATH_MAX + 8];
     snprintf(shim, sizeof(shim), "%s/shim", cgroup->unified);
     if (wait_ms > 0 && cgroup->unified[0] != '\0') {
@@ -323,7 +324,7 @@ void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
         snprintf(path, sizeof(path), "%s%s", cgroup->unified, parts[i]);
         rmdir(path);
     }
-    acre_cgroup_remove_idle(cgroup);
+    cgroup_remove_idle(cgroup);
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (cgroup->v1[i][0] != '\0') {
             rmdir(cgroup->v1[i]);
@@ -331,26 +332,25 @@ void acre_cgroup_close(const struct acre_cgroup *cgroup, int wait_ms) {
     }
 }
 
-void acre_cgroup_leave(const struct acre_cgroup *cgroup) {
+void cgroup_leave(const struct cgroup *cgroup) {
     if (cgroup->unified[0] != '\0') {
-        acre_cgroup_put(cgroup->unified, "shim/cgroup.procs", "0");
+        cgroup_put(cgroup->unified, "shim/cgroup.procs", "0");
     }
 }
 
 /* ---- one run ---- */
 
-static void unified_path(const struct acre_cgroup_run *group, char *path, size_t size) {
+static void unified_path(const struct cgroup_run *group, char *path, size_t size) {
     snprintf(path, size, "%s/%s/%s", group->cgroup->unified, group->plain ? "plain" : "run",
              group->name);
 }
 
-static void v1_path(const struct acre_cgroup_run *group, size_t controller, char *path,
-                    size_t size) {
+static void v1_path(const struct cgroup_run *group, size_t controller, char *path, size_t size) {
     snprintf(path, size, "%s/%s", group->cgroup->v1[controller], group->name);
 }
 
 /* Where the files of a controller are for this run; false: nowhere. */
-static bool controller_path(const struct acre_cgroup_run *group, size_t controller, char *path,
+static bool controller_path(const struct cgroup_run *group, size_t controller, char *path,
                             size_t size) {
     if (group->cgroup->v1[controller][0] != '\0') {
         v1_path(group, controller, path, size);
@@ -368,24 +368,24 @@ static int limit_cpu(const char *path, bool v1, uint64_t cpu_milli, struct acre_
     if (cpu_milli != 1000) { /* one CPU has the default weight */
         weigh(path, v1, cpu_milli);
     }
-    return acre_cgroup_limit(path, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, err);
+    return cgroup_limit(path, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, err);
 }
 
 static int set_limit(size_t controller, bool v1, const char *path,
-                     const struct acre_cgroup_limits *limits, struct acre_error *err) {
+                     const struct cgroup_limits *limits, struct acre_error *err) {
     char text[16];
-    switch ((enum acre_cgroup_controller)controller) {
+    switch ((enum cgroup_controller)controller) {
     case ACRE_CGROUP_CPU:
         return limits->cpu_milli > 0 ? limit_cpu(path, v1, limits->cpu_milli, err) : 0;
     case ACRE_CGROUP_MEMORY:
-        return limits->ram_mib > 0 ? acre_cgroup_limit_memory(path, v1, limits->ram_mib, err) : 0;
+        return limits->ram_mib > 0 ? cgroup_limit_memory(path, v1, limits->ram_mib, err) : 0;
     case ACRE_CGROUP_PIDS:
         snprintf(text, sizeof(text), "%" PRIu32, limits->pids_max);
-        return acre_cgroup_limit(path, "pids.max", text, err);
+        return cgroup_limit(path, "pids.max", text, err);
     case ACRE_CGROUP_DEVICES: {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? acre_fail_errno(err, errno, "%s", path)
-                       : acre_bpf_allow_v1(fd, limits->rules, limits->rule_count, err);
+                       : bpf_allow_v1(fd, limits->rules, limits->rule_count, err);
         if (fd >= 0) {
             close(fd);
         }
@@ -398,15 +398,15 @@ static int set_limit(size_t controller, bool v1, const char *path,
     return 0;
 }
 
-static bool wants(size_t controller, const struct acre_cgroup_limits *limits) {
+static bool wants(size_t controller, const struct cgroup_limits *limits) {
     return controller == ACRE_CGROUP_CPU      ? limits->cpu_milli > 0
            : controller == ACRE_CGROUP_MEMORY ? limits->ram_mib > 0
                                               : true;
 }
 
-static int make_unified(struct acre_cgroup_run *group, const struct acre_cgroup_limits *limits,
+static int make_unified(struct cgroup_run *group, const struct cgroup_limits *limits,
                         struct acre_error *err) {
-    const struct acre_cgroup *cgroup = group->cgroup;
+    const struct cgroup *cgroup = group->cgroup;
     char path[ACRE_CGROUP_RUN_PATH_MAX];
     unified_path(group, path, sizeof(path));
     if (mkdir(path, 0755) != 0) {
@@ -426,11 +426,10 @@ static int make_unified(struct acre_cgroup_run *group, const struct acre_cgroup_
     }
     bool own_filter =
         cgroup->filters && !group->plain && cgroup->v1[ACRE_CGROUP_DEVICES][0] == '\0';
-    return own_filter ? acre_bpf_attach(group->directory, limits->rules, limits->rule_count, err)
-                      : 0;
+    return own_filter ? bpf_attach(group->directory, limits->rules, limits->rule_count, err) : 0;
 }
 
-static int make_v1(struct acre_cgroup_run *group, const struct acre_cgroup_limits *limits,
+static int make_v1(struct cgroup_run *group, const struct cgroup_limits *limits,
                    struct acre_error *err) {
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (group->cgroup->v1[i][0] == '\0' || !wants(i, limits)) {
@@ -439,8 +438,7 @@ static int make_v1(struct acre_cgroup_run *group, const struct acre_cgroup_limit
         char path[ACRE_CGROUP_RUN_PATH_MAX], tasks[ACRE_CGROUP_RUN_PATH_MAX + 8];
         v1_path(group, i, path, sizeof(path));
         snprintf(tasks, sizeof(tasks), "%s/tasks", path);
-        bool used =
-            i == ACRE_CGROUP_MEMORY && group->idle_mib > 0 && acre_cgroup_take_idle(group, path);
+        bool used = i == ACRE_CGROUP_MEMORY && group->idle_mib > 0 && cgroup_take_idle(group, path);
         /* Two controllers may be mounted together: the second finds the directory made. */
         if (!used && mkdir(path, 0755) != 0 && errno != EEXIST) {
             return acre_fail_errno(err, errno, "%s", path);
@@ -458,32 +456,32 @@ static int make_v1(struct acre_cgroup_run *group, const struct acre_cgroup_limit
     return 0;
 }
 
-struct acre_cgroup_run acre_cgroup_run_none(const struct acre_cgroup *cgroup, struct acre_run run) {
-    struct acre_cgroup_run group = {.cgroup = cgroup, .directory = -1};
-    acre_run_name(run, group.name);
+struct cgroup_run cgroup_run_none(const struct cgroup *cgroup, struct acre_run run) {
+    struct cgroup_run group = {.cgroup = cgroup, .directory = -1};
+    run_make_name(run, group.name);
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         group.tasks[i] = -1;
     }
     return group;
 }
 
-int acre_cgroup_make(const struct acre_cgroup *cgroup, struct acre_run run,
-                     const struct acre_cgroup_limits *limits, struct acre_cgroup_run *ret_group,
-                     struct acre_error *err) {
-    struct acre_cgroup_run group = acre_cgroup_run_none(cgroup, run);
+int cgroup_make(const struct cgroup *cgroup, struct acre_run run,
+                const struct cgroup_limits *limits, struct cgroup_run *ret_group,
+                struct acre_error *err) {
+    struct cgroup_run group = cgroup_run_none(cgroup, run);
     group.plain = limits->rule_count == 0;
     group.idle_mib = limits->ram_is_default ? limits->ram_mib : 0;
     int r = cgroup->unified[0] != '\0' ? make_unified(&group, limits, err) : 0;
     r = r == 0 ? make_v1(&group, limits, err) : r;
     if (r < 0) {
-        acre_cgroup_drop(&group);
+        cgroup_drop(&group);
         return r;
     }
     *ret_group = group;
     return 0;
 }
 
-int acre_cgroup_join(const struct acre_cgroup_run *group) {
+int cgroup_join(const struct cgroup_run *group) {
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (group->tasks[i] >= 0 && write(group->tasks[i], "0", 1) != 1) {
             return errno;
@@ -493,13 +491,13 @@ int acre_cgroup_join(const struct acre_cgroup_run *group) {
 }
 
 /* Those of the other v1 controllers are made for runs with a limit only. */
-bool acre_cgroup_lists(const struct acre_cgroup *cgroup) {
+bool cgroup_lists(const struct cgroup *cgroup) {
     return cgroup->unified[0] != '\0' || cgroup->v1[ACRE_CGROUP_PIDS][0] != '\0';
 }
 
-uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, uint32_t max) {
+uint32_t cgroup_pids(const struct cgroup_run *group, int64_t *pids, uint32_t max) {
     char path[ACRE_CGROUP_RUN_PATH_MAX], file[ACRE_CGROUP_RUN_PATH_MAX + 16];
-    if (!acre_cgroup_lists(group->cgroup)) {
+    if (!cgroup_lists(group->cgroup)) {
         return 0;
     }
     if (group->cgroup->unified[0] != '\0') {
@@ -524,31 +522,30 @@ uint32_t acre_cgroup_pids(const struct acre_cgroup_run *group, int64_t *pids, ui
 }
 
 static uint32_t list_group(void *group, int64_t *pids, uint32_t max) {
-    return acre_cgroup_pids(group, pids, max);
+    return cgroup_pids(group, pids, max);
 }
 
-void acre_cgroup_kill(const struct acre_cgroup_run *group) {
+void cgroup_kill(const struct cgroup_run *group) {
     char path[ACRE_CGROUP_RUN_PATH_MAX];
     if (group->cgroup->kills) {
         unified_path(group, path, sizeof(path));
-        acre_cgroup_put(path, "cgroup.kill", "1");
+        cgroup_put(path, "cgroup.kill", "1");
         return;
     }
     if (controller_path(group, ACRE_CGROUP_PIDS, path, sizeof(path))) {
-        acre_cgroup_put(path, "pids.max",
-                        "0"); /* nobody forks any more: the list below is complete */
+        cgroup_put(path, "pids.max", "0"); /* nobody forks any more: the list below is complete */
     }
-    acre_pids_signal(list_group, NULL, (void *)(uintptr_t)group, SIGKILL);
+    pids_signal(list_group, NULL, (void *)(uintptr_t)group, SIGKILL);
 }
 
-void acre_cgroup_read(struct acre_cgroup_run *group, bool with_cpu, bool with_kills,
-                      struct acre_cgroup_use *ret_use) {
-    struct acre_cgroup_use use = {.peak_mib = UINT64_MAX, .cpu_ms = UINT64_MAX};
+void cgroup_read(struct cgroup_run *group, bool with_cpu, bool with_kills,
+                 struct cgroup_use *ret_use) {
+    struct cgroup_use use = {.peak_mib = UINT64_MAX, .cpu_ms = UINT64_MAX};
     char path[ACRE_CGROUP_RUN_PATH_MAX];
     bool v1 = group->cgroup->v1[ACRE_CGROUP_MEMORY][0] != '\0';
     if ((v1 ? group->tasks[ACRE_CGROUP_MEMORY] >= 0 : group->directory >= 0) &&
         controller_path(group, ACRE_CGROUP_MEMORY, path, sizeof(path))) {
-        acre_cgroup_read_memory(path, v1, with_kills, &use);
+        cgroup_read_memory(path, v1, with_kills, &use);
         group->clean = use.peak_mib <= CLEAN_MAX_MIB && use.oom_kills == 0;
         if (group->used && use.peak_mib <= CLEAN_MAX_MIB) {
             use.peak_mib = UINT64_MAX; /* it may be that of an earlier run */
@@ -556,13 +553,13 @@ void acre_cgroup_read(struct acre_cgroup_run *group, bool with_cpu, bool with_ki
     }
     if (with_cpu && group->directory >= 0) {
         unified_path(group, path, sizeof(path));
-        uint64_t us = acre_cgroup_number(path, "cpu.stat", "usage_usec ");
+        uint64_t us = cgroup_number(path, "cpu.stat", "usage_usec ");
         use.cpu_ms = us != UINT64_MAX ? us / 1000 : UINT64_MAX;
     }
     *ret_use = use;
 }
 
-void acre_cgroup_shut(struct acre_cgroup_run *group) {
+void cgroup_shut(struct cgroup_run *group) {
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
         if (group->tasks[i] >= 0) {
             close(group->tasks[i]);
@@ -575,7 +572,7 @@ void acre_cgroup_shut(struct acre_cgroup_run *group) {
     group->directory = -1;
 }
 
-void acre_cgroup_drop(struct acre_cgroup_run *group) {
+void cgroup_drop(struct cgroup_run *group) {
     char path[ACRE_CGROUP_RUN_PATH_MAX];
     bool empty = true; /* it is not, when a process could not be killed */
     if (group->cgroup->unified[0] != '\0') {
@@ -591,16 +588,15 @@ void acre_cgroup_drop(struct acre_cgroup_run *group) {
     if (group->cgroup->v1[ACRE_CGROUP_MEMORY][0] != '\0') {
         v1_path(group, ACRE_CGROUP_MEMORY, path, sizeof(path));
         bool reusable = empty && group->clean && group->idle_mib > 0;
-        if (!reusable || !acre_cgroup_leave_idle(group, path)) {
+        if (!reusable || !cgroup_leave_idle(group, path)) {
             rmdir(path);
         }
     }
-    acre_cgroup_shut(group);
+    cgroup_shut(group);
 }
 
-bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
-                      struct acre_cgroup_run *ret_group) {
-    struct acre_cgroup_run group = acre_cgroup_run_none(cgroup, run);
+bool cgroup_find(const struct cgroup *cgroup, struct acre_run run, struct cgroup_run *ret_group) {
+    struct cgroup_run group = cgroup_run_none(cgroup, run);
     char path[ACRE_CGROUP_RUN_PATH_MAX];
     for (int plain = 0; plain < 2 && cgroup->unified[0] != '\0' && group.directory < 0; plain++) {
         group.plain = plain != 0;
@@ -618,19 +614,19 @@ bool acre_cgroup_find(const struct acre_cgroup *cgroup, struct acre_run run,
     return found;
 }
 
-bool acre_cgroup_end(const struct acre_cgroup *cgroup, struct acre_run run, int wait_ms) {
-    struct acre_cgroup_run group;
-    if (!acre_cgroup_find(cgroup, run, &group)) {
+bool cgroup_end(const struct cgroup *cgroup, struct acre_run run, int wait_ms) {
+    struct cgroup_run group;
+    if (!cgroup_find(cgroup, run, &group)) {
         return false;
     }
-    acre_cgroup_kill(&group);
+    cgroup_kill(&group);
     wait_until_empty(&group, wait_ms);
-    acre_cgroup_drop(&group);
+    cgroup_drop(&group);
     return true;
 }
 
-void acre_cgroup_each(const struct acre_cgroup *cgroup,
-                      void (*function)(void *context, struct acre_run run), void *context) {
+void cgroup_each(const struct cgroup *cgroup, void (*function)(void *context, struct acre_run run),
+                 void *context) {
     char paths[ACRE_CGROUP_CONTROLLERS + 2][ACRE_CGROUP_PATH_MAX + 8] = {{0}};
     size_t count = 0;
     if (cgroup->unified[0] != '\0') {
@@ -647,7 +643,7 @@ void acre_cgroup_each(const struct acre_cgroup *cgroup,
         struct dirent *entry;
         struct acre_run run;
         while (directory != NULL && (entry = readdir(directory)) != NULL) {
-            if (acre_run_parse(entry->d_name, &run)) {
+            if (run_parse(entry->d_name, &run)) {
                 function(context, run);
             }
         }
@@ -657,15 +653,15 @@ void acre_cgroup_each(const struct acre_cgroup *cgroup,
     }
 }
 
-void acre_cgroup_describe(const struct acre_cgroup *cgroup, struct acre_buf *out) {
+void cgroup_describe(const struct cgroup *cgroup, struct acre_buf *out) {
     static const char *const layouts[] = {"none", "v1", "hybrid (v1 and v2)", "v2"};
     static const struct {
-        enum acre_cgroup_controller controller;
+        enum cgroup_controller controller;
         const char *what;
         const char *lack;
     } rows[] = {
         {ACRE_CGROUP_CPU, "CPU", "a run may use all CPUs"},
-        {ACRE_CGROUP_MEMORY, "RAM", "a run's limit holds for each of its processes alone"},
+        {ACRE_CGROUP_MEMORY, "RAM", "a run's limit applies to each of its processes separately"},
         {ACRE_CGROUP_PIDS, "processes", "a run may start any number"},
     };
     acre_buf_printf(out, "cgroups: %s\n", layouts[cgroup->layout]);
@@ -677,19 +673,22 @@ void acre_cgroup_describe(const struct acre_cgroup *cgroup, struct acre_buf *out
         }
     }
     if (cgroup->jobs_mib > 0) {
-        acre_buf_printf(out, "RAM of all jobs: at most %" PRIu64 " of %" PRIu64 " MiB\n",
-                        cgroup->jobs_mib, cgroup->ram_mib);
+        char jobs[32], all[32];
+        acre_buf_printf(out, "RAM of all jobs: at most %s of %s\n",
+                        acre_format_mib(cgroup->jobs_mib, jobs, sizeof(jobs)),
+                        acre_format_mib(cgroup->ram_mib, all, sizeof(all)));
     } else {
-        acre_buf_puts(out, "RAM of all jobs: NOT limited; they may leave none to the system\n");
+        acre_buf_puts(out, "RAM of all jobs: NOT limited; they may leave none for the system\n");
     }
     if (cgroup->jobs_pids > 0) {
         acre_buf_printf(out, "processes of all jobs: at most %" PRIu64 "\n", cgroup->jobs_pids);
     } else {
-        acre_buf_puts(out, "processes of all jobs: NOT limited; they may leave none to others\n");
+        acre_buf_puts(out, "processes of all jobs: NOT limited; they may leave none for others\n");
     }
-    acre_buf_puts(out, cgroup->filters
-                           ? "devices: a run opens its own GPUs only\n"
-                           : "devices: NOT filtered; a run is told which are its own\n");
+    acre_buf_puts(
+        out, cgroup->filters
+                 ? "devices: a run can open only its own GPUs\n"
+                 : "devices: NOT filtered; only environment variables name a run's own GPUs\n");
     acre_buf_puts(out, cgroup->kills ? "ending: all processes of a run at once\n"
                                      : "ending: all processes of a run, one by one\n");
 }

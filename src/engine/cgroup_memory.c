@@ -44,7 +44,7 @@ static uint64_t machine_mib(void) {
     return sysinfo(&info) == 0 ? ((uint64_t)info.totalram * info.mem_unit) >> 20 : 0;
 }
 
-void acre_cgroup_limit_all_memory(struct acre_cgroup *cgroup) {
+void cgroup_limit_all_memory(struct cgroup *cgroup) {
     bool v1 = cgroup->v1[ACRE_CGROUP_MEMORY][0] != '\0';
     const char *parent = v1 ? cgroup->v1[ACRE_CGROUP_MEMORY] : cgroup->unified;
     const char *file = v1 ? "memory.limit_in_bytes" : "memory.max";
@@ -55,50 +55,49 @@ void acre_cgroup_limit_all_memory(struct acre_cgroup *cgroup) {
     /* In a container or a service, what that one has is the machine. */
     char above[ACRE_CGROUP_PATH_MAX], text[32];
     snprintf(above, sizeof(above), "%.*s", (int)(strrchr(parent, '/') - parent), parent);
-    uint64_t outer = acre_cgroup_number(above, file, "");
+    uint64_t outer = cgroup_number(above, file, "");
     cgroup->ram_mib = ACRE_MAX(ACRE_MIN(cgroup->ram_mib, outer >> 20), 1);
     uint64_t reserve = ACRE_MAX(cgroup->ram_mib * RESERVE_MILLI / 1000, (uint64_t)RESERVE_MIN_MIB);
     cgroup->jobs_mib = cgroup->ram_mib - ACRE_MIN(reserve, cgroup->ram_mib / 2);
     snprintf(text, sizeof(text), "%" PRIu64, cgroup->jobs_mib << 20);
-    if (acre_cgroup_put(parent, file, text) != 0) {
+    if (cgroup_put(parent, file, text) != 0) {
         cgroup->jobs_mib = 0; /* describe says so */
     }
 }
 
-int acre_cgroup_limit_memory(const char *path, bool v1, uint64_t ram_mib, struct acre_error *err) {
+int cgroup_limit_memory(const char *path, bool v1, uint64_t ram_mib, struct acre_error *err) {
     char text[64];
     snprintf(text, sizeof(text), "%" PRIu64, ACRE_MIN(ram_mib, UINT64_C(1) << 40) << 20);
-    int r = acre_cgroup_limit(path, v1 ? "memory.limit_in_bytes" : "memory.max", text, err);
+    int r = cgroup_limit(path, v1 ? "memory.limit_in_bytes" : "memory.max", text, err);
     if (r < 0) {
         return r;
     }
     /* Without swap these files are not there: then there is nothing to forbid. */
-    acre_cgroup_put(path, v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max", v1 ? text : "0");
+    cgroup_put(path, v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max", v1 ? text : "0");
     if (!v1) {
-        acre_cgroup_put(path, "memory.oom.group", "1");
+        cgroup_put(path, "memory.oom.group", "1");
     }
     return 0;
 }
 
-void acre_cgroup_read_memory(const char *path, bool v1, bool with_kills,
-                             struct acre_cgroup_use *use) {
-    uint64_t peak = acre_cgroup_number(path, v1 ? "memory.max_usage_in_bytes" : "memory.peak", "");
+void cgroup_read_memory(const char *path, bool v1, bool with_kills, struct cgroup_use *use) {
+    uint64_t peak = cgroup_number(path, v1 ? "memory.max_usage_in_bytes" : "memory.peak", "");
     use->peak_mib = peak != UINT64_MAX ? (peak + (1 << 20) - 1) >> 20 : UINT64_MAX;
     const char *events = v1 ? "memory.oom_control" : "memory.events";
-    uint64_t kills = with_kills ? acre_cgroup_number(path, events, "oom_kill ") : 0;
+    uint64_t kills = with_kills ? cgroup_number(path, events, "oom_kill ") : 0;
     use->oom_kills = kills != UINT64_MAX ? kills : 0;
     if (use->oom_kills > 0) {
         /* v1 counts failures too, but not those of the limit with swap, which is met first. */
         use->at_own_limit =
-            v1 ? peak + NEAR_BYTES > acre_cgroup_number(path, "memory.limit_in_bytes", "")
-               : acre_cgroup_number(path, events, "oom ") > 0;
+            v1 ? peak + NEAR_BYTES > cgroup_number(path, "memory.limit_in_bytes", "")
+               : cgroup_number(path, events, "oom ") > 0;
     }
 }
 
 /* ---- idle groups ---- */
 
 /* Is its directory of no other controller? Others leave limits in it. */
-static bool keeps_idle(const struct acre_cgroup *cgroup) {
+static bool keeps_idle(const struct cgroup *cgroup) {
     const char *memory = cgroup->v1[ACRE_CGROUP_MEMORY];
     bool alone = memory[0] != '\0';
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
@@ -108,7 +107,7 @@ static bool keeps_idle(const struct acre_cgroup *cgroup) {
 }
 
 /* Runs begin to look at different slots. */
-static const char *idle_path(const struct acre_cgroup_run *group, unsigned try,
+static const char *idle_path(const struct cgroup_run *group, unsigned try,
                              char path[IDLE_PATH_MAX]) {
     unsigned long long job = strtoull(group->name, NULL, 10);
     snprintf(path, IDLE_PATH_MAX, "%s/" IDLE_PREFIX "%" PRIu64 ".%llu",
@@ -116,7 +115,7 @@ static const char *idle_path(const struct acre_cgroup_run *group, unsigned try,
     return path;
 }
 
-bool acre_cgroup_take_idle(const struct acre_cgroup_run *group, const char *path) {
+bool cgroup_take_idle(const struct cgroup_run *group, const char *path) {
     char idle[IDLE_PATH_MAX];
     bool taken = false;
     for (unsigned i = 0; i < IDLE_TRIES && !taken && keeps_idle(group->cgroup); i++) {
@@ -125,7 +124,7 @@ bool acre_cgroup_take_idle(const struct acre_cgroup_run *group, const char *path
     return taken;
 }
 
-bool acre_cgroup_leave_idle(const struct acre_cgroup_run *group, const char *path) {
+bool cgroup_leave_idle(const struct cgroup_run *group, const char *path) {
     char idle[IDLE_PATH_MAX];
     bool left = false;
     for (unsigned i = 0; i < IDLE_TRIES && !left && keeps_idle(group->cgroup); i++) {
@@ -134,7 +133,7 @@ bool acre_cgroup_leave_idle(const struct acre_cgroup_run *group, const char *pat
     return left;
 }
 
-void acre_cgroup_remove_idle(const struct acre_cgroup *cgroup) {
+void cgroup_remove_idle(const struct cgroup *cgroup) {
     const char *parent = cgroup->v1[ACRE_CGROUP_MEMORY];
     DIR *directory = parent[0] != '\0' ? opendir(parent) : NULL;
     const struct dirent *entry;

@@ -57,9 +57,10 @@ static int mark(const char *held, uint32_t units, struct pairs *pairs, struct ac
     while (acre_split_next(&ranges, &range)) {
         if (!mark_range(range, units, pairs)) {
             char shown[SHOWN];
-            return acre_fail(err, ACRE_EINVALID,
-                             "compute units '%s'; accepted: ranges below %u such as 0-29,60-79",
-                             acre_str_show(acre_str_from(held), shown, sizeof(shown)), units);
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "'%s' is not a list of compute units; accepted: ranges below %u, like 0-29,60-79",
+                acre_str_show(acre_str_from(held), shown, sizeof(shown)), units);
         }
     }
     return 0;
@@ -71,12 +72,13 @@ static void put_range(uint32_t first_pair, uint32_t end_pair, char *text) {
              first_pair * 2, end_pair * 2 - 1);
 }
 
-int acre_cu_take(const char *const *held, uint32_t held_count, uint32_t units, uint32_t milli,
-                 char ret_ranges[ACRE_CU_RANGES_TEXT], struct acre_error *err) {
+int cu_take(const char *const *held, uint32_t held_count, uint32_t units, uint32_t milli,
+            char ret_ranges[ACRE_CU_RANGES_TEXT], struct acre_error *err) {
     if (units < 2 || units > ACRE_CU_MAX || milli < 1 || milli > 1000) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "%u thousandths of %u compute units; accepted: 1 to 1000 of 2 to %d",
-                         milli, units, ACRE_CU_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "%u thousandths of %u compute units is out of range; accepted: 1 to 1000 of 2 to %d",
+            milli, units, ACRE_CU_MAX);
     }
     struct pairs pairs = {0};
     for (uint32_t i = 0; i < held_count; i++) {
@@ -92,8 +94,8 @@ int acre_cu_take(const char *const *held, uint32_t held_count, uint32_t units, u
         open += !pairs.taken[i];
     }
     if (open < wanted) {
-        return acre_fail(err, ACRE_ENOFIT, "%u compute units asked for, %u of %u free", wanted * 2,
-                         open * 2, units);
+        return acre_fail(err, ACRE_ENOFIT, "%u compute units asked for, but only %u of %u are free",
+                         wanted * 2, open * 2, units);
     }
     ret_ranges[0] = '\0';
     for (uint32_t i = 0; wanted > 0; i++) {

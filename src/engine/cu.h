@@ -15,7 +15,7 @@ enum {
 /* Take the lowest free units for a share of `milli` on a device of `units`, rounded down to
  * pairs, where `held[held_count]` are the ranges given before. ACRE_ENOFIT: too few are free;
  * ACRE_EINVALID: units or share out of range, or a held text is no list of ranges. */
-int acre_cu_take(const char *const *held, uint32_t held_count, uint32_t units, uint32_t milli,
-                 char ret_ranges[ACRE_CU_RANGES_TEXT], struct acre_error *err);
+int cu_take(const char *const *held, uint32_t held_count, uint32_t units, uint32_t milli,
+            char ret_ranges[ACRE_CU_RANGES_TEXT], struct acre_error *err);
 
 #endif

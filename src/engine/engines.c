@@ -27,6 +27,6 @@ int acre_engine_find(const char *text, const struct acre_engine_driver **ret_dri
         size_t used = strlen(names);
         snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "", name);
     }
-    return acre_fail(err, ACRE_EINVALID, "unknown engine '%s'; expected one of: %s",
+    return acre_fail(err, ACRE_EINVALID, "unknown engine '%s'; accepted: %s",
                      acre_str_show((struct acre_str){text, length}, shown, sizeof(shown)), names);
 }

@@ -1,6 +1,6 @@
 /* fake.c - a table of runs and a heap of what happens when.
  *
- * An event is a run's beginning, its end, or a fact to be told. Beginning and end are of the
+ * An event is a run's beginning, its end, or a fact to report. Beginning and end are of the
  * world and happen with or without an engine; telling needs one, and what is due while there is
  * none is dropped: adopt asks for it. A run whose end was moved (signals) leaves its old event in
  * the heap; each run knows the number of the one that counts. Events of the same time go in the
@@ -24,7 +24,7 @@ enum { TELL_STARTED = 1, TELL_EXITED = 2 };
 
 enum event_kind { BEGIN, END, TELL };
 
-struct event {
+struct fake_event {
     uint64_t due_ms, number;
     struct acre_run run;
     enum event_kind kind;
@@ -33,7 +33,7 @@ struct event {
 
 struct fake_run {
     struct acre_run run; /* first: runs.h */
-    struct acre_fake_plan plan;
+    struct fake_plan plan;
     struct acre_run_result result;
     uint64_t limit_ms, grace_ms;
     uint64_t end_number, end_ms; /* of the END event that counts; 0: none yet */
@@ -41,18 +41,18 @@ struct fake_run {
     bool began, ended, wanted, told; /* told: `started`, to the engine that is open */
 };
 
-struct acre_fake_world {
-    struct acre_fake_world_options options;
+struct fake_world {
+    struct fake_world_options options;
     struct acre_rand rand;
     uint64_t now_ms, numbers, began, running;
-    struct acre_runs runs; /* struct fake_run */
-    struct event *heap;
+    struct runs runs; /* struct fake_run */
+    struct fake_event *heap;
     uint32_t event_count, event_capacity;
     struct fake *engine; /* NULL: none open */
 };
 
 struct fake {
-    struct acre_fake_world *world;
+    struct fake_world *world;
     struct acre_loop *loop;
     bool owns_world;
     struct acre_engine_sink sink;
@@ -63,13 +63,13 @@ struct fake {
 
 static bool is_before(const void *a, const void *b, const void *context) {
     (void)context;
-    const struct event *x = a, *y = b;
+    const struct fake_event *x = a, *y = b;
     return x->due_ms != y->due_ms ? x->due_ms < y->due_ms : x->number < y->number;
 }
 
-static const struct acre_heap_kind by_time = {sizeof(struct event), is_before, NULL};
+static const struct acre_heap_kind by_time = {sizeof(struct fake_event), is_before, NULL};
 
-static uint64_t push(struct acre_fake_world *world, struct event event) {
+static uint64_t push(struct fake_world *world, struct fake_event event) {
     world->heap =
         acre_grow(world->heap, world->event_count, &world->event_capacity, sizeof(*world->heap));
     event.number = ++world->numbers;
@@ -77,20 +77,20 @@ static uint64_t push(struct acre_fake_world *world, struct event event) {
     return event.number;
 }
 
-static struct event pop(struct acre_fake_world *world) {
-    struct event first = world->heap[0];
+static struct fake_event pop(struct fake_world *world) {
+    struct fake_event first = world->heap[0];
     acre_heap_remove_first(&by_time, world->heap, &world->event_count, NULL);
     return first;
 }
 
 /* ---- runs ---- */
 
-static struct fake_run *find_run(const struct acre_fake_world *world, struct acre_run run) {
-    return acre_runs_find(&world->runs, run);
+static struct fake_run *find_run(const struct fake_world *world, struct acre_run run) {
+    return runs_find(&world->runs, run);
 }
 
-static void remove_run(struct acre_fake_world *world, struct acre_run token) {
-    struct fake_run *run = acre_runs_remove(&world->runs, token);
+static void remove_run(struct fake_world *world, struct acre_run token) {
+    struct fake_run *run = runs_remove(&world->runs, token);
     if (run != NULL) {
         world->running -= run->began && !run->ended;
         free(run);
@@ -99,21 +99,21 @@ static void remove_run(struct acre_fake_world *world, struct acre_run token) {
 
 /* ---- what happens ---- */
 
-static bool strikes(struct acre_fake_world *world, uint32_t milli) {
+static bool strikes(struct fake_world *world, uint32_t milli) {
     return milli > 0 && acre_rand_below(&world->rand, 1000) < milli;
 }
 
 static void reset_timer(struct fake *self);
 
-static void tell(struct acre_fake_world *world, struct acre_run run, int what) {
-    const struct acre_fake_faults *faults = &world->options.faults;
+static void tell(struct fake_world *world, struct acre_run run, int what) {
+    const struct fake_faults *faults = &world->options.faults;
     if (strikes(world, faults->lost_milli)) {
         return;
     }
     uint64_t late_ms = faults->late_ms > 0 && strikes(world, faults->late_milli)
                            ? acre_rand_below(&world->rand, faults->late_ms + 1)
                            : 0;
-    struct event event = {
+    struct fake_event event = {
         .due_ms = world->now_ms + late_ms, .run = run, .kind = TELL, .what = what};
     push(world, event);
     if (strikes(world, faults->repeated_milli)) {
@@ -121,22 +121,23 @@ static void tell(struct acre_fake_world *world, struct acre_run run, int what) {
     }
 }
 
-static void end_at(struct acre_fake_world *world, struct fake_run *run, uint64_t at_ms,
-                   enum acre_run_ending ending, int code) {
+static void end_at(struct fake_world *world, struct fake_run *run, uint64_t at_ms,
+                   enum run_ending ending, int code) {
     run->result.ending = ending;
     run->result.code = code;
     run->end_ms = at_ms;
-    run->end_number = push(world, (struct event){.due_ms = at_ms, .run = run->run, .kind = END});
+    run->end_number =
+        push(world, (struct fake_event){.due_ms = at_ms, .run = run->run, .kind = END});
 }
 
-static void begin(struct acre_fake_world *world, struct fake_run *run) {
-    const struct acre_fake_plan *plan = &run->plan;
+static void begin(struct fake_world *world, struct fake_run *run) {
+    const struct fake_plan *plan = &run->plan;
     if (run->ended) {
         return; /* killed before */
     }
     if (strikes(world, world->options.faults.refused_milli)) {
         run->plan.ending = ACRE_RUN_NOT_STARTED;
-        snprintf(run->plan.text, sizeof(run->plan.text), "refused by the seed");
+        snprintf(run->plan.text, sizeof(run->plan.text), "refused, as the seed decided");
     }
     if (plan->ending == ACRE_RUN_NOT_STARTED) {
         end_at(world, run, world->now_ms, ACRE_RUN_NOT_STARTED, 0);
@@ -163,7 +164,7 @@ static void begin(struct acre_fake_world *world, struct fake_run *run) {
     tell(world, run->run, TELL_STARTED);
 }
 
-static void end(struct acre_fake_world *world, struct fake_run *run) {
+static void end(struct fake_world *world, struct fake_run *run) {
     world->running -= run->began;
     run->ended = true;
     run->result.ended_ms = world->now_ms;
@@ -173,7 +174,7 @@ static void end(struct acre_fake_world *world, struct fake_run *run) {
 }
 
 /* The sink may do anything: nothing is kept over its calls. */
-static void deliver(struct acre_fake_world *world, struct acre_run token, int what) {
+static void deliver(struct fake_world *world, struct acre_run token, int what) {
     struct fake_run *run = find_run(world, token);
     if (world->engine == NULL || run == NULL || !run->wanted) {
         return;
@@ -191,13 +192,13 @@ static void deliver(struct acre_fake_world *world, struct acre_run token, int wh
     }
 }
 
-uint64_t acre_fake_world_next_ms(const struct acre_fake_world *world) {
+uint64_t fake_world_next_ms(const struct fake_world *world) {
     return world->event_count > 0 ? ACRE_MAX(world->heap[0].due_ms, world->now_ms) : UINT64_MAX;
 }
 
-void acre_fake_world_advance(struct acre_fake_world *world, uint64_t now_ms) {
+void fake_world_advance(struct fake_world *world, uint64_t now_ms) {
     while (world->event_count > 0 && world->heap[0].due_ms <= now_ms) {
-        struct event event = pop(world);
+        struct fake_event event = pop(world);
         world->now_ms = ACRE_MAX(world->now_ms, event.due_ms);
         struct fake_run *run = find_run(world, event.run);
         if (event.kind == TELL) {
@@ -211,15 +212,15 @@ void acre_fake_world_advance(struct acre_fake_world *world, uint64_t now_ms) {
     world->now_ms = ACRE_MAX(world->now_ms, now_ms);
 }
 
-struct acre_fake_world *acre_fake_world_create(const struct acre_fake_world_options *options) {
-    struct acre_fake_world *world = acre_calloc(1, sizeof(*world));
+struct fake_world *fake_world_create(const struct fake_world_options *options) {
+    struct fake_world *world = acre_calloc(1, sizeof(*world));
     world->options = *options;
     world->now_ms = options->now_ms;
     acre_rand_seed(&world->rand, options->seed);
     return world;
 }
 
-void acre_fake_world_destroy(struct acre_fake_world *world) {
+void fake_world_destroy(struct fake_world *world) {
     if (world == NULL) {
         return;
     }
@@ -227,16 +228,16 @@ void acre_fake_world_destroy(struct acre_fake_world *world) {
     for (uint32_t i = 0; i < world->runs.count; i++) {
         free(world->runs.all[i]);
     }
-    acre_runs_finish(&world->runs);
+    runs_finish(&world->runs);
     free(world->heap);
     free(world);
 }
 
-uint64_t acre_fake_world_began(const struct acre_fake_world *world) {
+uint64_t fake_world_began(const struct fake_world *world) {
     return world->began;
 }
 
-uint64_t acre_fake_world_running(const struct acre_fake_world *world) {
+uint64_t fake_world_running(const struct fake_world *world) {
     return world->running;
 }
 
@@ -253,13 +254,13 @@ static void on_timer(void *context) {
     struct fake *self = context;
     self->timer = NULL;
     sync_time(self);
-    acre_fake_world_advance(self->world, self->world->now_ms);
+    fake_world_advance(self->world, self->world->now_ms);
     reset_timer(self);
 }
 
 /* With a loop: one timer, for the next event. */
 static void reset_timer(struct fake *self) {
-    uint64_t next_ms = acre_fake_world_next_ms(self->world);
+    uint64_t next_ms = fake_world_next_ms(self->world);
     if (self->loop == NULL) {
         return;
     }
@@ -272,7 +273,7 @@ static void reset_timer(struct fake *self) {
 /* Everything is a simulation here, so nodes can only come from files. */
 static int report_nodes(struct fake *self, const struct acre_engine_options *options,
                         struct acre_error *err) {
-    const struct acre_fake_options *own = options->own;
+    const struct fake_options *own = options->own;
     acre_machine_found *found = self->sink.node;
     int r = 0;
     for (uint32_t i = 0; found != NULL && own != NULL && i < own->node_count; i++) {
@@ -289,24 +290,24 @@ static void fake_close(void *engine) {
     acre_timer_cancel(self->timer);
     self->world->engine = NULL;
     if (self->owns_world) {
-        acre_fake_world_destroy(self->world);
+        fake_world_destroy(self->world);
     }
     free(self);
 }
 
 static int fake_open(const struct acre_engine_options *options, struct acre_loop *loop,
                      const struct acre_engine_sink *sink, void **ret_self, struct acre_error *err) {
-    const struct acre_fake_options *own = options->own;
+    const struct fake_options *own = options->own;
     if (own == NULL && options->sim_count == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "engine fake: it has no nodes of its own; name some with --sim FILE");
+                         "engine fake: it has no nodes of its own; add some with --sim FILE");
     }
     if (own != NULL && own->world->engine != NULL) {
         return acre_fail(err, ACRE_ECONFLICT, "the world is in use by another engine");
     }
-    struct acre_fake_world_options world = {.seed = 1};
+    struct fake_world_options world = {.seed = 1};
     struct fake *self = acre_calloc(1, sizeof(*self));
-    *self = (struct fake){.world = own != NULL ? own->world : acre_fake_world_create(&world),
+    *self = (struct fake){.world = own != NULL ? own->world : fake_world_create(&world),
                           .owns_world = own == NULL,
                           .loop = loop,
                           .sink = *sink};
@@ -326,23 +327,23 @@ static int fake_open(const struct acre_engine_options *options, struct acre_loop
     return 0;
 }
 
-void acre_fake_join(struct acre_fake_world *world, const struct acre_engine_node *node) {
+void fake_join(struct fake_world *world, const struct acre_engine_node *node) {
     world->engine->sink.node(world->engine->sink.context, node);
 }
 
-void acre_fake_lose(struct acre_fake_world *world, const char *node, const char *why) {
+void fake_lose(struct fake_world *world, const char *node, const char *why) {
     world->engine->sink.node_lost(world->engine->sink.context, node, why);
 }
 
-void acre_fake_write(struct acre_fake_world *world, struct acre_run run, int stream,
-                     uint64_t offset, const char *text) {
+void fake_write(struct fake_world *world, struct acre_run run, int stream, uint64_t offset,
+                const char *text) {
     world->engine->sink.output(world->engine->sink.context, run, stream, offset, text,
                                strlen(text));
 }
 
 static int fake_start(void *engine, const struct acre_run_spec *spec, struct acre_error *err) {
     struct fake *self = engine;
-    struct acre_fake_world *world = self->world;
+    struct fake_world *world = self->world;
     (void)err;
     ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
     sync_time(self);
@@ -359,8 +360,8 @@ static int fake_start(void *engine, const struct acre_run_spec *spec, struct acr
     if (world->options.plan != NULL) {
         world->options.plan(world->options.context, spec, &run->plan);
     }
-    acre_runs_add(&world->runs, &run->run);
-    push(world, (struct event){
+    runs_add(&world->runs, &run->run);
+    push(world, (struct fake_event){
                     .due_ms = world->now_ms + run->plan.start_ms, .run = spec->run, .kind = BEGIN});
     reset_timer(self);
     return 0;
@@ -371,7 +372,7 @@ static int fake_signal(void *engine, struct acre_run token, enum acre_run_signal
     struct fake *self = engine;
     struct fake_run *run = find_run(self->world, token);
     if (run == NULL) {
-        return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is not known", token.job,
+        return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is unknown", token.job,
                          token.attempt);
     }
     sync_time(self);
@@ -391,7 +392,7 @@ static int fake_signal(void *engine, struct acre_run token, enum acre_run_signal
 
 static void fake_adopt(void *engine, struct acre_run token) {
     struct fake *self = engine;
-    struct acre_fake_world *world = self->world;
+    struct fake_world *world = self->world;
     sync_time(self);
     struct fake_run *run = find_run(world, token);
     if (run == NULL) {
@@ -399,7 +400,7 @@ static void fake_adopt(void *engine, struct acre_run token) {
         *run = (struct fake_run){.run = token, .ended = true};
         run->result = (struct acre_run_result){
             .ending = ACRE_RUN_LOST, .ended_ms = world->now_ms, .peak_ram_mib = UINT64_MAX};
-        acre_runs_add(&world->runs, &run->run);
+        runs_add(&world->runs, &run->run);
     }
     run->wanted = true;
     tell(world, token, TELL_STARTED | TELL_EXITED);
@@ -429,12 +430,12 @@ static void fake_forget(void *engine, struct acre_run token) {
 
 static void fake_describe(void *engine, struct acre_buf *out) {
     (void)engine;
-    acre_buf_puts(out, "nothing runs: this engine only says so\n");
+    acre_buf_puts(out, "this engine runs nothing; it only reports runs\n");
 }
 
 const struct acre_engine_driver acre_engine_fake = {
     .name = "fake",
-    .what = "runs nothing: to try out a policy, or to measure the queue alone",
+    .what = "runs nothing; for trying out a policy or measuring the queue",
     .remembers_nodes = true,
     .open = fake_open,
     .close = fake_close,

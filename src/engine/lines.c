@@ -29,15 +29,15 @@ static int parse(const char *path, struct acre_str value, uint32_t *ret_number,
     uint64_t number;
     if (!acre_str_copy(text, sizeof(text), value) ||
         acre_parse_count("value", text, 0, UINT32_MAX, &number, NULL) < 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: a number up to %u", path,
+        return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not a number; accepted: at most %u", path,
                          acre_str_show(value, shown, sizeof(shown)), UINT32_MAX);
     }
     *ret_number = (uint32_t)number;
     return 0;
 }
 
-int acre_lines_number(const char *path, const char *key, char separator, uint32_t *ret_number,
-                      struct acre_error *err) {
+int lines_number(const char *path, const char *key, char separator, uint32_t *ret_number,
+                 struct acre_error *err) {
     struct acre_buf text;
     acre_buf_init(&text, FILE_MAX);
     int r = acre_file_read(path, FILE_MAX, &text, err);
@@ -52,7 +52,7 @@ int acre_lines_number(const char *path, const char *key, char separator, uint32_
         found = match(line, key, separator, &value);
     }
     r = found ? parse(path, value, ret_number, err)
-              : acre_fail(err, ACRE_ENOTFOUND, "%s: has no line '%s'", path, key);
+              : acre_fail(err, ACRE_ENOTFOUND, "%s has no line '%s'", path, key);
     acre_buf_finish(&text);
     return r;
 }

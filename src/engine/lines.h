@@ -9,7 +9,7 @@
 /* The decimal number after `key` and `separator` in the first line that begins so; blanks around
  * both are passed over. With key "" the file holds nothing but the number. ACRE_ENOTFOUND: no
  * such file or line; ACRE_EINVALID: no number, or one over UINT32_MAX. */
-int acre_lines_number(const char *path, const char *key, char separator, uint32_t *ret_number,
-                      struct acre_error *err);
+int lines_number(const char *path, const char *key, char separator, uint32_t *ret_number,
+                 struct acre_error *err);
 
 #endif

@@ -2,19 +2,19 @@
  *
  * This process starts nothing itself: a spawner does (local_spawn.c), and the supervisors (shim.c)
  * live on when this process ends. What is true of a run is in its record file; what happens is
- * told through a FIFO. After a restart: take the lock that the old spawner shared (so that it can
- * make no more records), open the FIFO, then read the records. A supervisor writes its record
- * before it tells; so whatever was not yet in the record when we read it comes through the FIFO,
+ * reported through a FIFO. After a restart: take the lock that the old spawner shared (so that it
+ * can make no more records), open the FIFO, then read the records. A supervisor writes its record
+ * before it reports; so whatever was not yet in the record when we read it comes through the FIFO,
  * and nothing is missed and nothing started twice. */
 #include "engine/local_shares.h"
 
 #include "core/file.h"
 #include "core/str.h"
+#include "engine/descendants.h"
 #include "engine/local_late.h"
 #include "engine/machine.h"
 #include "engine/sandbox.h"
 #include "engine/syscalls.h"
-#include "engine/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static int make_directory(int parent, const char *path, struct acre_error *err) 
 
 /* The lock file names the process that has it. A dead one's spawner may still hold the lock for
  * the moment it takes to finish; a living one is the owner. */
-static int lock_state(struct acre_local *self, struct acre_error *err) {
+static int lock_state(struct local *self, struct acre_error *err) {
     char text[32] = "";
     self->lock =
         openat(self->state, "engine.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -80,14 +80,15 @@ static int lock_state(struct acre_local *self, struct acre_error *err) {
             close(spawner.fd);
         }
         if (ended <= 0) {
-            return acre_fail(err, ACRE_ETIMEOUT, "%s: process %ld of an earlier daemon goes on",
+            return acre_fail(err, ACRE_ETIMEOUT,
+                             "%s: process %ld of a previous daemon is still running",
                              self->state_path, pids[1]);
         }
     }
     return 0;
 }
 
-static int open_state(struct acre_local *self, struct acre_error *err) {
+static int open_state(struct local *self, struct acre_error *err) {
     int r = make_directory(AT_FDCWD, self->state_path, err);
     if (r < 0) {
         return r;
@@ -118,7 +119,7 @@ static int open_state(struct acre_local *self, struct acre_error *err) {
     return 0;
 }
 
-static void write_pids(struct acre_local *self) {
+static void write_pids(struct local *self) {
     char text[32];
     int length = snprintf(text, sizeof(text), "%d %d\n", getpid(), self->spawner_pid);
     if (ftruncate(self->lock, 0) == 0 && pwrite(self->lock, text, (size_t)length, 0) < 0) {
@@ -127,22 +128,22 @@ static void write_pids(struct acre_local *self) {
 }
 
 /* What earlier processes left. */
-static void scan(struct acre_local *self) {
+static void scan(struct local *self) {
     int fd = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
     struct acre_run token;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        if (!acre_run_parse(entry->d_name, &token)) {
+        if (!run_parse(entry->d_name, &token)) {
             continue;
         }
-        struct acre_fact fact;
-        struct acre_local_run *run = acre_local_add(self, token);
-        enum acre_local_found found = acre_local_look(self, token, &fact);
-        acre_local_learn(run, &fact);
+        struct fact fact;
+        struct local_run *run = local_add(self, token);
+        enum local_found found = local_look(self, token, &fact);
+        local_learn(run, &fact);
         run->orphan = true;
         run->stage = ACRE_LOCAL_RUNNING;
-        acre_local_expect_limit(run);
+        local_expect_limit(run);
         if (found == ACRE_LOCAL_OVER) {
             run->stage = ACRE_LOCAL_ENDED;
             run->result = acre_calloc(1, sizeof(*run->result));
@@ -157,27 +158,27 @@ static void scan(struct acre_local *self) {
 }
 
 static void on_facts(void *context) {
-    acre_local_read_facts(context);
+    local_read_facts(context);
 }
 
 static void local_close(void *engine) {
-    struct acre_local *self = engine;
+    struct local *self = engine;
     bool live = false; /* does anything run on? */
     for (uint32_t i = 0; i < self->known.count; i++) {
         live = live || acre_local_at(self, i)->stage != ACRE_LOCAL_ENDED;
     }
-    acre_local_close_spawner(self);
+    local_close_spawner(self);
     acre_watch_cancel(self->facts_watch);
     acre_timer_cancel(self->telling);
     while (self->to_tell != NULL) {
-        struct acre_local_fact *fact = self->to_tell;
+        struct local_fact *fact = self->to_tell;
         self->to_tell = fact->next;
         free(fact);
     }
-    acre_mps_destroy(self->mps); /* first: it may call back with runs */
-    acre_local_free_runs(self);
-    acre_cgroup_close(&self->cgroup, live ? 0 : CLOSE_MS);
-    acre_log_room_destroy(self->log_room);
+    mps_destroy(self->mps); /* first: it may call back with runs */
+    local_free_runs(self);
+    cgroup_close(&self->cgroup, live ? 0 : CLOSE_MS);
+    log_room_destroy(self->log_room);
     const int fds[] = {self->facts, self->logs, self->runs, self->lock, self->state};
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
         if (fds[i] >= 0) {
@@ -197,9 +198,9 @@ static char *copy(const char *text) {
     return text != NULL ? acre_strdup(text) : NULL;
 }
 
-static struct acre_local *create(const struct acre_local_options *options, struct acre_loop *loop,
-                                 const struct acre_engine_sink *sink) {
-    struct acre_local *self = acre_calloc(1, sizeof(*self));
+static struct local *create(const struct local_options *options, struct acre_loop *loop,
+                            const struct acre_engine_sink *sink) {
+    struct local *self = acre_calloc(1, sizeof(*self));
     self->loop = loop;
     self->sink = *sink;
     self->state_path = acre_strdup(options->state_directory);
@@ -222,7 +223,7 @@ static struct acre_local *create(const struct acre_local_options *options, struc
 }
 
 /* This machine, or what files say that simulated ones have. */
-static int report_nodes(struct acre_local *self, const struct acre_engine_options *options,
+static int report_nodes(struct local *self, const struct acre_engine_options *options,
                         struct acre_error *err) {
     int r = 0;
     if (self->sink.node == NULL || options->own != NULL) {
@@ -240,32 +241,32 @@ static int report_nodes(struct acre_local *self, const struct acre_engine_option
 static int local_open(const struct acre_engine_options *common, struct acre_loop *loop,
                       const struct acre_engine_sink *sink, void **ret_self,
                       struct acre_error *err) {
-    struct acre_local_options plain = {.state_directory = common->state_directory,
-                                       .cgroup_name = common->group,
-                                       .run_as = common->run_as,
-                                       .min_uid = (uid_t)common->min_uid,
-                                       .allow_root = common->allow_root};
-    const struct acre_local_options *options = common->own != NULL ? common->own : &plain;
+    struct local_options plain = {.state_directory = common->state_directory,
+                                  .cgroup_name = common->group,
+                                  .run_as = common->run_as,
+                                  .min_uid = (uid_t)common->min_uid,
+                                  .allow_root = common->allow_root};
+    const struct local_options *options = common->own != NULL ? common->own : &plain;
     ACRE_ASSERT(options != NULL && options->state_directory != NULL && loop != NULL);
-    struct acre_local *self = create(options, loop, sink);
+    struct local *self = create(options, loop, sink);
     int r = open_state(self, err);
     if (r < 0) {
         goto fail;
     }
     struct acre_error lack = {0};
-    if (acre_syscalls_build(&self->filter, &lack) < 0) {
+    if (syscalls_build(&self->filter, &lack) < 0) {
         acre_buf_clear(&self->filter);
         acre_str_show(acre_str_from(lack.text), self->filter_lack, sizeof(self->filter_lack));
     }
-    acre_cgroup_open(options->mountinfo,
-                     options->cgroup_name != NULL ? options->cgroup_name : "acre", &self->cgroup);
+    cgroup_open(options->mountinfo, options->cgroup_name != NULL ? options->cgroup_name : "acre",
+                &self->cgroup);
     self->facts_watch = acre_loop_watch(loop, self->facts, on_facts, self, err);
-    r = self->facts_watch != NULL ? acre_local_open_spawner(self, err) : ACRE_EIO;
+    r = self->facts_watch != NULL ? local_open_spawner(self, err) : ACRE_EIO;
     if (r < 0) {
         goto fail;
     }
     write_pids(self);
-    self->log_room = acre_log_room_create(loop, self->logs, self->runs);
+    self->log_room = log_room_create(loop, self->logs, self->runs);
     scan(self);
     r = report_nodes(self, common, err);
     if (r < 0) {
@@ -280,45 +281,45 @@ fail:
 
 /* ---- runs ---- */
 
-static void tell_again(struct acre_local *self, struct acre_local_run *run) {
+static void tell_again(struct local *self, struct local_run *run) {
     if (run->stage == ACRE_LOCAL_RUNNING && run->orphan) {
-        acre_local_check(self, run); /* tells its end, if that is what it finds */
-        acre_local_tell(self, run->run, run->stage == ACRE_LOCAL_RUNNING, false);
+        local_check(self, run); /* tells its end, if that is what it finds */
+        local_tell(self, run->run, run->stage == ACRE_LOCAL_RUNNING, false);
     } else {
-        acre_local_tell(self, run->run, true, run->stage == ACRE_LOCAL_ENDED);
+        local_tell(self, run->run, true, run->stage == ACRE_LOCAL_ENDED);
     }
 }
 
 static int local_start(void *engine, const struct acre_run_spec *spec, struct acre_error *err) {
-    struct acre_local *self = engine;
+    struct local *self = engine;
     (void)err; /* whatever cannot be started is told as a fact */
-    struct acre_local_run *run = acre_local_find(self, spec->run);
+    struct local_run *run = local_find(self, spec->run);
     if (run != NULL) { /* never a second time: what is known is told again */
         run->wanted = true;
         tell_again(self, run);
         return 0;
     }
     struct acre_error why = {0};
-    run = acre_local_add(self, spec->run);
+    run = local_add(self, spec->run);
     run->wanted = true;
     uid_t user = 0;
-    int r = acre_local_need_mps(self, run, spec, &why);
-    r = r == 0 ? acre_local_prepare_cu(self, run, spec, &user, &why) : r;
-    r = r == 0 ? acre_local_take_mps(self, run, user, &why) : r;
+    int r = local_need_mps(self, run, spec, &why);
+    r = r == 0 ? local_prepare_cu(self, run, spec, &user, &why) : r;
+    r = r == 0 ? local_take_mps(self, run, user, &why) : r;
     if (r < 0) {
-        acre_local_not_started(self, run, why.text);
+        local_not_started(self, run, why.text);
     } else if (run->mps_waiting == 0) {
-        acre_local_enqueue(self, run);
+        local_enqueue(self, run);
     }
     return 0;
 }
 
 static int local_signal(void *engine, struct acre_run token, enum acre_run_signal signal,
                         struct acre_error *err) {
-    struct acre_local *self = engine;
-    struct acre_local_run *run = acre_local_find(self, token);
+    struct local *self = engine;
+    struct local_run *run = local_find(self, token);
     if (run == NULL) {
-        return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is not known", token.job,
+        return acre_fail(err, ACRE_ENOTFOUND, "run %" PRIu64 ".%" PRIu32 " is unknown", token.job,
                          token.attempt);
     }
     if (run->stage == ACRE_LOCAL_ENDED) {
@@ -326,87 +327,88 @@ static int local_signal(void *engine, struct acre_run token, enum acre_run_signa
     }
     run->told_to_end = run->told_to_end || signal != ACRE_RUN_CHECKPOINT;
     if (signal == ACRE_RUN_KILL && run->stage >= ACRE_LOCAL_SENT) {
-        acre_local_expect_end(run, 0); /* also of one that has not said a word yet */
+        local_expect_end(run, 0); /* also of one that has not said a word yet */
     }
     if (run->shim_pid == 0) {
         run->signals |= (uint8_t)(1U << signal); /* sent when it is there */
         return 0;
     }
-    if (!acre_local_send_signal(self, run, (int)signal)) {
-        acre_local_check(self, run);
+    if (!local_send_signal(self, run, (int)signal)) {
+        local_check(self, run);
     }
     return 0;
 }
 
 static void local_adopt(void *engine, struct acre_run token) {
-    struct acre_local *self = engine;
-    struct acre_local_run *run = acre_local_find(self, token);
+    struct local *self = engine;
+    struct local_run *run = local_find(self, token);
     if (run == NULL) {
-        run = acre_local_add(self, token);
+        run = local_add(self, token);
         run->orphan = true;
         run->stage = ACRE_LOCAL_RUNNING;
     }
     run->wanted = true;
     tell_again(self, run);
     if (run->stage == ACRE_LOCAL_RUNNING) {
-        acre_local_retake_mps(self, run);
-        acre_local_retake_cu(self, run);
+        local_retake_mps(self, run);
+        local_retake_cu(self, run);
     }
 }
 
 struct stray {
-    struct acre_local *self;
+    struct local *self;
     uint32_t count;
 };
 
 static void end_stray(void *context, struct acre_run token) {
     struct stray *stray = context;
-    if (acre_local_find(stray->self, token) == NULL) {
-        stray->count += acre_cgroup_end(&stray->self->cgroup, token, CGROUP_END_MS);
+    if (local_find(stray->self, token) == NULL) {
+        stray->count += cgroup_end(&stray->self->cgroup, token, CGROUP_END_MS);
     }
 }
 
 static uint32_t local_reap(void *engine) {
-    struct acre_local *self = engine;
+    struct local *self = engine;
     struct stray stray = {.self = self};
     for (uint32_t i = self->known.count; i-- > 0;) {
-        struct acre_local_run *run = acre_local_at(self, i);
+        struct local_run *run = acre_local_at(self, i);
         if (run->wanted) {
             continue;
         }
         stray.count++;
         if (run->stage == ACRE_LOCAL_RUNNING) {
-            acre_local_check(self, run);
+            local_check(self, run);
         }
         if (run->stage == ACRE_LOCAL_RUNNING) { /* its end removes it */
             local_signal(self, run->run, ACRE_RUN_KILL, NULL);
         } else {
-            acre_local_tell(self, run->run, false, true);
+            local_tell(self, run->run, false, true);
         }
     }
-    acre_cgroup_each(&self->cgroup, end_stray, &stray);
-    acre_local_reap_mps(self);
-    acre_local_reap_cu(self);
+    cgroup_each(&self->cgroup, end_stray, &stray);
+    local_reap_mps(self);
+    local_reap_cu(self);
     return stray.count;
 }
 
 static void local_forget(void *engine, struct acre_run token) {
-    struct acre_local *self = engine;
-    struct acre_local_run *run = acre_local_find(self, token);
+    struct local *self = engine;
+    struct local_run *run = local_find(self, token);
     if (run != NULL && run->stage == ACRE_LOCAL_ENDED) {
-        acre_local_remove(self, run);
+        local_remove(self, run);
     }
 }
 
 static int local_log_path(void *engine, struct acre_run token, int stream, char *path, size_t size,
                           struct acre_error *err) {
-    struct acre_local *self = engine;
+    struct local *self = engine;
     char name[ACRE_RUN_NAME_MAX];
     ACRE_ASSERT(stream == 1 || stream == 2);
     int length = snprintf(path, size, "%s/" ACRE_LOGS_DIRECTORY "/%s.%s", self->state_path,
-                          acre_run_name(token, name), stream == 1 ? "out" : "err");
+                          run_make_name(token, name), stream == 1 ? "out" : "err");
     if (length < 0 || (size_t)length >= size) {
-        return acre_fail(err, ACRE_ELIMIT, "log path: %d bytes; at most %zu", length, size);
+        return acre_fail(err, ACRE_ELIMIT, "log path: %d bytes are too long; accepted: at most %zu",
+                         length, size);
     }
     if (access(path, F_OK) != 0) {
         path[0] = '\0';
@@ -415,57 +417,54 @@ static int local_log_path(void *engine, struct acre_run token, int stream, char 
 }
 
 static uint32_t local_pids(void *engine, struct acre_run token, int64_t *pids, uint32_t max) {
-    struct acre_local *self = engine;
-    struct acre_cgroup_run group;
-    struct acre_local_run *run = acre_local_find(self, token);
+    struct local *self = engine;
+    struct cgroup_run group;
+    struct local_run *run = local_find(self, token);
     if (token.job == 0) {
-        return self->mps != NULL ? acre_mps_servers(self->mps, pids, max) : 0;
+        return self->mps != NULL ? mps_servers(self->mps, pids, max) : 0;
     }
-    if (acre_cgroup_lists(&self->cgroup) && acre_cgroup_find(&self->cgroup, token, &group)) {
-        uint32_t count = acre_cgroup_pids(&group, pids, max);
-        acre_cgroup_shut(&group);
+    if (cgroup_lists(&self->cgroup) && cgroup_find(&self->cgroup, token, &group)) {
+        uint32_t count = cgroup_pids(&group, pids, max);
+        cgroup_shut(&group);
         return count;
     }
     return run != NULL && run->stage == ACRE_LOCAL_RUNNING && run->shim_pid > 0
-               ? acre_tree_pids(run->shim_pid, pids, max)
+               ? descendants_find(run->shim_pid, pids, max)
                : 0;
 }
 
 static void local_limit(void *engine, const struct acre_engine_limits *limits) {
-    struct acre_local *self = engine;
+    struct local *self = engine;
     self->limits = *limits;
-    acre_log_room_limit(self->log_room, limits->logs_mib);
+    log_room_limit(self->log_room, limits->logs_mib);
 }
 
 static void local_describe(void *engine, struct acre_buf *out) {
-    struct acre_local *self = engine;
-    acre_cgroup_describe(&self->cgroup, out);
-    bool mounts = acre_sandbox_can_mount();
+    struct local *self = engine;
+    cgroup_describe(&self->cgroup, out);
+    bool mounts = sandbox_can_mount();
     if (self->is_root) {
-        acre_buf_printf(out,
-                        "accounts: %s%s\n"
-                        "files: %s\n"
-                        "shared memory: each run's own, and gone with it\n"
-                        "other processes: %s\n"
-                        "network: can be cut off\n",
-                        self->run_as != NULL ? "users are NOT kept apart: all jobs run as "
-                                             : "jobs run as their users",
-                        self->run_as != NULL ? self->run_as : "",
-                        mounts ? "/tmp, /var/tmp and /dev/shm are each run's own"
-                               : "/tmp is NOT private: the root directory is no mount (a chroot)",
-                        mounts ? "can be hidden (private_processes in the policy)"
-                               : "can NOT be hidden: the root directory is no mount (a chroot)");
+        acre_buf_printf(
+            out,
+            "accounts: %s%s\nfiles: %s\nshared memory: private to each run, and removed with "
+            "it\nother processes: %s\nnetwork: can be cut off\n",
+            self->run_as != NULL ? "users are NOT separated: all jobs run as "
+                                 : "jobs run as their users",
+            self->run_as != NULL ? self->run_as : "",
+            mounts ? "/tmp, /var/tmp and /dev/shm are private to each run"
+                   : "/tmp is NOT private: the root directory is not a mount point (a chroot)",
+            mounts ? "can be hidden (private_processes in the policy)"
+                   : "can NOT be hidden: the root directory is not a mount point (a chroot)");
     } else {
-        acre_buf_puts(out, "accounts: jobs of this user only; they could reach the daemon itself\n"
-                           "files: /tmp is NOT private\n"
-                           "shared memory: NOT private\n"
-                           "other processes: can NOT be hidden\n"
-                           "network: can NOT be cut off\n");
+        acre_buf_puts(out, "accounts: only jobs of this user; they can reach the daemon "
+                           "itself\nfiles: /tmp is NOT private\nshared memory: NOT private\nother "
+                           "processes: can NOT be hidden\nnetwork: can NOT be cut off\n");
     }
     if (self->filter_lack[0] == '\0') {
-        acre_buf_puts(out, "privileges: none can be gained; system calls are filtered\n");
+        acre_buf_puts(out, "privileges: jobs cannot gain any; system calls are filtered\n");
     } else {
-        acre_buf_printf(out, "privileges: none can be gained; system calls NOT filtered: %s\n",
+        acre_buf_printf(out,
+                        "privileges: jobs cannot gain any; system calls are NOT filtered: %s\n",
                         self->filter_lack);
     }
 }

@@ -10,9 +10,9 @@
 
 #include <sys/types.h>
 
-struct acre_visible_roots;
+struct visible_roots;
 
-struct acre_local_options {
+struct local_options {
     const char *state_directory;
     const char *program; /* what is started to supervise; NULL: acre-shim beside this program, or
                             else this program itself with the argument "shim" */
@@ -27,7 +27,7 @@ struct acre_local_options {
     uint64_t margin_ms; /* a run that should have ended so long ago is ended from here; 0: 5 s */
     /* NULL: this machine's. */
     const char *mountinfo;
-    const struct acre_visible_roots *roots;
+    const struct visible_roots *roots;
 };
 
 #endif

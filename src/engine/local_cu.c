@@ -1,8 +1,8 @@
 /* local_cu.c - runs that have a share of an AMD GPU hold compute units of it.
  *
  * The ledger counts shares; which units they are is decided here, when a run is started. What a run
- * holds is also in a small file beside its record (a device and its ranges a line), so that after a
- * restart nobody is given what a run that still lives uses. Only shares that ask to be kept apart
+ * holds is also in a small file next to its record (a device and its ranges a line), so that after
+ * a restart no run is given what a live run still uses. Only shares that ask to be kept apart
  * (isolation "mps") are masked, and only where the number of units is known. */
 #include "engine/local_shares.h"
 
@@ -45,7 +45,7 @@ static void add_held(struct held *held, const char *list, const char *device) {
 }
 
 /* Units of one device that nobody holds: no run that lives, no other member of this one. */
-static int take_units(struct acre_local *self, const char *mine, struct acre_arena *arena,
+static int take_units(struct local *self, const char *mine, struct acre_arena *arena,
                       struct acre_run_device *device, struct acre_error *err) {
     struct held held = {.arena = arena};
     add_held(&held, mine, device->id);
@@ -56,13 +56,13 @@ static int take_units(struct acre_local *self, const char *mine, struct acre_are
         }
     }
     char *ranges = acre_arena_alloc(arena, ACRE_CU_RANGES_TEXT);
-    int r = acre_cu_take(held.ranges, held.count, device->units, device->milli, ranges, err);
+    int r = cu_take(held.ranges, held.count, device->units, device->milli, ranges, err);
     device->cu_ranges = ranges;
     return r < 0 ? acre_fail_in(err, r, "%s", device->id) : 0;
 }
 
 /* Units for all devices of the run that need them, in a copy of the spec. */
-static int take(struct acre_local *self, struct acre_local_run *run, struct acre_arena *arena,
+static int take(struct local *self, struct local_run *run, struct acre_arena *arena,
                 struct acre_run_spec *spec, struct acre_error *err) {
     struct acre_run_device *devices =
         acre_arena_alloc(arena, spec->device_count * sizeof(*devices));
@@ -78,10 +78,10 @@ static int take(struct acre_local *self, struct acre_local_run *run, struct acre
         }
     }
     if (r == 0 && acre_buf_failed(&list)) {
-        r = acre_fail(err, ACRE_ELIMIT, "compute units: a list of over %d bytes",
+        r = acre_fail(err, ACRE_ELIMIT, "compute units: the list is longer than %d bytes",
                       ACRE_LOCAL_LIST_MAX);
     }
-    r = r == 0 ? acre_local_write_list(self, run->run, LIST_SUFFIX, list.data, err) : r;
+    r = r == 0 ? local_write_list(self, run->run, LIST_SUFFIX, list.data, err) : r;
     if (r == 0) {
         run->cu_list = acre_strdup(list.data);
     }
@@ -89,45 +89,44 @@ static int take(struct acre_local *self, struct acre_local_run *run, struct acre
     return r;
 }
 
-int acre_local_prepare_cu(struct acre_local *self, struct acre_local_run *run,
-                          const struct acre_run_spec *spec, uid_t *ret_user,
-                          struct acre_error *err) {
+int local_prepare_cu(struct local *self, struct local_run *run, const struct acre_run_spec *spec,
+                     uid_t *ret_user, struct acre_error *err) {
     bool any = false;
     for (uint32_t i = 0; i < spec->device_count && !any; i++) {
         any = needs_units(&spec->devices[i]);
     }
     if (!any) {
-        return acre_local_prepare(self, spec, &run->message, ret_user, err);
+        return local_prepare(self, spec, &run->message, ret_user, err);
     }
     struct acre_run_spec masked = *spec;
     struct acre_arena *arena = acre_arena_create(ARENA_MAX_BYTES);
     int r = take(self, run, arena, &masked, err);
-    r = r == 0 ? acre_local_prepare(self, &masked, &run->message, ret_user, err) : r;
+    r = r == 0 ? local_prepare(self, &masked, &run->message, ret_user, err) : r;
     acre_arena_destroy(arena);
     return r;
 }
 
-void acre_local_retake_cu(struct acre_local *self, struct acre_local_run *run) {
+void local_retake_cu(struct local *self, struct local_run *run) {
     if (run->cu_list == NULL) {
-        run->cu_list = acre_local_read_list(self, run->run, LIST_SUFFIX); /* most have none */
+        run->cu_list = local_read_list(self, run->run, LIST_SUFFIX); /* most have none */
     }
 }
 
-void acre_local_give_cu(struct acre_local *self, struct acre_local_run *run) {
+void local_give_cu(struct local *self, struct local_run *run) {
     if (run->cu_list != NULL) {
-        acre_local_remove_list(self, run->run, LIST_SUFFIX);
+        local_remove_list(self, run->run, LIST_SUFFIX);
         free(run->cu_list);
         run->cu_list = NULL;
     }
 }
 
-static void reap(struct acre_local *self, struct acre_run token) {
-    const struct acre_local_run *run = acre_local_find(self, token);
+static void reap(struct local *self, struct acre_run token) {
+    const struct local_run *run = local_find(self, token);
     if (run == NULL || run->cu_list == NULL) {
-        acre_local_remove_list(self, token, LIST_SUFFIX);
+        local_remove_list(self, token, LIST_SUFFIX);
     }
 }
 
-void acre_local_reap_cu(struct acre_local *self) {
-    acre_local_each_list(self, LIST_SUFFIX, reap);
+void local_reap_cu(struct local *self) {
+    local_each_list(self, LIST_SUFFIX, reap);
 }

@@ -2,22 +2,22 @@
  *
  * Supervisors keep limits and obey signals by themselves. This is for the one that does not, for
  * whatever reason: it was stopped, or the kernel does not let go of it. Every order to end, and
- * every time limit, has a moment by which the end must have been told, with a margin. Then the
- * run's processes are killed; a supervisor that is well sees that and tells the end as usual. When
- * they are gone and still nothing was told, the supervisor is killed too, and the end is made up
- * here.
+ * every time limit, has a moment by which the end must have been reported, with a margin. Then the
+ * run's processes are killed; a supervisor that is well sees that and reports the end as usual.
+ * When they have ended and still nothing was reported, the supervisor is killed too, and the end
+ * is made up here.
  *
  * A run is over when its processes are, and never before: a process that the kernel does not end
  * (it hangs in a dead disk or driver) is killed again every second, and its run goes on. The loop
  * never waits for it.
  *
- * A supervisor can be gone before its lock: a child that it was just starting has a copy of the
- * descriptor, and the kernel may be slow to end that one. Nobody tells when the lock is free, so it
- * is looked at again and again, every second in the end. */
+ * A supervisor can end before its lock is released: a child that it was just starting has a copy
+ * of the descriptor, and the kernel may be slow to end that one. Nothing reports when the lock is
+ * free, so it is looked at again and again, every second in the end. */
 #include "engine/local_late.h"
 
 #include "core/clock.h"
-#include "engine/tree.h"
+#include "engine/descendants.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -30,7 +30,7 @@ enum {
     DOUBLINGS = 7, /* of that, up to AGAIN_MS */
 };
 
-static uint64_t margin_of(const struct acre_local *self) {
+static uint64_t margin_of(const struct local *self) {
     return self->margin_ms > 0 ? self->margin_ms : MARGIN_MS;
 }
 
@@ -40,35 +40,35 @@ static uint64_t now_ms(void) {
 }
 
 /* SIGKILL to all processes of the run but its supervisor; how many there were. */
-static uint32_t kill_processes(struct acre_local *self, struct acre_local_run *run) {
-    struct acre_cgroup_run group;
+static uint32_t kill_processes(struct local *self, struct local_run *run) {
+    struct cgroup_run group;
     uint32_t count = 0;
-    if (acre_cgroup_lists(&self->cgroup)) {
-        if (acre_cgroup_find(&self->cgroup, run->run, &group)) {
-            count = acre_cgroup_pids(&group, NULL, 0);
-            acre_cgroup_kill(&group);
-            acre_cgroup_shut(&group);
+    if (cgroup_lists(&self->cgroup)) {
+        if (cgroup_find(&self->cgroup, run->run, &group)) {
+            count = cgroup_pids(&group, NULL, 0);
+            cgroup_kill(&group);
+            cgroup_shut(&group);
         }
-    } else if (run->shim_pid > 0 && !run->supervisor_gone && acre_local_is_live(self, run)) {
-        count = acre_tree_pids(run->shim_pid, NULL, 0);
-        acre_tree_kill(run->shim_pid);
+    } else if (run->shim_pid > 0 && !run->supervisor_gone && local_is_live(self, run)) {
+        count = descendants_find(run->shim_pid, NULL, 0);
+        descendants_kill(run->shim_pid);
     }
     return count;
 }
 
 static void on_late(void *context);
 
-static void arm(struct acre_local_run *run, uint64_t in_ms) {
+static void arm(struct local_run *run, uint64_t in_ms) {
     acre_timer_cancel(run->late);
     run->late = acre_loop_timer(run->owner->loop, in_ms, 0, on_late, run);
 }
 
 static void on_late(void *context) {
-    struct acre_local_run *run = context;
-    struct acre_local *self = run->owner;
+    struct local_run *run = context;
+    struct local *self = run->owner;
     run->late = NULL;
     if (run->supervisor_gone) {
-        acre_local_check(self, run); /* ends it, or comes back here */
+        local_check(self, run); /* ends it, or comes back here */
         return;
     }
     if (run->stage < ACRE_LOCAL_SENT) {
@@ -80,13 +80,13 @@ static void on_late(void *context) {
     arm(run, AGAIN_MS);
     run->was_empty = kill_processes(self, run) == 0;
     if (run->was_empty && was_empty) { /* it had a second to report the end, and did not */
-        acre_local_kill_supervisor(self, run);
-        acre_local_check(self, run); /* maybe it was gone, and nobody said so */
+        local_kill_supervisor(self, run);
+        local_check(self, run); /* maybe it was gone, and nobody said so */
     }
 }
 
 /* From now on it ends by the earlier of its two deadlines, unless it is being ended already. */
-static void arm_deadline(struct acre_local_run *run) {
+static void arm_deadline(struct local_run *run) {
     uint64_t at_ms = run->ordered_ms == 0 || run->limited_ms == 0
                          ? ACRE_MAX(run->ordered_ms, run->limited_ms)
                          : ACRE_MIN(run->ordered_ms, run->limited_ms);
@@ -97,14 +97,14 @@ static void arm_deadline(struct acre_local_run *run) {
 }
 
 /* So many ms from then, and the margin; 0: beyond all time. */
-static uint64_t deadline(const struct acre_local_run *run, uint64_t from_ms, uint64_t in_ms) {
+static uint64_t deadline(const struct local_run *run, uint64_t from_ms, uint64_t in_ms) {
     uint64_t at_ms;
     bool never = __builtin_add_overflow(from_ms, in_ms, &at_ms) ||
                  __builtin_add_overflow(at_ms, margin_of(run->owner), &at_ms);
     return never ? 0 : at_ms;
 }
 
-void acre_local_expect_end(struct acre_local_run *run, uint64_t in_ms) {
+void local_expect_end(struct local_run *run, uint64_t in_ms) {
     uint64_t at_ms = deadline(run, now_ms(), in_ms);
     if (at_ms != 0 && (run->ordered_ms == 0 || at_ms < run->ordered_ms)) {
         run->ordered_ms = at_ms;
@@ -112,7 +112,7 @@ void acre_local_expect_end(struct acre_local_run *run, uint64_t in_ms) {
     }
 }
 
-void acre_local_expect_limit(struct acre_local_run *run) {
+void local_expect_limit(struct local_run *run) {
     uint64_t last_ms;
     if (run->plan_known && run->limit_ms != 0 &&
         !__builtin_add_overflow(run->limit_ms, run->grace_ms, &last_ms)) {
@@ -128,7 +128,7 @@ static uint64_t next_try(uint8_t *tries) {
     return in_ms;
 }
 
-bool acre_local_is_empty(struct acre_local *self, struct acre_local_run *run) {
+bool local_is_empty(struct local *self, struct local_run *run) {
     run->supervisor_gone = true;
     if (kill_processes(self, run) == 0) {
         return true;
@@ -138,21 +138,21 @@ bool acre_local_is_empty(struct acre_local *self, struct acre_local_run *run) {
     return false;
 }
 
-void acre_local_await_lock(struct acre_local *self, struct acre_local_run *run) {
-    if (acre_local_is_empty(self, run)) {
+void local_await_lock(struct local *self, struct local_run *run) {
+    if (local_is_empty(self, run)) {
         arm(run, next_try(&run->late_tries));
     }
 }
 
 static void on_again(void *context) {
-    struct acre_local_run *run = context;
+    struct local_run *run = context;
     run->again = NULL;
     if (run->shim_pid == 0) {
-        acre_local_check(run->owner, run); /* ends it, or comes back here */
+        local_check(run->owner, run); /* ends it, or comes back here */
     }
 }
 
-void acre_local_await_word(struct acre_local_run *run) {
+void local_await_word(struct local_run *run) {
     if (run->again == NULL) {
         run->again =
             acre_loop_timer(run->owner->loop, next_try(&run->again_tries), 0, on_again, run);

@@ -1,8 +1,8 @@
 /* local_mps.c - runs that have a share of a GPU by MPS hold the GPU's control daemon.
  *
  * A run waits until all daemons it needs answer. Which ones it holds is also in a small file
- * beside its record (its user, then one device a line), so that after a restart the shares of runs
- * that still live are taken again, and then the daemons of those that ended meanwhile are told to
+ * next to its record (its user, then one device a line), so that after a restart the shares of runs
+ * that still live are taken again, and then the daemons of those that ended meanwhile are asked to
  * quit. Only those on our own lists: another acre may use the same directory. */
 #include "engine/local_shares.h"
 
@@ -33,20 +33,20 @@ static uint64_t holder_of(struct acre_run run) {
     return run.job ^ ((uint64_t)run.attempt << 48);
 }
 
-static int create(struct acre_local *self, struct acre_error *err) {
-    struct acre_mps_options options = {
+static int create(struct local *self, struct acre_error *err) {
+    struct mps_options options = {
         .directory = self->mps_directory, .program = self->mps_program, .multiuser = self->is_root};
-    return self->mps != NULL ? 0 : acre_mps_create(&options, self->loop, &self->mps, err);
+    return self->mps != NULL ? 0 : mps_create(&options, self->loop, &self->mps, err);
 }
 
-int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
-                        const struct acre_run_spec *spec, struct acre_error *err) {
+int local_need_mps(struct local *self, struct local_run *run, const struct acre_run_spec *spec,
+                   struct acre_error *err) {
     struct acre_buf list;
     acre_buf_init(&list, ACRE_LOCAL_LIST_MAX);
     int r = 0;
     for (uint32_t i = 0; i < spec->members && spec->device_count > 0 && r == 0; i++) {
         const struct acre_run_device *device = NULL;
-        r = acre_visible_mps(spec->devices, spec->device_count, i, &device, err);
+        r = visible_mps(spec->devices, spec->device_count, i, &device, err);
         if (r == 0 && device != NULL && strstr(list.data, device->id) == NULL) {
             acre_buf_printf(&list, "%s\n", device->id);
         }
@@ -60,24 +60,24 @@ int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
 }
 
 static void on_ready(void *context, int result, const struct acre_error *err) {
-    struct acre_local_run *run = context;
+    struct local_run *run = context;
     ACRE_ASSERT(run->mps_waiting > 0);
     run->mps_waiting--;
     if (run->stage != ACRE_LOCAL_WAITING) {
         return; /* another daemon refused */
     }
     if (result < 0) {
-        acre_local_not_started(run->owner, run, err->text);
+        local_not_started(run->owner, run, err->text);
     } else if (run->mps_waiting == 0) {
-        acre_local_enqueue(run->owner, run);
+        local_enqueue(run->owner, run);
     }
 }
 
-static int take_all(struct acre_local *self, struct acre_local_run *run, uid_t user,
-                    acre_mps_ready *ready, struct acre_error *err) {
+static int take_all(struct local *self, struct local_run *run, uid_t user, mps_ready *ready,
+                    struct acre_error *err) {
     struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
     for (char device[DEVICE_MAX]; next_device(&lines, device);) {
-        int r = acre_mps_take(self->mps, device, holder_of(run->run), user, ready, run, err);
+        int r = mps_take(self->mps, device, holder_of(run->run), user, ready, run, err);
         if (r < 0) {
             return r;
         }
@@ -86,22 +86,20 @@ static int take_all(struct acre_local *self, struct acre_local_run *run, uid_t u
     return 0;
 }
 
-int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
-                        struct acre_error *err) {
+int local_take_mps(struct local *self, struct local_run *run, uid_t user, struct acre_error *err) {
     if (run->mps_devices == NULL) {
         return 0;
     }
     struct acre_buf list;
     acre_buf_init(&list, ACRE_LOCAL_LIST_MAX);
     acre_buf_printf(&list, "%u\n%s", (unsigned)user, run->mps_devices);
-    int r = acre_local_write_list(self, run->run, LIST_SUFFIX, list.data, err);
+    int r = local_write_list(self, run->run, LIST_SUFFIX, list.data, err);
     acre_buf_finish(&list);
     return r == 0 ? take_all(self, run, user, on_ready, err) : r;
 }
 
-void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) {
-    char *text =
-        run->mps_devices == NULL ? acre_local_read_list(self, run->run, LIST_SUFFIX) : NULL;
+void local_retake_mps(struct local *self, struct local_run *run) {
+    char *text = run->mps_devices == NULL ? local_read_list(self, run->run, LIST_SUFFIX) : NULL;
     if (text == NULL) {
         return; /* most have none */
     }
@@ -112,36 +110,35 @@ void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run) 
     free(text);
 }
 
-void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run) {
+void local_give_mps(struct local *self, struct local_run *run) {
     if (run->mps_devices == NULL) {
         return;
     }
     struct acre_split lines = acre_split_begin(acre_str_from(run->mps_devices), '\n');
     for (char device[DEVICE_MAX]; self->mps != NULL && next_device(&lines, device);) {
-        acre_mps_give(self->mps, device, holder_of(run->run));
+        mps_give(self->mps, device, holder_of(run->run));
     }
-    acre_local_remove_list(self, run->run, LIST_SUFFIX);
+    local_remove_list(self, run->run, LIST_SUFFIX);
     free(run->mps_devices);
     run->mps_devices = NULL;
     run->mps_waiting = 0; /* answers still to come are not called any more */
 }
 
 /* What this run held goes, unless it holds it still. */
-static void reap(struct acre_local *self, struct acre_run token) {
-    const struct acre_local_run *run = acre_local_find(self, token);
-    char *text = run == NULL || run->mps_devices == NULL
-                     ? acre_local_read_list(self, token, LIST_SUFFIX)
-                     : NULL;
+static void reap(struct local *self, struct acre_run token) {
+    const struct local_run *run = local_find(self, token);
+    char *text =
+        run == NULL || run->mps_devices == NULL ? local_read_list(self, token, LIST_SUFFIX) : NULL;
     if (text != NULL && create(self, NULL) == 0) {
         struct acre_split lines = acre_split_begin(acre_str_from(devices_of(text)), '\n');
         for (char device[DEVICE_MAX]; next_device(&lines, device);) {
-            acre_mps_reap(self->mps, device);
+            mps_reap(self->mps, device);
         }
-        acre_local_remove_list(self, token, LIST_SUFFIX);
+        local_remove_list(self, token, LIST_SUFFIX);
     }
     free(text);
 }
 
-void acre_local_reap_mps(struct acre_local *self) {
-    acre_local_each_list(self, LIST_SUFFIX, reap);
+void local_reap_mps(struct local *self) {
+    local_each_list(self, LIST_SUFFIX, reap);
 }

@@ -16,41 +16,42 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ACCOUNT_KEPT_MS = 60000, ENVIRONMENT_MAX = ACRE_WIRE_START_MAX, MEMBERS_MAX = 65536 };
+enum { LOGIN_KEPT_MS = 60000, ENVIRONMENT_MAX = ACRE_WIRE_START_MAX, MEMBERS_MAX = 65536 };
 
 /* ---- account ---- */
 
-static int find_account(struct acre_local *self, const char *user,
-                        const struct acre_account **ret_account, struct acre_error *err) {
+static int find_login(struct local *self, const char *user, const struct login **ret_login,
+                      struct acre_error *err) {
     struct acre_clock clock = acre_clock_real();
     uint64_t now_ms = acre_clock_monotonic_ns(&clock) / 1000000;
     size_t at = 0;
-    while (at < self->account_count && strcmp(self->accounts[at].user, user) != 0) {
+    while (at < self->login_count && strcmp(self->logins[at].user, user) != 0) {
         at++;
     }
-    if (at < self->account_count && now_ms < self->accounts[at].until_ms) {
-        *ret_account = &self->accounts[at].account;
+    if (at < self->login_count && now_ms < self->logins[at].until_ms) {
+        *ret_login = &self->logins[at].login;
         return 0;
     }
-    if (strlen(user) >= sizeof(self->accounts[0].user)) {
-        return acre_fail(err, ACRE_EINVALID, "user: a name of %zu bytes is too long; at most %zu",
-                         strlen(user), sizeof(self->accounts[0].user) - 1);
+    if (strlen(user) >= sizeof(self->logins[0].user)) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "user: a name of %zu bytes is too long; accepted: at most %zu",
+                         strlen(user), sizeof(self->logins[0].user) - 1);
     }
-    struct acre_account account;
-    struct acre_account_rules rules = {.run_as = self->run_as,
-                                       .allow_root = self->allow_root,
-                                       .min_uid = self->min_uid,
-                                       .own = geteuid()};
-    int r = acre_account_find(user, &rules, &account, err);
+    struct login login;
+    struct login_rules rules = {.run_as = self->run_as,
+                                .allow_root = self->allow_root,
+                                .min_uid = self->min_uid,
+                                .own = geteuid()};
+    int r = login_find(user, &rules, &login, err);
     if (r < 0) {
         return r;
     }
-    at = ACRE_MIN(at, (size_t)ACRE_LOCAL_ACCOUNTS - 1); /* full: the last place is reused */
-    self->account_count = ACRE_MAX(self->account_count, at + 1);
-    acre_str_copy(self->accounts[at].user, sizeof(self->accounts[at].user), acre_str_from(user));
-    self->accounts[at].until_ms = now_ms + ACCOUNT_KEPT_MS;
-    self->accounts[at].account = account;
-    *ret_account = &self->accounts[at].account;
+    at = ACRE_MIN(at, (size_t)ACRE_LOCAL_LOGINS - 1); /* full: the last place is reused */
+    self->login_count = ACRE_MAX(self->login_count, at + 1);
+    acre_str_copy(self->logins[at].user, sizeof(self->logins[at].user), acre_str_from(user));
+    self->logins[at].until_ms = now_ms + LOGIN_KEPT_MS;
+    self->logins[at].login = login;
+    *ret_login = &self->logins[at].login;
     return 0;
 }
 
@@ -67,46 +68,47 @@ static void put_number(struct acre_buf *out, const char *name, uint64_t value) {
     put(out, name, text);
 }
 
-static void put_base(struct acre_buf *out, const struct acre_account *account) {
+static void put_base(struct acre_buf *out, const struct login *login) {
     const char *const base[][2] = {
         {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-        {"HOME", account->home},
-        {"USER", account->name},
-        {"LOGNAME", account->name},
-        {"SHELL", account->shell},
+        {"HOME", login->home},
+        {"USER", login->name},
+        {"LOGNAME", login->name},
+        {"SHELL", login->shell},
         {"TMPDIR", "/tmp"},
     };
     for (size_t i = 0; i < ACRE_COUNT(base); i++) {
         char name[16];
         snprintf(name, sizeof(name), "%s=", base[i][0]);
-        if (!acre_wire_has_name(out->data, out->length, name)) {
+        if (!wire_has_name(out->data, out->length, name)) {
             put(out, base[i][0], base[i][1]);
         }
     }
 }
 
 /* The same for all members. */
-static int put_common(const struct acre_run_spec *spec, const struct acre_account *account,
+static int put_common(const struct acre_run_spec *spec, const struct login *login,
                       struct acre_buf *out, struct acre_error *err) {
     for (size_t i = 0; spec->env != NULL && spec->env[i] != NULL; i++) {
         acre_buf_append(out, spec->env[i], strlen(spec->env[i]) + 1);
     }
-    put_base(out, account);
-    return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
-                                : 0;
+    put_base(out, login);
+    return acre_buf_failed(out)
+               ? acre_fail(err, ACRE_ELIMIT, "environment: longer than %d bytes", ENVIRONMENT_MAX)
+               : 0;
 }
 
-static int put_own(struct acre_local *self, const struct acre_run_spec *spec, uint32_t member,
+static int put_own(struct local *self, const struct acre_run_spec *spec, uint32_t member,
                    struct acre_buf *out, struct acre_error *err) {
     const struct acre_run_device *mps = NULL;
     char pipe[108] = "";
-    int r = acre_visible_mps(spec->devices, spec->device_count, member, &mps, err);
+    int r = visible_mps(spec->devices, spec->device_count, member, &mps, err);
     if (r == 0 && mps != NULL) {
         ACRE_ASSERT(self->mps != NULL); /* taken before */
-        acre_mps_pipe(self->mps, mps->id, pipe);
+        mps_pipe(self->mps, mps->id, pipe);
     }
-    r = r == 0 ? acre_visible_environment(self->roots, spec->devices, spec->device_count, member,
-                                          mps != NULL ? pipe : NULL, out, err)
+    r = r == 0 ? visible_environment(self->roots, spec->devices, spec->device_count, member,
+                                     mps != NULL ? pipe : NULL, out, err)
                : r;
     if (r < 0) {
         return r;
@@ -116,45 +118,47 @@ static int put_own(struct acre_local *self, const struct acre_run_spec *spec, ui
     put(out, "ACRE_NODE", spec->nodes != NULL ? spec->nodes[member] : "");
     put_number(out, "ACRE_RANK", member);
     put_number(out, "ACRE_MEMBERS", spec->members);
-    return acre_buf_failed(out) ? acre_fail(err, ACRE_ELIMIT, "env: over %d bytes", ENVIRONMENT_MAX)
-                                : 0;
+    return acre_buf_failed(out)
+               ? acre_fail(err, ACRE_ELIMIT, "environment: longer than %d bytes", ENVIRONMENT_MAX)
+               : 0;
 }
 
 /* ---- all of it ---- */
 
-static int find_rules(struct acre_local *self, const struct acre_run_spec *spec,
-                      struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX], uint32_t *ret_count,
+static int find_rules(struct local *self, const struct acre_run_spec *spec,
+                      struct bpf_rule rules[ACRE_BPF_RULES_MAX], uint32_t *ret_count,
                       struct acre_error *err) {
-    struct acre_visible_nodes nodes = {0};
-    int r = acre_visible_find_nodes(self->roots, spec->devices, spec->device_count,
-                                    ACRE_VISIBLE_ALL, &nodes, err);
+    struct visible_nodes nodes = {0};
+    int r = visible_find_nodes(self->roots, spec->devices, spec->device_count, ACRE_VISIBLE_ALL,
+                               &nodes, err);
     if (r == 0 && nodes.count > ACRE_BPF_RULES_MAX) {
-        r = acre_fail(err, ACRE_ELIMIT, "%" PRIu32 " device nodes; at most %d", nodes.count,
+        r = acre_fail(err, ACRE_ELIMIT,
+                      "%" PRIu32 " device nodes are too many; accepted: at most %d", nodes.count,
                       ACRE_BPF_RULES_MAX);
     }
     for (uint32_t i = 0; r == 0 && i < nodes.count; i++) {
         rules[i] = nodes.items[i].rule;
     }
     *ret_count = r == 0 ? nodes.count : 0;
-    acre_visible_nodes_finish(&nodes);
+    visible_nodes_finish(&nodes);
     return r;
 }
 
-static int encode(struct acre_local *self, const struct acre_run_spec *spec,
-                  const struct acre_account *account, const struct acre_buf *common,
-                  const struct acre_buf *own, struct acre_buf *message, struct acre_error *err) {
-    struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX];
-    struct acre_wire_job job;
+static int encode(struct local *self, const struct acre_run_spec *spec, const struct login *login,
+                  const struct acre_buf *common, const struct acre_buf *own,
+                  struct acre_buf *message, struct acre_error *err) {
+    struct bpf_rule rules[ACRE_BPF_RULES_MAX];
+    struct wire_job job;
     memset(&job, 0, sizeof(job)); /* padding too: it travels */
     int r = find_rules(self, spec, rules, &job.rule_count, err);
     if (r < 0) {
         return r;
     }
     job.run = spec->run;
-    job.uid = account->uid;
-    job.gid = account->gid;
-    job.group_count = account->group_count;
-    job.groups = account->groups;
+    job.uid = login->uid;
+    job.gid = login->gid;
+    job.group_count = login->group_count;
+    job.groups = login->groups;
     job.rules = rules;
     job.common = common->data;
     job.common_bytes = common->length;
@@ -177,55 +181,56 @@ static int encode(struct acre_local *self, const struct acre_run_spec *spec,
     job.no_network = spec->no_network;
     job.private_processes = spec->private_processes;
     job.any_directory = spec->directory == NULL || spec->directory[0] == '\0';
-    job.directory = job.any_directory ? account->home : spec->directory;
+    job.directory = job.any_directory ? login->home : spec->directory;
     job.has_stdin = spec->stdin_text != NULL;
     job.stdin_text = spec->stdin_text;
     job.stdin_bytes = job.has_stdin ? strlen(spec->stdin_text) : 0;
     acre_buf_init(message, ACRE_WIRE_START_MAX);
-    r = acre_wire_encode(&job, own, message, err);
+    r = wire_encode(&job, own, message, err);
     if (r < 0) {
         acre_buf_finish(message);
     }
     return r;
 }
 
-int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
-                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err) {
+int local_prepare(struct local *self, const struct acre_run_spec *spec, struct acre_buf *message,
+                  uid_t *ret_user, struct acre_error *err) {
     ACRE_ASSERT(spec->members > 0 && spec->argv != NULL && spec->argv[0] != NULL);
     if (spec->members > MEMBERS_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "members: %" PRIu32 "; at most %d", spec->members,
-                         MEMBERS_MAX);
+        return acre_fail(err, ACRE_ELIMIT, "members: %" PRIu32 " is too many; accepted: at most %d",
+                         spec->members, MEMBERS_MAX);
     }
     if (spec->no_network && !self->is_root) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "no_network: only a daemon with root can cut a job off the network");
+                         "network: only a daemon that runs as root can cut a job off the network");
     }
     if (spec->private_processes && !self->is_root) {
-        return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "private_processes: only a daemon with root can hide other processes from "
-                         "a job; set it to false in the policy, or run the daemon as root");
+        return acre_fail(
+            err, ACRE_EUNSUPPORTED,
+            "private_processes: only a daemon that runs as root can hide other processes from a "
+            "job; set it to false in the policy, or run the daemon as root");
     }
-    const struct acre_account *account = NULL;
-    int r = find_account(self, spec->user, &account, err);
+    const struct login *login = NULL;
+    int r = find_login(self, spec->user, &login, err);
     if (r < 0) {
         return r;
     }
     struct acre_buf common;
     acre_buf_init(&common, ENVIRONMENT_MAX);
-    r = put_common(spec, account, &common, err);
+    r = put_common(spec, login, &common, err);
     struct acre_buf *own = acre_calloc(spec->members, sizeof(*own));
     for (uint32_t i = 0; i < spec->members; i++) {
         acre_buf_init(&own[i], ENVIRONMENT_MAX);
         r = r == 0 ? put_own(self, spec, i, &own[i], err) : r;
     }
-    r = r == 0 ? encode(self, spec, account, &common, own, message, err) : r;
+    r = r == 0 ? encode(self, spec, login, &common, own, message, err) : r;
     for (uint32_t i = 0; i < spec->members; i++) {
         acre_buf_finish(&own[i]);
     }
     free(own);
     acre_buf_finish(&common);
     if (r == 0) {
-        *ret_user = account->uid;
+        *ret_user = login->uid;
     }
     return r;
 }

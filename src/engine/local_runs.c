@@ -1,7 +1,7 @@
 /* local_runs.c - the runs that are known and their record files.
  *
  * Whether a supervisor lives is asked of its lock on the record, which the kernel gives back
- * when the process is gone, however it went; pids can be reused, locks cannot. */
+ * when the process ends, however it ends; pids can be reused, locks cannot. */
 #include "engine/local_shares.h"
 
 #include "core/str.h"
@@ -17,20 +17,20 @@
 
 enum { LIST_NAME_MAX = ACRE_RUN_NAME_MAX + 8 };
 
-struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run) {
-    return acre_runs_find(&self->known, run);
+struct local_run *local_find(const struct local *self, struct acre_run run) {
+    return runs_find(&self->known, run);
 }
 
-struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run) {
-    struct acre_local_run *added = acre_calloc(1, sizeof(*added));
+struct local_run *local_add(struct local *self, struct acre_run run) {
+    struct local_run *added = acre_calloc(1, sizeof(*added));
     added->run = run;
     added->owner = self;
     added->watch_fd = -1;
-    acre_runs_add(&self->known, &added->run);
+    runs_add(&self->known, &added->run);
     return added;
 }
 
-static void free_run(struct acre_local_run *run) {
+static void free_run(struct local_run *run) {
     acre_timer_cancel(run->late);
     acre_timer_cancel(run->again);
     acre_watch_cancel(run->watch);
@@ -44,36 +44,35 @@ static void free_run(struct acre_local_run *run) {
     free(run);
 }
 
-void acre_local_remove(struct acre_local *self, struct acre_local_run *run) {
-    void *known = acre_runs_remove(&self->known, run->run);
+void local_remove(struct local *self, struct local_run *run) {
+    void *known = runs_remove(&self->known, run->run);
     ACRE_ASSERT(known == run);
     char name[ACRE_RUN_NAME_MAX];
-    unlinkat(self->runs, acre_run_name(run->run, name), 0); /* some never had one */
+    unlinkat(self->runs, run_make_name(run->run, name), 0); /* some never had one */
     free_run(run);
 }
 
-void acre_local_free_runs(struct acre_local *self) {
+void local_free_runs(struct local *self) {
     for (uint32_t i = 0; i < self->known.count; i++) {
-        free_run((struct acre_local_run *)self->known.all[i]);
+        free_run((struct local_run *)self->known.all[i]);
     }
-    acre_runs_finish(&self->known);
+    runs_finish(&self->known);
 }
 
-enum acre_local_found acre_local_look(const struct acre_local *self, struct acre_run run,
-                                      struct acre_fact *ret_fact) {
+enum local_found local_look(const struct local *self, struct acre_run run, struct fact *ret_fact) {
     char name[ACRE_RUN_NAME_MAX];
     memset(ret_fact, 0, sizeof(*ret_fact));
     ret_fact->run = run;
-    int fd = openat(self->runs, acre_run_name(run, name), O_RDWR | O_CLOEXEC);
+    int fd = openat(self->runs, run_make_name(run, name), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return ACRE_LOCAL_ABSENT;
     }
     /* First the lock, then the content: a supervisor that lets go has written its end before. */
     bool lives = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    struct acre_fact fact;
+    struct fact fact;
     ssize_t got = pread(fd, &fact, sizeof(fact), 0);
     close(fd);
-    if (got == (ssize_t)sizeof(fact) && acre_fact_is_whole(&fact) && fact.run.job == run.job &&
+    if (got == (ssize_t)sizeof(fact) && fact_is_whole(&fact) && fact.run.job == run.job &&
         fact.run.attempt == run.attempt) {
         *ret_fact = fact;
     }
@@ -86,12 +85,12 @@ enum acre_local_found acre_local_look(const struct acre_local *self, struct acre
 
 static const char *list_name(struct acre_run run, const char *suffix, char name[LIST_NAME_MAX]) {
     char run_name[ACRE_RUN_NAME_MAX];
-    snprintf(name, LIST_NAME_MAX, "%s%s", acre_run_name(run, run_name), suffix);
+    snprintf(name, LIST_NAME_MAX, "%s%s", run_make_name(run, run_name), suffix);
     return name;
 }
 
-int acre_local_write_list(const struct acre_local *self, struct acre_run run, const char *suffix,
-                          const char *text, struct acre_error *err) {
+int local_write_list(const struct local *self, struct acre_run run, const char *suffix,
+                     const char *text, struct acre_error *err) {
     char name[LIST_NAME_MAX];
     list_name(run, suffix, name);
     int fd = openat(self->runs, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -105,7 +104,7 @@ int acre_local_write_list(const struct acre_local *self, struct acre_run run, co
     return r;
 }
 
-char *acre_local_read_list(const struct acre_local *self, struct acre_run run, const char *suffix) {
+char *local_read_list(const struct local *self, struct acre_run run, const char *suffix) {
     char name[LIST_NAME_MAX];
     int fd = openat(self->runs, list_name(run, suffix, name), O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -118,14 +117,13 @@ char *acre_local_read_list(const struct acre_local *self, struct acre_run run, c
     return text;
 }
 
-void acre_local_remove_list(const struct acre_local *self, struct acre_run run,
-                            const char *suffix) {
+void local_remove_list(const struct local *self, struct acre_run run, const char *suffix) {
     char name[LIST_NAME_MAX];
     unlinkat(self->runs, list_name(run, suffix, name), 0);
 }
 
-void acre_local_each_list(struct acre_local *self, const char *suffix,
-                          void (*function)(struct acre_local *self, struct acre_run run)) {
+void local_each_list(struct local *self, const char *suffix,
+                     void (*function)(struct local *self, struct acre_run run)) {
     int fd = openat(self->state, ACRE_RUNS_DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
@@ -136,7 +134,7 @@ void acre_local_each_list(struct acre_local *self, const char *suffix,
         if (end != NULL && strcmp(end, suffix) == 0 &&
             acre_str_copy(name, sizeof(name),
                           (struct acre_str){entry->d_name, (size_t)(end - entry->d_name)}) &&
-            acre_run_parse(name, &run)) {
+            run_parse(name, &run)) {
             function(self, run);
         }
     }

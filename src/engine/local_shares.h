@@ -10,30 +10,28 @@
 /* local_runs.c: what a run holds is also beside its record, kept over a restart: the file
  * runs/<name><suffix>. The text that was read is to be freed; NULL: there is none. */
 enum { ACRE_LOCAL_LIST_MAX = 65536 };
-int acre_local_write_list(const struct acre_local *self, struct acre_run run, const char *suffix,
-                          const char *text, struct acre_error *err);
-char *acre_local_read_list(const struct acre_local *self, struct acre_run run, const char *suffix);
-void acre_local_remove_list(const struct acre_local *self, struct acre_run run, const char *suffix);
-void acre_local_each_list(struct acre_local *self, const char *suffix,
-                          void (*function)(struct acre_local *self, struct acre_run run));
+int local_write_list(const struct local *self, struct acre_run run, const char *suffix,
+                     const char *text, struct acre_error *err);
+char *local_read_list(const struct local *self, struct acre_run run, const char *suffix);
+void local_remove_list(const struct local *self, struct acre_run run, const char *suffix);
+void local_each_list(struct local *self, const char *suffix,
+                     void (*function)(struct local *self, struct acre_run run));
 
 /* local_mps.c: shares of GPUs by MPS. need: before prepare, finds out which; take: after it, and
  * run->mps_waiting says how many answers come before the run can be enqueued. */
-int acre_local_need_mps(struct acre_local *self, struct acre_local_run *run,
-                        const struct acre_run_spec *spec, struct acre_error *err);
-int acre_local_take_mps(struct acre_local *self, struct acre_local_run *run, uid_t user,
-                        struct acre_error *err);
-void acre_local_retake_mps(struct acre_local *self, struct acre_local_run *run);
-void acre_local_give_mps(struct acre_local *self, struct acre_local_run *run);
-void acre_local_reap_mps(struct acre_local *self); /* after all retakes: what ended runs held */
+int local_need_mps(struct local *self, struct local_run *run, const struct acre_run_spec *spec,
+                   struct acre_error *err);
+int local_take_mps(struct local *self, struct local_run *run, uid_t user, struct acre_error *err);
+void local_retake_mps(struct local *self, struct local_run *run);
+void local_give_mps(struct local *self, struct local_run *run);
+void local_reap_mps(struct local *self); /* after all retakes: what ended runs held */
 
-/* local_cu.c: shares of AMD GPUs by compute units. prepare: as acre_local_prepare, with units for
+/* local_cu.c: shares of AMD GPUs by compute units. prepare: as local_prepare, with units for
  * the devices that need them; the rest as for MPS. */
-int acre_local_prepare_cu(struct acre_local *self, struct acre_local_run *run,
-                          const struct acre_run_spec *spec, uid_t *ret_user,
-                          struct acre_error *err);
-void acre_local_retake_cu(struct acre_local *self, struct acre_local_run *run);
-void acre_local_give_cu(struct acre_local *self, struct acre_local_run *run);
-void acre_local_reap_cu(struct acre_local *self);
+int local_prepare_cu(struct local *self, struct local_run *run, const struct acre_run_spec *spec,
+                     uid_t *ret_user, struct acre_error *err);
+void local_retake_cu(struct local *self, struct local_run *run);
+void local_give_cu(struct local *self, struct local_run *run);
+void local_reap_cu(struct local *self);
 
 #endif

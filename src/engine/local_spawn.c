@@ -25,7 +25,7 @@ enum { ABOVE_FIXED_FDS = 16, SPAWNER_FAILURES_MAX = 3 };
 
 /* ---- queues ---- */
 
-static void push(struct acre_local_queue *queue, struct acre_local_run *run) {
+static void push(struct local_queue *queue, struct local_run *run) {
     run->queue_next = NULL;
     if (queue->first == NULL) {
         queue->last = &queue->first;
@@ -34,8 +34,8 @@ static void push(struct acre_local_queue *queue, struct acre_local_run *run) {
     queue->last = &run->queue_next;
 }
 
-static struct acre_local_run *pop(struct acre_local_queue *queue) {
-    struct acre_local_run *run = queue->first;
+static struct local_run *pop(struct local_queue *queue) {
+    struct local_run *run = queue->first;
     if (run != NULL) {
         queue->first = run->queue_next;
         run->queue_next = NULL;
@@ -44,18 +44,18 @@ static struct acre_local_run *pop(struct acre_local_queue *queue) {
 }
 
 /* The oldest start that the spawner has not counted yet. NULL: forgotten meanwhile. */
-static struct acre_local_run *take_sent(struct acre_local *self) {
+static struct local_run *take_sent(struct local *self) {
     struct acre_run run = self->sent[self->sent_first];
     self->sent_first = (self->sent_first + 1) % ACRE_LOCAL_WINDOW;
     self->in_flight--;
-    return acre_local_find(self, run);
+    return local_find(self, run);
 }
 
-static void open_or_fail(struct acre_local *self) {
+static void open_or_fail(struct local *self) {
     struct acre_error err = {0};
-    if (acre_local_open_spawner(self, &err) < 0) {
-        for (struct acre_local_run *run; (run = pop(&self->queued)) != NULL;) {
-            acre_local_not_started(self, run, err.text);
+    if (local_open_spawner(self, &err) < 0) {
+        for (struct local_run *run; (run = pop(&self->queued)) != NULL;) {
+            local_not_started(self, run, err.text);
         }
     }
 }
@@ -63,7 +63,7 @@ static void open_or_fail(struct acre_local *self) {
 /* ---- sending ---- */
 
 /* A long start goes through a memory file; what is sent is the run's name and the descriptor. */
-static ssize_t send_file(int socket, const struct acre_local_run *run) {
+static ssize_t send_file(int socket, const struct local_run *run) {
     int fd = memfd_create("start", MFD_CLOEXEC);
     size_t done = 0;
     while (fd >= 0 && done < run->message.length) {
@@ -100,10 +100,10 @@ static ssize_t send_file(int socket, const struct acre_local_run *run) {
     return sent;
 }
 
-static void flush(struct acre_local *self) {
+static void flush(struct local *self) {
     while (self->spawner >= 0 && self->in_flight < ACRE_LOCAL_WINDOW &&
            self->queued.first != NULL) {
-        struct acre_local_run *run = self->queued.first;
+        struct local_run *run = self->queued.first;
         ssize_t sent = run->message.length <= ACRE_WIRE_INLINE_MAX
                            ? send(self->spawner, run->message.data, run->message.length,
                                   MSG_DONTWAIT | MSG_NOSIGNAL)
@@ -118,7 +118,7 @@ static void flush(struct acre_local *self) {
     }
 }
 
-void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run) {
+void local_enqueue(struct local *self, struct local_run *run) {
     run->stage = ACRE_LOCAL_QUEUED;
     push(&self->queued, run);
     if (self->spawner < 0) {
@@ -129,7 +129,7 @@ void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run) {
 
 /* ---- the process ---- */
 
-static void find_program(const struct acre_local *self, char path[PATH_MAX]) {
+static void find_program(const struct local *self, char path[PATH_MAX]) {
     if (self->program != NULL) {
         snprintf(path, PATH_MAX, "%s", self->program);
         return;
@@ -148,7 +148,7 @@ static void find_program(const struct acre_local *self, char path[PATH_MAX]) {
 
 /* Our descriptors to their fixed numbers: from copies above all of those, so that none is
  * overwritten before it was copied. */
-static int spawn(struct acre_local *self, int theirs) {
+static int spawn(struct local *self, int theirs) {
     const int from[3] = {theirs, self->state, self->lock};
     int above[3] = {-1, -1, -1};
     char path[PATH_MAX];
@@ -183,7 +183,7 @@ static int spawn(struct acre_local *self, int theirs) {
     return error;
 }
 
-static int greet(struct acre_local *self) {
+static int greet(struct local *self) {
     struct acre_wire_hello hello;
     memset(&hello, 0, sizeof(hello)); /* padding too: it travels */
     hello.magic = ACRE_WIRE_MAGIC;
@@ -198,7 +198,7 @@ static int greet(struct acre_local *self) {
 
 static void on_spawner(void *context);
 
-int acre_local_open_spawner(struct acre_local *self, struct acre_error *err) {
+int local_open_spawner(struct local *self, struct acre_error *err) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return acre_fail_errno(err, errno, "spawner");
@@ -216,7 +216,7 @@ int acre_local_open_spawner(struct acre_local *self, struct acre_error *err) {
     self->spawner_watch =
         error == 0 ? acre_loop_watch(self->loop, self->spawner, on_spawner, self, err) : NULL;
     if (self->spawner_watch == NULL) {
-        acre_local_close_spawner(self);
+        local_close_spawner(self);
         return error != 0
                    ? acre_fail(err, ACRE_EUNAVAILABLE, "%s ended before it could start supervisors",
                                self->program != NULL ? self->program : "acre shim")
@@ -226,7 +226,7 @@ int acre_local_open_spawner(struct acre_local *self, struct acre_error *err) {
     return 0;
 }
 
-void acre_local_close_spawner(struct acre_local *self) {
+void local_close_spawner(struct local *self) {
     acre_watch_cancel(self->spawner_watch);
     self->spawner_watch = NULL;
     if (self->spawner >= 0) {
@@ -238,22 +238,22 @@ void acre_local_close_spawner(struct acre_local *self) {
 }
 
 /* Its children are orphans now; what it had not counted may or may not have been started. */
-static void replace_spawner(struct acre_local *self) {
-    acre_local_close_spawner(self);
-    acre_local_read_facts(self);
-    struct acre_local_queue rest = {0};
+static void replace_spawner(struct local *self) {
+    local_close_spawner(self);
+    local_read_facts(self);
+    struct local_queue rest = {0};
     while (self->in_flight > 0) {
-        struct acre_local_run *run = take_sent(self);
-        struct acre_fact fact;
+        struct local_run *run = take_sent(self);
+        struct fact fact;
         if (run != NULL && run->stage == ACRE_LOCAL_SENT &&
-            acre_local_look(self, run->run, &fact) == ACRE_LOCAL_ABSENT) {
+            local_look(self, run->run, &fact) == ACRE_LOCAL_ABSENT) {
             run->stage = ACRE_LOCAL_QUEUED;
             push(&rest, run);
         } else if (run != NULL) {
             acre_buf_finish(&run->message);
         }
     }
-    for (struct acre_local_run *run; (run = pop(&self->queued)) != NULL;) {
+    for (struct local_run *run; (run = pop(&self->queued)) != NULL;) {
         push(&rest, run);
     }
     self->queued = rest;
@@ -261,52 +261,51 @@ static void replace_spawner(struct acre_local *self) {
     if (self->spawner_failures < SPAWNER_FAILURES_MAX) {
         open_or_fail(self);
     }
-    for (struct acre_local_run *run; self->spawner < 0 && (run = pop(&self->queued)) != NULL;) {
-        acre_local_not_started(self, run,
-                               "the program that should start supervisors keeps failing");
+    for (struct local_run *run; self->spawner < 0 && (run = pop(&self->queued)) != NULL;) {
+        local_not_started(self, run, "the program that starts supervisors keeps failing");
     }
     for (uint32_t i = self->known.count; i-- > 0;) {
-        struct acre_local_run *run = acre_local_at(self, i);
+        struct local_run *run = acre_local_at(self, i);
         if (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING) {
             run->orphan = true;
-            acre_local_check(self, run); /* and watch it: no spawner does now */
+            local_check(self, run); /* and watch it: no spawner does now */
         }
     }
 }
 
-static void handle(struct acre_local *self, const struct acre_wire_note *note) {
+static void handle(struct local *self, const struct shim_note *note) {
     self->spawner_failures = 0;
     for (uint32_t i = 0; i < note->handled && self->in_flight > 0; i++) {
-        struct acre_local_run *run = take_sent(self);
+        struct local_run *run = take_sent(self);
         if (run != NULL) {
             acre_buf_finish(&run->message);
         }
     }
     if (note->failed != 0) {
-        struct acre_local_run *run = acre_local_find(self, note->run);
+        struct local_run *run = local_find(self, note->run);
         if (run != NULL && run->stage == ACRE_LOCAL_SENT) {
             struct acre_error err = {0};
             acre_fail_errno(&err, (int)note->failed, "supervisor");
-            acre_local_not_started(self, run, err.text);
+            local_not_started(self, run, err.text);
         }
     }
     if (note->lost_pid != 0) {
-        acre_local_read_facts(self); /* it may have told its end before */
+        local_read_facts(self); /* it may have told its end before */
         for (uint32_t i = self->known.count; i-- > 0;) {
-            struct acre_local_run *run = acre_local_at(self, i);
+            struct local_run *run = acre_local_at(self, i);
             bool may_be_it = run->shim_pid == 0 || run->shim_pid == note->lost_pid;
             if (may_be_it && (run->stage == ACRE_LOCAL_SENT || run->stage == ACRE_LOCAL_RUNNING)) {
                 run->supervisor_gone = run->supervisor_gone || run->shim_pid != 0;
-                acre_local_check(self, run);
+                local_check(self, run);
             }
         }
     }
 }
 
 static void on_spawner(void *context) {
-    struct acre_local *self = context;
+    struct local *self = context;
     for (;;) {
-        struct acre_wire_note note;
+        struct shim_note note;
         ssize_t got = recv(self->spawner, &note, sizeof(note), MSG_DONTWAIT);
         if (got == (ssize_t)sizeof(note)) {
             handle(self, &note);

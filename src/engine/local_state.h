@@ -4,17 +4,17 @@
 #ifndef ACRE_ENGINE_LOCAL_STATE_H
 #define ACRE_ENGINE_LOCAL_STATE_H
 
-#include "engine/account.h"
 #include "engine/local.h"
 #include "engine/log_room.h"
+#include "engine/login.h"
 #include "engine/mps.h"
 #include "engine/runs.h"
+#include "engine/shim_wire.h"
 #include "engine/visible.h"
-#include "engine/wire.h"
 
-enum { ACRE_LOCAL_ACCOUNTS = 64, ACRE_LOCAL_WINDOW = 64 };
+enum { ACRE_LOCAL_LOGINS = 64, ACRE_LOCAL_WINDOW = 64 };
 
-enum acre_local_stage {
+enum local_stage {
     ACRE_LOCAL_WAITING, /* for an MPS daemon */
     ACRE_LOCAL_QUEUED,  /* for the spawner */
     ACRE_LOCAL_SENT,    /* to the spawner */
@@ -22,9 +22,9 @@ enum acre_local_stage {
     ACRE_LOCAL_ENDED,
 };
 
-struct acre_local_run {
+struct local_run {
     struct acre_run run; /* first: runs.h */
-    enum acre_local_stage stage;
+    enum local_stage stage;
     int64_t shim_pid, pid; /* 0: not known yet */
     uint64_t started_ms;
     bool wanted;                     /* started here or adopted; others are ended by reap */
@@ -51,22 +51,22 @@ struct acre_local_run {
     uint8_t again_tries;
     struct acre_watch *watch; /* of a supervisor that is not the spawner's child */
     int watch_fd;
-    struct acre_local *owner;
-    struct acre_local_run *queue_next; /* QUEUED */
+    struct local *owner;
+    struct local_run *queue_next; /* QUEUED */
 };
 
-struct acre_local_queue {
-    struct acre_local_run *first, **last;
+struct local_queue {
+    struct local_run *first, **last;
 };
 
 /* A fact that is told in the next turn of the loop. */
-struct acre_local_fact {
-    struct acre_local_fact *next;
+struct local_fact {
+    struct local_fact *next;
     struct acre_run run;
     bool started, exited;
 };
 
-struct acre_local {
+struct local {
     struct acre_loop *loop;
     struct acre_engine_sink sink;
     char *state_path, *program, *run_as;
@@ -74,17 +74,17 @@ struct acre_local {
     uid_t min_uid;
     uint64_t log_max_bytes;
     struct acre_engine_limits limits;
-    struct acre_log_room *log_room;
+    struct log_room *log_room;
     uint64_t margin_ms; /* 0: the default */
     uint32_t pids_max;
-    const struct acre_visible_roots *roots;
-    struct acre_cgroup cgroup;
+    const struct visible_roots *roots;
+    struct cgroup cgroup;
     struct acre_buf filter;
     char filter_lack[160];       /* "" or why there is no filter */
     int lock, state, runs, logs; /* descriptors */
 
-    struct acre_runs known; /* struct acre_local_run */
-    struct acre_local_queue queued;
+    struct runs known; /* struct local_run */
+    struct local_queue queued;
     struct acre_run sent[ACRE_LOCAL_WINDOW]; /* a ring: not yet counted by the spawner */
     uint32_t sent_first, in_flight;
 
@@ -95,55 +95,54 @@ struct acre_local {
     int facts; /* the FIFO */
     struct acre_watch *facts_watch;
 
-    struct acre_local_fact *to_tell, **to_tell_last;
+    struct local_fact *to_tell, **to_tell_last;
     struct acre_timer *telling;
     struct {
         char user[64];
         uint64_t until_ms;
-        struct acre_account account;
-    } accounts[ACRE_LOCAL_ACCOUNTS];
-    size_t account_count;
-    struct acre_mps *mps; /* made when first needed */
+        struct login login;
+    } logins[ACRE_LOCAL_LOGINS];
+    size_t login_count;
+    struct mps *mps; /* made when first needed */
     char *mps_directory, *mps_program;
 };
 
 /* local_runs.c: the table of runs, and their files. */
-static inline struct acre_local_run *acre_local_at(const struct acre_local *self, uint32_t at) {
-    return (struct acre_local_run *)self->known.all[at];
+static inline struct local_run *acre_local_at(const struct local *self, uint32_t at) {
+    return (struct local_run *)self->known.all[at];
 }
-struct acre_local_run *acre_local_find(const struct acre_local *self, struct acre_run run);
-struct acre_local_run *acre_local_add(struct acre_local *self, struct acre_run run);
-void acre_local_remove(struct acre_local *self, struct acre_local_run *run); /* and its record */
-void acre_local_free_runs(struct acre_local *self);
+struct local_run *local_find(const struct local *self, struct acre_run run);
+struct local_run *local_add(struct local *self, struct acre_run run);
+void local_remove(struct local *self, struct local_run *run); /* and its record */
+void local_free_runs(struct local *self);
 
-enum acre_local_found {
+enum local_found {
     ACRE_LOCAL_ABSENT, /* no record */
     ACRE_LOCAL_LIVE,   /* its supervisor lives; the fact is STARTED or NONE */
     ACRE_LOCAL_OVER,   /* the fact is EXITED */
     ACRE_LOCAL_DEAD,   /* a record, no supervisor, no end */
 };
-enum acre_local_found acre_local_look(const struct acre_local *self, struct acre_run run,
-                                      struct acre_fact *ret_fact);
+enum local_found local_look(const struct local *self, struct acre_run run, struct fact *ret_fact);
 
 /* local_spawn.c: the spawner and what is sent to it. */
-int acre_local_open_spawner(struct acre_local *self, struct acre_error *err);
-void acre_local_close_spawner(struct acre_local *self);
-void acre_local_enqueue(struct acre_local *self, struct acre_local_run *run);
+int local_open_spawner(struct local *self, struct acre_error *err);
+void local_close_spawner(struct local *self);
+void local_enqueue(struct local *self, struct local_run *run);
 
 /* local_prepare.c: from a spec to the message for the spawner. */
-int acre_local_prepare(struct acre_local *self, const struct acre_run_spec *spec,
-                       struct acre_buf *message, uid_t *ret_user, struct acre_error *err);
+int local_prepare(struct local *self, const struct acre_run_spec *spec, struct acre_buf *message,
+                  uid_t *ret_user, struct acre_error *err);
 
 /* local_facts.c: what is told, and finding out what is true. */
-void acre_local_read_facts(struct acre_local *self);
-void acre_local_learn(struct acre_local_run *run, const struct acre_fact *fact);
+void local_read_facts(struct local *self);
+void local_learn(struct local_run *run, const struct fact *fact);
 /* What the engine knows of the run, to the sink, in the next turn. */
-void acre_local_tell(struct acre_local *self, struct acre_run run, bool started, bool exited);
-void acre_local_not_started(struct acre_local *self, struct acre_local_run *run, const char *text);
+void local_tell(struct local *self, struct acre_run run, bool started, bool exited);
+void local_not_started(struct local *self, struct local_run *run, const char *text);
 /* Look at its record: ended, lost, or (then it is watched) alive. */
-void acre_local_check(struct acre_local *self, struct acre_local_run *run);
-bool acre_local_send_signal(struct acre_local *self, struct acre_local_run *run, int value);
-bool acre_local_is_live(const struct acre_local *self, const struct acre_local_run *run);
-void acre_local_kill_supervisor(struct acre_local *self, struct acre_local_run *run);
+void local_check(struct local *self, struct local_run *run);
+bool local_send_signal(struct local *self, struct local_run *run, int value);
+bool local_is_live(const struct local *self, const struct local_run *run);
+void local_kill_supervisor(struct local *self, struct local_run *run);
 
 #endif

@@ -3,9 +3,9 @@
  * A sweep looks at every file (some 2 us each) and adds up what each account has. Of those that
  * have too much it lists the runs, oldest first, and removes whole runs until a tenth of the limit
  * is free: so a user who is always at the limit costs a sweep for each tenth of it, not for each
- * run. A run that has a record in runs/ lives, or its end is not yet known to everybody (records
+ * run. A run that has a record in runs/ lives, or its end is not yet known everywhere (records
  * are made before logs and go after the end was committed): of that one only the older files go,
- * which nobody writes to any more.
+ * which are no longer written to.
  *
  * What ends during a sweep may be counted twice, until the next one. When too much is left (it all
  * belongs to runs that live), the next sweep comes later and later. Blocks are counted, not bytes,
@@ -53,7 +53,7 @@ struct totals {
     uint32_t count, capacity;
 };
 
-struct acre_log_room {
+struct log_room {
     struct acre_loop *loop;
     int logs, runs;
     uint64_t limit_bytes; /* 0: none */
@@ -70,7 +70,7 @@ struct acre_log_room {
 };
 
 /* All files of one run. */
-struct entry {
+struct run_logs {
     struct acre_run run;
     uid_t uid;
     uint64_t bytes;
@@ -79,7 +79,7 @@ struct entry {
 };
 
 struct entries {
-    struct entry *items;
+    struct run_logs *items;
     uint32_t count, capacity;
 };
 
@@ -129,7 +129,7 @@ static bool parse_name(const char *name, struct acre_run *ret_run, bool *ret_old
         char run[ACRE_RUN_NAME_MAX];
         if (length > suffix && strcmp(name + length - suffix, suffixes[i]) == 0 &&
             acre_str_copy(run, sizeof(run), (struct acre_str){name, length - suffix}) &&
-            acre_run_parse(run, ret_run)) {
+            run_parse(run, ret_run)) {
             *ret_old = is_old(i);
             return true;
         }
@@ -138,8 +138,8 @@ static bool parse_name(const char *name, struct acre_run *ret_run, bool *ret_old
 }
 
 /* Call for every log there is. */
-static void each_log(struct acre_log_room *room,
-                     void (*function)(struct acre_log_room *room, struct acre_run run, bool old,
+static void each_log(struct log_room *room,
+                     void (*function)(struct log_room *room, struct acre_run run, bool old,
                                       const struct stat *info, struct entries *entries),
                      struct entries *entries) {
     int fd = openat(room->logs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -162,20 +162,20 @@ static void each_log(struct acre_log_room *room,
     }
 }
 
-static void count_log(struct acre_log_room *room, struct acre_run run, bool old,
-                      const struct stat *info, struct entries *entries) {
+static void count_log(struct log_room *room, struct acre_run run, bool old, const struct stat *info,
+                      struct entries *entries) {
     (void)run, (void)old, (void)entries;
     total_of(&room->swept, info->st_uid)->bytes += bytes_of(info);
 }
 
-static void list_log(struct acre_log_room *room, struct acre_run run, bool old,
-                     const struct stat *info, struct entries *entries) {
+static void list_log(struct log_room *room, struct acre_run run, bool old, const struct stat *info,
+                     struct entries *entries) {
     if (!has_too_much(total_of(&room->swept, info->st_uid), room->sweep_limit)) {
         return;
     }
     entries->items =
         acre_grow(entries->items, entries->count, &entries->capacity, sizeof(*entries->items));
-    entries->items[entries->count++] = (struct entry){
+    entries->items[entries->count++] = (struct run_logs){
         .run = run,
         .uid = info->st_uid,
         .bytes = bytes_of(info),
@@ -184,14 +184,14 @@ static void list_log(struct acre_log_room *room, struct acre_run run, bool old,
 }
 
 static int by_run(const void *left, const void *right) {
-    const struct entry *a = left, *b = right;
+    const struct run_logs *a = left, *b = right;
     return a->run.job != b->run.job
                ? (a->run.job < b->run.job ? -1 : 1)
                : (a->run.attempt > b->run.attempt) - (a->run.attempt < b->run.attempt);
 }
 
 static int by_age(const void *left, const void *right) {
-    const struct entry *a = left, *b = right;
+    const struct run_logs *a = left, *b = right;
     return a->written_ns != b->written_ns ? (a->written_ns < b->written_ns ? -1 : 1)
                                           : by_run(left, right);
 }
@@ -201,7 +201,7 @@ static void merge(struct entries *entries) {
     uint32_t kept = 0;
     qsort(entries->items, entries->count, sizeof(*entries->items), by_run);
     for (uint32_t i = 0; i < entries->count; i++) {
-        struct entry *last = kept > 0 ? &entries->items[kept - 1] : NULL;
+        struct run_logs *last = kept > 0 ? &entries->items[kept - 1] : NULL;
         if (last != NULL && by_run(last, &entries->items[i]) == 0) {
             last->bytes += entries->items[i].bytes;
             last->old_bytes += entries->items[i].old_bytes;
@@ -213,9 +213,9 @@ static void merge(struct entries *entries) {
     entries->count = kept;
 }
 
-static void remove_files(const struct acre_log_room *room, struct acre_run run, bool only_old) {
+static void remove_files(const struct log_room *room, struct acre_run run, bool only_old) {
     char run_name[ACRE_RUN_NAME_MAX], name[NAME_BYTES];
-    acre_run_name(run, run_name);
+    run_make_name(run, run_name);
     for (size_t i = 0; i < SUFFIXES; i++) {
         snprintf(name, sizeof(name), "%s%s", run_name, suffixes[i]);
         if (!only_old || is_old(i)) {
@@ -224,7 +224,7 @@ static void remove_files(const struct acre_log_room *room, struct acre_run run, 
     }
 }
 
-static void make_room(struct acre_log_room *room) {
+static void make_room(struct log_room *room) {
     struct entries entries = {0};
     uint64_t target = room->sweep_limit / 10 * (10 - FREE_TENTHS);
     each_log(room, list_log, &entries);
@@ -234,11 +234,11 @@ static void make_room(struct acre_log_room *room) {
     }
     for (uint32_t i = 0;
          i < entries.count && !atomic_load_explicit(&room->stopping, memory_order_relaxed); i++) {
-        const struct entry *entry = &entries.items[i];
+        const struct run_logs *entry = &entries.items[i];
         struct total *total = total_of(&room->swept, entry->uid);
         char name[ACRE_RUN_NAME_MAX];
         if (total->bytes > target) {
-            bool lives = faccessat(room->runs, acre_run_name(entry->run, name), F_OK, 0) == 0;
+            bool lives = faccessat(room->runs, run_make_name(entry->run, name), F_OK, 0) == 0;
             remove_files(room, entry->run, lives);
             total->bytes -= ACRE_MIN(total->bytes, lives ? entry->old_bytes : entry->bytes);
         }
@@ -249,7 +249,7 @@ static void make_room(struct acre_log_room *room) {
 static void on_swept(void *context);
 
 static void *sweep(void *context) {
-    struct acre_log_room *room = context;
+    struct log_room *room = context;
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE); /* of this thread alone */
     uint64_t began_ms = now_ms();
     each_log(room, count_log, NULL);
@@ -263,15 +263,15 @@ static void *sweep(void *context) {
 
 /* ---- the loop ---- */
 
-static void start_sweep(struct acre_log_room *room);
+static void start_sweep(struct log_room *room);
 
 static void on_timer(void *context) {
-    struct acre_log_room *room = context;
+    struct log_room *room = context;
     room->timer = NULL;
     start_sweep(room);
 }
 
-static void start_sweep(struct acre_log_room *room) {
+static void start_sweep(struct log_room *room) {
     uint64_t now = now_ms();
     if (room->sweeping || room->timer != NULL) {
         room->again = room->sweeping;
@@ -293,7 +293,7 @@ static void start_sweep(struct acre_log_room *room) {
 }
 
 static void on_swept(void *context) {
-    struct acre_log_room *room = context;
+    struct log_room *room = context;
     pthread_join(room->thread, NULL);
     room->sweeping = false;
     bool is_left = has_anybody_too_much(&room->swept, room->limit_bytes);
@@ -316,15 +316,15 @@ static void on_swept(void *context) {
     }
 }
 
-struct acre_log_room *acre_log_room_create(struct acre_loop *loop, int logs, int runs) {
-    struct acre_log_room *room = acre_calloc(1, sizeof(*room));
+struct log_room *log_room_create(struct acre_loop *loop, int logs, int runs) {
+    struct log_room *room = acre_calloc(1, sizeof(*room));
     room->loop = loop;
     room->logs = logs;
     room->runs = runs;
     return room;
 }
 
-void acre_log_room_destroy(struct acre_log_room *room) {
+void log_room_destroy(struct log_room *room) {
     if (room == NULL) {
         return;
     }
@@ -339,7 +339,7 @@ void acre_log_room_destroy(struct acre_log_room *room) {
     free(room);
 }
 
-void acre_log_room_limit(struct acre_log_room *room, uint64_t limit_mib) {
+void log_room_limit(struct log_room *room, uint64_t limit_mib) {
     uint64_t limit_bytes = limit_mib << 20;
     bool changed = limit_bytes != room->limit_bytes;
     room->limit_bytes = limit_bytes;
@@ -348,10 +348,10 @@ void acre_log_room_limit(struct acre_log_room *room, uint64_t limit_mib) {
     }
 }
 
-void acre_log_room_add(struct acre_log_room *room, struct acre_run run) {
+void log_room_add(struct log_room *room, struct acre_run run) {
     char run_name[ACRE_RUN_NAME_MAX], name[NAME_BYTES];
     bool over = false;
-    acre_run_name(run, run_name);
+    run_make_name(run, run_name);
     for (size_t i = 0; i < SUFFIXES && room->limit_bytes > 0; i++) {
         struct stat info;
         snprintf(name, sizeof(name), "%s%s", run_name, suffixes[i]);

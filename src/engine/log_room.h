@@ -10,15 +10,15 @@
 #include "core/loop.h"
 #include "engine/engine.h"
 
-struct acre_log_room;
+struct log_room;
 
 /* `logs` and `runs` are descriptors of these directories of the state; they stay the caller's. */
-struct acre_log_room *acre_log_room_create(struct acre_loop *loop, int logs, int runs);
-void acre_log_room_destroy(struct acre_log_room *room); /* NULL is fine */
+struct log_room *log_room_create(struct acre_loop *loop, int logs, int runs);
+void log_room_destroy(struct log_room *room); /* NULL is fine */
 
 /* Of one account, from now on; root's has none. 0: no limit. */
-void acre_log_room_limit(struct acre_log_room *room, uint64_t limit_mib);
+void log_room_limit(struct log_room *room, uint64_t limit_mib);
 /* The run has ended, and may have written something. */
-void acre_log_room_add(struct acre_log_room *room, struct acre_run run);
+void log_room_add(struct log_room *room, struct acre_run run);
 
 #endif

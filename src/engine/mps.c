@@ -5,14 +5,14 @@
  * starting: the program forks its daemon and ends. confirming: a process of ours must listen on
  * the socket, and answer. up: asked every check_ms; two silences or its end mean it is lost, and
  * with it everything its clients had on the GPU; it is started again as long as shares are held.
- * quitting: told to quit. dying: has so long to end, then is killed; servers it left are, too.
+ * quitting: asked to quit. dying: has so long to end, then is killed; servers it left are, too.
  *
  * Users may enter the pipe directory in the state "up" and in no other: those who hold shares,
  * from the moment the daemon has made its files until their last share is given back.
  *
  * Daemons outlive us, because jobs do. So "start" first looks whether one is there already; it
  * keeps its users until it has answered.
- * What is asked goes through the program's own client (ask.h): the protocol behind it is the
+ * What is asked goes through the program's own client (ask.h): its protocol is the
  * vendor's and changes. */
 #include "engine/mps.h"
 
@@ -38,13 +38,13 @@ enum {
     OUTPUT_SHOWN = 160,
 };
 
-enum state { DOWN, STARTING, CONFIRMING, UP, QUITTING, DYING };
+enum mps_state { DOWN, STARTING, CONFIRMING, UP, QUITTING, DYING };
 
-struct holder {
+struct mps_holder {
     uint64_t number;
     uid_t user;
     bool waiting; /* to be told */
-    acre_mps_ready *ready;
+    mps_ready *ready;
     void *context;
 };
 
@@ -53,15 +53,15 @@ struct server {
     int pidfd; /* whoever gets the number later is not killed */
 };
 
-struct control {
-    struct acre_mps *mps;
-    struct control *next;
+struct mps_control {
+    struct mps *mps;
+    struct mps_control *next;
     char device[DEVICE_MAX];
-    struct acre_mps_place place;
-    enum state state;
-    struct holder *holders;
+    struct mps_paths paths;
+    enum mps_state state;
+    struct mps_holder *holders;
     uint32_t holder_count, holder_capacity;
-    struct acre_ask *ask;     /* one question at a time */
+    struct ask *ask;          /* one question at a time */
     struct acre_timer *timer; /* what the state waits for */
     struct acre_timer *soon;  /* tells holders that came while it was up */
     pid_t pid;
@@ -75,11 +75,11 @@ struct control {
     uint32_t server_count;
 };
 
-struct acre_mps {
+struct mps {
     struct acre_loop *loop;
-    struct acre_mps_options options;
+    struct mps_options options;
     char *directory, *program;
-    struct control *controls;
+    struct mps_control *controls;
     uint32_t lost;
 };
 
@@ -92,21 +92,22 @@ static uint64_t now_ms(void) {
     return acre_clock_monotonic_ns(&clock) / 1000000;
 }
 
-static void set_timer(struct control *control, uint64_t delay_ms, acre_loop_function *function) {
+static void set_timer(struct mps_control *control, uint64_t delay_ms,
+                      acre_loop_function *function) {
     acre_timer_cancel(control->timer);
     control->timer = acre_loop_timer(control->mps->loop, delay_ms, 0, function, control);
 }
 
-static void stop_waiting(struct control *control) {
+static void stop_waiting(struct mps_control *control) {
     acre_timer_cancel(control->timer);
     control->timer = NULL;
-    acre_ask_cancel(control->ask);
+    ask_cancel(control->ask);
     control->ask = NULL;
 }
 
 /* --- holders --- */
 
-static struct holder *find_holder(const struct control *control, uint64_t number) {
+static struct mps_holder *find_holder(const struct mps_control *control, uint64_t number) {
     for (uint32_t i = 0; i < control->holder_count; i++) {
         if (control->holders[i].number == number) {
             return &control->holders[i];
@@ -115,11 +116,11 @@ static struct holder *find_holder(const struct control *control, uint64_t number
     return NULL;
 }
 
-static void remove_holder(struct control *control, struct holder *holder) {
+static void remove_holder(struct mps_control *control, struct mps_holder *holder) {
     *holder = control->holders[--control->holder_count];
 }
 
-static struct holder *find_waiting(const struct control *control) {
+static struct mps_holder *find_waiting(const struct mps_control *control) {
     for (uint32_t i = 0; i < control->holder_count; i++) {
         if (control->holders[i].waiting) {
             return &control->holders[i];
@@ -130,10 +131,10 @@ static struct holder *find_waiting(const struct control *control) {
 
 /* Tell all that wait; those told of a failure hold nothing. They may take and give meanwhile, so
  * each round starts anew. */
-static void tell(struct control *control, int result, const struct acre_error *err) {
-    struct holder *holder;
+static void tell(struct mps_control *control, int result, const struct acre_error *err) {
+    struct mps_holder *holder;
     while ((holder = find_waiting(control)) != NULL) {
-        struct holder told = *holder;
+        struct mps_holder told = *holder;
         if (result < 0) {
             remove_holder(control, holder);
         } else {
@@ -146,7 +147,7 @@ static void tell(struct control *control, int result, const struct acre_error *e
 }
 
 static void tell_soon(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     control->soon = NULL;
     if (control->state == UP) { /* otherwise told when it is again */
         tell(control, 0, NULL);
@@ -158,7 +159,7 @@ static int compare_users(const void *a, const void *b) {
     return left < right ? -1 : left > right;
 }
 
-static int admit_holders(struct control *control, struct acre_error *err) {
+static int admit_holders(struct mps_control *control, struct acre_error *err) {
     uid_t *users = acre_calloc(control->holder_count + 1, sizeof(*users));
     uint32_t count = 0;
     for (uint32_t i = 0; i < control->holder_count; i++) {
@@ -170,7 +171,7 @@ static int admit_holders(struct control *control, struct acre_error *err) {
             users[count++] = users[i];
         }
     }
-    int r = acre_mps_place_admit(&control->place, users, count, err);
+    int r = mps_paths_admit(&control->paths, users, count, err);
     free(users);
     return r;
 }
@@ -178,14 +179,14 @@ static int admit_holders(struct control *control, struct acre_error *err) {
 /* --- the process --- */
 
 /* Watch the daemon's process; false when it is gone already. */
-static bool follow(struct control *control, pid_t pid) {
+static bool follow(struct mps_control *control, pid_t pid) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0) {
         return false;
     }
     struct acre_watch *watch = acre_loop_watch(control->mps->loop, fd, on_end, control, NULL);
     if (watch == NULL || /* or the number was reused */
-        !acre_mps_process_is_daemon(&control->place, control->mps->program, pid)) {
+        !mps_process_is_daemon(&control->paths, control->mps->program, pid)) {
         acre_watch_cancel(watch);
         close(fd);
         return false;
@@ -196,7 +197,7 @@ static bool follow(struct control *control, pid_t pid) {
     return true;
 }
 
-static void unfollow(struct control *control) {
+static void unfollow(struct mps_control *control) {
     acre_watch_cancel(control->watch);
     control->watch = NULL;
     if (control->pidfd >= 0) {
@@ -206,13 +207,13 @@ static void unfollow(struct control *control) {
     control->pid = 0;
 }
 
-static void kill_process(const struct control *control) {
+static void kill_process(const struct mps_control *control) {
     if (control->pidfd >= 0) {
         syscall(SYS_pidfd_send_signal, control->pidfd, SIGKILL, NULL, 0);
     }
 }
 
-static void forget_servers(struct control *control) {
+static void forget_servers(struct mps_control *control) {
     for (uint32_t i = 0; i < control->server_count; i++) {
         close(control->servers[i].pidfd);
     }
@@ -220,7 +221,7 @@ static void forget_servers(struct control *control) {
 }
 
 /* Servers of a daemon that is gone serve nobody. */
-static void kill_servers(struct control *control) {
+static void kill_servers(struct mps_control *control) {
     for (uint32_t i = 0; i < control->server_count; i++) {
         syscall(SYS_pidfd_send_signal, control->servers[i].pidfd, SIGKILL, NULL, 0);
     }
@@ -228,12 +229,12 @@ static void kill_servers(struct control *control) {
 }
 
 /* Of the processes that the daemon calls its servers, keep those that are. */
-static void keep_servers(struct control *control, const int64_t *pids, uint32_t count) {
+static void keep_servers(struct mps_control *control, const int64_t *pids, uint32_t count) {
     forget_servers(control);
     for (uint32_t i = 0; i < count; i++) {
         pid_t pid = (pid_t)pids[i];
         int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (fd >= 0 && acre_mps_process_is_server(&control->place, control->pid, pid)) {
+        if (fd >= 0 && mps_process_is_server(&control->paths, control->pid, pid)) {
             control->servers[control->server_count++] = (struct server){pid, fd};
         } else if (fd >= 0) {
             close(fd);
@@ -245,9 +246,9 @@ static void on_stubborn(void *context);
 
 /* No daemon any more: a process that is left is killed, and waited for before the next one is
  * started (it would be taken for a living one). `pause_ms` before that, unless somebody waits. */
-static void put_down(struct control *control, uint64_t pause_ms) {
+static void put_down(struct mps_control *control, uint64_t pause_ms) {
     stop_waiting(control);
-    acre_mps_place_close(&control->place);
+    mps_paths_close(&control->paths);
     kill_servers(control);
     control->pause_ms = pause_ms;
     control->state = DOWN;
@@ -259,7 +260,7 @@ static void put_down(struct control *control, uint64_t pause_ms) {
 }
 
 /* A daemon that is down and has holders is started again. */
-static void start_again(struct control *control) {
+static void start_again(struct mps_control *control) {
     if (control->state == DOWN && control->holder_count > 0 && control->timer == NULL) {
         bool wanted = find_waiting(control) != NULL;
         set_timer(control, wanted ? 0 : control->pause_ms, begin_again);
@@ -269,12 +270,12 @@ static void start_again(struct control *control) {
 /* --- questions --- */
 
 /* Run the program for this GPU: with `arguments` the daemon, without any the client. */
-static int run_program(struct control *control, const char *const *arguments, const char *input,
-                       acre_ask_done *done, struct acre_error *err) {
-    const struct acre_mps *mps = control->mps;
+static int run_program(struct mps_control *control, const char *const *arguments, const char *input,
+                       ask_done *done, struct acre_error *err) {
+    const struct mps *mps = control->mps;
     char program[256], path[512], libraries[1024], device[DEVICE_MAX + 24];
     char pipe_line[ACRE_MPS_PATH + 32], log_line[ACRE_MPS_PATH + 48];
-    int r = acre_mps_find(mps->program, program, err);
+    int r = mps_find(mps->program, program, err);
     if (r < 0) {
         return r;
     }
@@ -283,8 +284,8 @@ static int run_program(struct control *control, const char *const *arguments, co
     snprintf(libraries, sizeof(libraries), "LD_LIBRARY_PATH=%s",
              own_libraries != NULL ? own_libraries : "");
     snprintf(device, sizeof(device), "CUDA_VISIBLE_DEVICES=%s", control->device);
-    snprintf(pipe_line, sizeof(pipe_line), "CUDA_MPS_PIPE_DIRECTORY=%s", control->place.pipe);
-    snprintf(log_line, sizeof(log_line), "CUDA_MPS_LOG_DIRECTORY=%s", control->place.log);
+    snprintf(pipe_line, sizeof(pipe_line), "CUDA_MPS_PIPE_DIRECTORY=%s", control->paths.pipe);
+    snprintf(log_line, sizeof(log_line), "CUDA_MPS_LOG_DIRECTORY=%s", control->paths.log);
     const char *const env[] = {path,
                                device,
                                pipe_line,
@@ -294,35 +295,35 @@ static int run_program(struct control *control, const char *const *arguments, co
                                NULL};
     const char *const argv[] = {program, arguments[0], arguments[0] != NULL ? arguments[1] : NULL,
                                 NULL};
-    return acre_ask_start(mps->loop, argv, env, input, mps->options.answer_ms, done, control,
-                          &control->ask, err);
+    return ask_start(mps->loop, argv, env, input, mps->options.answer_ms, done, control,
+                     &control->ask, err);
 }
 
-static int ask_client(struct control *control, const char *command, acre_ask_done *done,
+static int ask_client(struct mps_control *control, const char *command, ask_done *done,
                       struct acre_error *err) {
     static const char *const none[] = {NULL, NULL};
     return run_program(control, none, command, done, err);
 }
 
 /* What went wrong, with what the program said. */
-static int explain(struct control *control, const char *what, int result, int exit_code,
+static int explain(struct mps_control *control, const char *what, int result, int exit_code,
                    struct acre_str output, struct acre_error *err) {
     char shown[OUTPUT_SHOWN];
     acre_str_show(acre_str_trim(output), shown, sizeof(shown));
     if (result < 0) {
-        return acre_fail(err, ACRE_ETIMEOUT, "MPS of %s: %s: no answer in time", control->device,
-                         what);
+        return acre_fail(err, ACRE_ETIMEOUT, "MPS of %s: %s: no answer within the time limit",
+                         control->device, what);
     }
     return acre_fail(err, ACRE_EUNAVAILABLE, "MPS of %s: %s: exit code %d: %s (logs in %s)",
-                     control->device, what, exit_code, shown, control->place.log);
+                     control->device, what, exit_code, shown, control->paths.log);
 }
 
-static bool note_servers(struct control *control, int result, int exit_code,
+static bool note_servers(struct mps_control *control, int result, int exit_code,
                          struct acre_str output) {
     int64_t pids[ACRE_MPS_SERVERS];
     uint32_t count;
     if (result != 0 || exit_code != 0 ||
-        !acre_mps_parse_servers(output.data, output.length, pids, &count)) {
+        !mps_parse_servers(output.data, output.length, pids, &count)) {
         return false;
     }
     keep_servers(control, pids, count);
@@ -331,16 +332,16 @@ static bool note_servers(struct control *control, int result, int exit_code,
 
 /* --- starting --- */
 
-static void start_failed(struct control *control, const struct acre_error *err) {
+static void start_failed(struct mps_control *control, const struct acre_error *err) {
     put_down(control, control->mps->options.check_ms);
     tell(control, err->code, err);
     start_again(control);
 }
 
-static void quit(struct control *control);
+static void quit(struct mps_control *control);
 static void check(void *context);
 
-static void come_up(struct control *control) {
+static void come_up(struct mps_control *control) {
     control->state = UP;
     control->silences = 0;
     control->up_since_ms = now_ms();
@@ -356,7 +357,7 @@ static void come_up(struct control *control) {
 }
 
 static void on_confirmed(void *context, int result, int exit_code, struct acre_str output) {
-    struct control *control = context;
+    struct mps_control *control = context;
     control->ask = NULL;
     if (note_servers(control, result, exit_code, output)) {
         come_up(control);
@@ -371,18 +372,18 @@ static void on_confirmed(void *context, int result, int exit_code, struct acre_s
 
 /* The daemon must be there (its socket comes a moment after its parent has gone) and answer. */
 static void confirm(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     struct acre_error err = {0};
     control->timer = NULL;
     if (control->pidfd < 0) {
-        pid_t pid = acre_mps_process_find(&control->place, control->mps->program);
+        pid_t pid = mps_process_find(&control->paths, control->mps->program);
         if (pid == 0 || !follow(control, pid)) {
             if (now_ms() < control->deadline_ms) {
                 set_timer(control, CONFIRM_MS, confirm);
                 return;
             }
-            acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: its daemon is not there (logs in %s)",
-                      control->device, control->place.log);
+            acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: its daemon is not running (logs in %s)",
+                      control->device, control->paths.log);
             start_failed(control, &err);
             return;
         }
@@ -393,7 +394,7 @@ static void confirm(void *context) {
 }
 
 static void on_started(void *context, int result, int exit_code, struct acre_str output) {
-    struct control *control = context;
+    struct mps_control *control = context;
     control->ask = NULL;
     if (result < 0 || exit_code != 0) {
         struct acre_error err = {0};
@@ -406,20 +407,20 @@ static void on_started(void *context, int result, int exit_code, struct acre_str
 }
 
 /* Start the daemon of a GPU that has none, or adopt the one an earlier process left. */
-static int begin(struct control *control, struct acre_error *err) {
+static int begin(struct mps_control *control, struct acre_error *err) {
     ACRE_ASSERT(control->state == DOWN && control->ask == NULL);
     static const char *const alone[] = {"-d", NULL};
     static const char *const for_all[] = {"-d", "-multiuser-server"};
     acre_timer_cancel(control->timer);
     control->timer = NULL;
     control->deadline_ms = now_ms() + control->mps->options.answer_ms;
-    pid_t pid = acre_mps_process_find(&control->place, control->mps->program);
+    pid_t pid = mps_process_find(&control->paths, control->mps->program);
     if (pid != 0 && follow(control, pid)) {
         control->state = CONFIRMING;
         set_timer(control, 0, confirm);
         return 0;
     }
-    int r = acre_mps_place_renew(&control->place, err);
+    int r = mps_paths_renew(&control->paths, err);
     if (r == 0) {
         bool multiuser = control->mps->options.multiuser && geteuid() == 0;
         r = run_program(control, multiuser ? for_all : alone, "", on_started, err);
@@ -431,7 +432,7 @@ static int begin(struct control *control, struct acre_error *err) {
 }
 
 static void begin_again(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     struct acre_error err = {0};
     control->timer = NULL;
     if (begin(control, &err) < 0) {
@@ -442,8 +443,8 @@ static void begin_again(void *context) {
 /* --- running --- */
 
 /* Its clients have lost what they had. Start again for those to come, but not in a tight loop. */
-static void lose(struct control *control, const char *why) {
-    const struct acre_mps_sink *sink = &control->mps->options.sink;
+static void lose(struct mps_control *control, const char *why) {
+    const struct mps_sink *sink = &control->mps->options.sink;
     uint64_t check_ms = control->mps->options.check_ms;
     bool young = now_ms() - control->up_since_ms < check_ms;
     char text[160];
@@ -458,7 +459,7 @@ static void lose(struct control *control, const char *why) {
 }
 
 static void on_checked(void *context, int result, int exit_code, struct acre_str output) {
-    struct control *control = context;
+    struct mps_control *control = context;
     control->ask = NULL;
     bool answered = note_servers(control, result, exit_code, output);
     control->silences = answered ? 0 : control->silences + 1;
@@ -470,7 +471,7 @@ static void on_checked(void *context, int result, int exit_code, struct acre_str
 }
 
 static void check(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     control->timer = NULL;
     if (ask_client(control, "get_server_list\n", on_checked, NULL) < 0) {
         on_checked(control, ACRE_EUNAVAILABLE, 0, ACRE_STR(""));
@@ -479,23 +480,24 @@ static void check(void *context) {
 
 /* --- stopping --- */
 
-static void stopped(struct control *control) {
+static void stopped(struct mps_control *control) {
     put_down(control, control->pause_ms);
     start_again(control); /* taken again meanwhile */
 }
 
 static void on_stubborn(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     struct acre_error err = {0};
     control->timer = NULL;
     kill_process(control);
     set_timer(control, control->mps->options.answer_ms, on_stubborn);
-    acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: the last daemon does not end", control->device);
+    acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: the previous daemon does not stop",
+              control->device);
     tell(control, err.code, &err);
 }
 
 static void on_quit(void *context, int result, int exit_code, struct acre_str output) {
-    struct control *control = context;
+    struct mps_control *control = context;
     (void)result, (void)exit_code, (void)output; /* whether it ended is what counts */
     control->ask = NULL;
     control->state = DYING;
@@ -503,9 +505,9 @@ static void on_quit(void *context, int result, int exit_code, struct acre_str ou
 }
 
 /* With a time: servers whose clients do not go are ended, too. */
-static void quit(struct control *control) {
+static void quit(struct mps_control *control) {
     stop_waiting(control);
-    acre_mps_place_close(&control->place);
+    mps_paths_close(&control->paths);
     control->pause_ms = 0;
     control->state = QUITTING;
     if (ask_client(control, "quit -t 2\n", on_quit, NULL) < 0) {
@@ -515,7 +517,7 @@ static void quit(struct control *control) {
 
 /* The daemon's process ended. */
 static void on_end(void *context) {
-    struct control *control = context;
+    struct mps_control *control = context;
     struct acre_error err = {0};
     unfollow(control);
     switch (control->state) {
@@ -527,8 +529,9 @@ static void on_end(void *context) {
         stopped(control);
         break;
     case CONFIRMING:
-        acre_fail(&err, ACRE_EUNAVAILABLE, "MPS of %s: its daemon died at once (logs in %s)",
-                  control->device, control->place.log);
+        acre_fail(&err, ACRE_EUNAVAILABLE,
+                  "MPS of %s: its daemon died right after it started (logs in %s)", control->device,
+                  control->paths.log);
         start_failed(control, &err);
         break;
     case DOWN:
@@ -539,24 +542,26 @@ static void on_end(void *context) {
 
 /* --- what others call --- */
 
-int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *loop,
-                    struct acre_mps **ret_mps, struct acre_error *err) {
-    struct acre_mps_place place;
-    int r = acre_mps_place_init(&place, options->directory,
-                                "GPU-00000000-0000-0000-0000-000000000000", err);
+int mps_create(const struct mps_options *options, struct acre_loop *loop, struct mps **ret_mps,
+               struct acre_error *err) {
+    struct mps_paths paths;
+    int r =
+        mps_paths_init(&paths, options->directory, "GPU-00000000-0000-0000-0000-000000000000", err);
     if (r < 0) {
         return r;
     }
     if (options->directory[0] != '/') {
         char shown[ACRE_MPS_PATH];
-        return acre_fail(err, ACRE_EINVALID, "MPS directory '%s'; accepted: an absolute path",
-                         acre_str_show(acre_str_from(options->directory), shown, sizeof(shown)));
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "MPS directory '%s' is not an absolute path; accepted: a path that starts with /",
+            acre_str_show(acre_str_from(options->directory), shown, sizeof(shown)));
     }
-    r = acre_mps_place_make_home(options->directory, err);
+    r = mps_paths_make_home(options->directory, err);
     if (r < 0) {
         return r;
     }
-    struct acre_mps *mps = acre_calloc(1, sizeof(*mps));
+    struct mps *mps = acre_calloc(1, sizeof(*mps));
     mps->loop = loop;
     mps->options = *options;
     mps->directory = acre_strdup(options->directory);
@@ -569,12 +574,12 @@ int acre_mps_create(const struct acre_mps_options *options, struct acre_loop *lo
     return 0;
 }
 
-void acre_mps_destroy(struct acre_mps *mps) {
+void mps_destroy(struct mps *mps) {
     if (mps == NULL) {
         return;
     }
     while (mps->controls != NULL) {
-        struct control *control = mps->controls;
+        struct mps_control *control = mps->controls;
         mps->controls = control->next;
         stop_waiting(control);
         acre_timer_cancel(control->soon);
@@ -588,26 +593,26 @@ void acre_mps_destroy(struct acre_mps *mps) {
     free(mps);
 }
 
-static struct control *find_control(const struct acre_mps *mps, const char *device) {
-    struct control *control = mps->controls;
+static struct mps_control *find_control(const struct mps *mps, const char *device) {
+    struct mps_control *control = mps->controls;
     while (control != NULL && strcmp(control->device, device) != 0) {
         control = control->next;
     }
     return control;
 }
 
-static int get_control(struct acre_mps *mps, const char *device, struct control **ret_control,
+static int get_control(struct mps *mps, const char *device, struct mps_control **ret_control,
                        struct acre_error *err) {
-    struct acre_mps_place place;
-    struct control *control = find_control(mps, device);
+    struct mps_paths paths;
+    struct mps_control *control = find_control(mps, device);
     if (control == NULL) {
-        int r = acre_mps_place_init(&place, mps->directory, device, err);
+        int r = mps_paths_init(&paths, mps->directory, device, err);
         if (r < 0) {
             return r;
         }
         control = acre_calloc(1, sizeof(*control));
         control->mps = mps;
-        control->place = place;
+        control->paths = paths;
         control->pidfd = -1;
         snprintf(control->device, sizeof(control->device), "%s", device);
         control->next = mps->controls;
@@ -617,8 +622,8 @@ static int get_control(struct acre_mps *mps, const char *device, struct control 
     return 0;
 }
 
-static void add_holder(struct control *control, const struct holder *holder) {
-    struct holder *known = find_holder(control, holder->number);
+static void add_holder(struct mps_control *control, const struct mps_holder *holder) {
+    struct mps_holder *known = find_holder(control, holder->number);
     if (known != NULL) {
         *known = *holder;
         return;
@@ -628,16 +633,16 @@ static void add_holder(struct control *control, const struct holder *holder) {
     control->holders[control->holder_count++] = *holder;
 }
 
-int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid_t user,
-                  acre_mps_ready *ready, void *context, struct acre_error *err) {
-    struct control *control;
+int mps_take(struct mps *mps, const char *device, uint64_t holder, uid_t user, mps_ready *ready,
+             void *context, struct acre_error *err) {
+    struct mps_control *control;
     int r = get_control(mps, device, &control, err);
     if (r < 0) {
         return r;
     }
-    const struct holder *known = find_holder(control, holder);
-    struct holder before = known != NULL ? *known : (struct holder){0};
-    add_holder(control, &(struct holder){holder, user, true, ready, context});
+    const struct mps_holder *known = find_holder(control, holder);
+    struct mps_holder before = known != NULL ? *known : (struct mps_holder){0};
+    add_holder(control, &(struct mps_holder){holder, user, true, ready, context});
     if (control->state == DOWN) {
         r = begin(control, err);
     } else if (control->state == UP) {
@@ -659,9 +664,9 @@ int acre_mps_take(struct acre_mps *mps, const char *device, uint64_t holder, uid
     return 0;
 }
 
-void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder) {
-    struct control *control = find_control(mps, device);
-    struct holder *known = control != NULL ? find_holder(control, holder) : NULL;
+void mps_give(struct mps *mps, const char *device, uint64_t holder) {
+    struct mps_control *control = find_control(mps, device);
+    struct mps_holder *known = control != NULL ? find_holder(control, holder) : NULL;
     if (known == NULL) {
         return;
     }
@@ -669,26 +674,26 @@ void acre_mps_give(struct acre_mps *mps, const char *device, uint64_t holder) {
     if (control->holder_count == 0 && control->state == UP) {
         quit(control);
     } else if (control->state == UP && admit_holders(control, NULL) < 0) {
-        acre_mps_place_close(&control->place); /* rather nobody than one too many */
+        mps_paths_close(&control->paths); /* rather nobody than one too many */
     } else if (control->holder_count == 0 && control->state == DOWN) {
         stop_waiting(control);
     }
 }
 
-void acre_mps_pipe(const struct acre_mps *mps, const char *device, char ret_pipe[108]) {
-    struct acre_mps_place place = {0};
-    acre_mps_place_init(&place, mps->directory, device, NULL);
-    snprintf(ret_pipe, 108, "%s", place.pipe);
+void mps_pipe(const struct mps *mps, const char *device, char ret_pipe[108]) {
+    struct mps_paths paths = {0};
+    mps_paths_init(&paths, mps->directory, device, NULL);
+    snprintf(ret_pipe, 108, "%s", paths.pipe);
 }
 
-bool acre_mps_reap(struct acre_mps *mps, const char *device) {
-    struct acre_mps_place place;
-    struct control *control = find_control(mps, device);
+bool mps_reap(struct mps *mps, const char *device) {
+    struct mps_paths paths;
+    struct mps_control *control = find_control(mps, device);
     bool busy = control != NULL && (control->state != DOWN || control->holder_count > 0);
-    if (busy || acre_mps_place_init(&place, mps->directory, device, NULL) < 0) {
+    if (busy || mps_paths_init(&paths, mps->directory, device, NULL) < 0) {
         return false;
     }
-    pid_t pid = acre_mps_process_find(&place, mps->program);
+    pid_t pid = mps_process_find(&paths, mps->program);
     if (pid == 0 || get_control(mps, device, &control, NULL) < 0 || !follow(control, pid)) {
         return false;
     }
@@ -696,9 +701,10 @@ bool acre_mps_reap(struct acre_mps *mps, const char *device) {
     return true;
 }
 
-uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t max) {
+uint32_t mps_servers(const struct mps *mps, int64_t *pids, uint32_t max) {
     uint32_t count = 0;
-    for (const struct control *control = mps->controls; control != NULL; control = control->next) {
+    for (const struct mps_control *control = mps->controls; control != NULL;
+         control = control->next) {
         for (uint32_t i = 0; i < control->server_count; i++, count++) {
             if (count < max) {
                 pids[count] = control->servers[i].pid;
@@ -708,9 +714,10 @@ uint32_t acre_mps_servers(const struct acre_mps *mps, int64_t *pids, uint32_t ma
     return count;
 }
 
-uint32_t acre_mps_count(const struct acre_mps *mps, uint32_t *ret_lost) {
+uint32_t mps_count(const struct mps *mps, uint32_t *ret_lost) {
     uint32_t count = 0;
-    for (const struct control *control = mps->controls; control != NULL; control = control->next) {
+    for (const struct mps_control *control = mps->controls; control != NULL;
+         control = control->next) {
         count += control->state != DOWN;
     }
     *ret_lost = mps->lost;

@@ -1,6 +1,6 @@
 /* mps_process.c - the processes of MPS daemons, known by what users cannot forge.
  *
- * Anybody can start a program with any name and environment, and what stands in the pid file may
+ * Any user can start a program with any name and environment, and what stands in the pid file may
  * be stale or a lie. So a daemon is the process that listens on the socket in our pipe directory,
  * where only we can make one: the kernel says which it is (SO_PEERCRED). The pid file is a second
  * hint, for a daemon that is too busy to be connected to or inherited its socket from a parent.
@@ -84,11 +84,11 @@ static bool has_line(const struct acre_buf *environment, const char *line) {
 }
 
 /* Was it started for this place? */
-static bool has_place(const struct acre_mps_place *place, pid_t pid) {
+static bool has_place(const struct mps_paths *paths, pid_t pid) {
     char path[64], line[ACRE_MPS_PATH + 40];
     struct acre_buf environment;
     path_of(path, pid, "environ");
-    snprintf(line, sizeof(line), "CUDA_MPS_PIPE_DIRECTORY=%s", place->pipe);
+    snprintf(line, sizeof(line), "CUDA_MPS_PIPE_DIRECTORY=%s", paths->pipe);
     acre_buf_init(&environment, ENVIRONMENT_MAX);
     bool has = acre_file_read(path, ENVIRONMENT_MAX, &environment, NULL) == 0 &&
                has_line(&environment, line);
@@ -121,19 +121,18 @@ static bool runs(const char *program, pid_t pid) {
     return text[0] != '\0' && strncmp(text, name, COMM_BYTES) == 0;
 }
 
-bool acre_mps_process_is_daemon(const struct acre_mps_place *place, const char *program,
-                                pid_t pid) {
-    return is_ours(pid) && runs(program, pid) && has_place(place, pid);
+bool mps_process_is_daemon(const struct mps_paths *paths, const char *program, pid_t pid) {
+    return is_ours(pid) && runs(program, pid) && has_place(paths, pid);
 }
 
-bool acre_mps_process_is_server(const struct acre_mps_place *place, pid_t daemon, pid_t pid) {
+bool mps_process_is_server(const struct mps_paths *paths, pid_t daemon, pid_t pid) {
     ACRE_ASSERT(daemon > 0);
     uint32_t parent = 0;
     if (!is_ours(pid)) {
         return false;
     }
     bool is_child = read_status(pid, "PPid", &parent, 1) && (pid_t)parent == daemon;
-    return is_child || has_place(place, pid);
+    return is_child || has_place(paths, pid);
 }
 
 /* --- the daemon --- */
@@ -179,21 +178,21 @@ static pid_t read_pid_file(int directory) {
     return (pid_t)pid;
 }
 
-pid_t acre_mps_process_find(const struct acre_mps_place *place, const char *program) {
-    int directory = acre_mps_place_open(place, NULL);
+pid_t mps_process_find(const struct mps_paths *paths, const char *program) {
+    int directory = mps_paths_open(paths, NULL);
     if (directory < 0) {
         return 0;
     }
     pid_t pid = ask_socket(directory);
-    if (pid <= 0 || !acre_mps_process_is_daemon(place, program, pid)) {
+    if (pid <= 0 || !mps_process_is_daemon(paths, program, pid)) {
         pid = read_pid_file(directory);
     }
     close(directory);
-    return pid > 0 && acre_mps_process_is_daemon(place, program, pid) ? pid : 0;
+    return pid > 0 && mps_process_is_daemon(paths, program, pid) ? pid : 0;
 }
 
-bool acre_mps_parse_servers(const char *text, size_t length, int64_t ret_pids[ACRE_MPS_SERVERS],
-                            uint32_t *ret_count) {
+bool mps_parse_servers(const char *text, size_t length, int64_t ret_pids[ACRE_MPS_SERVERS],
+                       uint32_t *ret_count) {
     int64_t pids[ACRE_MPS_SERVERS];
     uint32_t count = 0;
     struct acre_split lines = acre_split_begin((struct acre_str){text, length}, '\n');
@@ -216,7 +215,7 @@ bool acre_mps_parse_servers(const char *text, size_t length, int64_t ret_pids[AC
     return true;
 }
 
-int acre_mps_find(const char *program, char ret_path[256], struct acre_error *err) {
+int mps_find(const char *program, char ret_path[256], struct acre_error *err) {
     static const char more[] = "/usr/bin:/usr/local/bin:/usr/local/nvidia/bin";
     const char *path = getenv("PATH");
     char list[4096], shown[80];
@@ -240,7 +239,8 @@ int acre_mps_find(const char *program, char ret_path[256], struct acre_error *er
             return 0;
         }
     }
-    return acre_fail(err, ACRE_EUNAVAILABLE,
-                     "MPS: no program %s in PATH or %s (it comes with the NVIDIA driver)",
-                     acre_str_show(acre_str_from(program), shown, sizeof(shown)), more);
+    return acre_fail(
+        err, ACRE_EUNAVAILABLE,
+        "MPS: cannot find the program %s in PATH or %s (it comes with the NVIDIA driver)",
+        acre_str_show(acre_str_from(program), shown, sizeof(shown)), more);
 }

@@ -2,7 +2,7 @@
  *
  * One older file is kept, so a stream never takes more than twice the limit. Names are stable:
  * <run>.out is always the newest. What cannot be written (full disk, no such directory) is
- * counted and dropped, and tried anew with the next piece. */
+ * counted and dropped, and tried again with the next piece. */
 #include "engine/output.h"
 
 #include "engine/cgroup.h"
@@ -15,22 +15,22 @@
 
 enum { PIECE_BYTES = 65536, PIECES_AT_ONCE = 16 }; /* a pipe's size; then others have a turn */
 
-int acre_output_open(struct acre_output *stream, int directory, struct acre_run run, uid_t owner,
-                     const char *suffix, uint64_t max, int *ret_job_end) {
+int output_open(struct output *stream, int directory, struct acre_run run, uid_t owner,
+                const char *suffix, uint64_t max, int *ret_job_end) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return errno;
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK); /* ours alone: the job's end stays ordinary */
-    *stream = (struct acre_output){
+    *stream = (struct output){
         .directory = directory, .owner = owner, .pipe = ends[0], .file = -1, .max = max};
     char name[ACRE_RUN_NAME_MAX];
-    snprintf(stream->name, sizeof(stream->name), "%s.%s", acre_run_name(run, name), suffix);
+    snprintf(stream->name, sizeof(stream->name), "%s.%s", run_make_name(run, name), suffix);
     *ret_job_end = ends[1];
     return 0;
 }
 
-static void rotate(struct acre_output *stream) {
+static void rotate(struct output *stream) {
     char older[sizeof(stream->name) + 2];
     snprintf(older, sizeof(older), "%s.1", stream->name);
     renameat(stream->directory, stream->name, stream->directory, older);
@@ -41,7 +41,7 @@ static void rotate(struct acre_output *stream) {
     stream->size = 0;
 }
 
-static void put(struct acre_output *stream, const char *bytes, size_t length) {
+static void put(struct output *stream, const char *bytes, size_t length) {
     if (stream->file >= 0 && stream->size >= stream->max) {
         rotate(stream);
     }
@@ -69,7 +69,7 @@ static void put(struct acre_output *stream, const char *bytes, size_t length) {
     }
 }
 
-bool acre_output_drain(struct acre_output *stream) {
+bool output_drain(struct output *stream) {
     for (int i = 0; stream->pipe >= 0; i++) {
         char piece[PIECE_BYTES];
         ssize_t got = read(stream->pipe, piece, sizeof(piece));
@@ -93,7 +93,7 @@ bool acre_output_drain(struct acre_output *stream) {
     return true;
 }
 
-void acre_output_close(struct acre_output *stream) {
+void output_close(struct output *stream) {
     if (stream->pipe >= 0) {
         close(stream->pipe);
     }

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-struct acre_output {
+struct output {
     int directory;    /* of the logs; not owned */
     char name[48];    /* "42.1.out" */
     uid_t owner;      /* of the file, where we may give it away */
@@ -25,10 +25,10 @@ struct acre_output {
 };
 
 /* The end of the job's pipe is in ret_job_end (close-on-exec). 0 or errno. */
-int acre_output_open(struct acre_output *stream, int directory, struct acre_run run, uid_t owner,
-                     const char *suffix, uint64_t max, int *ret_job_end);
+int output_open(struct output *stream, int directory, struct acre_run run, uid_t owner,
+                const char *suffix, uint64_t max, int *ret_job_end);
 /* Move what there is, at most a mebibyte. True: ended, nobody can write any more. */
-bool acre_output_drain(struct acre_output *stream);
-void acre_output_close(struct acre_output *stream);
+bool output_drain(struct output *stream);
+void output_close(struct output *stream);
 
 #endif

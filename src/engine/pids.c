@@ -17,14 +17,13 @@ static int compare(const void *a, const void *b) {
     return (one > other) - (one < other);
 }
 
-static uint32_t list_sorted(acre_pids_list *list, void *context, int64_t *pids) {
+static uint32_t list_sorted(pids_list *list, void *context, int64_t *pids) {
     uint32_t count = ACRE_MIN(list(context, pids, ACRE_PIDS_MAX), (uint32_t)ACRE_PIDS_MAX);
     qsort(pids, count, sizeof(*pids), compare);
     return count;
 }
 
-uint32_t acre_pids_signal(acre_pids_list *list, acre_pids_filter *wants, void *context,
-                          int number) {
+uint32_t pids_signal(pids_list *list, pids_filter *wants, void *context, int number) {
     int64_t *pids = acre_calloc(2 * (size_t)ACRE_PIDS_MAX, sizeof(*pids));
     int64_t *again = pids + ACRE_PIDS_MAX;
     uint32_t count = list_sorted(list, context, pids);

@@ -10,12 +10,12 @@
 enum { ACRE_PIDS_MAX = 65536 }; /* of one run; the kernel's limit on most machines is half of it */
 
 /* Which processes there are now: how many; fills up to max. */
-typedef uint32_t acre_pids_list(void *context, int64_t *pids, uint32_t max);
+typedef uint32_t pids_list(void *context, int64_t *pids, uint32_t max);
 /* Whether this one is to get the signal. */
-typedef bool acre_pids_filter(void *context, int64_t pid);
+typedef bool pids_filter(void *context, int64_t pid);
 
 /* `number` to everything listed that `wants` (NULL: all) accepts. How many were listed. Those
  * forked meanwhile are missed. */
-uint32_t acre_pids_signal(acre_pids_list *list, acre_pids_filter *wants, void *context, int number);
+uint32_t pids_signal(pids_list *list, pids_filter *wants, void *context, int number);
 
 #endif

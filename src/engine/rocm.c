@@ -21,7 +21,7 @@ static int node_number(const char *sys_root, uint32_t node, const char *file, co
                        uint32_t *ret_number) {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/class/kfd/kfd/topology/nodes/%u/%s", sys_root, node, file);
-    return acre_lines_number(path, key, ' ', ret_number, NULL);
+    return lines_number(path, key, ' ', ret_number, NULL);
 }
 
 static bool is_at(const char *sys_root, uint32_t node, const struct address *address,
@@ -35,7 +35,7 @@ static bool is_at(const char *sys_root, uint32_t node, const struct address *add
            (location >> 3 & 0x1f) == address->device && (location & 7) == xcp;
 }
 
-bool acre_rocm_partition(const char *id, uint32_t *ret_xcp) {
+bool rocm_partition(const char *id, uint32_t *ret_xcp) {
     static const char mark[] = "/xcp";
     const char *slash = strrchr(id, '/');
     uint64_t number;
@@ -48,27 +48,27 @@ bool acre_rocm_partition(const char *id, uint32_t *ret_xcp) {
     return true;
 }
 
-int acre_rocm_find(const char *sys_root, const char *pci, uint32_t xcp,
-                   struct acre_rocm_place *ret_place, struct acre_error *err) {
+int rocm_find(const char *sys_root, const char *pci, uint32_t xcp, struct rocm_gpu *ret_gpu,
+              struct acre_error *err) {
     struct address address;
     unsigned function;
     char shown[SHOWN];
     acre_str_show(acre_str_from(pci), shown, sizeof(shown));
     if (sscanf(pci, "%8x:%2x:%2x.%1x", &address.domain, &address.bus, &address.device, &function) !=
         4) {
-        return acre_fail(err, ACRE_EINVALID, "PCI address '%s'; accepted: one such as 0000:05:00.0",
-                         shown);
+        return acre_fail(err, ACRE_EINVALID,
+                         "'%s' is not a PCI address; accepted: one like 0000:05:00.0", shown);
     }
-    struct acre_rocm_place place = {0};
+    struct rocm_gpu gpu = {0};
     uint32_t gpu_id = 0;
     for (uint32_t node = 0;
          node < NODES_MAX && node_number(sys_root, node, "gpu_id", "", &gpu_id) == 0; node++) {
         if (gpu_id != 0 && is_at(sys_root, node, &address, xcp)) {
-            node_number(sys_root, node, "properties", "drm_render_minor", &place.render_minor);
-            *ret_place = place;
+            node_number(sys_root, node, "properties", "drm_render_minor", &gpu.render_minor);
+            *ret_gpu = gpu;
             return 0;
         }
-        place.index += gpu_id != 0;
+        gpu.index += gpu_id != 0;
     }
     return acre_fail(err, ACRE_ENOTFOUND,
                      "no GPU at %s (partition %u) in %s/class/kfd/kfd/topology/nodes", shown, xcp,

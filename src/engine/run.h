@@ -50,7 +50,7 @@ struct acre_run_spec {
     const char *stdin_text; /* a script fed to the command; NULL: /dev/null */
 };
 
-enum acre_run_ending {
+enum run_ending {
     ACRE_RUN_EXITED,        /* code: exit status */
     ACRE_RUN_SIGNALED,      /* code: signal */
     ACRE_RUN_TIME_LIMIT,    /* ended by the supervisor at its limit; code: signal */
@@ -60,7 +60,7 @@ enum acre_run_ending {
 };
 
 struct acre_run_result {
-    enum acre_run_ending ending;
+    enum run_ending ending;
     int code;
     uint64_t started_ms, ended_ms; /* wall clock; started 0: never */
     uint64_t peak_ram_mib;         /* UINT64_MAX: unknown */

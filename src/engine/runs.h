@@ -9,17 +9,17 @@
 #include "core/index.h"
 #include "engine/engine.h"
 
-struct acre_runs {
+struct runs {
     struct acre_run **all; /* the beginnings of records */
     uint32_t count, capacity;
     struct acre_index index;
 };
 
-void acre_runs_finish(struct acre_runs *runs); /* frees no records */
+void runs_finish(struct runs *runs); /* frees no records */
 /* The record; NULL: not known. */
-void *acre_runs_find(const struct acre_runs *runs, struct acre_run run);
-void acre_runs_add(struct acre_runs *runs, struct acre_run *record); /* must not be known yet */
+void *runs_find(const struct runs *runs, struct acre_run run);
+void runs_add(struct runs *runs, struct acre_run *record); /* must not be known yet */
 /* What to free; NULL: not known. */
-void *acre_runs_remove(struct acre_runs *runs, struct acre_run run);
+void *runs_remove(struct runs *runs, struct acre_run run);
 
 #endif

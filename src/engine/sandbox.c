@@ -8,9 +8,9 @@
  *
  * Both run at the same time, on one thread-local storage. So the child calls the kernel and nothing
  * else: libc's wrappers would write to the supervisor's errno. It changes nothing but its own
- * struct acre_launch. libc has no clone of this kind with CLONE_INTO_CGROUP, hence the few lines of
- * assembly. Sanitizers do not follow a second stack, and other machines have other instructions:
- * there the child gets its own copy of the memory, and the launch is in a shared page.
+ * struct child_start. libc has no clone of this kind with CLONE_INTO_CGROUP, hence the few
+ * lines of assembly. Sanitizers do not follow a second stack, and other machines have other
+ * instructions: there the child gets its own copy of the memory, and the start is in a shared page.
  *
  * Order matters: cgroups and user first (they need root), then no_new_privs, then the filter,
  * which forbids nothing that comes after it. Signals have their default meaning already (the
@@ -77,13 +77,13 @@ static int loopback_up(void) {
 }
 
 /* One file system for all three: each of its own costs as much as the namespace. */
-static const char *const private_places[] = {"/tmp", "/var/tmp", "/dev/shm"};
+static const char *const private_directories[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 /* Below a private place, and spelled so that it cannot be anywhere else. */
 static bool is_hidden(const char *directory) {
-    for (size_t i = 0; i < ACRE_COUNT(private_places); i++) {
-        size_t length = strlen(private_places[i]);
-        if (strncmp(directory, private_places[i], length) == 0 && directory[length] == '/') {
+    for (size_t i = 0; i < ACRE_COUNT(private_directories); i++) {
+        size_t length = strlen(private_directories[i]);
+        if (strncmp(directory, private_directories[i], length) == 0 && directory[length] == '/') {
             return strstr(directory, "/..") == NULL && strlen(directory) < PATH_MAX;
         }
     }
@@ -91,45 +91,44 @@ static bool is_hidden(const char *directory) {
 }
 
 /* What the working directory is when all links are followed. */
-struct place {
-    int fd;              /* of one below a private place, which is shown again; -1: of another */
+struct real_directory {
+    int fd; /* of one below a private directory, which is shown again; -1: of another */
     char path[PATH_MAX]; /* "": it is not there for this user */
 };
 
-static void send_place(int socket, const struct place *place) {
+static void send_real(int socket, const struct real_directory *real) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {.bytes = {0}};
-    struct iovec part = {.iov_base = (char *)(uintptr_t)place->path,
-                         .iov_len = strlen(place->path)};
+    struct iovec part = {.iov_base = (char *)(uintptr_t)real->path, .iov_len = strlen(real->path)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (place->fd >= 0) {
+    if (real->fd >= 0) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof(control.bytes);
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
         control.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.header), &place->fd, sizeof(place->fd));
+        memcpy(CMSG_DATA(&control.header), &real->fd, sizeof(real->fd));
     }
     sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
 /* Unchanged: nothing came, and nothing will. */
-static void receive_place(int socket, struct place *ret_place) {
+static void receive_real(int socket, struct real_directory *ret_real) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control;
-    struct iovec part = {.iov_base = ret_place->path, .iov_len = sizeof(ret_place->path) - 1};
+    struct iovec part = {.iov_base = ret_real->path, .iov_len = sizeof(ret_real->path) - 1};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof(control.bytes)};
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    ret_place->path[got > 0 ? got : 0] = '\0';
+    ret_real->path[got > 0 ? got : 0] = '\0';
     if (got > 0 && CMSG_FIRSTHDR(&message) != NULL) {
-        memcpy(&ret_place->fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(ret_place->fd));
+        memcpy(&ret_real->fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(ret_real->fd));
     }
 }
 
@@ -148,33 +147,33 @@ static bool find_path_of(int fd, char path[PATH_MAX]) {
     return length > 0;
 }
 
-/* If it is below a private place: open it again from there, so that no link leads elsewhere. */
-static void find_below(const char *private_place, struct place *place) {
+/* If it is below a private directory: open it again from there, so that no link leads elsewhere. */
+static void find_below(const char *private_directory, struct real_directory *real) {
     char top[PATH_MAX], path[PATH_MAX];
-    int from = open_directory(AT_FDCWD, private_place, 0);
+    int from = open_directory(AT_FDCWD, private_directory, 0);
     size_t length = find_path_of(from, top) ? strlen(top) : 0;
-    const char *rest = place->path + length + 1;
-    if (length > 0 && strncmp(place->path, top, length) == 0 && place->path[length] == '/') {
-        place->fd = open_directory(from, rest, RESOLVE_BENEATH);
-        int wrote = snprintf(path, sizeof(path), "%s/%s", private_place, rest);
-        bool is_there = place->fd >= 0 && wrote < (int)sizeof(path);
-        memcpy(place->path, is_there ? path : "", is_there ? (size_t)wrote + 1 : 1);
+    const char *rest = real->path + length + 1;
+    if (length > 0 && strncmp(real->path, top, length) == 0 && real->path[length] == '/') {
+        real->fd = open_directory(from, rest, RESOLVE_BENEATH);
+        int wrote = snprintf(path, sizeof(path), "%s/%s", private_directory, rest);
+        bool is_there = real->fd >= 0 && wrote < (int)sizeof(path);
+        memcpy(real->path, is_there ? path : "", is_there ? (size_t)wrote + 1 : 1);
     }
 }
 
-static _Noreturn void find_directory(const struct acre_sandbox_view *view, int socket) {
-    struct place place = {.fd = -1};
+static _Noreturn void find_directory(const struct sandbox_view *view, int socket) {
+    struct real_directory real = {.fd = -1};
     /* Raw calls: libc's would wait for threads that this process, made by clone3, does not have. */
-    if (acre_cgroup_join(view->group) == 0 &&
+    if (cgroup_join(view->group) == 0 &&
         syscall(SYS_setgroups, view->group_count, view->groups) == 0 &&
         syscall(SYS_setresgid, view->gid, view->gid, view->gid) == 0 &&
         syscall(SYS_setresuid, view->uid, view->uid, view->uid) == 0 &&
         prctl(PR_SET_DUMPABLE, 0) == 0 &&
-        find_path_of(open_directory(AT_FDCWD, view->directory, 0), place.path)) {
-        for (size_t i = 0; i < ACRE_COUNT(private_places) && place.fd < 0; i++) {
-            find_below(private_places[i], &place);
+        find_path_of(open_directory(AT_FDCWD, view->directory, 0), real.path)) {
+        for (size_t i = 0; i < ACRE_COUNT(private_directories) && real.fd < 0; i++) {
+            find_below(private_directories[i], &real);
         }
-        send_place(socket, &place);
+        send_real(socket, &real);
     }
     _exit(0);
 }
@@ -182,7 +181,7 @@ static _Noreturn void find_directory(const struct acre_sandbox_view *view, int s
 /* The directory as the user finds it, with the user's groups and no others: a link to what others
  * may not enter leads nowhere. A process of the run opens it: it can hang (a file system of the
  * user's own), and then it is killed. It is reaped with the others. 0 or an errno. */
-static int find_as_user(const struct acre_sandbox_view *view, struct place *ret_place) {
+static int find_as_user(const struct sandbox_view *view, struct real_directory *ret_real) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return errno;
@@ -200,7 +199,7 @@ static int find_as_user(const struct acre_sandbox_view *view, struct place *ret_
     close(ends[1]);
     struct pollfd answer = {.fd = ends[0], .events = POLLIN};
     if (pid > 0 && poll(&answer, 1, DIRECTORY_MS) > 0) {
-        receive_place(ends[0], ret_place);
+        receive_real(ends[0], ret_real);
     } else if (pid > 0) {
         kill((pid_t)pid, SIGKILL); /* ours, and not reaped: it is nobody else's number */
         error = ETIMEDOUT;
@@ -236,50 +235,50 @@ static void simplify(const char *directory, char path[PATH_MAX]) {
     path[length] = '\0';
 }
 
-static int show_directory(struct place *place) {
+static int show_directory(struct real_directory *real) {
     char from[32];
-    int error = make_parents(place->path);
-    if (error != 0 || (mkdir(place->path, 0755) != 0 && errno != EEXIST)) {
+    int error = make_parents(real->path);
+    if (error != 0 || (mkdir(real->path, 0755) != 0 && errno != EEXIST)) {
         return error != 0 ? error : errno;
     }
-    snprintf(from, sizeof(from), "/proc/self/fd/%d", place->fd);
-    return mount(from, place->path, NULL, MS_BIND, NULL) != 0 ? errno : 0;
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", real->fd);
+    return mount(from, real->path, NULL, MS_BIND, NULL) != 0 ? errno : 0;
 }
 
 /* Show the working directory again in the new, empty /tmp. If a link led to it, there is a link
  * again, which is followed in the view of the job, as everything else. */
-static int show_again(const char *directory, struct place *place) {
+static int show_again(const char *directory, struct real_directory *real) {
     char path[PATH_MAX];
-    if (place->path[0] == '\0') {
+    if (real->path[0] == '\0') {
         return 0;
     }
     simplify(directory, path); /* is_hidden: it is short enough */
-    if (strcmp(path, place->path) != 0) {
+    if (strcmp(path, real->path) != 0) {
         int error = make_parents(path);
-        if (error != 0 || (symlink(place->path, path) != 0 && errno != EEXIST)) {
+        if (error != 0 || (symlink(real->path, path) != 0 && errno != EEXIST)) {
             return error != 0 ? error : errno;
         }
     }
-    return place->fd >= 0 ? show_directory(place) : 0;
+    return real->fd >= 0 ? show_directory(real) : 0;
 }
 
-static int make_private(const struct acre_sandbox_view *view, struct acre_error *err) {
+static int make_private(const struct sandbox_view *view, struct acre_error *err) {
     char options[64];
     snprintf(options, sizeof(options),
              view->tmp_mib > 0 ? "mode=1777,size=%" PRIu64 "m" : "mode=1777", view->tmp_mib);
-    if (mount("acre", private_places[0], "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
-        return acre_fail_errno(err, errno, "private %s", private_places[0]);
+    if (mount("acre", private_directories[0], "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
+        return acre_fail_errno(err, errno, "private %s", private_directories[0]);
     }
-    for (size_t i = 1; i < ACRE_COUNT(private_places); i++) {
-        if (mount(private_places[0], private_places[i], NULL, MS_BIND, NULL) != 0 &&
+    for (size_t i = 1; i < ACRE_COUNT(private_directories); i++) {
+        if (mount(private_directories[0], private_directories[i], NULL, MS_BIND, NULL) != 0 &&
             errno != ENOENT) {
-            return acre_fail_errno(err, errno, "private %s", private_places[i]);
+            return acre_fail_errno(err, errno, "private %s", private_directories[i]);
         }
     }
     return 0;
 }
 
-bool acre_sandbox_can_mount(void) {
+bool sandbox_can_mount(void) {
     struct statx root;
     return statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &root) != 0 ||
            (root.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 ||
@@ -288,8 +287,8 @@ bool acre_sandbox_can_mount(void) {
 
 /* Queues of messages that have files: those of our own IPC namespace. */
 static int show_queues(void) {
-    static const char place[] = "/dev/mqueue";
-    int r = mount("acre", place, "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    static const char queues[] = "/dev/mqueue";
+    int r = mount("acre", queues, "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     return r != 0 && errno != ENOENT && errno != ENODEV ? errno : 0;
 }
 
@@ -297,22 +296,22 @@ static int show_processes(void) {
     return mount("acre", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0 ? errno : 0;
 }
 
-static int hide_files(const struct acre_sandbox_view *view, struct acre_error *err) {
+static int hide_files(const struct sandbox_view *view, struct acre_error *err) {
     /* Mounts made outside are still seen; ours are not seen outside. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) {
         return acre_fail_errno(err, errno, "private mounts");
     }
-    struct place place = {.fd = -1};
-    int error = is_hidden(view->directory) ? find_as_user(view, &place) : 0;
+    struct real_directory real = {.fd = -1};
+    int error = is_hidden(view->directory) ? find_as_user(view, &real) : 0;
     if (error != 0) {
         return acre_fail_errno(err, error, "working directory %s", view->directory);
     }
     int r = make_private(view, err);
-    if (r == 0 && (error = show_again(view->directory, &place)) != 0) {
+    if (r == 0 && (error = show_again(view->directory, &real)) != 0) {
         r = acre_fail_errno(err, error, "working directory %s", view->directory);
     }
-    if (place.fd >= 0) {
-        close(place.fd);
+    if (real.fd >= 0) {
+        close(real.fd);
     }
     if (r == 0 && (error = show_queues()) != 0) {
         r = acre_fail_errno(err, error, "private message queues");
@@ -323,16 +322,16 @@ static int hide_files(const struct acre_sandbox_view *view, struct acre_error *e
     return r;
 }
 
-bool acre_sandbox_may_hang(const struct acre_sandbox_view *view) {
+bool sandbox_may_hang(const struct sandbox_view *view) {
     return is_hidden(view->directory);
 }
 
-int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err) {
-    bool mounts = acre_sandbox_can_mount();
+int sandbox_isolate(const struct sandbox_view *view, struct acre_error *err) {
+    bool mounts = sandbox_can_mount();
     if (view->private_processes && !mounts) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "private_processes: a /proc of its own needs a root directory that is a "
-                         "mount, and this is a chroot");
+                         "private_processes: not possible in a chroot; the root directory must be "
+                         "a mount point");
     }
     if (unshare(CLONE_NEWIPC | (mounts ? CLONE_NEWNS : 0)) != 0) {
         return acre_fail_errno(err, errno, "private shared memory%s", mounts ? " and /tmp" : "");
@@ -351,8 +350,8 @@ int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error
 /* ---- the child ---- */
 
 /* One child on its way. At the start of a mapping whose rest is the child's stack. */
-struct acre_launch {
-    struct acre_sandbox sandbox; /* the caller's may change before the child is done */
+struct child_start {
+    struct sandbox sandbox; /* the caller's may change before the child is done */
     pid_t parent, pid;
     int status;   /* our end of the pipe */
     int closes;   /* the child's end */
@@ -361,7 +360,7 @@ struct acre_launch {
     const char *stage; /* NULL: nothing; a literal */
     int error;
 };
-_Static_assert(sizeof(struct acre_launch) <= PAGE_BYTES, "the stack begins on the next page");
+_Static_assert(sizeof(struct child_start) <= PAGE_BYTES, "the stack begins on the next page");
 
 /* A system call: its result or -errno, and no trace in libc. */
 #if SHARES_MEMORY && defined(__x86_64__)
@@ -401,33 +400,33 @@ static long at(const void *pointer) {
     return (long)(uintptr_t)pointer;
 }
 
-static _Noreturn void give_up(struct acre_launch *launch, const char *stage, long error) {
-    launch->error = (int)-error;
-    launch->stage = stage;
+static _Noreturn void give_up(struct child_start *start, const char *stage, long error) {
+    start->error = (int)-error;
+    start->stage = stage;
     for (;;) {
         call(SYS_exit_group, 127, 0, 0);
     }
 }
 
 /* In a namespace of its own the child does not know its number outside; the old /proc does. */
-static void see_pid(struct acre_launch *launch) {
+static void see_pid(struct child_start *start) {
     char text[24] = "";
-    long length = launch->sandbox.proc >= 0 ? call5(SYS_readlinkat, launch->sandbox.proc,
-                                                    at("self"), at(text), sizeof(text), 0)
-                                            : 0;
+    long length = start->sandbox.proc >= 0 ? call5(SYS_readlinkat, start->sandbox.proc, at("self"),
+                                                   at(text), sizeof(text), 0)
+                                           : 0;
     int64_t pid = 0;
     for (long i = 0; i < length; i++) {
         pid = pid * 10 + (text[i] - '0');
     }
-    launch->seen = pid;
+    start->seen = pid;
 }
 
-static void join_groups(struct acre_launch *launch) {
+static void join_groups(struct child_start *start) {
     for (size_t i = 0; i < ACRE_CGROUP_CONTROLLERS; i++) {
-        int tasks = launch->sandbox.group->tasks[i];
+        int tasks = start->sandbox.group->tasks[i];
         long wrote = tasks >= 0 ? call(SYS_write, tasks, at("0"), 1) : 1;
         if (wrote < 0) {
-            give_up(launch, "cgroup", wrote);
+            give_up(start, "cgroup", wrote);
         }
     }
 }
@@ -437,7 +436,7 @@ static void set_limit(int resource, rlim_t soft, rlim_t hard) {
     call5(SYS_prlimit64, 0, resource, at(&limit), 0, 0);
 }
 
-static void set_limits(const struct acre_sandbox *sandbox) {
+static void set_limits(const struct sandbox *sandbox) {
     set_limit(RLIMIT_CORE, 0, 0);
     struct rlimit files;
     if (call5(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, at(&files), 0) == 0) {
@@ -450,41 +449,41 @@ static void set_limits(const struct acre_sandbox *sandbox) {
     }
 }
 
-static void become_user(struct acre_launch *launch) {
-    const struct acre_sandbox *sandbox = &launch->sandbox;
+static void become_user(struct child_start *start) {
+    const struct sandbox *sandbox = &start->sandbox;
     if (!sandbox->change_user) {
         return;
     }
     long r = call(SYS_setgroups, sandbox->group_count, at(sandbox->groups), 0);
     if (r != 0) {
-        give_up(launch, "groups of the account", r);
+        give_up(start, "groups of the account", r);
     }
     r = call(SYS_setresgid, sandbox->gid, sandbox->gid, sandbox->gid);
     if (r != 0) {
-        give_up(launch, "group of the account", r);
+        give_up(start, "group of the account", r);
     }
     r = call(SYS_setresuid, sandbox->uid, sandbox->uid, sandbox->uid);
     if (r != 0) {
-        give_up(launch, "account", r);
+        give_up(start, "account", r);
     }
     /* fs.suid_dumpable may have made it the user's to trace, with the memory of the supervisor.
      * The command has memory of its own, and can be traced. */
     r = call(SYS_prctl, PR_SET_DUMPABLE, 0, 0);
     if (r != 0) {
-        give_up(launch, "protection from tracing", r);
+        give_up(start, "protection from tracing", r);
     }
 }
 
 /* Of our descriptors only the status is left, until exec closes it. */
-static void take_streams(struct acre_launch *launch) {
+static void take_streams(struct child_start *start) {
     for (int i = 0; i < 3; i++) {
-        long r = call(SYS_dup3, launch->sandbox.streams[i], i, 0);
+        long r = call(SYS_dup3, start->sandbox.streams[i], i, 0);
         if (r < 0) {
-            give_up(launch, "standard streams", r);
+            give_up(start, "standard streams", r);
         }
     }
-    if (launch->closes != STATUS_FD) {
-        call(SYS_dup3, launch->closes, STATUS_FD, O_CLOEXEC);
+    if (start->closes != STATUS_FD) {
+        call(SYS_dup3, start->closes, STATUS_FD, O_CLOEXEC);
     }
     if (call(SYS_close_range, STATUS_FD + 1, ~0U, 0) != 0) {
         for (int fd = STATUS_FD + 1; fd < 64; fd++) { /* all are close-on-exec: twice is safe */
@@ -514,7 +513,7 @@ static const char *find_path(char *const *environment) {
 }
 
 /* As execvpe, without its fallback to a shell. Returns the -errno that tells most. */
-static long execute(const struct acre_sandbox *sandbox) {
+static long execute(const struct sandbox *sandbox) {
     const char *name = sandbox->arguments[0];
     long arguments = at(sandbox->arguments), environment = at(sandbox->environment);
     if (strchr(name, '/') != NULL) {
@@ -538,47 +537,47 @@ static long execute(const struct acre_sandbox *sandbox) {
     return error;
 }
 
-static _Noreturn void run_child(struct acre_launch *launch) {
-    const struct acre_sandbox *sandbox = &launch->sandbox;
+static _Noreturn void run_child(struct child_start *start) {
+    const struct sandbox *sandbox = &start->sandbox;
     const uint64_t no_signals = 0;
-    see_pid(launch);
-    join_groups(launch);
+    see_pid(start);
+    join_groups(start);
     call(SYS_setsid, 0, 0, 0);
     call5(SYS_rt_sigprocmask, SIG_SETMASK, at(&no_signals), 0, sizeof(no_signals), 0);
     set_limits(sandbox);
     call(SYS_umask, 022, 0, 0);
-    become_user(launch);
+    become_user(start);
     /* Should the supervisor be killed. Changing the user has cleared it: only now. */
     call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
-    if (call(SYS_getppid, 0, 0, 0) != launch->parent) {
-        give_up(launch, "supervisor", -ESRCH);
+    if (call(SYS_getppid, 0, 0, 0) != start->parent) {
+        give_up(start, "supervisor", -ESRCH);
     }
-    take_streams(launch); /* before the user's path: /proc/self/fd shows what is open */
+    take_streams(start); /* before the user's path: /proc/self/fd shows what is open */
     long r = enter(sandbox->directory);
     if (r != 0 && !(sandbox->any_directory && call(SYS_chdir, at("/"), 0, 0) == 0)) {
-        give_up(launch, "working directory", r);
+        give_up(start, "working directory", r);
     }
     r = call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0);
     if (r != 0) {
-        give_up(launch, "no new privileges", r);
+        give_up(start, "no new privileges", r);
     }
     struct sock_fprog program = {.len = sandbox->filter_length,
                                  .filter = (struct sock_filter *)(uintptr_t)sandbox->filter};
     r = sandbox->filter != NULL ? call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, at(&program)) : 0;
     if (r != 0) {
-        give_up(launch, "system call filter", r);
+        give_up(start, "system call filter", r);
     }
-    give_up(launch, "command", execute(sandbox));
+    give_up(start, "command", execute(sandbox));
 }
 
 #if SHARES_MEMORY && defined(__x86_64__)
 /* The child comes back on its new stack, where nothing of ours is: it is given what it needs in
  * registers that the call keeps, and never returns. */
-static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
-                       struct acre_launch *launch) {
+static long clone_onto(struct clone_args *args, void (*function)(struct child_start *),
+                       struct child_start *start) {
     long result;
-    register void (*keep_function)(struct acre_launch *) __asm__("r12") = function;
-    register struct acre_launch *keep_launch __asm__("r13") = launch;
+    register void (*keep_function)(struct child_start *) __asm__("r12") = function;
+    register struct child_start *keep_start __asm__("r13") = start;
     __asm__ volatile("syscall\n\t"
                      "testq %%rax, %%rax\n\t"
                      "jnz 1f\n\t"
@@ -589,18 +588,18 @@ static long clone_onto(struct clone_args *args, void (*function)(struct acre_lau
                      "1:"
                      : "=a"(result)
                      : "0"((long)SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(keep_function),
-                       "r"(keep_launch)
+                       "r"(keep_start)
                      : "rcx", "r11", "memory");
     return result;
 }
 #elif SHARES_MEMORY
-static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
-                       struct acre_launch *launch) {
+static long clone_onto(struct clone_args *args, void (*function)(struct child_start *),
+                       struct child_start *start) {
     register long x8 __asm__("x8") = SYS_clone3;
     register long x0 __asm__("x0") = (long)(uintptr_t)args;
     register long x1 __asm__("x1") = sizeof(*args);
-    register void (*keep_function)(struct acre_launch *) __asm__("x20") = function;
-    register struct acre_launch *keep_launch __asm__("x21") = launch;
+    register void (*keep_function)(struct child_start *) __asm__("x20") = function;
+    register struct child_start *keep_start __asm__("x21") = start;
     __asm__ volatile("svc #0\n\t"
                      "cbnz x0, 1f\n\t"
                      "mov x29, xzr\n\t"
@@ -609,16 +608,16 @@ static long clone_onto(struct clone_args *args, void (*function)(struct acre_lau
                      "brk #0\n"
                      "1:"
                      : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(keep_function), "r"(keep_launch)
+                     : "r"(x8), "r"(x1), "r"(keep_function), "r"(keep_start)
                      : "memory");
     return x0;
 }
 #else
-static long clone_onto(struct clone_args *args, void (*function)(struct acre_launch *),
-                       struct acre_launch *launch) {
+static long clone_onto(struct clone_args *args, void (*function)(struct child_start *),
+                       struct child_start *start) {
     long result = syscall(SYS_clone3, args, sizeof(*args));
     if (result == 0) {
-        function(launch);
+        function(start);
     }
     return result < 0 ? -errno : result;
 }
@@ -626,83 +625,83 @@ static long clone_onto(struct clone_args *args, void (*function)(struct acre_lau
 
 /* ---- the supervisor's side ---- */
 
-static int fail_stage(const struct acre_launch *launch, struct acre_error *err) {
-    const struct acre_sandbox *sandbox = &launch->sandbox;
+static int fail_stage(const struct child_start *start, struct acre_error *err) {
+    const struct sandbox *sandbox = &start->sandbox;
     char shown[SHOWN];
-    const char *what = strcmp(launch->stage, "command") == 0             ? sandbox->arguments[0]
-                       : strcmp(launch->stage, "working directory") == 0 ? sandbox->directory
-                                                                         : "";
+    const char *what = strcmp(start->stage, "command") == 0             ? sandbox->arguments[0]
+                       : strcmp(start->stage, "working directory") == 0 ? sandbox->directory
+                                                                        : "";
     acre_str_show(acre_str_from(what), shown, sizeof(shown));
-    if (what == sandbox->arguments[0] && launch->error == ENOEXEC) {
+    if (what == sandbox->arguments[0] && start->error == ENOEXEC) {
         return acre_fail(err, ACRE_EINVALID,
-                         "command %s: neither a program nor a script that begins with #!", shown);
+                         "command %s: neither a program nor a script that starts with #!", shown);
     }
-    if (what == sandbox->arguments[0] && launch->error == ENOENT && strchr(what, '/') == NULL) {
+    if (what == sandbox->arguments[0] && start->error == ENOENT && strchr(what, '/') == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "command %s: not found in PATH", shown);
     }
-    return acre_fail_errno(err, launch->error, "%s%s%s", launch->stage, what[0] != '\0' ? " " : "",
+    return acre_fail_errno(err, start->error, "%s%s%s", start->stage, what[0] != '\0' ? " " : "",
                            shown);
 }
 
-static void free_launch(struct acre_launch *launch) {
-    close(launch->status);
-    munmap(launch, PAGE_BYTES + STACK_BYTES);
+static void free_start(struct child_start *start) {
+    close(start->status);
+    munmap(start, PAGE_BYTES + STACK_BYTES);
 }
 
-int acre_sandbox_start(const struct acre_sandbox *sandbox, struct acre_launch **ret_launch,
-                       struct acre_error *err) {
+int sandbox_start(const struct sandbox *sandbox, struct child_start **ret_start,
+                  struct acre_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return acre_fail_errno(err, errno, "pipe of the child");
     }
-    struct acre_launch *launch =
+    struct child_start *start =
         mmap(NULL, PAGE_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
              (SHARES_MEMORY ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
-    if (launch == MAP_FAILED) {
+    if (start == MAP_FAILED) {
         close(ends[0]);
         close(ends[1]);
         return acre_fail_errno(err, errno, "stack of the child");
     }
-    launch->sandbox = *sandbox;
-    launch->parent = getpid();
-    launch->status = ends[0];
-    launch->closes = ends[1];
+    start->sandbox = *sandbox;
+    start->parent = getpid();
+    start->status = ends[0];
+    start->closes = ends[1];
     int group = sandbox->group->directory;
     struct clone_args args = {
         .flags = (SHARES_MEMORY ? CLONE_VM : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
         .exit_signal = SIGCHLD,
-        .stack = SHARES_MEMORY ? (uintptr_t)launch + PAGE_BYTES : 0,
+        .stack = SHARES_MEMORY ? (uintptr_t)start + PAGE_BYTES : 0,
         .stack_size = SHARES_MEMORY ? STACK_BYTES : 0,
         .cgroup = group >= 0 ? (uint64_t)group : 0,
     };
-    long pid = clone_onto(&args, run_child, launch);
+    long pid = clone_onto(&args, run_child, start);
     close(ends[1]);
     if (pid < 0) {
-        free_launch(launch);
+        free_start(start);
         return acre_fail_errno(err, (int)-pid, "process");
     }
-    launch->pid = (pid_t)pid;
-    *ret_launch = launch;
+    start->pid = (pid_t)pid;
+    *ret_start = start;
     return 0;
 }
 
-pid_t acre_launch_pid(const struct acre_launch *launch) {
-    return launch->pid;
+pid_t child_start_pid(const struct child_start *start) {
+    return start->pid;
 }
 
-int acre_launch_descriptor(const struct acre_launch *launch) {
-    return launch->status;
+int child_start_descriptor(const struct child_start *start) {
+    return start->status;
 }
 
-bool acre_launch_is_over(const struct acre_launch *launch) {
-    struct pollfd status = {.fd = launch->status, .events = POLLIN};
+bool child_start_is_over(const struct child_start *start) {
+    struct pollfd status = {.fd = start->status, .events = POLLIN};
     return poll(&status, 1, 0) > 0;
 }
 
-int acre_launch_finish(struct acre_launch *launch, int64_t *ret_pid, struct acre_error *err) {
-    ACRE_ASSERT(acre_launch_is_over(launch)); /* or the child would lose its stack */
-    int r = launch->stage != NULL ? fail_stage(launch, err) : 0;
-    *ret_pid = launch->seen != 0 ? launch->seen : launch->pid;
-    free_launch(launch);
+int child_start_finish(struct child_start *start, int64_t *ret_pid, struct acre_error *err) {
+    ACRE_ASSERT(child_start_is_over(start)); /* or the child would lose its stack */
+    int r = start->stage != NULL ? fail_stage(start, err) : 0;
+    *ret_pid = start->seen != 0 ? start->seen : start->pid;
+    free_start(start);
     return r;
 }

@@ -11,29 +11,29 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
-struct acre_sandbox_view {
+struct sandbox_view {
     uint64_t tmp_mib;       /* most of the private /tmp; 0: half of the RAM */
     bool no_network;        /* nothing but loopback */
     bool private_processes; /* the caller is the first of a PID namespace: its own /proc */
-    const char *directory;  /* stays visible though it is below a private place; "" : none */
+    const char *directory;  /* stays visible though it is below a private directory; "" : none */
     /* With whose rights it is found, and in which group. */
     uint32_t uid, gid;
     const uint32_t *groups;
     uint32_t group_count;
-    const struct acre_cgroup_run *group;
+    const struct cgroup_run *group;
 };
 /* Whether mounts can be made that nobody else sees: not in a chroot, whose root is no mount. */
-bool acre_sandbox_can_mount(void);
+bool sandbox_can_mount(void);
 /* Whether the next one touches files of the user, and may take its time (seconds). */
-bool acre_sandbox_may_hang(const struct acre_sandbox_view *view);
+bool sandbox_may_hang(const struct sandbox_view *view);
 /* Shared memory, semaphores and queues of System V and POSIX that end with the run. Private, empty
  * /tmp where mounts can be made, also seen as /var/tmp and /dev/shm (memory that vanishes with the
  * run): for the calling process and all its children. Needs root; one thread. It may leave a child
  * behind, which the caller reaps. */
-int acre_sandbox_isolate(const struct acre_sandbox_view *view, struct acre_error *err);
+int sandbox_isolate(const struct sandbox_view *view, struct acre_error *err);
 
-struct acre_sandbox {
-    const struct acre_cgroup_run *group;
+struct sandbox {
+    const struct cgroup_run *group;
     bool change_user; /* the supervisor is root */
     uid_t uid;
     gid_t gid;
@@ -51,17 +51,17 @@ struct acre_sandbox {
 };
 
 /* A child on its way to the command. It uses what `sandbox` points to until it is over. */
-struct acre_launch;
+struct child_start;
 
 /* Begin; never waits for the child. */
-int acre_sandbox_start(const struct acre_sandbox *sandbox, struct acre_launch **ret_launch,
-                       struct acre_error *err);
-pid_t acre_launch_pid(const struct acre_launch *launch); /* to wait for */
+int sandbox_start(const struct sandbox *sandbox, struct child_start **ret_start,
+                  struct acre_error *err);
+pid_t child_start_pid(const struct child_start *start); /* to wait for */
 /* Can be read when the child has become the command, or has failed, or was killed. */
-int acre_launch_descriptor(const struct acre_launch *launch);
-bool acre_launch_is_over(const struct acre_launch *launch);
+int child_start_descriptor(const struct child_start *start);
+bool child_start_is_over(const struct child_start *start);
 /* Of one that is over; frees it. 0: the command runs (`ret_pid` as the daemon sees it), or the
  * child was killed on its way; otherwise the text says at which stage it failed. */
-int acre_launch_finish(struct acre_launch *launch, int64_t *ret_pid, struct acre_error *err);
+int child_start_finish(struct child_start *start, int64_t *ret_pid, struct acre_error *err);
 
 #endif

@@ -1,20 +1,20 @@
 /* shim.c - the supervisor of one run.
  *
  * Forked from the spawner, it makes the run's cgroup and view, starts its processes, and waits:
- * for them, for signals from the daemon, for deadlines, for output. It needs nobody: limits and
- * warnings come at their time with or without a daemon. In the end everything the run started is
- * gone, the record says how it ended, and only then the daemon is told.
+ * for them, for signals from the daemon, for deadlines, for output. It needs no other process:
+ * limits and warnings come at their time with or without a daemon. In the end everything the run
+ * started has ended, the record says how, and only then is it reported to the daemon.
  *
  * It is a subreaper. So whatever the job starts, however it detaches itself, ends as a child of
  * this process: no children left means that nothing of the job is left, without asking a cgroup,
  * and one waitpid says so. Killing goes through the cgroup where there is one, and through the
  * process tree where there is none.
  *
- * `started` is told a few milliseconds late, so that the many jobs that are over by then cost one
- * message instead of two; the daemon makes up the first from the second.
+ * `started` is reported a few milliseconds late, so that the many jobs that are over by then cost
+ * one message instead of two; the daemon makes up the first from the second.
  *
  * Nothing of the user's may hold it up. A child that is on its way to its command is waited for
- * like everything else, in the one loop; if that takes long, the daemon is told that there is a
+ * like everything else, in the one loop; if that takes long, the daemon is notified that there is a
  * supervisor to send signals to (STARTING). Members start one after the other: the first that
  * cannot be started ends the run. */
 #include "engine/shim.h"
@@ -22,10 +22,10 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "engine/descendants.h"
 #include "engine/output.h"
 #include "engine/pids.h"
 #include "engine/sandbox.h"
-#include "engine/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,22 +61,22 @@ struct member {
 
 struct supervisor {
     const struct acre_shim *shim;
-    struct acre_wire_job job; /* what it points to: only until all members run */
-    char *start;              /* where that is; NULL: no longer */
+    struct wire_job job; /* what it points to: only until all members run */
+    char *start;         /* where that is; NULL: no longer */
     size_t start_bytes;
-    struct acre_cgroup_run group;
-    struct acre_output output[2];
+    struct cgroup_run group;
+    struct output output[2];
     uint64_t output_due_us; /* when what was written would have been, at the rate allowed */
     uint64_t output_at_ms;  /* nothing is read before; monotonic */
     struct member *members;
-    uint32_t launched;          /* members that were begun */
-    uint32_t running;           /* members not done */
-    struct acre_launch *launch; /* the last of them, while it is on its way; NULL: it is not */
-    bool watches_launch;        /* its end matters now, not only when the next thing happens */
-    int input;                  /* memory file with standard input; -1: none */
-    int job_ends[2];            /* of the output pipes, until all are launched */
-    int proc;                   /* /proc as the daemon sees it, in a PID namespace; -1 */
-    int signals;                /* signalfd */
+    uint32_t begun;            /* members that were begun */
+    uint32_t running;          /* members not done */
+    struct child_start *child; /* the last of them, while it is on its way; NULL: it is not */
+    bool watches_child;        /* its end matters now, not only when the next thing happens */
+    int input;                 /* memory file with standard input; -1: none */
+    int job_ends[2];           /* of the output pipes, until all have begun */
+    int proc;                  /* /proc as the daemon sees it, in a PID namespace; -1 */
+    int signals;               /* signalfd */
     uint64_t begun_ms, tell_at_ms, warn_at_ms, limit_at_ms, kill_at_ms; /* monotonic */
     bool began;         /* all members were started */
     bool told;          /* something, for the first time */
@@ -88,7 +88,7 @@ struct supervisor {
     bool failed;     /* by `status`, the first one */
     int status;      /* of the first member that failed */
     int last_signal; /* that we sent to end it; 0: none */
-    struct acre_fact fact;
+    struct fact fact;
     struct acre_error error; /* why it could not begin */
 };
 
@@ -117,9 +117,9 @@ static bool tell(struct supervisor *self, bool wait) {
     return true;
 }
 
-static void write_record(struct supervisor *self, enum acre_fact_kind kind) {
+static void write_record(struct supervisor *self, enum fact_kind kind) {
     self->fact.kind = kind;
-    acre_fact_seal(&self->fact);
+    fact_seal(&self->fact);
     /* One page or less, at once: a reader sees the old or the new, or a checksum that fails.
      * When the disk is full there is nothing to be done: the daemon may still hear it. */
     ssize_t wrote = pwrite(self->shim->record, &self->fact, sizeof(self->fact), 0);
@@ -142,7 +142,7 @@ static void tell_again(struct supervisor *self) {
 /* What is true now: that it has started, or only that somebody is there. */
 static void tell_stand(struct supervisor *self) {
     self->tell_at_ms = NEVER;
-    self->told = self->watches_launch = true;
+    self->told = self->watches_child = true;
     if (self->began && !put_score(OWN_OOM_SCORE)) {
         (void)put_score("0"); /* without root: as any process */
     }
@@ -154,15 +154,15 @@ static void tell_stand(struct supervisor *self) {
 
 static uint32_t list_pids(void *context, int64_t *pids, uint32_t max) {
     const struct supervisor *self = context;
-    return acre_cgroup_lists(&self->shim->hello->cgroup) ? acre_cgroup_pids(&self->group, pids, max)
-                                                         : acre_tree_pids(getpid(), pids, max);
+    return cgroup_lists(&self->shim->hello->cgroup) ? cgroup_pids(&self->group, pids, max)
+                                                    : descendants_find(getpid(), pids, max);
 }
 
 /* Does the process catch the signal, or wait for it? Its default meaning would end it. */
 static bool expects_warning(void *context, int64_t pid) {
     const struct supervisor *self = context;
     char path[64], text[4096];
-    if (self->launch != NULL && pid == acre_launch_pid(self->launch)) {
+    if (self->child != NULL && pid == child_start_pid(self->child)) {
         return false; /* everything is blocked until it is the user's */
     }
     snprintf(path, sizeof(path), "/proc/%" PRId64 "/status", pid);
@@ -177,16 +177,16 @@ static bool expects_warning(void *context, int64_t pid) {
 }
 
 static void warn(struct supervisor *self) {
-    acre_pids_signal(list_pids, expects_warning, self, self->job.warn_signal);
+    pids_signal(list_pids, expects_warning, self, self->job.warn_signal);
 }
 
 static void kill_all(struct supervisor *self) {
-    self->killing = self->watches_launch = true;
+    self->killing = self->watches_child = true;
     self->kill_at_ms = NEVER;
-    if (acre_cgroup_lists(&self->shim->hello->cgroup)) {
-        acre_cgroup_kill(&self->group);
+    if (cgroup_lists(&self->shim->hello->cgroup)) {
+        cgroup_kill(&self->group);
     } else {
-        acre_tree_kill(getpid());
+        descendants_kill(getpid());
     }
 }
 
@@ -195,7 +195,7 @@ static void terminate(struct supervisor *self) {
         return; /* under way */
     }
     self->last_signal = SIGTERM;
-    acre_pids_signal(list_pids, NULL, self, SIGTERM);
+    pids_signal(list_pids, NULL, self, SIGTERM);
     uint64_t now_ms = monotonic_ms();
     bool never = __builtin_add_overflow(now_ms, self->job.grace_ms, &self->kill_at_ms);
     if (never) {
@@ -230,7 +230,7 @@ static void reap(struct supervisor *self) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-        if (self->launch != NULL && pid == acre_launch_pid(self->launch)) {
+        if (self->child != NULL && pid == child_start_pid(self->child)) {
             settle(self); /* is it the command's end, or did it never become that? */
         }
         for (uint32_t i = 0; i < self->job.member_count; i++) {
@@ -316,7 +316,7 @@ static int next_timeout(const struct supervisor *self) {
  * everybody's. */
 static void drain(struct supervisor *self, size_t stream) {
     uint64_t before = self->output[stream].total, now_us = monotonic_ms() * 1000;
-    acre_output_drain(&self->output[stream]);
+    output_drain(&self->output[stream]);
     uint64_t cost_us = (self->output[stream].total - before) * 1000 / OUTPUT_BYTES_A_MS;
     self->output_due_us = ACRE_MAX(self->output_due_us, now_us) + cost_us;
     if (self->output_due_us > now_us + OUTPUT_BURST_MS * 1000) {
@@ -332,9 +332,8 @@ static void wait_for_end(struct supervisor *self) {
             {.fd = reads ? self->output[0].pipe : -1, .events = POLLIN},
             {.fd = reads ? self->output[1].pipe : -1, .events = POLLIN},
             {.fd = self->waits_to_tell ? self->shim->facts : -1, .events = POLLOUT},
-            {.fd = self->launch != NULL && self->watches_launch
-                       ? acre_launch_descriptor(self->launch)
-                       : -1,
+            {.fd = self->child != NULL && self->watches_child ? child_start_descriptor(self->child)
+                                                              : -1,
              .events = POLLIN},
         };
         if (poll(fds, ACRE_COUNT(fds), next_timeout(self)) < 0) {
@@ -370,7 +369,7 @@ static int open_stdin(const struct supervisor *self) {
 }
 
 static int fill_stdin(struct supervisor *self, struct acre_error *err) {
-    const struct acre_wire_job *job = &self->job;
+    const struct wire_job *job = &self->job;
     if (!job->has_stdin) {
         return 0;
     }
@@ -389,10 +388,10 @@ static int fill_stdin(struct supervisor *self, struct acre_error *err) {
 }
 
 static int start_member(struct supervisor *self, struct acre_error *err) {
-    struct acre_wire_job *job = &self->job;
-    uint32_t index = self->launched;
+    struct wire_job *job = &self->job;
+    uint32_t index = self->begun;
     bool limited = self->shim->hello->cgroup.limits[ACRE_CGROUP_MEMORY];
-    struct acre_sandbox sandbox = {
+    struct sandbox sandbox = {
         .group = &self->group,
         .change_user = self->shim->hello->is_root,
         .uid = job->uid,
@@ -408,13 +407,13 @@ static int start_member(struct supervisor *self, struct acre_error *err) {
         .data_mib = limited || job->ram_is_default ? 0 : job->ram_mib,
         .proc = self->proc,
         .arguments = job->arguments,
-        .environment = acre_wire_environment(job, index),
+        .environment = wire_environment(job, index),
     };
-    int r = acre_sandbox_start(&sandbox, &self->launch, err);
+    int r = sandbox_start(&sandbox, &self->child, err);
     close(sandbox.streams[0]);
     if (r == 0) {
-        self->members[index] = (struct member){.pid = acre_launch_pid(self->launch)};
-        self->launched++;
+        self->members[index] = (struct member){.pid = child_start_pid(self->child)};
+        self->begun++;
         self->running++;
     }
     return r;
@@ -433,7 +432,7 @@ static void close_streams(struct supervisor *self) {
 /* Nobody is on the way to a command any more. A run can last for weeks, and this memory is in no
  * job's limit; so it does not stay. */
 static void forget_start(struct supervisor *self) {
-    acre_wire_job_finish(&self->job);
+    wire_job_finish(&self->job);
     if (self->start != NULL && self->start_bytes > ACRE_WIRE_INLINE_MAX) {
         munmap(self->start, self->start_bytes);
     }
@@ -453,11 +452,11 @@ static void fail_start(struct supervisor *self, uint32_t index, int r) {
 
 /* The child on its way has arrived, or failed: then the next one, or all are there. */
 static void settle(struct supervisor *self) {
-    while (self->launch != NULL && acre_launch_is_over(self->launch)) {
-        uint32_t index = self->launched - 1;
+    while (self->child != NULL && child_start_is_over(self->child)) {
+        uint32_t index = self->begun - 1;
         int64_t pid = 0;
-        int r = acre_launch_finish(self->launch, &pid, &self->error);
-        self->launch = NULL;
+        int r = child_start_finish(self->child, &pid, &self->error);
+        self->child = NULL;
         self->fact.pid = index == 0 ? pid : self->fact.pid;
         if (r < 0) {
             self->members[index].done = true; /* it says nothing about the command */
@@ -469,15 +468,15 @@ static void settle(struct supervisor *self) {
             kill_all(self); /* it was not in its group yet when the others were killed */
         }
         bool goes_on = !self->ended && !self->failed && !self->killing;
-        if (self->launched < self->job.member_count && goes_on) {
+        if (self->begun < self->job.member_count && goes_on) {
             r = start_member(self, &self->error);
             if (r < 0) {
-                fail_start(self, self->launched, r);
+                fail_start(self, self->begun, r);
                 return;
             }
         }
     }
-    if (self->launch == NULL && !self->began && self->error.text[0] == '\0') {
+    if (self->child == NULL && !self->began && self->error.text[0] == '\0') {
         self->began = true;
         close_streams(self);
         forget_start(self);
@@ -489,9 +488,9 @@ static void settle(struct supervisor *self) {
 
 static int open_streams(struct supervisor *self, struct acre_error *err) {
     for (int i = 0; i < 2; i++) {
-        int error = acre_output_open(&self->output[i], self->shim->logs_directory, self->job.run,
-                                     self->job.uid, i == 0 ? "out" : "err",
-                                     self->shim->hello->log_max_bytes, &self->job_ends[i]);
+        int error = output_open(&self->output[i], self->shim->logs_directory, self->job.run,
+                                self->job.uid, i == 0 ? "out" : "err",
+                                self->shim->hello->log_max_bytes, &self->job_ends[i]);
         if (error != 0) {
             return acre_fail_errno(err, error, "pipe"); /* this process ends soon */
         }
@@ -505,39 +504,39 @@ static uint64_t after(uint64_t from_ms, uint64_t ms) {
 }
 
 static int isolate(struct supervisor *self, struct acre_error *err) {
-    const struct acre_wire_job *job = &self->job;
-    struct acre_sandbox_view view = {.tmp_mib = job->ram_mib,
-                                     .no_network = job->no_network,
-                                     .private_processes = job->private_processes,
-                                     .directory = job->directory,
-                                     .uid = job->uid,
-                                     .gid = job->gid,
-                                     .groups = job->groups,
-                                     .group_count = job->group_count,
-                                     .group = &self->group};
+    const struct wire_job *job = &self->job;
+    struct sandbox_view view = {.tmp_mib = job->ram_mib,
+                                .no_network = job->no_network,
+                                .private_processes = job->private_processes,
+                                .directory = job->directory,
+                                .uid = job->uid,
+                                .gid = job->gid,
+                                .groups = job->groups,
+                                .group_count = job->group_count,
+                                .group = &self->group};
     if (!self->shim->hello->is_root) {
         return 0;
     }
-    if (acre_sandbox_may_hang(&view)) {
+    if (sandbox_may_hang(&view)) {
         tell_stand(self); /* so that it can be killed meanwhile */
     }
-    return acre_sandbox_isolate(&view, err);
+    return sandbox_isolate(&view, err);
 }
 
 static int begin(struct supervisor *self, struct acre_error *err) {
-    const struct acre_wire_job *job = &self->job;
-    struct acre_cgroup_limits limits = {.cpu_milli = job->cpu_milli,
-                                        .ram_mib = job->ram_mib,
-                                        .ram_is_default = job->ram_is_default,
-                                        .pids_max = job->pids_max,
-                                        .rules = job->rules,
-                                        .rule_count = job->rule_count};
+    const struct wire_job *job = &self->job;
+    struct cgroup_limits limits = {.cpu_milli = job->cpu_milli,
+                                   .ram_mib = job->ram_mib,
+                                   .ram_is_default = job->ram_is_default,
+                                   .pids_max = job->pids_max,
+                                   .rules = job->rules,
+                                   .rule_count = job->rule_count};
     self->fact.started_ms = wall_ms();
     self->fact.plan.is_known = 1;
     self->fact.plan.begun_ms = monotonic_ms();
     self->fact.plan.limit_ms = job->limit_ms;
     self->fact.plan.grace_ms = job->grace_ms;
-    int r = acre_cgroup_make(&self->shim->hello->cgroup, job->run, &limits, &self->group, err);
+    int r = cgroup_make(&self->shim->hello->cgroup, job->run, &limits, &self->group, err);
     r = r == 0 ? isolate(self, err) : r;
     r = r == 0 ? open_streams(self, err) : r;
     if (r < 0) {
@@ -550,7 +549,7 @@ static int begin(struct supervisor *self, struct acre_error *err) {
     if (job->warn_ms > 0 && job->limit_ms > job->warn_ms) {
         self->warn_at_ms = after(self->begun_ms, job->limit_ms - job->warn_ms);
     }
-    self->watches_launch = job->member_count > 1;
+    self->watches_child = job->member_count > 1;
     (void)put_score(JOB_OOM_SCORE);
     r = start_member(self, err);
     if (r == 0 && job->member_count == 1) {
@@ -562,13 +561,13 @@ static int begin(struct supervisor *self, struct acre_error *err) {
 /* ---- the result ---- */
 
 static void measure(struct supervisor *self, struct acre_run_result *result,
-                    struct acre_cgroup_use *use) {
+                    struct cgroup_use *use) {
     struct rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
     uint64_t cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
                       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
     bool is_long = monotonic_ms() - self->begun_ms > CPU_FROM_GROUP_MS;
-    acre_cgroup_read(&self->group, is_long, self->failed, use);
+    cgroup_read(&self->group, is_long, self->failed, use);
     result->cpu_ms = use->cpu_ms != UINT64_MAX ? ACRE_MAX(use->cpu_ms, cpu_ms) : cpu_ms;
     uint64_t largest_mib = ((uint64_t)usage.ru_maxrss + 1023) / 1024;
     result->peak_ram_mib = use->peak_mib != UINT64_MAX ? use->peak_mib : largest_mib;
@@ -588,27 +587,27 @@ static void tell_lost_output(const struct supervisor *self, struct acre_run_resu
     }
 }
 
-static void tell_out_of_memory(const struct supervisor *self, const struct acre_cgroup_use *use,
+static void tell_out_of_memory(const struct supervisor *self, const struct cgroup_use *use,
                                struct acre_run_result *result) {
     char limit[32];
     if (use->at_own_limit) {
         acre_format_mib(self->job.ram_mib, limit, sizeof(limit));
         snprintf(result->text, sizeof(result->text),
-                 "ran out of memory: limit %s%s; ask for more with --memory", limit,
+                 "ran out of memory: its limit was %s%s; ask for more with --memory", limit,
                  self->job.ram_is_default ? ", the default" : "");
     } else {
         uint64_t all_mib = self->shim->hello->cgroup.jobs_mib;
         acre_format_mib(all_mib, limit, sizeof(limit));
         snprintf(result->text, sizeof(result->text),
-                 "ran out of memory: below its own limit, but all jobs together had used up "
-                 "what this machine has for them%s%s%s",
+                 "ran out of memory: it was below its own limit, but all jobs together had used "
+                 "all the memory this machine has for jobs%s%s%s",
                  all_mib > 0 ? " (" : "", all_mib > 0 ? limit : "", all_mib > 0 ? ")" : "");
     }
 }
 
 static void conclude(struct supervisor *self) {
     struct acre_run_result *result = &self->fact.result;
-    struct acre_cgroup_use use = {0};
+    struct cgroup_use use = {0};
     memset(result, 0, sizeof(*result)); /* the plan was there */
     result->ended_ms = wall_ms();
     if (!self->began) {
@@ -648,7 +647,7 @@ static void find_self(struct supervisor *self) {
 }
 
 static void supervise(struct supervisor *self) {
-    int r = acre_wire_decode(self->start, self->start_bytes, &self->job, &self->error);
+    int r = wire_decode(self->start, self->start_bytes, &self->job, &self->error);
     if (r == 0) {
         find_self(self);
         self->members = acre_calloc(self->job.member_count, sizeof(*self->members));
@@ -662,8 +661,8 @@ static void supervise(struct supervisor *self) {
     wait_for_end(self);
     settle(self);
     for (size_t i = 0; i < 2; i++) {
-        acre_output_drain(&self->output[i]); /* a pipe holds no more than this moves */
-        acre_output_close(&self->output[i]);
+        output_drain(&self->output[i]); /* a pipe holds no more than this moves */
+        output_close(&self->output[i]);
     }
 }
 
@@ -691,11 +690,11 @@ _Noreturn void acre_shim_supervise(const struct acre_shim *shim, char *start, si
     sigaddset(&wanted, ACRE_WIRE_SIGNAL);
     self.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     self.fact.shim_pid = getpid();
-    memcpy(&self.fact.run, start + offsetof(struct acre_wire_job, run), sizeof(self.fact.run));
-    self.group = acre_cgroup_run_none(&shim->hello->cgroup, self.fact.run);
+    memcpy(&self.fact.run, start + offsetof(struct wire_job, run), sizeof(self.fact.run));
+    self.group = cgroup_run_none(&shim->hello->cgroup, self.fact.run);
     supervise(&self);
     conclude(&self);
-    acre_cgroup_drop(&self.group);
+    cgroup_drop(&self.group);
     write_record(&self, ACRE_FACT_EXITED);
     tell(&self, true);
     exit(0);

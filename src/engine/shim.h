@@ -1,4 +1,4 @@
-/* shim.h - `acre shim`: the spawner, and the supervisors it forks, one beside each run.
+/* shim.h - `acre shim`: the spawner, and the supervisors it forks, one for each run.
  *
  * Started by the local engine with descriptors of fixed numbers (wire.h), never by people. The
  * spawner is small and has one thread, so that forking it is cheap; it ends with the daemon. The
@@ -6,7 +6,7 @@
 #ifndef ACRE_ENGINE_SHIM_H
 #define ACRE_ENGINE_SHIM_H
 
-#include "engine/wire.h"
+#include "engine/shim_wire.h"
 
 int acre_shim_main(int argc, char **argv); /* returns the exit code */
 

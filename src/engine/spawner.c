@@ -9,7 +9,7 @@
  *
  * Notes to the daemon are counted, not sent one for one: it only needs to know how many starts
  * may still be in the socket. A child that ended otherwise than by exit(0) did not finish its
- * work: the daemon is told its pid. */
+ * work: its pid is reported to the daemon. */
 #include "engine/shim.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ struct spawner {
 
 /* A full socket, or a daemon that is gone: the next receive tells which; nothing is lost that
  * the record files do not say. */
-static void tell(struct spawner *spawner, struct acre_wire_note note) {
+static void tell(struct spawner *spawner, struct shim_note note) {
     note.handled = spawner->handled;
     if (send(ACRE_WIRE_SOCKET_FD, &note, sizeof(note), MSG_NOSIGNAL) >= 0) {
         spawner->handled = 0;
@@ -73,16 +73,16 @@ static pid_t fork_supervisor(bool private_processes) {
 static void start(struct spawner *spawner, char *bytes, size_t length) {
     struct acre_run run;
     char name[ACRE_RUN_NAME_MAX];
-    if (length < sizeof(struct acre_wire_job)) {
+    if (length < sizeof(struct wire_job)) {
         return;
     }
-    memcpy(&run, bytes + offsetof(struct acre_wire_job, run), sizeof(run));
-    acre_run_name(run, name);
+    memcpy(&run, bytes + offsetof(struct wire_job, run), sizeof(run));
+    run_make_name(run, name);
     int record = openat(spawner->runs_directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     /* The daemon may be looking at it, with a lock of its own: that takes no time. */
     if (record < 0 || flock(record, LOCK_EX) != 0) {
         if (errno != EEXIST) { /* exists: was started before, and is not started again */
-            tell(spawner, (struct acre_wire_note){.failed = (uint32_t)errno, .run = run});
+            tell(spawner, (struct shim_note){.failed = (uint32_t)errno, .run = run});
         }
         if (record >= 0) {
             close(record);
@@ -90,7 +90,7 @@ static void start(struct spawner *spawner, char *bytes, size_t length) {
         return;
     }
     spawner->shim.record = record;
-    uint8_t private_processes = (uint8_t)bytes[offsetof(struct acre_wire_job, private_processes)];
+    uint8_t private_processes = (uint8_t)bytes[offsetof(struct wire_job, private_processes)];
     pid_t child = fork_supervisor(private_processes != 0);
     if (child == 0) {
         close(ACRE_WIRE_SOCKET_FD);
@@ -106,7 +106,7 @@ static void start(struct spawner *spawner, char *bytes, size_t length) {
     close(record);
     if (child < 0) {
         unlinkat(spawner->runs_directory, name, 0);
-        tell(spawner, (struct acre_wire_note){.failed = (uint32_t)error, .run = run});
+        tell(spawner, (struct shim_note){.failed = (uint32_t)error, .run = run});
     }
 }
 
@@ -139,7 +139,7 @@ static bool receive(struct spawner *spawner) {
             start(spawner, bytes, length);
             munmap(bytes, length);
         } else if (got == (ssize_t)sizeof(struct acre_run)) { /* comes along, for this case */
-            struct acre_wire_note note = {.failed = EIO};
+            struct shim_note note = {.failed = EIO};
             memcpy(&note.run, spawner->buffer, sizeof(note.run));
             tell(spawner, note);
         }
@@ -157,7 +157,7 @@ static void reap(struct spawner *spawner) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         if (status != 0) {
-            tell(spawner, (struct acre_wire_note){.lost_pid = pid});
+            tell(spawner, (struct shim_note){.lost_pid = pid});
         }
     }
 }
@@ -214,7 +214,8 @@ int acre_shim_main(int argc, char **argv) {
     socklen_t size = sizeof(kind);
     if (getsockopt(ACRE_WIRE_SOCKET_FD, SOL_SOCKET, SO_TYPE, &kind, &size) != 0 ||
         kind != SOCK_SEQPACKET) {
-        fputs("acre shim: started by 'acre serve' beside its jobs, not by hand\n", stderr);
+        fputs("acre shim: 'acre serve' starts this for its jobs; do not start it by hand\n",
+              stderr);
         return acre_error_exit(ACRE_EINVALID);
     }
     for (int fd = ACRE_WIRE_SOCKET_FD; fd <= ACRE_WIRE_LOCK_FD; fd++) {
@@ -228,7 +229,7 @@ int acre_shim_main(int argc, char **argv) {
         free(spawner.buffer);
         return acre_error_exit(ACRE_EIO);
     }
-    acre_cgroup_leave(&spawner.hello.cgroup);
+    cgroup_leave(&spawner.hello.cgroup);
     for (;;) {
         struct pollfd fds[] = {{.fd = ACRE_WIRE_SOCKET_FD, .events = POLLIN},
                                {.fd = spawner.signals, .events = POLLIN}};
@@ -240,11 +241,11 @@ int acre_shim_main(int argc, char **argv) {
         }
         while (fds[0].revents != 0 && receive(&spawner)) {
             if (spawner.handled >= ACRE_WIRE_ACK_EVERY) {
-                tell(&spawner, (struct acre_wire_note){0});
+                tell(&spawner, (struct shim_note){0});
             }
         }
         if (spawner.handled > 0) {
-            tell(&spawner, (struct acre_wire_note){0});
+            tell(&spawner, (struct shim_note){0});
         }
     }
 }

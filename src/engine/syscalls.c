@@ -82,10 +82,10 @@ static int export_program(scmp_filter_ctx filter, struct acre_buf *out) {
     return r;
 }
 
-int acre_syscalls_build(struct acre_buf *out, struct acre_error *err) {
+int syscalls_build(struct acre_buf *out, struct acre_error *err) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (filter == NULL) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "system call filter: libseccomp refuses to begin");
+        return acre_fail(err, ACRE_EUNAVAILABLE, "system call filter: libseccomp failed to start");
     }
     (void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree; older ones: a list */
     int r = add_rules(filter);

@@ -9,6 +9,6 @@
 #include "core/buf.h"
 
 /* Append the program (struct sock_filter[]) for this machine. */
-int acre_syscalls_build(struct acre_buf *out, struct acre_error *err);
+int syscalls_build(struct acre_buf *out, struct acre_error *err);
 
 #endif

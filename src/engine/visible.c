@@ -23,8 +23,8 @@
 enum { ID_SHOWN = 80, ENVIRONMENT_MAX = 64 * 1024 };
 
 /* The devices of one member. */
-struct view {
-    const struct acre_visible_roots *roots;
+struct member_view {
+    const struct visible_roots *roots;
     const struct acre_run_device *devices;
     uint32_t count;
     uint32_t member;
@@ -42,8 +42,8 @@ static bool is_mps(const struct acre_run_device *device) {
            device->isolation != NULL && strcmp(device->isolation, "mps") == 0;
 }
 
-int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                     const struct acre_run_device **ret_device, struct acre_error *err) {
+int visible_mps(const struct acre_run_device *devices, uint32_t count, uint32_t member,
+                const struct acre_run_device **ret_device, struct acre_error *err) {
     const struct acre_run_device *found = NULL;
     uint32_t nvidia = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -55,28 +55,28 @@ int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint
     if (found != NULL && nvidia > 1) {
         char shown[ID_SHOWN];
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "a share of %s by MPS together with %u other GPUs in one process; "
-                         "accepted: one share by MPS, or whole GPUs, or another isolation",
+                         "a process cannot use a share of %s with MPS together with %u other GPUs; "
+                         "accepted: one share with MPS, whole GPUs, or another isolation",
                          acre_str_show(acre_str_from(found->id), shown, sizeof(shown)), nvidia - 1);
     }
     *ret_device = found;
     return 0;
 }
 
-static void put(struct view *view, const char *format, ...) ACRE_PRINTF(2, 3);
-static void put(struct view *view, const char *format, ...) {
+static void put(struct member_view *view, const char *format, ...) ACRE_PRINTF(2, 3);
+static void put(struct member_view *view, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     acre_buf_vprintf(&view->out, format, arguments);
     va_end(arguments);
 }
 
-static void end_variable(struct view *view) {
+static void end_variable(struct member_view *view) {
     acre_buf_putc(&view->out, '\0');
 }
 
 /* The next device of the member (of `vendor` unless NULL) from `*at`; NULL: no more. */
-static const struct acre_run_device *next(const struct view *view, const char *vendor,
+static const struct acre_run_device *next(const struct member_view *view, const char *vendor,
                                           uint32_t *at) {
     while (*at < view->count) {
         const struct acre_run_device *device = &view->devices[(*at)++];
@@ -87,7 +87,7 @@ static const struct acre_run_device *next(const struct view *view, const char *v
     return NULL;
 }
 
-static void survey(struct view *view) {
+static void survey(struct member_view *view) {
     const struct acre_run_device *device;
     for (uint32_t at = 0; (device = next(view, NULL, &at)) != NULL;) {
         view->all++;
@@ -97,7 +97,7 @@ static void survey(struct view *view) {
     }
 }
 
-static void put_ids(struct view *view, const char *name, const char *vendor) {
+static void put_ids(struct member_view *view, const char *name, const char *vendor) {
     const struct acre_run_device *device;
     const char *comma = "";
     put(view, "%s=", name);
@@ -108,7 +108,7 @@ static void put_ids(struct view *view, const char *name, const char *vendor) {
 }
 
 /* Ours: what was given, for programs that want to know. */
-static void put_shares(struct view *view) {
+static void put_shares(struct member_view *view) {
     const struct acre_run_device *device;
     char text[16];
     const char *comma = "";
@@ -127,7 +127,7 @@ static void put_shares(struct view *view) {
 }
 
 /* Every library finds nothing; `cuda` is what CUDA_VISIBLE_DEVICES says. */
-static void put_nothing(struct view *view, const char *cuda) {
+static void put_nothing(struct member_view *view, const char *cuda) {
     put(view, "CUDA_VISIBLE_DEVICES=%s", cuda);
     end_variable(view);
     put(view, "NVIDIA_VISIBLE_DEVICES=void");
@@ -136,11 +136,11 @@ static void put_nothing(struct view *view, const char *cuda) {
     end_variable(view);
 }
 
-static int put_mps(struct view *view, const struct acre_run_device *device,
+static int put_mps(struct member_view *view, const struct acre_run_device *device,
                    const char *pipe_directory, struct acre_error *err) {
     if (pipe_directory == NULL) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "a share of %s needs an MPS daemon, there is none",
-                         device->id);
+        return acre_fail(err, ACRE_EUNAVAILABLE,
+                         "a share of %s needs an MPS daemon, but none is running", device->id);
     }
     put(view, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_directory);
     end_variable(view);
@@ -153,25 +153,25 @@ static int put_mps(struct view *view, const struct acre_run_device *device,
     return 0;
 }
 
-static int put_amd_name(struct view *view, const struct acre_run_device *device,
+static int put_amd_name(struct member_view *view, const struct acre_run_device *device,
                         struct acre_error *err) {
     uint32_t xcp = 0;
-    bool slice = acre_rocm_partition(device->id, &xcp);
+    bool slice = rocm_partition(device->id, &xcp);
     if (!slice && strncmp(device->id, "GPU-", 4) == 0) {
         put(view, "%s", device->id);
         return 0;
     }
     const char *sys = view->roots->sys != NULL ? view->roots->sys : "/sys";
-    struct acre_rocm_place place;
-    int r = acre_rocm_find(sys, device->pci, xcp, &place, err);
+    struct rocm_gpu gpu;
+    int r = rocm_find(sys, device->pci, xcp, &gpu, err);
     if (r < 0) {
         return acre_fail_in(err, r, "%s", device->id);
     }
-    put(view, "%u", place.index);
+    put(view, "%u", gpu.index);
     return 0;
 }
 
-static void put_cu_masks(struct view *view) {
+static void put_cu_masks(struct member_view *view) {
     const struct acre_run_device *device;
     const char *separator = "HSA_CU_MASK=";
     uint32_t index = 0;
@@ -186,7 +186,7 @@ static void put_cu_masks(struct view *view) {
     }
 }
 
-static int put_amd(struct view *view, struct acre_error *err) {
+static int put_amd(struct member_view *view, struct acre_error *err) {
     const struct acre_run_device *device;
     const char *comma = "";
     put(view, "ROCR_VISIBLE_DEVICES=");
@@ -210,9 +210,9 @@ static int put_amd(struct view *view, struct acre_error *err) {
     return 0;
 }
 
-static int put_real(struct view *view, const char *pipe_directory, struct acre_error *err) {
+static int put_real(struct member_view *view, const char *pipe_directory, struct acre_error *err) {
     const struct acre_run_device *mps;
-    int r = acre_visible_mps(view->devices, view->count, view->member, &mps, err);
+    int r = visible_mps(view->devices, view->count, view->member, &mps, err);
     if (r < 0) {
         return r;
     }
@@ -235,15 +235,14 @@ static int put_real(struct view *view, const char *pipe_directory, struct acre_e
     return r < 0 ? r : put_amd(view, err);
 }
 
-int acre_visible_environment(const struct acre_visible_roots *roots,
-                             const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                             const char *pipe_directory, struct acre_buf *env,
-                             struct acre_error *err) {
-    static const struct acre_visible_roots defaults = {NULL, NULL, NULL};
-    struct view view = {.roots = roots != NULL ? roots : &defaults,
-                        .devices = devices,
-                        .count = count,
-                        .member = member};
+int visible_environment(const struct visible_roots *roots, const struct acre_run_device *devices,
+                        uint32_t count, uint32_t member, const char *pipe_directory,
+                        struct acre_buf *env, struct acre_error *err) {
+    static const struct visible_roots defaults = {NULL, NULL, NULL};
+    struct member_view view = {.roots = roots != NULL ? roots : &defaults,
+                               .devices = devices,
+                               .count = count,
+                               .member = member};
     int r = 0;
     acre_buf_init(&view.out, ENVIRONMENT_MAX);
     survey(&view);
@@ -260,7 +259,8 @@ int acre_visible_environment(const struct acre_visible_roots *roots,
     }
     if (r == 0 &&
         (acre_buf_failed(&view.out) || acre_buf_append(env, view.out.data, view.out.length) < 0)) {
-        r = acre_fail(err, ACRE_ELIMIT, "the environment of %u devices is too long", view.all);
+        r = acre_fail(err, ACRE_ELIMIT, "the environment variables for %u devices are too long",
+                      view.all);
     }
     acre_buf_finish(&view.out);
     return r;

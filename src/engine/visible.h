@@ -9,7 +9,7 @@
 #include "engine/bpf.h"
 #include "engine/engine.h"
 
-struct acre_visible_roots {
+struct visible_roots {
     const char *proc; /* NULL: "/proc" */
     const char *sys;  /* NULL: "/sys" */
     const char *dev;  /* NULL: "/dev" */
@@ -18,40 +18,39 @@ struct acre_visible_roots {
 /* The device of `member` that needs an MPS control daemon (mps.h): an NVIDIA one with isolation
  * "mps" and a share under 1000. `*ret_device` is NULL when there is none. ACRE_EUNSUPPORTED: more
  * than one, which one process cannot use (a client joins one daemon). */
-int acre_visible_mps(const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                     const struct acre_run_device **ret_device, struct acre_error *err);
+int visible_mps(const struct acre_run_device *devices, uint32_t count, uint32_t member,
+                const struct acre_run_device **ret_device, struct acre_error *err);
 
 /* Append "NAME=value" strings, each with its NUL, for the devices of `member` (the others are
  * passed over). They must win over the job's own of the same name. A member without GPUs is told
- * so, and sees none. `pipe_directory` is that of the daemon that acre_visible_mps asks for, NULL
+ * so, and sees none. `pipe_directory` is that of the daemon that visible_mps asks for, NULL
  * otherwise (its log directory is not for clients). ACRE_EUNAVAILABLE: it is missing;
  * ACRE_ENOTFOUND: a device that must be named by its number was not found under `roots`. On failure
  * `env` is as it was. */
-int acre_visible_environment(const struct acre_visible_roots *roots,
-                             const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                             const char *pipe_directory, struct acre_buf *env,
-                             struct acre_error *err);
+int visible_environment(const struct visible_roots *roots, const struct acre_run_device *devices,
+                        uint32_t count, uint32_t member, const char *pipe_directory,
+                        struct acre_buf *env, struct acre_error *err);
 
 enum { ACRE_VISIBLE_PATH_MAX = 96 };
 
-struct acre_visible_node {
+struct visible_node {
     char path[ACRE_VISIBLE_PATH_MAX]; /* "/dev/nvidia0" */
-    struct acre_bpf_rule rule;        /* read and write */
+    struct bpf_rule rule;             /* read and write */
 };
 
-struct acre_visible_nodes {
-    struct acre_visible_node *items;
+struct visible_nodes {
+    struct visible_node *items;
     uint32_t count;
     uint32_t capacity;
 };
-void acre_visible_nodes_finish(struct acre_visible_nodes *nodes);
+void visible_nodes_finish(struct visible_nodes *nodes);
 
 /* Add the nodes that the devices of `member` need (ACRE_VISIBLE_ALL: of all members), each once.
  * ACRE_ENOTFOUND names a node or a file that must be there and is not; simulated devices need
  * none. On failure `nodes` is as it was. */
 #define ACRE_VISIBLE_ALL UINT32_MAX
-int acre_visible_find_nodes(const struct acre_visible_roots *roots,
-                            const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                            struct acre_visible_nodes *nodes, struct acre_error *err);
+int visible_find_nodes(const struct visible_roots *roots, const struct acre_run_device *devices,
+                       uint32_t count, uint32_t member, struct visible_nodes *nodes,
+                       struct acre_error *err);
 
 #endif

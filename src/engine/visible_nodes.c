@@ -1,6 +1,6 @@
-/* visible_nodes.c - the device nodes behind the GPUs of a member.
+/* visible_nodes.c - the device nodes of the GPUs of a member.
  *
- * NVIDIA: /proc/driver/nvidia/gpus/<pci>/information tells the minor number of /dev/nvidia<minor>;
+ * NVIDIA: /proc/driver/nvidia/gpus/<pci>/information gives the minor number of /dev/nvidia<minor>;
  * every process also needs nvidiactl and nvidia-uvm. They must be there already: a job may not
  * gain privileges, so the vendor's set-uid helper cannot make them for it. nvidia-modeset is for
  * displays and is left out. A MIG slice needs its two capability nodes as well.
@@ -27,15 +27,15 @@ enum { PATH_BYTES = 256 };
 
 struct finder {
     const char *proc, *sys, *dev;
-    struct acre_visible_nodes found;
+    struct visible_nodes found;
 };
 
-void acre_visible_nodes_finish(struct acre_visible_nodes *nodes) {
+void visible_nodes_finish(struct visible_nodes *nodes) {
     free(nodes->items);
-    *nodes = (struct acre_visible_nodes){0};
+    *nodes = (struct visible_nodes){0};
 }
 
-static void append(struct acre_visible_nodes *nodes, const struct acre_visible_node *node) {
+static void append(struct visible_nodes *nodes, const struct visible_node *node) {
     for (uint32_t i = 0; i < nodes->count; i++) {
         if (strcmp(nodes->items[i].path, node->path) == 0) {
             return;
@@ -47,18 +47,18 @@ static void append(struct acre_visible_nodes *nodes, const struct acre_visible_n
 
 static int add_node(struct finder *finder, const char *name, bool required,
                     struct acre_error *err) {
-    struct acre_visible_node node = {.rule = {.access = ACRE_BPF_READ | ACRE_BPF_WRITE}};
+    struct visible_node node = {.rule = {.access = ACRE_BPF_READ | ACRE_BPF_WRITE}};
     struct stat info;
     int length = snprintf(node.path, sizeof(node.path), "%s/%s", finder->dev, name);
     if (length < 0 || (size_t)length >= sizeof(node.path)) {
-        return acre_fail(err, ACRE_ELIMIT, "%s/%s: too long; accepted: under %zu bytes",
+        return acre_fail(err, ACRE_ELIMIT, "%s/%s: the path is too long; accepted: below %zu bytes",
                          finder->dev, name, sizeof(node.path));
     }
     if (stat(node.path, &info) != 0) {
         return required ? acre_fail_errno(err, errno, "%s", node.path) : 0;
     }
     if (!S_ISCHR(info.st_mode)) {
-        return acre_fail(err, ACRE_ENOTFOUND, "%s: is no character device", node.path);
+        return acre_fail(err, ACRE_ENOTFOUND, "%s is not a character device", node.path);
     }
     node.rule.type = 'c';
     node.rule.major = major(info.st_rdev);
@@ -69,7 +69,7 @@ static int add_node(struct finder *finder, const char *name, bool required,
 
 static int add_capability(struct finder *finder, const char *path, struct acre_error *err) {
     uint32_t number;
-    int r = acre_lines_number(path, "DeviceFileMinor", ':', &number, err);
+    int r = lines_number(path, "DeviceFileMinor", ':', &number, err);
     if (r < 0) {
         return r;
     }
@@ -101,7 +101,7 @@ static int add_nvidia(struct finder *finder, const struct acre_run_device *devic
     char path[PATH_BYTES];
     uint32_t number;
     snprintf(path, sizeof(path), "%s/driver/nvidia/gpus/%s/information", finder->proc, device->pci);
-    int r = acre_lines_number(path, "Device Minor", ':', &number, err);
+    int r = lines_number(path, "Device Minor", ':', &number, err);
     if (r == 0) {
         char name[32];
         snprintf(name, sizeof(name), "nvidia%u", number);
@@ -145,21 +145,21 @@ static int add_drm(struct finder *finder, const struct acre_run_device *device,
         }
     }
     closedir(directory);
-    return r == 0 && found == 0 ? acre_fail(err, ACRE_ENOTFOUND, "%s: has no renderD*", path) : r;
+    return r == 0 && found == 0 ? acre_fail(err, ACRE_ENOTFOUND, "%s has no renderD*", path) : r;
 }
 
 static int add_amd(struct finder *finder, const struct acre_run_device *device,
                    struct acre_error *err) {
     uint32_t xcp = 0;
-    bool slice = acre_rocm_partition(device->id, &xcp);
+    bool slice = rocm_partition(device->id, &xcp);
     int r = add_node(finder, "kfd", true, err);
     if (r < 0) {
         return r;
     }
-    struct acre_rocm_place place = {0};
-    r = acre_rocm_find(finder->sys, device->pci, xcp, &place, err);
-    if (r == 0 && place.render_minor > 0) {
-        return add_render(finder, place.render_minor, err);
+    struct rocm_gpu gpu = {0};
+    r = rocm_find(finder->sys, device->pci, xcp, &gpu, err);
+    if (r == 0 && gpu.render_minor > 0) {
+        return add_render(finder, gpu.render_minor, err);
     }
     return r < 0 && slice ? r : add_drm(finder, device, err);
 }
@@ -168,7 +168,7 @@ static int add_device(struct finder *finder, const struct acre_run_device *devic
                       struct acre_error *err) {
     const char *vendor = device->vendor != NULL ? device->vendor : "";
     if (device->pci == NULL || device->pci[0] == '\0') {
-        return acre_fail(err, ACRE_ENOTFOUND, "its PCI address is not known");
+        return acre_fail(err, ACRE_ENOTFOUND, "its PCI address is unknown");
     }
     if (strcasecmp(vendor, "nvidia") == 0) {
         return add_nvidia(finder, device, err);
@@ -177,9 +177,9 @@ static int add_device(struct finder *finder, const struct acre_run_device *devic
                                           : add_drm(finder, device, err);
 }
 
-int acre_visible_find_nodes(const struct acre_visible_roots *roots,
-                            const struct acre_run_device *devices, uint32_t count, uint32_t member,
-                            struct acre_visible_nodes *nodes, struct acre_error *err) {
+int visible_find_nodes(const struct visible_roots *roots, const struct acre_run_device *devices,
+                       uint32_t count, uint32_t member, struct visible_nodes *nodes,
+                       struct acre_error *err) {
     struct finder finder = {
         .proc = roots != NULL && roots->proc != NULL ? roots->proc : "/proc",
         .sys = roots != NULL && roots->sys != NULL ? roots->sys : "/sys",
@@ -198,6 +198,6 @@ int acre_visible_find_nodes(const struct acre_visible_roots *roots,
     for (uint32_t i = 0; r == 0 && i < finder.found.count; i++) {
         append(nodes, &finder.found.items[i]);
     }
-    acre_visible_nodes_finish(&finder.found);
+    visible_nodes_finish(&finder.found);
     return r;
 }

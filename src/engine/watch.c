@@ -1,7 +1,7 @@
 /* watch.c - sums and small state machines: one per run and device, one per device.
  *
  * A reading is spread over the devices first: each process on a device belongs to a run, to an MPS
- * server, to nobody of ours (foreign), or is what an ended run left. Then each run is judged by
+ * server, to no run of ours (foreign), or is what an ended run left. Then each run is judged by
  * its sums, and each device by its rest: what is in use there and belongs to none of the living.
  * The rest of an idle device is its baseline. After a run has ended the rest must be back at it; so
  * a leak is found also while others run on the same device.
@@ -10,10 +10,11 @@
  * one of ours is judged only while no run is on it, and limits are not policed there.
  *
  * Over a limit means by more than the tolerance, under it again means at the limit or below: in
- * between nothing changes, so a value that trembles around the limit is told once. */
+ * between nothing changes, so a value that trembles around the limit is reported once. */
 #include "engine/watch.h"
 
 #include "core/names.h"
+#include "core/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,14 +25,13 @@ enum {
     PIDS_MAX = 4096,  /* remembered of one run; MPS allows 60 clients, a whole GPU some hundreds */
     CHURN_FACTOR = 4, /* ends of other runs postpone the judgement at most to so many return_ms */
 };
-#define UNKNOWN ACRE_UNKNOWN
 
 struct pid_list {
     int64_t *items;
     uint32_t count, capacity;
 };
 
-struct device {
+struct watched_device {
     uint64_t baseline_mib; /* or unknown */
     bool lists;            /* a process of ours was listed here once */
     bool awaited;          /* runs have ended, their memory is to come back */
@@ -48,17 +48,17 @@ struct device {
     bool exact; /* all its processes said how much */
 };
 
-enum stage { FINE, WARNED, TERMINATED, KILLED };
+enum excess_stage { FINE, WARNED, TERMINATED, KILLED };
 
 struct share { /* of a run on a device */
     uint32_t device;
     uint64_t limit_mib; /* 0: none */
     uint64_t used_mib;
-    enum stage stage;
+    enum excess_stage stage;
     uint64_t since_ms; /* in this stage */
 };
 
-struct run {
+struct watched_run {
     struct acre_run name;
     struct share *shares;
     uint32_t share_count;
@@ -72,9 +72,9 @@ struct run {
 struct acre_watchdog {
     struct acre_watchdog_options options;
     struct acre_names *names;
-    struct device *devices; /* by name id - 1 */
+    struct watched_device *devices; /* by name id - 1 */
     uint32_t device_count;
-    struct run *runs;
+    struct watched_run *runs;
     uint32_t run_count, run_capacity;
     struct acre_watchdog_pid *pids; /* sorted copy of the reading's */
     uint32_t pid_capacity;
@@ -87,7 +87,7 @@ struct acre_watchdog_options acre_watchdog_defaults(void) {
 
 static uint64_t add(uint64_t a, uint64_t b) {
     uint64_t sum;
-    return __builtin_add_overflow(a, b, &sum) || sum == UNKNOWN ? UNKNOWN - 1 : sum;
+    return __builtin_add_overflow(a, b, &sum) || sum == ACRE_UNKNOWN ? ACRE_UNKNOWN - 1 : sum;
 }
 
 static uint64_t since(uint64_t now_ms, uint64_t then_ms) {
@@ -118,7 +118,7 @@ struct acre_watchdog *acre_watchdog_create(const struct acre_watchdog_options *o
     return watchdog;
 }
 
-static void finish_run(struct run *run) {
+static void finish_run(struct watched_run *run) {
     free(run->shares);
     free(run->pids.items);
 }
@@ -146,14 +146,16 @@ static uint32_t get_device(struct acre_watchdog *watchdog, const char *id) {
     if (index >= watchdog->device_count) {
         watchdog->devices =
             acre_realloc(watchdog->devices, index + 1, sizeof(watchdog->devices[0]));
-        watchdog->devices[index] = (struct device){
-            .baseline_mib = UNKNOWN, .used_mib = UNKNOWN, .use_milli = UNKNOWN, .exact = true};
+        watchdog->devices[index] = (struct watched_device){.baseline_mib = ACRE_UNKNOWN,
+                                                           .used_mib = ACRE_UNKNOWN,
+                                                           .use_milli = ACRE_UNKNOWN,
+                                                           .exact = true};
         watchdog->device_count = index + 1;
     }
     return index;
 }
 
-static struct run *find_run(const struct acre_watchdog *watchdog, struct acre_run name) {
+static struct watched_run *find_run(const struct acre_watchdog *watchdog, struct acre_run name) {
     for (uint32_t i = 0; i < watchdog->run_count; i++) {
         const struct acre_run *other = &watchdog->runs[i].name;
         if (other->job == name.job && other->attempt == name.attempt) {
@@ -163,7 +165,7 @@ static struct run *find_run(const struct acre_watchdog *watchdog, struct acre_ru
     return NULL;
 }
 
-static struct share *find_share(const struct run *run, uint32_t device) {
+static struct share *find_share(const struct watched_run *run, uint32_t device) {
     for (uint32_t i = 0; i < run->share_count; i++) {
         if (run->shares[i].device == device) {
             return &run->shares[i];
@@ -177,7 +179,7 @@ void acre_watchdog_begin(struct acre_watchdog *watchdog, struct acre_run name,
     if (find_run(watchdog, name) != NULL) {
         return;
     }
-    struct run run = {.name = name, .shares = acre_calloc(count + 1, sizeof(*run.shares))};
+    struct watched_run run = {.name = name, .shares = acre_calloc(count + 1, sizeof(*run.shares))};
     for (uint32_t i = 0; i < count; i++) {
         if (devices[i].simulated) {
             continue;
@@ -203,7 +205,7 @@ void acre_watchdog_begin(struct acre_watchdog *watchdog, struct acre_run name,
 }
 
 /* From now on the device waits for what the run had there. */
-static void await(struct device *device, const struct run *run, uint64_t now_ms) {
+static void await(struct watched_device *device, const struct watched_run *run, uint64_t now_ms) {
     if (!device->awaited) {
         device->first_end_ms = now_ms;
     }
@@ -217,13 +219,13 @@ static void await(struct device *device, const struct run *run, uint64_t now_ms)
 
 void acre_watchdog_end(struct acre_watchdog *watchdog, struct acre_run name, uint64_t now_ms,
                        struct acre_watchdog_use *ret_use) {
-    struct run *run = find_run(watchdog, name);
-    struct acre_watchdog_use use = {UNKNOWN, UNKNOWN};
+    struct watched_run *run = find_run(watchdog, name);
+    struct acre_watchdog_use use = {ACRE_UNKNOWN, ACRE_UNKNOWN};
     if (run != NULL) {
-        use.peak_mib = run->read ? run->peak_mib : UNKNOWN;
-        use.mean_milli = run->use_ms > 0 ? run->use_sum / run->use_ms : UNKNOWN;
+        use.peak_mib = run->read ? run->peak_mib : ACRE_UNKNOWN;
+        use.mean_milli = run->use_ms > 0 ? run->use_sum / run->use_ms : ACRE_UNKNOWN;
         for (uint32_t i = 0; i < run->share_count; i++) {
-            struct device *device = &watchdog->devices[run->shares[i].device];
+            struct watched_device *device = &watchdog->devices[run->shares[i].device];
             device->live--;
             await(device, run, now_ms);
         }
@@ -263,14 +265,14 @@ static const struct acre_watchdog_pid *find_owner(const struct acre_watchdog *wa
 
 static void clear_reading(struct acre_watchdog *watchdog) {
     for (uint32_t i = 0; i < watchdog->device_count; i++) {
-        struct device *device = &watchdog->devices[i];
-        device->used_mib = UNKNOWN;
-        device->use_milli = UNKNOWN;
+        struct watched_device *device = &watchdog->devices[i];
+        device->used_mib = ACRE_UNKNOWN;
+        device->use_milli = ACRE_UNKNOWN;
         device->owned_mib = device->left_mib = device->foreign_mib = 0;
         device->exact = true;
     }
     for (uint32_t i = 0; i < watchdog->run_count; i++) {
-        struct run *run = &watchdog->runs[i];
+        struct watched_run *run = &watchdog->runs[i];
         run->used_mib = 0;
         for (uint32_t k = 0; k < run->share_count; k++) {
             run->shares[k].used_mib = 0;
@@ -281,11 +283,12 @@ static void clear_reading(struct acre_watchdog *watchdog) {
 static void spread_process(struct acre_watchdog *watchdog, uint32_t pid_count,
                            const struct acre_watchdog_process *process) {
     const struct acre_watchdog_pid *owner = find_owner(watchdog, pid_count, process->pid);
-    struct run *run = owner != NULL && owner->run.job != 0 ? find_run(watchdog, owner->run) : NULL;
+    struct watched_run *run =
+        owner != NULL && owner->run.job != 0 ? find_run(watchdog, owner->run) : NULL;
     uint32_t index = get_device(watchdog, process->device);
-    struct device *device = &watchdog->devices[index];
-    uint64_t mib = process->mib != UNKNOWN ? process->mib : 0;
-    device->exact = device->exact && process->mib != UNKNOWN;
+    struct watched_device *device = &watchdog->devices[index];
+    uint64_t mib = process->mib != ACRE_UNKNOWN ? process->mib : 0;
+    device->exact = device->exact && process->mib != ACRE_UNKNOWN;
     if (run == NULL && has_pid(&device->left, process->pid)) {
         device->left_mib = add(device->left_mib, mib);
         return;
@@ -297,7 +300,7 @@ static void spread_process(struct acre_watchdog *watchdog, uint32_t pid_count,
             share->used_mib = add(share->used_mib, mib);
         }
         run->used_mib = add(run->used_mib, mib);
-        run->read = run->read || process->mib != UNKNOWN;
+        run->read = run->read || process->mib != ACRE_UNKNOWN;
         add_pid(&run->pids, process->pid);
         device->lists = true;
     } else if (owner == NULL) {
@@ -311,10 +314,11 @@ static void spread(struct acre_watchdog *watchdog, const struct acre_watchdog_re
     for (uint32_t i = 0; i < reading->level_count; i++) {
         const struct acre_watchdog_level *level = &reading->levels[i];
         uint32_t index = get_device(watchdog, level->device); /* may move the table */
-        struct device *device = &watchdog->devices[index];
+        struct watched_device *device = &watchdog->devices[index];
         device->used_mib = level->used_mib;
-        device->use_milli =
-            level->use_milli != UNKNOWN ? ACRE_MIN(level->use_milli, UINT64_C(1000)) : UNKNOWN;
+        device->use_milli = level->use_milli != ACRE_UNKNOWN
+                                ? ACRE_MIN(level->use_milli, UINT64_C(1000))
+                                : ACRE_UNKNOWN;
     }
     for (uint32_t i = 0; i < reading->process_count; i++) {
         spread_process(watchdog, reading->pid_count, &reading->processes[i]);
@@ -324,12 +328,13 @@ static void spread(struct acre_watchdog *watchdog, const struct acre_watchdog_re
 /* --- runs --- */
 
 /* Time-weighted; the first reading has next to no weight, unless it stays the only one. */
-static void note_use(const struct acre_watchdog *watchdog, struct run *run, uint64_t now_ms) {
+static void note_use(const struct acre_watchdog *watchdog, struct watched_run *run,
+                     uint64_t now_ms) {
     uint64_t passed_ms = run->last_ms > 0 ? since(now_ms, run->last_ms) : 1;
     run->last_ms = now_ms;
     for (uint32_t i = 0; i < run->share_count; i++) {
-        const struct device *device = &watchdog->devices[run->shares[i].device];
-        if (device->use_milli != UNKNOWN && device->live == 1) {
+        const struct watched_device *device = &watchdog->devices[run->shares[i].device];
+        if (device->use_milli != ACRE_UNKNOWN && device->live == 1) {
             run->use_sum = add(run->use_sum, device->use_milli * ACRE_MIN(passed_ms, UINT32_MAX));
             run->use_ms = add(run->use_ms, ACRE_MIN(passed_ms, UINT32_MAX));
         }
@@ -337,7 +342,7 @@ static void note_use(const struct acre_watchdog *watchdog, struct run *run, uint
     run->peak_mib = ACRE_MAX(run->peak_mib, run->used_mib);
 }
 
-static void enter(struct share *share, enum stage stage, uint64_t now_ms) {
+static void enter(struct share *share, enum excess_stage stage, uint64_t now_ms) {
     share->stage = stage;
     share->since_ms = now_ms;
 }
@@ -367,13 +372,13 @@ static bool judge(const struct acre_watchdog_options *options, struct share *sha
     return true;
 }
 
-static void judge_run(struct acre_watchdog *watchdog, struct run *run, uint64_t now_ms,
+static void judge_run(struct acre_watchdog *watchdog, struct watched_run *run, uint64_t now_ms,
                       acre_watchdog_tell *tell, void *context) {
     static const char *const what[] = {
         [ACRE_WATCHDOG_WARN] = "over its GPU memory limit",
         [ACRE_WATCHDOG_FINE] = "within its GPU memory limit again",
-        [ACRE_WATCHDOG_TERMINATE] = "stayed over its GPU memory limit: told to end",
-        [ACRE_WATCHDOG_KILL] = "still over its GPU memory limit: killed",
+        [ACRE_WATCHDOG_TERMINATE] = "stayed over its GPU memory limit, asked to end",
+        [ACRE_WATCHDOG_KILL] = "still over its GPU memory limit, killed",
     };
     for (uint32_t i = 0; i < run->share_count; i++) {
         struct share *share = &run->shares[i];
@@ -387,8 +392,10 @@ static void judge_run(struct acre_watchdog *watchdog, struct run *run, uint64_t 
                                                 acre_names_text(watchdog->names, share->device + 1),
                                             .used_mib = share->used_mib,
                                             .limit_mib = share->limit_mib};
-        snprintf(event.text, sizeof(event.text), "%s: %" PRIu64 " MiB of %" PRIu64 " MiB on %s",
-                 what[kind], event.used_mib, event.limit_mib, event.device);
+        char used[32], limit[32];
+        snprintf(event.text, sizeof(event.text), "%s: %s of %s on %s", what[kind],
+                 acre_format_mib(event.used_mib, used, sizeof(used)),
+                 acre_format_mib(event.limit_mib, limit, sizeof(limit)), event.device);
         tell(context, &event);
     }
 }
@@ -396,22 +403,22 @@ static void judge_run(struct acre_watchdog *watchdog, struct run *run, uint64_t 
 /* --- devices --- */
 
 /* Can what the living use be told from the rest? */
-static bool attributable(const struct device *device) {
+static bool attributable(const struct watched_device *device) {
     return device->live == 0 || device->lists;
 }
 
 /* What is in use and belongs to none of the living; unknown where that cannot be told. */
-static uint64_t rest_of(const struct device *device) {
-    if (device->used_mib == UNKNOWN || !device->exact || !attributable(device)) {
-        return UNKNOWN;
+static uint64_t rest_of(const struct watched_device *device) {
+    if (device->used_mib == ACRE_UNKNOWN || !device->exact || !attributable(device)) {
+        return ACRE_UNKNOWN;
     }
     return since(device->used_mib, device->owned_mib); /* never below 0 */
 }
 
 static void tell_device(struct acre_watchdog *watchdog, uint32_t index, uint64_t rest_mib,
                         enum acre_watchdog_kind kind, acre_watchdog_tell *tell, void *context) {
-    const struct device *device = &watchdog->devices[index];
-    bool known = device->baseline_mib != UNKNOWN && rest_mib != UNKNOWN;
+    const struct watched_device *device = &watchdog->devices[index];
+    bool known = device->baseline_mib != ACRE_UNKNOWN && rest_mib != ACRE_UNKNOWN;
     struct acre_watchdog_event event = {
         .kind = kind,
         .run = device->ended,
@@ -419,19 +426,22 @@ static void tell_device(struct acre_watchdog *watchdog, uint32_t index, uint64_t
         .used_mib = known ? rest_mib : device->left_mib,
         .limit_mib = known ? device->baseline_mib : 0,
     };
+    char used[32], before[32], left[32];
     if (kind == ACRE_WATCHDOG_RESTORED) {
-        snprintf(event.text, sizeof(event.text), "GPU memory of %s is back: %" PRIu64 " MiB",
-                 event.device, event.used_mib);
+        snprintf(event.text, sizeof(event.text), "GPU memory of %s is free again: %s in use",
+                 event.device, acre_format_mib(event.used_mib, used, sizeof(used)));
     } else {
         snprintf(event.text, sizeof(event.text),
-                 "GPU memory did not come back on %s after job %" PRIu64 ": %" PRIu64
-                 " MiB in use, %" PRIu64 " MiB before (%" PRIu64 " MiB of its processes)",
-                 event.device, event.run.job, event.used_mib, event.limit_mib, device->left_mib);
+                 "GPU memory was not freed on %s after job %" PRIu64
+                 ": %s in use, %s before (%s held by its processes)",
+                 event.device, event.run.job, acre_format_mib(event.used_mib, used, sizeof(used)),
+                 acre_format_mib(event.limit_mib, before, sizeof(before)),
+                 acre_format_mib(device->left_mib, left, sizeof(left)));
     }
     tell(context, &event);
 }
 
-static void settle(struct device *device) {
+static void settle(struct watched_device *device) {
     device->awaited = false;
     device->quarantined = false;
     device->left.count = 0;
@@ -439,17 +449,17 @@ static void settle(struct device *device) {
 
 static void judge_device(struct acre_watchdog *watchdog, uint32_t index, uint64_t now_ms,
                          acre_watchdog_tell *tell, void *context) {
-    struct device *device = &watchdog->devices[index];
+    struct watched_device *device = &watchdog->devices[index];
     uint64_t rest_mib = rest_of(device);
     uint64_t tolerance_mib = watchdog->options.tolerance_mib;
     uint64_t return_ms = watchdog->options.return_ms;
     if (!device->awaited) {
-        if (device->live == 0 && rest_mib != UNKNOWN) {
+        if (device->live == 0 && rest_mib != ACRE_UNKNOWN) {
             device->baseline_mib = rest_mib;
         }
         return;
     }
-    bool judged = rest_mib != UNKNOWN && device->baseline_mib != UNKNOWN;
+    bool judged = rest_mib != ACRE_UNKNOWN && device->baseline_mib != ACRE_UNKNOWN;
     bool back =
         device->left_mib == 0 && (!judged || rest_mib <= add(device->baseline_mib, tolerance_mib));
     bool churned = device->lists && since(now_ms, device->first_end_ms) / CHURN_FACTOR >= return_ms;

@@ -1,7 +1,7 @@
 /* watch.h - the watchdog: GPU memory of each run against its limits, and of each device against
  * what it was before.
  *
- * Fed with readings, it says what to do. A run over its limit on a device is warned once, told to
+ * Fed with readings, it says what to do. A run over its limit on a device is warned once, asked to
  * terminate after `warn_ms`, killed `grace_ms` later. When a run has ended, what is left on its
  * devices must go back to the level from before within `return_ms`, or the device should be
  * quarantined. Pure: no I/O, no clock; one thread at a time. It ends nothing by itself. */

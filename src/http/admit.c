@@ -19,7 +19,7 @@
  * would wait longer the more connections it had, or the more its requests cost. What has to wait is
  * looked at again in the next turn, after what has come from others meanwhile. When a turn takes
  * long, only origins that have had nothing of it yet still get one request: all of them have that
- * in every turn, so nobody waits for ever. */
+ * in every turn, so no origin waits forever. */
 #include "http/admit.h"
 
 #include "http/inner.h"
@@ -42,36 +42,36 @@ enum {
     ANSWERS_MAX_BYTES = 512 << 20,
 };
 
-struct acre_http_origin {
-    struct acre_http_origin *next, **previous;
-    struct acre_http_key key;
-    struct acre_http_line strangers;
+struct http_origin {
+    struct http_origin *next, **previous;
+    struct http_key key;
+    struct http_line strangers;
     uint32_t connections;
     uint64_t held_bytes, owed_bytes;
     uint64_t turn, spent_ns; /* the last turn with requests of it, and how long these took */
 };
 
-static struct acre_http_origin **chain_of(struct acre_http *http, struct acre_http_key key) {
+static struct http_origin **chain_of(struct acre_http *http, struct http_key key) {
     uint64_t hash = (key.value + key.kind) * UINT64_C(0x9e3779b97f4a7c15);
     return &http->crowd.origins[(hash >> 32) % ACRE_HTTP_ORIGINS];
 }
 
-static bool is_same(struct acre_http_key a, struct acre_http_key b) {
+static bool is_same(struct http_key a, struct http_key b) {
     return a.kind == b.kind && a.value == b.value;
 }
 
-static struct acre_http_origin *find_origin(struct acre_http *http, struct acre_http_key key) {
-    struct acre_http_origin *origin = *chain_of(http, key);
+static struct http_origin *find_origin(struct acre_http *http, struct http_key key) {
+    struct http_origin *origin = *chain_of(http, key);
     while (origin != NULL && !is_same(origin->key, key)) {
         origin = origin->next;
     }
     return origin;
 }
 
-static struct acre_http_origin *add_origin(struct acre_http *http, struct acre_http_key key) {
-    struct acre_http_origin **chain = chain_of(http, key);
-    struct acre_http_origin *origin = acre_calloc(1, sizeof(*origin));
-    *origin = (struct acre_http_origin){.next = *chain, .previous = chain, .key = key};
+static struct http_origin *add_origin(struct acre_http *http, struct http_key key) {
+    struct http_origin **chain = chain_of(http, key);
+    struct http_origin *origin = acre_calloc(1, sizeof(*origin));
+    *origin = (struct http_origin){.next = *chain, .previous = chain, .key = key};
     origin->strangers.kind = ACRE_HTTP_LINE_ORIGIN;
     origin->strangers.end = &origin->strangers.oldest;
     if (origin->next != NULL) {
@@ -81,19 +81,19 @@ static struct acre_http_origin *add_origin(struct acre_http *http, struct acre_h
     return origin;
 }
 
-static void join_origin(struct acre_http_conn *conn, struct acre_http_key key) {
-    struct acre_http_origin *origin = find_origin(conn->http, key);
+static void join_origin(struct http_conn *conn, struct http_key key) {
+    struct http_origin *origin = find_origin(conn->http, key);
     conn->origin = origin != NULL ? origin : add_origin(conn->http, key);
     conn->origin->connections++;
 }
 
-static void leave_origin(struct acre_http_conn *conn) {
-    struct acre_http_origin *origin = conn->origin;
+static void leave_origin(struct http_conn *conn) {
+    struct http_origin *origin = conn->origin;
     if (origin == NULL) {
         return;
     }
-    acre_http_hold(conn, 0, NULL);
-    acre_http_owe(conn, 0);
+    http_count_body(conn, 0, NULL);
+    http_owe(conn, 0);
     conn->origin = NULL;
     if (--origin->connections > 0) {
         return;
@@ -105,16 +105,16 @@ static void leave_origin(struct acre_http_conn *conn) {
     free(origin);
 }
 
-static void line_up(struct acre_http_line *line, struct acre_http_conn *conn) {
+static void line_up(struct http_line *line, struct http_conn *conn) {
     conn->lines[line->kind].next = NULL;
     conn->lines[line->kind].previous = line->end;
     *line->end = conn;
     line->end = &conn->lines[line->kind].next;
 }
 
-static void step_out(struct acre_http_line *line, struct acre_http_conn *conn) {
-    struct acre_http_conn *next = conn->lines[line->kind].next;
-    struct acre_http_conn **previous = conn->lines[line->kind].previous;
+static void step_out(struct http_line *line, struct http_conn *conn) {
+    struct http_conn *next = conn->lines[line->kind].next;
+    struct http_conn **previous = conn->lines[line->kind].previous;
     *previous = next;
     if (next != NULL) {
         next->lines[line->kind].previous = previous;
@@ -125,19 +125,19 @@ static void step_out(struct acre_http_line *line, struct acre_http_conn *conn) {
 }
 
 /* Before it leaves its origin. */
-static void leave_strangers(struct acre_http_conn *conn) {
+static void leave_strangers(struct http_conn *conn) {
     if (conn->lines[ACRE_HTTP_LINE_ALL].previous != NULL) {
         step_out(&conn->http->crowd.strangers, conn);
         step_out(&conn->origin->strangers, conn);
     }
 }
 
-bool acre_http_is_privileged(const struct acre_http *http, const struct acre_http_peer *peer) {
+bool http_is_privileged(const struct acre_http *http, const struct acre_http_peer *peer) {
     return peer->is_unix && (peer->uid == 0 || peer->uid == http->own_uid);
 }
 
-static void join_common(struct acre_http_conn *conn) {
-    struct acre_http_crowd *crowd = &conn->http->crowd;
+static void join_common(struct http_conn *conn) {
+    struct http_crowd *crowd = &conn->http->crowd;
     if (!conn->is_common) {
         crowd->common++;
         crowd->tcp += !conn->peer.is_unix;
@@ -146,8 +146,8 @@ static void join_common(struct acre_http_conn *conn) {
 }
 
 /* It no longer counts among the clients without a privilege. */
-static void leave_common(struct acre_http_conn *conn) {
-    struct acre_http_crowd *crowd = &conn->http->crowd;
+static void leave_common(struct http_conn *conn) {
+    struct http_crowd *crowd = &conn->http->crowd;
     if (conn->is_common) {
         crowd->common--;
         crowd->tcp -= !conn->peer.is_unix;
@@ -156,12 +156,12 @@ static void leave_common(struct acre_http_conn *conn) {
     leave_origin(conn);
 }
 
-void acre_http_enter(struct acre_http_conn *conn, struct acre_http_key key) {
-    struct acre_http_crowd *crowd = &conn->http->crowd;
+void http_enter(struct http_conn *conn, struct http_key key) {
+    struct http_crowd *crowd = &conn->http->crowd;
     crowd->all++;
     conn->is_counted = true;
     conn->is_known = conn->peer.is_unix; /* the kernel says who it is */
-    if (!acre_http_is_privileged(conn->http, &conn->peer)) {
+    if (!http_is_privileged(conn->http, &conn->peer)) {
         join_origin(conn, key);
         join_common(conn);
     }
@@ -171,7 +171,7 @@ void acre_http_enter(struct acre_http_conn *conn, struct acre_http_key key) {
     }
 }
 
-void acre_http_leave(struct acre_http_conn *conn) {
+void http_leave(struct http_conn *conn) {
     leave_strangers(conn);
     leave_common(conn);
     conn->http->crowd.all -= conn->is_counted;
@@ -181,9 +181,8 @@ void acre_http_leave(struct acre_http_conn *conn) {
 
 /* Close the oldest of the line. With `why` it gets that as an answer, unless it is in the middle of
  * an answer. */
-static bool close_oldest(const struct acre_http_line *line, int status,
-                         const struct acre_error *why) {
-    struct acre_http_conn *conn = line->oldest;
+static bool close_oldest(const struct http_line *line, int status, const struct acre_error *why) {
+    struct http_conn *conn = line->oldest;
     while (conn != NULL && (conn->exchange != NULL || conn->working)) {
         conn = conn->lines[line->kind].next; /* few: strangers are answered at once */
     }
@@ -191,20 +190,20 @@ static bool close_oldest(const struct acre_http_line *line, int status,
         return false;
     }
     /* An event of this turn may still point to it, so the next look at it frees it. */
-    acre_http_leave(conn);
-    if (why != NULL && acre_http_conn_backlog(conn) == 0) {
-        acre_http_turn_away(conn->fd, conn->tls != NULL, status, why);
+    http_leave(conn);
+    if (why != NULL && http_conn_backlog(conn) == 0) {
+        http_turn_away(conn->fd, conn->tls != NULL, status, why);
     } else {
         close(conn->fd);
     }
     conn->fd = -1;
     conn->dead = true;
-    acre_http_make_ready(conn);
+    http_make_ready(conn);
     conn->http->counts.refused++;
     return true;
 }
 
-bool acre_http_make_room(struct acre_http *http) {
+bool http_make_room(struct acre_http *http) {
     return close_oldest(&http->crowd.strangers, 0, NULL);
 }
 
@@ -216,17 +215,17 @@ static uint32_t origin_max(const struct acre_http *http) {
 
 /* Over TCP the connection is this user's from now on; a proxy may send several users' requests over
  * one. */
-static int join_user(struct acre_http_conn *conn, const char *user, struct acre_error *err) {
-    struct acre_http_key key = {ACRE_HTTP_KEY_NAME, acre_hash_bytes(user, strlen(user))};
+static int join_user(struct http_conn *conn, const char *user, struct acre_error *err) {
+    struct http_key key = {ACRE_HTTP_KEY_NAME, acre_hash_bytes(user, strlen(user))};
     if (conn->peer.is_unix || (conn->origin != NULL && is_same(conn->origin->key, key))) {
         return 0;
     }
-    const struct acre_http_origin *origin = find_origin(conn->http, key);
+    const struct http_origin *origin = find_origin(conn->http, key);
     uint32_t most = origin_max(conn->http);
     if (origin != NULL && origin->connections >= most) {
         acre_fail(err, ACRE_ELIMIT,
-                  "connections: user %s has %u open; max_connections of the policy is %u; close "
-                  "some, or ask an administrator for more",
+                  "connections: user %s has %u open, of at most %u (max_connections in the "
+                  "policy); close some, or ask an administrator to raise the limit",
                   user, origin->connections, most);
         return 429;
     }
@@ -239,7 +238,7 @@ static int join_user(struct acre_http_conn *conn, const char *user, struct acre_
 
 int acre_http_know(struct acre_exchange *exchange, const char *user, bool is_privileged,
                    struct acre_error *err) {
-    struct acre_http_conn *conn = exchange->conn;
+    struct http_conn *conn = exchange->conn;
     if (conn == NULL) {
         return 0; /* it has gone */
     }
@@ -253,22 +252,22 @@ int acre_http_know(struct acre_exchange *exchange, const char *user, bool is_pri
         leave_common(conn);
     }
     /* Until now it may have had the time of its address, or of another user. */
-    exchange->again = !acre_http_has_time(conn);
+    exchange->again = !http_has_time(conn);
     return exchange->again ? ACRE_HTTP_LATER : 0;
 }
 
 /* A place among those of its origin: 0, or the status to refuse it with, and err. */
 static int admit_to_origin(struct acre_http *http, const struct acre_http_peer *peer,
-                           struct acre_http_key key, struct acre_error *err) {
-    const struct acre_http_origin *origin = find_origin(http, key);
+                           struct http_key key, struct acre_error *err) {
+    const struct http_origin *origin = find_origin(http, key);
     uint32_t most = origin_max(http);
     if (origin == NULL || origin->connections < most) {
         return 0;
     }
     struct acre_error why;
     acre_fail(&why, ACRE_ELIMIT,
-              "connections: %s has %u open; max_connections of the policy is %u; %sclose some, or "
-              "ask an administrator for more",
+              "connections: %s has %u open, of at most %u (max_connections in the policy); %sclose "
+              "some, or ask an administrator to raise the limit",
               peer->address, origin->connections, most, peer->is_unix ? "" : "send a token, ");
     if (close_oldest(&origin->strangers, 429, &why)) {
         return 0;
@@ -285,33 +284,33 @@ static int refuse_all(const char *which, uint32_t most, struct acre_error *err) 
     return 503;
 }
 
-int acre_http_admit(struct acre_http *http, const struct acre_http_peer *peer,
-                    struct acre_http_key key, struct acre_error *err) {
-    const struct acre_http_crowd *crowd = &http->crowd;
+int http_admit(struct acre_http *http, const struct acre_http_peer *peer, struct http_key key,
+               struct acre_error *err) {
+    const struct http_crowd *crowd = &http->crowd;
     uint32_t all_max = http->options.connections_max;
     uint32_t common_max = all_max - ACRE_MAX(all_max / 16, 1U);
     uint32_t tcp_max = all_max - ACRE_MAX(all_max / 4, 1U);
-    if (!acre_http_is_privileged(http, peer)) {
+    if (!http_is_privileged(http, peer)) {
         int status = admit_to_origin(http, peer, key, err);
         if (status != 0) {
             return status;
         }
-        if (!peer->is_unix && crowd->tcp >= tcp_max && !acre_http_make_room(http)) {
+        if (!peer->is_unix && crowd->tcp >= tcp_max && !http_make_room(http)) {
             return refuse_all("TCP connections", tcp_max, err);
         }
-        if (crowd->common >= common_max && !acre_http_make_room(http)) {
+        if (crowd->common >= common_max && !http_make_room(http)) {
             return refuse_all("connections for users", common_max, err);
         }
     }
-    if (crowd->all >= all_max && !acre_http_make_room(http)) {
+    if (crowd->all >= all_max && !http_make_room(http)) {
         return refuse_all("connections", all_max, err);
     }
     return 0;
 }
 
-int acre_http_hold(struct acre_http_conn *conn, size_t bytes, struct acre_error *err) {
+int http_count_body(struct http_conn *conn, size_t bytes, struct acre_error *err) {
     struct acre_http *http = conn->http;
-    struct acre_http_origin *origin = conn->origin;
+    struct http_origin *origin = conn->origin;
     if (origin == NULL) {
         return 0;
     }
@@ -326,7 +325,7 @@ int acre_http_hold(struct acre_http_conn *conn, size_t bytes, struct acre_error 
         return 429;
     }
     while (grows && http->crowd.held_bytes > BODIES_MAX_BYTES) {
-        if (!acre_http_make_room(http)) {
+        if (!http_make_room(http)) {
             acre_fail(err, ACRE_EUNAVAILABLE,
                       "incomplete requests use more than %d MiB; try again later",
                       BODIES_MAX_BYTES >> 20);
@@ -336,9 +335,9 @@ int acre_http_hold(struct acre_http_conn *conn, size_t bytes, struct acre_error 
     return 0;
 }
 
-bool acre_http_owe(struct acre_http_conn *conn, size_t bytes) {
-    struct acre_http_crowd *crowd = &conn->http->crowd;
-    struct acre_http_origin *origin = conn->origin;
+bool http_owe(struct http_conn *conn, size_t bytes) {
+    struct http_crowd *crowd = &conn->http->crowd;
+    struct http_origin *origin = conn->origin;
     if (origin == NULL) {
         return true;
     }
@@ -350,9 +349,9 @@ bool acre_http_owe(struct acre_http_conn *conn, size_t bytes) {
                       crowd->owed_bytes <= ANSWERS_MAX_BYTES);
 }
 
-void acre_http_spend(struct acre_http_conn *conn, uint64_t ns) {
-    struct acre_http_crowd *crowd = &conn->http->crowd;
-    struct acre_http_origin *origin = conn->origin;
+void http_spend(struct http_conn *conn, uint64_t ns) {
+    struct http_crowd *crowd = &conn->http->crowd;
+    struct http_origin *origin = conn->origin;
     crowd->spent_ns += ns;
     if (origin != NULL) {
         origin->spent_ns = origin->turn == crowd->turn ? origin->spent_ns + ns : ns;
@@ -360,17 +359,17 @@ void acre_http_spend(struct acre_http_conn *conn, uint64_t ns) {
     }
 }
 
-bool acre_http_has_time(const struct acre_http_conn *conn) {
-    const struct acre_http_crowd *crowd = &conn->http->crowd;
-    const struct acre_http_origin *origin = conn->origin;
+bool http_has_time(const struct http_conn *conn) {
+    const struct http_crowd *crowd = &conn->http->crowd;
+    const struct http_origin *origin = conn->origin;
     if (origin == NULL || origin->turn != crowd->turn) {
         return true; /* with a privilege, or the first of this turn */
     }
     return origin->spent_ns < ORIGIN_NS_A_TURN && crowd->spent_ns < NS_A_TURN;
 }
 
-uint32_t acre_http_allowance(const struct acre_http_conn *conn) {
-    if (!acre_http_has_time(conn)) {
+uint32_t http_allowance(const struct http_conn *conn) {
+    if (!http_has_time(conn)) {
         return 0;
     }
     uint32_t connections = conn->origin != NULL ? conn->origin->connections : 1;

@@ -9,11 +9,11 @@
 
 #include "http/http.h"
 
-struct acre_http_conn;
-struct acre_http_origin;
+struct http_conn;
+struct http_origin;
 
 /* Where a client comes from, as a number. */
-struct acre_http_key {
+struct http_key {
     enum { ACRE_HTTP_KEY_UID, ACRE_HTTP_KEY_NAME, ACRE_HTTP_KEY_IPV4, ACRE_HTTP_KEY_IPV6 } kind;
     uint64_t value; /* uid, a hash of the name, address, or the first half of it */
 };
@@ -21,16 +21,16 @@ struct acre_http_key {
 enum { ACRE_HTTP_ORIGINS = 1024 }; /* chains of the table */
 
 /* Strangers, oldest first: each is in the line of all, and in that of its origin. */
-enum acre_http_line_kind { ACRE_HTTP_LINE_ALL, ACRE_HTTP_LINE_ORIGIN, ACRE_HTTP_LINES };
+enum http_line_kind { ACRE_HTTP_LINE_ALL, ACRE_HTTP_LINE_ORIGIN, ACRE_HTTP_LINES };
 
-struct acre_http_line {
-    enum acre_http_line_kind kind;
-    struct acre_http_conn *oldest, **end;
+struct http_line {
+    enum http_line_kind kind;
+    struct http_conn *oldest, **end;
 };
 
-struct acre_http_crowd {
-    struct acre_http_origin *origins[ACRE_HTTP_ORIGINS];
-    struct acre_http_line strangers;
+struct http_crowd {
+    struct http_origin *origins[ACRE_HTTP_ORIGINS];
+    struct http_line strangers;
     uint32_t refused;          /* not admitted, but not gone yet */
     uint64_t held_bytes;       /* of bodies that are not complete */
     uint64_t owed_bytes;       /* of answers that are not read */
@@ -41,26 +41,26 @@ struct acre_http_crowd {
 
 /* 0: there is a place for this client; a stranger may have been closed for it. Otherwise the status
  * to refuse it with, and err. */
-int acre_http_admit(struct acre_http *http, const struct acre_http_peer *peer,
-                    struct acre_http_key key, struct acre_error *err);
-bool acre_http_is_privileged(const struct acre_http *http, const struct acre_http_peer *peer);
-/* Count it from now on; after acre_http_admit. */
-void acre_http_enter(struct acre_http_conn *conn, struct acre_http_key key);
-void acre_http_leave(struct acre_http_conn *conn); /* twice is fine */
+int http_admit(struct acre_http *http, const struct acre_http_peer *peer, struct http_key key,
+               struct acre_error *err);
+bool http_is_privileged(const struct acre_http *http, const struct acre_http_peer *peer);
+/* Count it from now on; after http_admit. */
+void http_enter(struct http_conn *conn, struct http_key key);
+void http_leave(struct http_conn *conn); /* twice is fine */
 /* Close the stranger that came first; its descriptor is free at once. False: there is none. */
-bool acre_http_make_room(struct acre_http *http);
+bool http_make_room(struct acre_http *http);
 
 /* A body that is not complete has so many bytes now. 0, or the status to refuse it with, and err.
  */
-int acre_http_hold(struct acre_http_conn *conn, size_t bytes, struct acre_error *err);
+int http_count_body(struct http_conn *conn, size_t bytes, struct acre_error *err);
 /* Its client has not read so many bytes of answers now. False: that is too much of its origin, or
  * in all. */
-bool acre_http_owe(struct acre_http_conn *conn, size_t bytes);
+bool http_owe(struct http_conn *conn, size_t bytes);
 /* A handler took so long with a request of it. */
-void acre_http_spend(struct acre_http_conn *conn, uint64_t ns);
+void http_spend(struct http_conn *conn, uint64_t ns);
 /* Whether its origin may have another request handled in this turn. */
-bool acre_http_has_time(const struct acre_http_conn *conn);
+bool http_has_time(const struct http_conn *conn);
 /* How many of its requests are handled before others have a turn; 0: none in this one. */
-uint32_t acre_http_allowance(const struct acre_http_conn *conn);
+uint32_t http_allowance(const struct http_conn *conn);
 
 #endif

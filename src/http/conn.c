@@ -1,14 +1,14 @@
 /* conn.c - one connection: bytes from the socket to requests, answers to the socket.
  *
- * The socket is watched once for everything, edge-triggered: epoll tells when something changed,
+ * The socket is watched once for everything, edge-triggered: epoll reports changes,
  * `can_read` and `can_write` remember it, and no request costs a change of the watch. One request
  * is handled at a time; what a client sends ahead stays unread in `in` and then in the kernel, so
  * it cannot make us hold more than one buffer of it.
  *
- * All is done in acre_http_conn_work, which nothing calls from within itself: handlers only put
+ * All is done in http_conn_work, which nothing calls from within itself: handlers only put
  * bytes into `out` and mark the connection as ready. So an answer inside a handler is no recursion,
- * and no connection goes away under somebody's feet: the dead are destroyed by the next to work on
- * them.
+ * and no connection is freed while it is in use: a closed one is destroyed by the next call that
+ * works on it.
  *
  * A closed connection is closed in two steps (our half, then a second of reading and throwing
  * away), because closing a socket with unread bytes makes the kernel discard what the client has
@@ -41,19 +41,19 @@ enum {
     REFUSED_MAX = 32,      /* connections kept open until the client has read why it is refused */
 };
 
-enum acre_http_wait acre_http_conn_idle(const struct acre_http_conn *conn) {
+enum http_wait http_conn_idle(const struct http_conn *conn) {
     return conn->is_known ? ACRE_HTTP_WAIT_IDLE : ACRE_HTTP_WAIT_STRANGER_IDLE;
 }
 
-static enum acre_http_wait wait_for_request(const struct acre_http_conn *conn) {
+static enum http_wait wait_for_request(const struct http_conn *conn) {
     return conn->is_known ? ACRE_HTTP_WAIT_REQUEST : ACRE_HTTP_WAIT_STRANGER_REQUEST;
 }
 
-static bool waits_for_request(const struct acre_http_conn *conn) {
+static bool waits_for_request(const struct http_conn *conn) {
     return conn->wait == ACRE_HTTP_WAIT_REQUEST || conn->wait == ACRE_HTTP_WAIT_STRANGER_REQUEST;
 }
 
-void acre_http_turn_away(int fd, bool tls, int status, const struct acre_error *err) {
+void http_turn_away(int fd, bool tls, int status, const struct acre_error *err) {
     struct acre_buf body;
     char answer[2 * PROBLEM_MAX];
     acre_buf_init(&body, PROBLEM_MAX);
@@ -70,16 +70,16 @@ void acre_http_turn_away(int fd, bool tls, int status, const struct acre_error *
     close(fd);
 }
 
-static struct acre_http_conn *make(struct acre_http *http, int fd, bool tls,
-                                   const struct acre_http_peer *peer) {
-    struct acre_http_conn *conn = acre_calloc(1, sizeof(*conn));
+static struct http_conn *make(struct acre_http *http, int fd, bool tls,
+                              const struct acre_http_peer *peer) {
+    struct http_conn *conn = acre_calloc(1, sizeof(*conn));
     conn->http = http;
     conn->fd = fd;
     conn->peer = *peer;
     conn->can_write = true;
     conn->wait = ACRE_HTTP_WAIT_NONE;
-    conn->tls = tls ? acre_tls_create(http->tls) : NULL;
-    acre_http_reader_init(&conn->reader, http->options.body_max);
+    conn->tls = tls ? tls_create(http->tls) : NULL;
+    http_reader_init(&conn->reader, http->options.body_max);
     conn->next = http->conns;
     conn->previous = &http->conns;
     if (conn->next != NULL) {
@@ -90,28 +90,28 @@ static struct acre_http_conn *make(struct acre_http *http, int fd, bool tls,
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = conn};
     if (epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         conn->dead = true;
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
     return conn;
 }
 
-void acre_http_conn_create(struct acre_http *http, int fd, bool tls,
-                           const struct acre_http_peer *peer, struct acre_http_key key) {
-    struct acre_http_conn *conn = make(http, fd, tls, peer);
-    acre_http_enter(conn, key);
-    acre_http_set_wait(conn, wait_for_request(conn));
+void http_conn_create(struct acre_http *http, int fd, bool tls, const struct acre_http_peer *peer,
+                      struct http_key key) {
+    struct http_conn *conn = make(http, fd, tls, peer);
+    http_enter(conn, key);
+    http_set_wait(conn, wait_for_request(conn));
 }
 
-void acre_http_conn_destroy(struct acre_http_conn *conn) {
+void http_conn_destroy(struct http_conn *conn) {
     struct acre_http *http = conn->http;
-    acre_http_forget(conn);
+    http_forget(conn);
     if (conn->fd >= 0) {
         close(conn->fd); /* leaves the epoll set, too */
-        acre_http_listen_again(http);
+        http_listen_again(http);
     }
     struct acre_exchange *exchange = conn->exchange;
-    acre_tls_destroy(conn->tls);
-    acre_http_reader_finish(&conn->reader);
+    tls_destroy(conn->tls);
+    http_reader_finish(&conn->reader);
     acre_buf_finish(&conn->in);
     acre_buf_finish(&conn->out);
     acre_buf_finish(&conn->body);
@@ -120,24 +120,24 @@ void acre_http_conn_destroy(struct acre_http_conn *conn) {
     }
     free(conn);
     if (exchange != NULL) {
-        acre_exchange_orphan(exchange);
+        exchange_orphan(exchange);
     }
 }
 
-struct acre_buf *acre_http_conn_out(struct acre_http_conn *conn) {
+struct acre_buf *http_conn_out(struct http_conn *conn) {
     if (conn->out.data == NULL) {
         acre_buf_init(&conn->out, SIZE_MAX / 2); /* what limits it: OUT_PAUSE or STREAM_MAX */
     }
     return &conn->out;
 }
 
-size_t acre_http_conn_backlog(const struct acre_http_conn *conn) {
+size_t http_conn_backlog(const struct http_conn *conn) {
     size_t bytes = conn->out.length - conn->out_sent + conn->body.length - conn->body_sent;
-    return bytes + (conn->tls != NULL ? acre_tls_pending(conn->tls).length : 0);
+    return bytes + (conn->tls != NULL ? tls_pending(conn->tls).length : 0);
 }
 
 /* Give back what was sent of out, where it never becomes empty because its client is never done. */
-static void drop_sent(struct acre_http_conn *conn) {
+static void drop_sent(struct http_conn *conn) {
     struct acre_buf *out = &conn->out;
     if (conn->out_sent >= COUNTED_BYTES && conn->out_sent >= out->length / 2) {
         out->length -= conn->out_sent;
@@ -147,7 +147,7 @@ static void drop_sent(struct acre_http_conn *conn) {
 }
 
 /* Forget `length` bytes of the front of out and body. */
-static void was_sent(struct acre_http_conn *conn, size_t length) {
+static void was_sent(struct http_conn *conn, size_t length) {
     size_t of_out = ACRE_MIN(length, conn->out.length - conn->out_sent);
     conn->out_sent += of_out;
     conn->body_sent += length - of_out;
@@ -167,7 +167,7 @@ static void was_sent(struct acre_http_conn *conn, size_t length) {
 }
 
 /* The next bytes for the socket: at most two pieces. 0: there are none. */
-static int next_pieces(struct acre_http_conn *conn, struct iovec pieces[2]) {
+static int next_pieces(struct http_conn *conn, struct iovec pieces[2]) {
     int count = 0;
     if (conn->out.length > conn->out_sent) {
         pieces[count++] = (struct iovec){.iov_base = conn->out.data + conn->out_sent,
@@ -180,15 +180,15 @@ static int next_pieces(struct acre_http_conn *conn, struct iovec pieces[2]) {
     if (conn->tls == NULL) {
         return count;
     }
-    struct acre_str pending = acre_tls_pending(conn->tls);
+    struct acre_str pending = tls_pending(conn->tls);
     if (pending.length == 0 && count > 0) {
         size_t length = ACRE_MIN(pieces[0].iov_len, (size_t)RECORD_BYTES);
-        if (!acre_tls_write(conn->tls, pieces[0].iov_base, length)) {
+        if (!tls_write(conn->tls, pieces[0].iov_base, length)) {
             conn->dead = true;
             return 0;
         }
         was_sent(conn, length);
-        pending = acre_tls_pending(conn->tls);
+        pending = tls_pending(conn->tls);
     }
     pieces[0] =
         (struct iovec){.iov_base = (void *)(uintptr_t)pending.data, .iov_len = pending.length};
@@ -196,7 +196,7 @@ static int next_pieces(struct acre_http_conn *conn, struct iovec pieces[2]) {
 }
 
 /* Few connections ever get here, so the others are not woken by every byte the client takes. */
-static void wait_for_room(struct acre_http_conn *conn) {
+static void wait_for_room(struct http_conn *conn) {
     conn->can_write = false;
     if (!conn->watches_write) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
@@ -206,7 +206,7 @@ static void wait_for_room(struct acre_http_conn *conn) {
     }
 }
 
-void acre_http_conn_flush(struct acre_http_conn *conn) {
+void http_conn_flush(struct http_conn *conn) {
     struct iovec pieces[2];
     while (conn->can_write && !conn->dead) {
         struct msghdr message = {.msg_iov = pieces};
@@ -225,7 +225,7 @@ void acre_http_conn_flush(struct acre_http_conn *conn) {
         } else {
             conn->sent_bytes += (uint64_t)sent;
             if (conn->tls != NULL) {
-                acre_tls_sent(conn->tls, (size_t)sent);
+                tls_sent(conn->tls, (size_t)sent);
             } else {
                 was_sent(conn, (size_t)sent);
             }
@@ -234,67 +234,66 @@ void acre_http_conn_flush(struct acre_http_conn *conn) {
 }
 
 /* Answer without a handler, and read nothing more from this client. */
-static void refuse(struct acre_http_conn *conn, int status, const struct acre_error *err) {
+static void refuse(struct http_conn *conn, int status, const struct acre_error *err) {
     struct acre_buf body;
     acre_buf_init(&body, PROBLEM_MAX);
     acre_problem_write(&body, status, err);
     conn->closing = true;
-    acre_http_write_head(conn, status, ACRE_PROBLEM_TYPE, true, body.length, NULL);
-    acre_buf_append(acre_http_conn_out(conn), body.data, body.length);
+    http_write_head(conn, status, ACRE_PROBLEM_TYPE, true, body.length, NULL);
+    acre_buf_append(http_conn_out(conn), body.data, body.length);
     acre_buf_finish(&body);
     conn->http->counts.refused++;
 }
 
 /* Closed in two steps like every other, so that the client can read the answer; but not for a
  * flood of them. */
-void acre_http_conn_refuse(struct acre_http *http, int fd, bool tls,
-                           const struct acre_http_peer *peer, int status,
-                           const struct acre_error *err) {
+void http_conn_refuse(struct acre_http *http, int fd, bool tls, const struct acre_http_peer *peer,
+                      int status, const struct acre_error *err) {
     if (tls || http->crowd.refused >= REFUSED_MAX) {
-        acre_http_turn_away(fd, tls, status, err);
+        http_turn_away(fd, tls, status, err);
         http->counts.refused++;
         return;
     }
-    struct acre_http_conn *conn = make(http, fd, false, peer);
+    struct http_conn *conn = make(http, fd, false, peer);
     conn->is_refused = true;
     http->crowd.refused++;
     refuse(conn, status, err);
-    acre_http_make_ready(conn);
+    http_make_ready(conn);
 }
 
 /* To the handler; where it says that this is not the turn for it, in the next one again. */
-static void handle(struct acre_http_conn *conn) {
+static void handle(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     conn->exchange->again = false;
     uint64_t began_ns = acre_clock_monotonic_ns(&http->clock);
     http->options.handler(http->options.context, conn->exchange, &conn->exchange->request);
-    acre_http_spend(conn, acre_clock_monotonic_ns(&http->clock) - began_ns);
+    http_spend(conn, acre_clock_monotonic_ns(&http->clock) - began_ns);
     if (conn->exchange != NULL && conn->exchange->again) {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
-static void dispatch(struct acre_http_conn *conn) {
+static void dispatch(struct http_conn *conn) {
     conn->sent_continue = false;
-    conn->exchange = acre_exchange_create(conn);
+    conn->exchange = exchange_create(conn);
     conn->http->counts.requests++;
-    acre_http_set_wait(conn, ACRE_HTTP_WAIT_NONE);
+    http_set_wait(conn, ACRE_HTTP_WAIT_NONE);
     handle(conn);
 }
 
-static void handle_again(struct acre_http_conn *conn) {
+static void handle_again(struct http_conn *conn) {
     if (conn->exchange == NULL || !conn->exchange->again) {
         return;
     }
-    if (acre_http_has_time(conn)) {
+    if (http_has_time(conn)) {
         handle(conn);
     } else {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
 /* Bytes from the socket into `to`: how many, or 0 when there are none now or ever again. */
-static size_t receive(struct acre_http_conn *conn, char *to, size_t size) {
+static size_t receive(struct http_conn *conn, char *to, size_t size) {
     while (conn->can_read) {
         ssize_t got = recv(conn->fd, to, size, 0);
         if (got > 0) {
@@ -316,14 +315,14 @@ static size_t receive(struct acre_http_conn *conn, char *to, size_t size) {
 }
 
 /* The same, decrypted where need be. */
-static struct acre_str receive_plain(struct acre_http_conn *conn) {
+static struct acre_str receive_plain(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     if (conn->tls == NULL) {
         size_t got = receive(conn, http->scratch, sizeof(http->scratch));
         return (struct acre_str){http->scratch, got};
     }
     for (;;) {
-        int plain = acre_tls_read(conn->tls, http->plain, sizeof(http->plain));
+        int plain = tls_read(conn->tls, http->plain, sizeof(http->plain));
         if (plain != 0) {
             conn->has_ended = conn->has_ended || plain < 0;
             return (struct acre_str){http->plain, plain > 0 ? (size_t)plain : 0};
@@ -332,12 +331,12 @@ static struct acre_str receive_plain(struct acre_http_conn *conn) {
         if (got == 0) {
             return (struct acre_str){0};
         }
-        acre_tls_put(conn->tls, http->scratch, got);
+        tls_put(conn->tls, http->scratch, got);
     }
 }
 
 /* Keep for later what was read and not used. */
-static void keep_unread(struct acre_http_conn *conn, struct acre_str unread) {
+static void keep_unread(struct http_conn *conn, struct acre_str unread) {
     if (unread.length == 0) {
         acre_buf_finish(&conn->in);
         conn->in_used = 0;
@@ -352,7 +351,7 @@ static void keep_unread(struct acre_http_conn *conn, struct acre_str unread) {
     }
 }
 
-static struct acre_str unread_of(const struct acre_http_conn *conn) {
+static struct acre_str unread_of(const struct http_conn *conn) {
     if (conn->in.data == NULL) {
         return (struct acre_str){0};
     }
@@ -360,7 +359,7 @@ static struct acre_str unread_of(const struct acre_http_conn *conn) {
 }
 
 /* More bytes behind `unread`, in one piece with it. False: none now. */
-static bool read_more(struct acre_http_conn *conn, struct acre_str *unread) {
+static bool read_more(struct http_conn *conn, struct acre_str *unread) {
     keep_unread(conn, *unread); /* before: they may be where the next ones are read into */
     *unread = unread_of(conn);
     struct acre_str more = receive_plain(conn);
@@ -383,43 +382,43 @@ static bool read_more(struct acre_http_conn *conn, struct acre_str *unread) {
     return true;
 }
 
-static void send_continue(struct acre_http_conn *conn) {
-    if (!conn->sent_continue && acre_http_reader_wants_continue(&conn->reader)) {
-        acre_buf_puts(acre_http_conn_out(conn), "HTTP/1.1 100 Continue\r\n\r\n");
+static void send_continue(struct http_conn *conn) {
+    if (!conn->sent_continue && http_reader_wants_continue(&conn->reader)) {
+        acre_buf_puts(http_conn_out(conn), "HTTP/1.1 100 Continue\r\n\r\n");
         conn->sent_continue = true;
-        acre_http_conn_flush(conn);
+        http_conn_flush(conn);
     }
 }
 
-static bool may_read(const struct acre_http_conn *conn) {
+static bool may_read(const struct http_conn *conn) {
     return !conn->dead && !conn->closing && conn->exchange == NULL && conn->body.data == NULL &&
            conn->out.length - conn->out_sent < OUT_PAUSE_BYTES;
 }
 
-static bool has_input(const struct acre_http_conn *conn) {
+static bool has_input(const struct http_conn *conn) {
     return conn->in.data != NULL || conn->can_read ||
-           (conn->tls != NULL && acre_tls_has_input(conn->tls));
+           (conn->tls != NULL && tls_has_input(conn->tls));
 }
 
-/* As acre_http_reader_feed, within what may be held of bodies. Short ones are not worth counting.
+/* As http_reader_feed, within what may be held of bodies. Short ones are not worth counting.
  */
-static int feed(struct acre_http_conn *conn, struct acre_str bytes, size_t *ret_used,
+static int feed(struct http_conn *conn, struct acre_str bytes, size_t *ret_used,
                 struct acre_error *err) {
-    int r = acre_http_reader_feed(&conn->reader, bytes, ret_used, err);
+    int r = http_reader_feed(&conn->reader, bytes, ret_used, err);
     size_t held = r == 0 ? conn->reader.message.body.capacity : 0;
     held = held >= COUNTED_BYTES ? held : 0;
     if (held == conn->held_bytes) {
         return r;
     }
-    int status = acre_http_hold(conn, held, err);
+    int status = http_count_body(conn, held, err);
     return status != 0 ? status : r;
 }
 
 /* Requests to their handlers, as long as there are some and nothing holds them up. */
-static void pump(struct acre_http_conn *conn) {
+static void pump(struct http_conn *conn) {
     struct acre_str unread = unread_of(conn);
     unsigned steps = 0;
-    uint32_t requests = acre_http_allowance(conn);
+    uint32_t requests = http_allowance(conn);
     while (may_read(conn) && requests > 0 && steps++ < STEPS_A_TURN) {
         struct acre_error err = {0};
         size_t used = 0;
@@ -430,7 +429,7 @@ static void pump(struct acre_http_conn *conn) {
             refuse(conn, r, &err);
         } else if (r == 1) {
             dispatch(conn);
-            requests = acre_http_has_time(conn) ? requests - 1 : 0;
+            requests = http_has_time(conn) ? requests - 1 : 0;
         } else {
             send_continue(conn);
             if (!read_more(conn, &unread)) {
@@ -444,11 +443,11 @@ static void pump(struct acre_http_conn *conn) {
     }
     keep_unread(conn, unread);
     if (steps > STEPS_A_TURN || (requests == 0 && has_input(conn))) {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
-static void throw_input_away(struct acre_http_conn *conn) {
+static void throw_input_away(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     for (unsigned i = 0; i < THROWN_A_TURN && conn->can_read; i++) {
         receive(conn, http->scratch, sizeof(http->scratch));
@@ -456,15 +455,15 @@ static void throw_input_away(struct acre_http_conn *conn) {
     if (conn->has_ended) {
         conn->dead = true;
     } else if (conn->can_read) {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
 /* Everything is sent. */
-static void start_to_linger(struct acre_http_conn *conn) {
+static void start_to_linger(struct http_conn *conn) {
     if (conn->tls != NULL) {
-        acre_tls_close(conn->tls);
-        acre_http_conn_flush(conn);
+        tls_close(conn->tls);
+        http_conn_flush(conn);
     }
     conn->lingering = true;
     if (conn->has_ended || shutdown(conn->fd, SHUT_WR) != 0) {
@@ -472,35 +471,35 @@ static void start_to_linger(struct acre_http_conn *conn) {
     }
 }
 
-static void choose_wait(struct acre_http_conn *conn) {
-    enum acre_http_wait wait = acre_http_conn_idle(conn);
+static void choose_wait(struct http_conn *conn) {
+    enum http_wait wait = http_conn_idle(conn);
     if (conn->lingering) {
         wait = ACRE_HTTP_WAIT_LINGER;
-    } else if (acre_http_conn_backlog(conn) > 0) {
+    } else if (http_conn_backlog(conn) > 0) {
         wait = ACRE_HTTP_WAIT_ANSWER;
     } else if (conn->exchange != NULL || (conn->is_ready && has_input(conn))) {
         wait = ACRE_HTTP_WAIT_NONE; /* it waits for us */
     } else if (waits_for_request(conn) || conn->in.data != NULL ||
-               acre_http_reader_is_inside(&conn->reader)) {
+               http_reader_is_inside(&conn->reader)) {
         wait = wait_for_request(conn);
     }
     if (wait != conn->wait) {
-        acre_http_set_wait(conn, wait);
+        http_set_wait(conn, wait);
     }
 }
 
 /* A stream that ended is over once its last byte is sent. */
-static void finish_stream(struct acre_http_conn *conn) {
+static void finish_stream(struct http_conn *conn) {
     struct acre_exchange *exchange = conn->exchange;
     conn->exchange = NULL;
     conn->http->counts.streams--;
-    acre_exchange_orphan(exchange);
+    exchange_orphan(exchange);
 }
 
 /* A handshake is as much work as a hundred requests, and needs no token: a few a turn. */
-static bool may_shake(struct acre_http_conn *conn) {
+static bool may_shake(struct http_conn *conn) {
     struct acre_http *http = conn->http;
-    if (conn->tls == NULL || !acre_tls_is_shaking(conn->tls)) {
+    if (conn->tls == NULL || !tls_is_shaking(conn->tls)) {
         return true;
     }
     if (http->handshakes >= HANDSHAKES_A_TURN) {
@@ -510,7 +509,7 @@ static bool may_shake(struct acre_http_conn *conn) {
     return true;
 }
 
-static void work_alive(struct acre_http_conn *conn) {
+static void work_alive(struct http_conn *conn) {
     bool streaming = conn->exchange != NULL && conn->exchange->streaming;
     if (streaming && conn->hung_up) {
         conn->dead = true;
@@ -522,11 +521,11 @@ static void work_alive(struct acre_http_conn *conn) {
         handle_again(conn);
         pump(conn);
     } else {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
     bool was_held_up = !may_read(conn);
-    acre_http_conn_flush(conn);
-    if (conn->dead || acre_http_conn_backlog(conn) > 0) {
+    http_conn_flush(conn);
+    if (conn->dead || http_conn_backlog(conn) > 0) {
         return;
     }
     if (conn->exchange != NULL && conn->exchange->ended) {
@@ -535,21 +534,21 @@ static void work_alive(struct acre_http_conn *conn) {
     if (conn->closing && conn->exchange == NULL && !conn->lingering) {
         start_to_linger(conn);
     } else if (was_held_up && may_read(conn)) {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
 /* A client that asks for much and reads nothing is cut before that fills the memory. */
-static void count_answers(struct acre_http_conn *conn) {
+static void count_answers(struct http_conn *conn) {
     size_t bytes = conn->out.length + conn->body.length;
     bytes = bytes >= COUNTED_BYTES ? bytes : 0;
-    if (bytes != conn->owed_bytes && !acre_http_owe(conn, bytes)) {
+    if (bytes != conn->owed_bytes && !http_owe(conn, bytes)) {
         conn->dead = true;
         conn->http->counts.refused++;
     }
 }
 
-void acre_http_conn_work(struct acre_http_conn *conn) {
+void http_conn_work(struct http_conn *conn) {
     if (!conn->dead) {
         conn->working = true;
         work_alive(conn);
@@ -557,13 +556,13 @@ void acre_http_conn_work(struct acre_http_conn *conn) {
         count_answers(conn);
     }
     if (conn->dead) {
-        acre_http_conn_destroy(conn);
+        http_conn_destroy(conn);
     } else {
         choose_wait(conn);
     }
 }
 
-uint64_t acre_http_conn_taken(const struct acre_http_conn *conn) {
+uint64_t http_conn_taken(const struct http_conn *conn) {
     int waiting = 0; /* in the kernel, which tells us of room only when a third is free */
     if (ioctl(conn->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0) {
         return conn->sent_bytes;
@@ -572,25 +571,25 @@ uint64_t acre_http_conn_taken(const struct acre_http_conn *conn) {
 }
 
 /* Whether the client took enough since the deadline was set to be given another one. */
-static bool takes_enough(const struct acre_http_conn *conn) {
+static bool takes_enough(const struct http_conn *conn) {
     uint64_t timeout_ms = conn->http->waits[ACRE_HTTP_WAIT_ANSWER].timeout_ms;
-    uint64_t taken = acre_http_conn_taken(conn);
+    uint64_t taken = http_conn_taken(conn);
     return taken > conn->taken_before &&
            (taken - conn->taken_before) / BYTES_A_MS_MIN >= timeout_ms;
 }
 
-void acre_http_conn_expire(struct acre_http_conn *conn) {
+void http_conn_expire(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     if (conn->wait == ACRE_HTTP_WAIT_ANSWER && takes_enough(conn)) {
-        acre_http_set_wait(conn, ACRE_HTTP_WAIT_ANSWER);
+        http_set_wait(conn, ACRE_HTTP_WAIT_ANSWER);
         return;
     }
     bool is_counted = waits_for_request(conn) || conn->wait == ACRE_HTTP_WAIT_ANSWER;
     if (waits_for_request(conn) &&
-        (conn->in.data != NULL || acre_http_reader_is_inside(&conn->reader))) {
+        (conn->in.data != NULL || http_reader_is_inside(&conn->reader))) {
         struct acre_error err;
         char within[32];
-        acre_format_duration(http->waits[conn->wait].timeout_ms, within, sizeof(within));
+        acre_format_span(http->waits[conn->wait].timeout_ms, within, sizeof(within));
         acre_fail(&err, ACRE_ETIMEOUT, "the request was not complete within %s", within);
         refuse(conn, 408, &err);
         keep_unread(conn, (struct acre_str){0});
@@ -600,5 +599,5 @@ void acre_http_conn_expire(struct acre_http_conn *conn) {
     if (is_counted) {
         http->counts.timed_out++;
     }
-    acre_http_conn_work(conn);
+    http_conn_work(conn);
 }

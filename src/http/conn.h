@@ -10,7 +10,7 @@
 
 /* What a connection is waiting for; each kind has one time-out, so a list of each kind in order of
  * arming is in order of expiry, and only the heads need to be looked at. */
-enum acre_http_wait {
+enum http_wait {
     ACRE_HTTP_WAIT_REQUEST,          /* for the rest of a request (or the first one) */
     ACRE_HTTP_WAIT_ANSWER,           /* for the client to take what we sent */
     ACRE_HTTP_WAIT_IDLE,             /* for the next request */
@@ -21,19 +21,19 @@ enum acre_http_wait {
     ACRE_HTTP_WAIT_NONE = ACRE_HTTP_WAIT_COUNT, /* for a handler */
 };
 
-struct acre_http_conn {
+struct http_conn {
     struct acre_http *http;
-    struct acre_http_conn *next, **previous;           /* all */
-    struct acre_http_conn *wait_next, **wait_previous; /* of the same kind, oldest first */
-    struct acre_http_conn *ready_next;                 /* to be looked at before we sleep */
+    struct http_conn *next, **previous;           /* all */
+    struct http_conn *wait_next, **wait_previous; /* of the same kind, oldest first */
+    struct http_conn *ready_next;                 /* to be looked at before we sleep */
     struct {
-        struct acre_http_conn *next, **previous;
-    } lines[ACRE_HTTP_LINES];        /* of strangers; previous NULL: none */
-    struct acre_http_origin *origin; /* what it counts against; NULL: nothing */
-    size_t held_bytes;               /* of a body, as counted */
-    size_t owed_bytes;               /* of answers, as counted */
+        struct http_conn *next, **previous;
+    } lines[ACRE_HTTP_LINES];   /* of strangers; previous NULL: none */
+    struct http_origin *origin; /* what it counts against; NULL: nothing */
+    size_t held_bytes;          /* of a body, as counted */
+    size_t owed_bytes;          /* of answers, as counted */
     int fd;
-    enum acre_http_wait wait;
+    enum http_wait wait;
     uint64_t deadline_ms;
     uint64_t sent_bytes;   /* to the kernel */
     uint64_t taken_before; /* by the client, when the deadline was set */
@@ -47,13 +47,13 @@ struct acre_http_conn {
     bool watches_write; /* epoll has been asked to say when it can be written again */
     bool hung_up;       /* epoll said that the client sends no more */
     bool has_ended;     /* and that has been read */
-    bool working;       /* inside acre_http_conn_work */
+    bool working;       /* inside http_conn_work */
     bool closing;       /* nothing is read after what is being sent */
     bool lingering;     /* what we had to say is said */
     bool dead;          /* to be destroyed by whoever looks at it next */
     bool sent_continue;
-    struct acre_tls *tls; /* NULL: plain */
-    struct acre_http_reader reader;
+    struct tls *tls; /* NULL: plain */
+    struct http_reader reader;
     struct acre_buf in; /* bytes read and not used; data NULL: none */
     size_t in_used;
     struct acre_buf out; /* to be sent, in front of `body`; data NULL: nothing */
@@ -64,25 +64,24 @@ struct acre_http_conn {
     struct acre_http_peer peer;
 };
 
-void acre_http_conn_create(struct acre_http *http, int fd, bool tls,
-                           const struct acre_http_peer *peer, struct acre_http_key key);
+void http_conn_create(struct acre_http *http, int fd, bool tls, const struct acre_http_peer *peer,
+                      struct http_key key);
 /* Say why this client cannot have a connection, and end it. */
-void acre_http_conn_refuse(struct acre_http *http, int fd, bool tls,
-                           const struct acre_http_peer *peer, int status,
-                           const struct acre_error *err);
+void http_conn_refuse(struct acre_http *http, int fd, bool tls, const struct acre_http_peer *peer,
+                      int status, const struct acre_error *err);
 /* The same at once; a client that has sent something already may not see the reason. */
-void acre_http_turn_away(int fd, bool tls, int status, const struct acre_error *err);
+void http_turn_away(int fd, bool tls, int status, const struct acre_error *err);
 /* What it waits for between two requests, and for the rest of one. */
-enum acre_http_wait acre_http_conn_idle(const struct acre_http_conn *conn);
-void acre_http_conn_destroy(struct acre_http_conn *conn);
+enum http_wait http_conn_idle(const struct http_conn *conn);
+void http_conn_destroy(struct http_conn *conn);
 /* Do all that can be done without waiting; may destroy it. */
-void acre_http_conn_work(struct acre_http_conn *conn);
+void http_conn_work(struct http_conn *conn);
 /* Something was put into out or body. */
-void acre_http_conn_flush(struct acre_http_conn *conn);
+void http_conn_flush(struct http_conn *conn);
 /* The deadline is over; may destroy it. */
-void acre_http_conn_expire(struct acre_http_conn *conn);
-uint64_t acre_http_conn_taken(const struct acre_http_conn *conn); /* bytes the client has */
-size_t acre_http_conn_backlog(const struct acre_http_conn *conn); /* bytes to be sent */
-struct acre_buf *acre_http_conn_out(struct acre_http_conn *conn); /* to be appended to */
+void http_conn_expire(struct http_conn *conn);
+uint64_t http_conn_taken(const struct http_conn *conn); /* bytes the client has */
+size_t http_conn_backlog(const struct http_conn *conn); /* bytes to be sent */
+struct acre_buf *http_conn_out(struct http_conn *conn); /* to be appended to */
 
 #endif

@@ -1,4 +1,4 @@
-/* exchange.c - one request and its answer, whoever is still there to take it.
+/* exchange.c - one request and its answer, even if the client has left.
  *
  * An exchange has memory of its own and one pointer to its connection, which is cleared when the
  * client goes: then the answer is thrown away, and nothing else differs for the handler. It is
@@ -24,9 +24,9 @@ enum {
     NOT_MODIFIED = 304,
 };
 
-struct acre_exchange *acre_exchange_create(struct acre_http_conn *conn) {
+struct acre_exchange *exchange_create(struct http_conn *conn) {
     struct acre_exchange *exchange = acre_calloc(1, sizeof(*exchange));
-    exchange->message = acre_http_reader_take(&conn->reader);
+    exchange->message = http_reader_take(&conn->reader);
     exchange->peer = conn->peer;
     exchange->loop = conn->http->options.loop;
     exchange->conn = conn;
@@ -42,12 +42,12 @@ struct acre_exchange *acre_exchange_create(struct acre_http_conn *conn) {
 }
 
 static void exchange_free(struct acre_exchange *exchange) {
-    acre_http_message_finish(&exchange->message);
+    http_message_finish(&exchange->message);
     acre_buf_finish(&exchange->added);
     free(exchange);
 }
 
-void acre_exchange_orphan(struct acre_exchange *exchange) {
+void exchange_orphan(struct acre_exchange *exchange) {
     exchange->conn = NULL;
     if (exchange->again) { /* no handler has it */
         exchange_free(exchange);
@@ -62,17 +62,17 @@ void acre_exchange_orphan(struct acre_exchange *exchange) {
 }
 
 const char *acre_http_header(struct acre_exchange *exchange, const char *name) {
-    const struct acre_http_head *head = &exchange->message.head;
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        if (strcasecmp(head->fields[i].name, name) == 0) {
-            return head->fields[i].value;
+    const struct http_head *head = &exchange->message.head;
+    for (uint32_t i = 0; i < head->header_count; i++) {
+        if (strcasecmp(head->headers[i].name, name) == 0) {
+            return head->headers[i].value;
         }
     }
     return NULL;
 }
 
 const char *acre_http_query(struct acre_exchange *exchange, const char *key) {
-    const struct acre_http_head *head = &exchange->message.head;
+    const struct http_head *head = &exchange->message.head;
     for (uint32_t i = 0; i < head->query_count; i++) {
         if (strcmp(head->query[i].name, key) == 0) {
             return head->query[i].value;
@@ -83,7 +83,7 @@ const char *acre_http_query(struct acre_exchange *exchange, const char *key) {
 
 bool acre_http_query_at(struct acre_exchange *exchange, uint32_t index, const char **ret_key,
                         const char **ret_value) {
-    const struct acre_http_head *head = &exchange->message.head;
+    const struct http_head *head = &exchange->message.head;
     if (index >= head->query_count) {
         return false;
     }
@@ -138,9 +138,9 @@ static void put_number(struct acre_buf *out, uint64_t number) {
     acre_buf_append(out, digits + at, sizeof(digits) - at);
 }
 
-void acre_http_write_head(struct acre_http_conn *conn, int status, const char *content_type,
-                          bool length_known, uint64_t length, const struct acre_buf *added) {
-    struct acre_buf *out = acre_http_conn_out(conn);
+void http_write_head(struct http_conn *conn, int status, const char *content_type,
+                     bool length_known, uint64_t length, const struct acre_buf *added) {
+    struct acre_buf *out = http_conn_out(conn);
     acre_buf_puts(out, "HTTP/1.1 ");
     put_number(out, (uint64_t)status);
     acre_buf_putc(out, ' ');
@@ -170,18 +170,18 @@ static bool is_head(const struct acre_exchange *exchange) {
 }
 
 /* What was put into out goes out: now, or by the work that is being done on it. */
-static void send_now(struct acre_http_conn *conn) {
+static void send_now(struct http_conn *conn) {
     if (conn->working) {
         return;
     }
-    acre_http_conn_flush(conn);
+    http_conn_flush(conn);
     bool is_quiet = !conn->dead && !conn->closing && conn->in.data == NULL && !conn->can_read &&
-                    (conn->tls == NULL || !acre_tls_has_input(conn->tls)) &&
-                    acre_http_conn_backlog(conn) == 0;
+                    (conn->tls == NULL || !tls_has_input(conn->tls)) &&
+                    http_conn_backlog(conn) == 0;
     if (is_quiet) {
-        acre_http_set_wait(conn, acre_http_conn_idle(conn));
+        http_set_wait(conn, http_conn_idle(conn));
     } else {
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
 }
 
@@ -190,10 +190,10 @@ void acre_http_answer(struct acre_exchange *exchange, int status, const char *co
     ACRE_ASSERT(!exchange->streaming && status >= 200 && status <= 599);
     struct acre_buf empty = {0};
     struct acre_buf *given = body != NULL ? body : &empty;
-    struct acre_http_conn *conn = exchange->conn;
+    struct http_conn *conn = exchange->conn;
     if (conn != NULL && !conn->dead) {
         conn->closing = conn->closing || conn->http->draining || !exchange->message.head.keep_alive;
-        acre_http_write_head(conn, status, content_type, true, given->length, &exchange->added);
+        http_write_head(conn, status, content_type, true, given->length, &exchange->added);
         bool has_body = given->length > 0 && !is_head(exchange) && status != NO_CONTENT &&
                         status != NOT_MODIFIED;
         if (has_body && given->length <= BODY_COPIED_MAX) {
@@ -213,7 +213,7 @@ void acre_http_answer(struct acre_exchange *exchange, int status, const char *co
 }
 
 static void close_later(void *context) {
-    acre_exchange_orphan(context);
+    exchange_orphan(context);
 }
 
 void acre_http_stream(struct acre_exchange *exchange, int status, const char *content_type,
@@ -222,32 +222,32 @@ void acre_http_stream(struct acre_exchange *exchange, int status, const char *co
     exchange->streaming = true;
     exchange->closed = closed;
     exchange->context = context;
-    struct acre_http_conn *conn = exchange->conn;
+    struct http_conn *conn = exchange->conn;
     if (conn == NULL) { /* nobody else will come by to close it */
         acre_loop_post(exchange->loop, close_later, exchange);
         return;
     }
-    const struct acre_http_head *head = &exchange->message.head;
+    const struct http_head *head = &exchange->message.head;
     conn->closing = conn->closing || conn->http->draining || !head->keep_alive;
     exchange->chunked = !conn->closing;
-    acre_http_write_head(conn, status, content_type, false, 0, &exchange->added);
+    http_write_head(conn, status, content_type, false, 0, &exchange->added);
     conn->http->counts.streams++;
     if (is_head(exchange)) {
         exchange->ended = true;
     } else if (conn->http->draining) {
         acre_http_end(exchange);
     }
-    acre_http_make_ready(conn);
+    http_make_ready(conn);
 }
 
 void acre_http_send(struct acre_exchange *exchange, struct acre_str bytes) {
     ACRE_ASSERT(exchange->streaming);
-    struct acre_http_conn *conn = exchange->conn;
+    struct http_conn *conn = exchange->conn;
     if (conn == NULL || conn->dead || exchange->ended || bytes.length == 0) {
         return;
     }
-    struct acre_buf *out = acre_http_conn_out(conn);
-    if (acre_http_conn_backlog(conn) + bytes.length > ACRE_HTTP_STREAM_MAX) {
+    struct acre_buf *out = http_conn_out(conn);
+    if (http_conn_backlog(conn) + bytes.length > ACRE_HTTP_STREAM_MAX) {
         conn->dead = true;
     } else if (exchange->chunked) {
         acre_buf_printf(out, "%zx\r\n", bytes.length);
@@ -256,22 +256,22 @@ void acre_http_send(struct acre_exchange *exchange, struct acre_str bytes) {
     } else { /* no next request: the end of the connection ends it */
         acre_buf_append(out, bytes.data, bytes.length);
     }
-    acre_http_make_ready(conn); /* what is sent in one turn leaves together */
+    http_make_ready(conn); /* what is sent in one turn leaves together */
 }
 
 void acre_http_end(struct acre_exchange *exchange) {
     ACRE_ASSERT(exchange->streaming);
-    struct acre_http_conn *conn = exchange->conn;
+    struct http_conn *conn = exchange->conn;
     if (conn == NULL || exchange->ended) {
         return;
     }
     exchange->ended = true;
     if (exchange->chunked) {
-        acre_buf_puts(acre_http_conn_out(conn), "0\r\n\r\n");
+        acre_buf_puts(http_conn_out(conn), "0\r\n\r\n");
     }
-    acre_http_make_ready(conn);
+    http_make_ready(conn);
 }
 
 size_t acre_http_waiting(const struct acre_exchange *exchange) {
-    return exchange->conn != NULL ? acre_http_conn_backlog(exchange->conn) : 0;
+    return exchange->conn != NULL ? http_conn_backlog(exchange->conn) : 0;
 }

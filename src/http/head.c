@@ -53,15 +53,14 @@ static int refuse(struct acre_error *err, const char *what, struct acre_str valu
 }
 
 /* Past the limit: which part is too long? */
-static int refuse_length(const struct acre_http_scan *scan, struct acre_error *err) {
-    acre_fail(err, ACRE_ELIMIT, "%s; accepted: at most %d bytes of request line and header fields",
-              scan->line == 0 ? "the request line is too long" : "the header fields are too long",
+static int refuse_length(const struct http_scan *scan, struct acre_error *err) {
+    acre_fail(err, ACRE_ELIMIT, "%s; accepted: at most %d bytes of request line and headers",
+              scan->line == 0 ? "the request line is too long" : "the headers are too long",
               (int)ACRE_HTTP_HEAD_MAX);
     return scan->line == 0 ? 414 : 431;
 }
 
-int acre_http_head_scan(struct acre_http_scan *scan, struct acre_str bytes,
-                        struct acre_error *err) {
+int http_head_scan(struct http_scan *scan, struct acre_str bytes, struct acre_error *err) {
     size_t limit = ACRE_MIN(bytes.length, (size_t)ACRE_HTTP_HEAD_MAX);
     size_t i = scan->at;
     while (i < limit) {
@@ -72,8 +71,8 @@ int acre_http_head_scan(struct acre_http_scan *scan, struct acre_str bytes,
         }
         if (c != '\r' || (i + 1 < limit && bytes.data[i + 1] != '\n')) {
             struct acre_str bad = {bytes.data + i, 1};
-            return refuse(err, "control character in the head", bad,
-                          "lines that end with CR LF, and no other control character but tabs");
+            return refuse(err, "control character in the headers", bad,
+                          "lines that end with CR LF, and no other control characters except tabs");
         }
         if (i + 1 >= limit) {
             break; /* the LF has yet to come, or is past the limit */
@@ -91,8 +90,8 @@ int acre_http_head_scan(struct acre_http_scan *scan, struct acre_str bytes,
     return bytes.length >= ACRE_HTTP_HEAD_MAX ? refuse_length(scan, err) : 0;
 }
 
-bool acre_http_field_split(struct acre_str line, struct acre_str *ret_name,
-                           struct acre_str *ret_value) {
+bool http_header_split(struct acre_str line, struct acre_str *ret_name,
+                       struct acre_str *ret_value) {
     const char *colon = line.length > 0 ? memchr(line.data, ':', line.length) : NULL;
     if (colon == NULL || colon == line.data) {
         return false;
@@ -177,8 +176,8 @@ static bool has_dots(const char *path) {
     return false;
 }
 
-static int parse_query(char *text, size_t length, struct acre_arena *arena,
-                       struct acre_http_head *head, struct acre_error *err) {
+static int parse_query(char *text, size_t length, struct acre_arena *arena, struct http_head *head,
+                       struct acre_error *err) {
     struct acre_str whole = {text, length};
     struct acre_split split = acre_split_begin(whole, '&');
     struct acre_str part;
@@ -188,7 +187,7 @@ static int parse_query(char *text, size_t length, struct acre_arena *arena,
             continue;
         }
         if (head->query_count == ACRE_HTTP_QUERY_MAX) {
-            acre_fail(err, ACRE_EINVALID, "the query has too many keys; accepted: at most %d",
+            acre_fail(err, ACRE_EINVALID, "the query has too many parameters; accepted: at most %d",
                       (int)ACRE_HTTP_QUERY_MAX);
             return BAD_REQUEST;
         }
@@ -202,10 +201,9 @@ static int parse_query(char *text, size_t length, struct acre_arena *arena,
         ok = decode(key, key_length, true) && ok;
         if (!ok || key_length == 0) {
             return refuse(err, "query", part,
-                          "key=value with %XX for UTF-8, without control characters");
+                          "key=value in UTF-8 with %XX escapes, without control characters");
         }
-        head->query[head->query_count++] =
-            (struct acre_http_pair){key, equals != NULL ? value : ""};
+        head->query[head->query_count++] = (struct http_pair){key, equals != NULL ? value : ""};
     }
     return 0;
 }
@@ -228,8 +226,8 @@ static struct acre_str cut_authority(struct acre_str target) {
     return (struct acre_str){0};
 }
 
-static int parse_target(struct acre_str target, struct acre_arena *arena,
-                        struct acre_http_head *head, struct acre_error *err) {
+static int parse_target(struct acre_str target, struct acre_arena *arena, struct http_head *head,
+                        struct acre_error *err) {
     struct acre_str origin = target;
     if (target.length == 0 || target.data[0] != '/') {
         origin = cut_authority(target);
@@ -242,7 +240,7 @@ static int parse_target(struct acre_str target, struct acre_arena *arena,
     size_t path_length = mark != NULL ? (size_t)(mark - path) : origin.length;
     if (!decode(path, path_length, false) || has_dots(path)) {
         return refuse(err, "path", (struct acre_str){origin.data, path_length},
-                      "UTF-8 with %XX, without dot segments or controls");
+                      "UTF-8 with %XX escapes, without dot segments or control characters");
     }
     head->path = path;
     if (mark == NULL) {
@@ -251,24 +249,24 @@ static int parse_target(struct acre_str target, struct acre_arena *arena,
     return parse_query(mark + 1, origin.length - path_length - 1, arena, head, err);
 }
 
-static int parse_version(struct acre_str version, struct acre_http_head *head,
-                         struct acre_error *err) {
+static int parse_version(struct acre_str version, struct http_head *head, struct acre_error *err) {
     head->is_http10 = acre_str_is(version, "HTTP/1.0");
     if (head->is_http10 || acre_str_is(version, "HTTP/1.1")) {
         return 0;
     }
-    int status = refuse(err, "HTTP version", version, "HTTP/1.1, HTTP/1.0");
+    int status = refuse(err, "HTTP version", version, "HTTP/1.1 or HTTP/1.0");
     bool is_other = version.length == 8 && memcmp(version.data, "HTTP/", 5) == 0;
     return is_other ? 505 : status;
 }
 
 static int parse_request_line(struct acre_str line, struct acre_arena *arena,
-                              struct acre_http_head *head, struct acre_error *err) {
+                              struct http_head *head, struct acre_error *err) {
     struct acre_split split = acre_split_begin(line, ' ');
     struct acre_str method = {0}, target = {0}, version = {0}, more;
     if (!acre_split_next(&split, &method) || !acre_split_next(&split, &target) ||
         !acre_split_next(&split, &version) || acre_split_next(&split, &more)) {
-        return refuse(err, "request line", line, "METHOD /path HTTP/1.1, with one blank between");
+        return refuse(err, "request line", line,
+                      "METHOD /path HTTP/1.1, separated by single spaces");
     }
     if (method.length == 0 || method.length > ACRE_HTTP_METHOD_MAX || !all_are(method, IS_TOKEN)) {
         return refuse(err, "method", method, "a word of at most 16 letters");
@@ -281,10 +279,10 @@ static int parse_request_line(struct acre_str line, struct acre_arena *arena,
     return parse_target(target, arena, head, err);
 }
 
-static int parse_fields(struct acre_str lines, struct acre_arena *arena,
-                        struct acre_http_head *head, struct acre_error *err) {
+static int parse_headers(struct acre_str lines, struct acre_arena *arena, struct http_head *head,
+                         struct acre_error *err) {
     char *text = acre_arena_strndup(arena, lines.data, lines.length);
-    struct acre_http_pair fields[ACRE_HTTP_FIELDS_MAX];
+    struct http_pair headers[ACRE_HTTP_HEADERS_MAX];
     uint32_t count = 0;
     for (size_t at = 0; at < lines.length;) {
         const char *end = memchr(text + at, '\r', lines.length - at);
@@ -294,21 +292,22 @@ static int parse_fields(struct acre_str lines, struct acre_arena *arena,
         struct acre_str line = {text + at, (size_t)(end - text) - at};
         struct acre_str name, value;
         at += line.length + 2;
-        if (count == ACRE_HTTP_FIELDS_MAX) {
-            acre_fail(err, ACRE_ELIMIT, "too many header fields; accepted: at most %d",
-                      (int)ACRE_HTTP_FIELDS_MAX);
+        if (count == ACRE_HTTP_HEADERS_MAX) {
+            acre_fail(err, ACRE_ELIMIT, "too many headers; accepted: at most %d",
+                      (int)ACRE_HTTP_HEADERS_MAX);
             return 431;
         }
-        if (!acre_http_field_split(line, &name, &value)) {
-            return refuse(err, "header field", line, "name: value, on one line, no blank before :");
+        if (!http_header_split(line, &name, &value)) {
+            return refuse(err, "header field", line,
+                          "name: value, on one line, with no space before the colon");
         }
         text[(name.data - text) + (ptrdiff_t)name.length] = '\0';
         text[(value.data - text) + (ptrdiff_t)value.length] = '\0'; /* at the CR at the latest */
-        fields[count++] = (struct acre_http_pair){name.data, value.data};
+        headers[count++] = (struct http_pair){name.data, value.data};
     }
-    head->fields = acre_arena_alloc(arena, count * sizeof(fields[0]));
-    memcpy(head->fields, fields, count * sizeof(fields[0]));
-    head->field_count = count;
+    head->headers = acre_arena_alloc(arena, count * sizeof(headers[0]));
+    memcpy(head->headers, headers, count * sizeof(headers[0]));
+    head->header_count = count;
     return 0;
 }
 
@@ -319,10 +318,10 @@ struct framing {
     bool says_close;
 };
 
-static void collect(const struct acre_http_head *head, struct framing *framing) {
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const char *name = head->fields[i].name;
-        const char *value = head->fields[i].value;
+static void collect(const struct http_head *head, struct framing *framing) {
+    for (uint32_t i = 0; i < head->header_count; i++) {
+        const char *name = head->headers[i].name;
+        const char *value = head->headers[i].value;
         if (strcasecmp(name, "host") == 0) {
             framing->host = value;
             framing->hosts++;
@@ -346,29 +345,29 @@ static int parse_length(const char *text, uint64_t body_max, uint64_t *ret_bytes
     size_t length = strlen(text);
     for (size_t i = 0; i < length; i++) {
         if (text[i] < '0' || text[i] > '9') {
-            return refuse(err, "Content-Length", acre_str_from(text), "digits only, once");
+            return refuse(err, "Content-Length", acre_str_from(text), "one number, digits only");
         }
         /* More digits than fit are more than any limit, too. */
         bytes = i < LENGTH_DIGITS_MAX ? bytes * 10 + (uint64_t)(text[i] - '0') : UINT64_MAX;
     }
     if (length == 0) {
-        return refuse(err, "Content-Length", acre_str_from(text), "digits only, once");
+        return refuse(err, "Content-Length", acre_str_from(text), "one number, digits only");
     }
     if (bytes > body_max) {
-        acre_fail(err, ACRE_ELIMIT, "the body has %s bytes; accepted: at most %llu",
-                  length <= LENGTH_DIGITS_MAX ? text : "too many", (unsigned long long)body_max);
+        acre_fail(err, ACRE_ELIMIT, "the body is too long (%s bytes); accepted: at most %llu bytes",
+                  length <= LENGTH_DIGITS_MAX ? text : "over 10^18", (unsigned long long)body_max);
         return 413;
     }
     *ret_bytes = bytes;
     return 0;
 }
 
-static int parse_framing(struct acre_http_head *head, uint64_t body_max, struct acre_error *err) {
+static int parse_framing(struct http_head *head, uint64_t body_max, struct acre_error *err) {
     struct framing framing = {0};
     collect(head, &framing);
     if (framing.hosts > 1 || (framing.hosts == 0 && !head->is_http10) ||
         !all_are(acre_str_from(framing.host), IS_HOST)) {
-        return refuse(err, "Host", acre_str_from(framing.host), "exactly one, a host and port");
+        return refuse(err, "Host", acre_str_from(framing.host), "exactly one host and port");
     }
     if (framing.lengths + framing.codings > 1) {
         acre_fail(err, ACRE_EINVALID,
@@ -379,7 +378,7 @@ static int parse_framing(struct acre_http_head *head, uint64_t body_max, struct 
     }
     if (framing.coding != NULL && (head->is_http10 || strcasecmp(framing.coding, "chunked") != 0)) {
         return refuse(err, "Transfer-Encoding", acre_str_from(framing.coding),
-                      "chunked, in HTTP/1.1");
+                      "only chunked, with HTTP/1.1");
     }
     head->chunked = framing.coding != NULL;
     head->keep_alive = !head->is_http10 && !framing.says_close;
@@ -394,16 +393,16 @@ static int parse_framing(struct acre_http_head *head, uint64_t body_max, struct 
     return parse_length(framing.length, body_max, &head->body_bytes, err);
 }
 
-int acre_http_head_parse(struct acre_str bytes, uint64_t body_max, struct acre_arena *arena,
-                         struct acre_http_head *ret_head, struct acre_error *err) {
+int http_head_parse(struct acre_str bytes, uint64_t body_max, struct acre_arena *arena,
+                    struct http_head *ret_head, struct acre_error *err) {
     ACRE_ASSERT(bytes.length >= 4 && bytes.length <= ACRE_HTTP_HEAD_MAX);
     const char *end = memchr(bytes.data, '\r', bytes.length);
     struct acre_str line = {bytes.data, (size_t)(end - bytes.data)};
     struct acre_str rest = {end + 2, bytes.length - line.length - 4}; /* without the empty line */
-    struct acre_http_head head = {0};
+    struct http_head head = {0};
     int status = parse_request_line(line, arena, &head, err);
     if (status == 0) {
-        status = parse_fields(rest, arena, &head, err);
+        status = parse_headers(rest, arena, &head, err);
     }
     if (status == 0) {
         status = parse_framing(&head, body_max, err);

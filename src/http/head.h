@@ -12,19 +12,19 @@
 /* 16 KiB hold a request line, a token and twenty times the header fields of a browser. */
 enum {
     ACRE_HTTP_HEAD_MAX = 16 * 1024,
-    ACRE_HTTP_FIELDS_MAX = 64,
+    ACRE_HTTP_HEADERS_MAX = 64,
     ACRE_HTTP_QUERY_MAX = 64,
     ACRE_HTTP_METHOD_MAX = 16,
 };
 
-struct acre_http_pair {
+struct http_pair {
     const char *name, *value; /* in the arena */
 };
 
-struct acre_http_head {
+struct http_head {
     const char *method, *path; /* the path decoded */
-    struct acre_http_pair *fields, *query;
-    uint32_t field_count, query_count;
+    struct http_pair *headers, *query;
+    uint32_t header_count, query_count;
     bool is_http10;
     bool keep_alive;
     bool chunked;
@@ -35,18 +35,17 @@ struct acre_http_head {
 /* Find the end of a head that comes in pieces: call again with the longer view and the same scan
  * (zeroed at first). 1: it is scan->end bytes long, the empty line included. 0: not here yet.
  * Otherwise the HTTP status to refuse it with, and err. */
-struct acre_http_scan {
+struct http_scan {
     size_t at, line; /* looked at so far; where the current line begins */
     size_t end;
 };
-int acre_http_head_scan(struct acre_http_scan *scan, struct acre_str bytes, struct acre_error *err);
+int http_head_scan(struct http_scan *scan, struct acre_str bytes, struct acre_error *err);
 
 /* Parse a whole head as found by the scan. 0, or the status to refuse it with, and err. */
-int acre_http_head_parse(struct acre_str bytes, uint64_t body_max, struct acre_arena *arena,
-                         struct acre_http_head *ret_head, struct acre_error *err);
+int http_head_parse(struct acre_str bytes, uint64_t body_max, struct acre_arena *arena,
+                    struct http_head *ret_head, struct acre_error *err);
 
 /* One line without its CRLF: "name: value". False when it is not exactly that. */
-bool acre_http_field_split(struct acre_str line, struct acre_str *ret_name,
-                           struct acre_str *ret_value);
+bool http_header_split(struct acre_str line, struct acre_str *ret_name, struct acre_str *ret_value);
 
 #endif

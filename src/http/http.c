@@ -38,11 +38,11 @@ static uint64_t clock_ms(const struct acre_http *http) {
     return acre_clock_monotonic_ns(&http->clock) / 1000000;
 }
 
-static void leave_wait(struct acre_http_conn *conn) {
+static void leave_wait(struct http_conn *conn) {
     if (conn->wait == ACRE_HTTP_WAIT_NONE) {
         return;
     }
-    struct acre_http_wait_list *list = &conn->http->waits[conn->wait];
+    struct http_wait_list *list = &conn->http->waits[conn->wait];
     *conn->wait_previous = conn->wait_next;
     if (conn->wait_next != NULL) {
         conn->wait_next->wait_previous = conn->wait_previous;
@@ -61,17 +61,17 @@ static void start_tick(struct acre_http *http) {
     }
 }
 
-void acre_http_set_wait(struct acre_http_conn *conn, enum acre_http_wait wait) {
+void http_set_wait(struct http_conn *conn, enum http_wait wait) {
     struct acre_http *http = conn->http;
     leave_wait(conn);
     if (wait == ACRE_HTTP_WAIT_NONE) {
         return;
     }
-    struct acre_http_wait_list *list = &http->waits[wait];
+    struct http_wait_list *list = &http->waits[wait];
     conn->wait = wait;
     conn->deadline_ms = clock_ms(http) + list->timeout_ms;
     if (wait == ACRE_HTTP_WAIT_ANSWER) {
-        conn->taken_before = acre_http_conn_taken(conn);
+        conn->taken_before = http_conn_taken(conn);
     }
     conn->wait_next = NULL;
     conn->wait_previous = list->end;
@@ -88,7 +88,7 @@ static void wake(struct acre_http *http) {
     }
 }
 
-void acre_http_make_ready(struct acre_http_conn *conn) {
+void http_make_ready(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     if (!conn->is_ready) {
         conn->is_ready = true;
@@ -99,16 +99,16 @@ void acre_http_make_ready(struct acre_http_conn *conn) {
     }
 }
 
-void acre_http_forget(struct acre_http_conn *conn) {
+void http_forget(struct http_conn *conn) {
     struct acre_http *http = conn->http;
     leave_wait(conn);
-    acre_http_leave(conn);
+    http_leave(conn);
     *conn->previous = conn->next;
     if (conn->next != NULL) {
         conn->next->previous = conn->previous;
     }
     if (conn->is_ready) { /* rare: an expired one, or at the end */
-        struct acre_http_conn **link = &http->ready;
+        struct http_conn **link = &http->ready;
         while (*link != conn) {
             link = &(*link)->ready_next;
         }
@@ -136,12 +136,12 @@ static void on_tick(void *context) {
     struct acre_http *http = context;
     uint64_t now_ms = clock_ms(http);
     for (size_t i = 0; i < ACRE_HTTP_WAIT_COUNT; i++) {
-        struct acre_http_wait_list *list = &http->waits[i];
+        struct http_wait_list *list = &http->waits[i];
         while (list->oldest != NULL && list->oldest->deadline_ms <= now_ms) {
-            acre_http_conn_expire(list->oldest); /* leaves the list, or goes to its end */
+            http_conn_expire(list->oldest); /* leaves the list, or goes to its end */
         }
     }
-    acre_http_listen_again(http);
+    http_listen_again(http);
     if (http->conns == NULL && !http->is_deaf) {
         acre_timer_cancel(http->tick);
         http->tick = NULL;
@@ -175,7 +175,7 @@ static void stop_listening(struct acre_http *http) {
     start_tick(http);
 }
 
-void acre_http_listen_again(struct acre_http *http) {
+void http_listen_again(struct acre_http *http) {
     if (http->spare_count == ACRE_HTTP_SPARES) {
         return;
     }
@@ -211,11 +211,10 @@ static int accept_one(struct acre_http *http, int listener_fd, bool *ret_is_spar
 
 /* Only a privileged client keeps a spare descriptor. For others a stranger is closed, or they are
  * refused. */
-static int judge(struct acre_http *http, const struct acre_http_peer *peer,
-                 struct acre_http_key key, bool is_spare, struct acre_error *err) {
-    int status = acre_http_admit(http, peer, key, err);
-    if (status != 0 || !is_spare || acre_http_make_room(http) ||
-        acre_http_is_privileged(http, peer)) {
+static int judge(struct acre_http *http, const struct acre_http_peer *peer, struct http_key key,
+                 bool is_spare, struct acre_error *err) {
+    int status = http_admit(http, peer, key, err);
+    if (status != 0 || !is_spare || http_make_room(http) || http_is_privileged(http, peer)) {
         return status;
     }
     acre_fail(err, ACRE_EUNAVAILABLE, "the server is out of file descriptors; try again later");
@@ -225,11 +224,11 @@ static int judge(struct acre_http *http, const struct acre_http_peer *peer,
 /* A peer of the unix socket without an account. */
 static bool is_ghost(const struct acre_http *http, const struct acre_http_peer *peer) {
     const struct acre_http_options *options = &http->options;
-    return !acre_http_is_privileged(http, peer) && options->knows_uid != NULL &&
+    return !http_is_privileged(http, peer) && options->knows_uid != NULL &&
            !options->knows_uid(options->context, peer->uid);
 }
 
-static void accept_some(struct acre_http *http, const struct acre_http_listener *listener) {
+static void accept_some(struct acre_http *http, const struct http_listener *listener) {
     for (unsigned i = 0; i < ACCEPTS_A_TURN && listener->fd >= 0; i++) {
         bool is_spare;
         int fd = accept_one(http, listener->fd, &is_spare);
@@ -238,26 +237,26 @@ static void accept_some(struct acre_http *http, const struct acre_http_listener 
         }
         struct acre_http_peer peer;
         struct acre_error err = {0};
-        struct acre_http_key key = acre_http_peer_of(fd, listener->is_unix, &peer);
+        struct http_key key = http_peer_of(fd, listener->is_unix, &peer);
         if (key.kind == ACRE_HTTP_KEY_UID && is_ghost(http, &peer)) {
             key.value = UINT32_MAX; /* no uid: one user may have thousands of these (/etc/subuid) */
         }
         int status = judge(http, &peer, key, is_spare, &err);
         if (status == 0) {
-            acre_http_conn_create(http, fd, listener->tls, &peer, key);
+            http_conn_create(http, fd, listener->tls, &peer, key);
         } else if (is_spare) {
-            acre_http_turn_away(fd, listener->tls, status, &err);
+            http_turn_away(fd, listener->tls, status, &err);
             http->counts.refused++;
         } else {
-            acre_http_conn_refuse(http, fd, listener->tls, &peer, status, &err);
+            http_conn_refuse(http, fd, listener->tls, &peer, status, &err);
         }
         if (is_spare) {
-            acre_http_listen_again(http);
+            http_listen_again(http);
         }
     }
 }
 
-static void note_events(struct acre_http_conn *conn, uint32_t events) {
+static void note_events(struct http_conn *conn, uint32_t events) {
     bool is_over = (events & EPOLLHUP) != 0 && (conn->exchange != NULL || conn->lingering);
     conn->dead = conn->dead || (events & EPOLLERR) != 0 || is_over;
     conn->hung_up = conn->hung_up || (events & (EPOLLRDHUP | EPOLLHUP)) != 0;
@@ -273,19 +272,19 @@ static bool is_listener(const struct acre_http *http, const void *pointer) {
 
 static void work_on_ready(struct acre_http *http) {
     /* Only those that are there now: the others have their turn after the rest of the loop. */
-    struct acre_http_conn *last = NULL;
-    for (struct acre_http_conn *conn = http->ready; conn != NULL; conn = conn->ready_next) {
+    struct http_conn *last = NULL;
+    for (struct http_conn *conn = http->ready; conn != NULL; conn = conn->ready_next) {
         last = conn;
     }
     for (bool more = last != NULL; more;) {
-        struct acre_http_conn *conn = http->ready;
+        struct http_conn *conn = http->ready;
         more = conn != last;
         http->ready = conn->ready_next;
         if (http->ready == NULL) {
             http->ready_end = &http->ready;
         }
         conn->is_ready = false;
-        acre_http_conn_work(conn);
+        http_conn_work(conn);
     }
 }
 
@@ -307,10 +306,9 @@ static void on_events(void *context) {
         } else if (is_listener(http, pointer)) {
             accept_some(http, pointer);
         } else {
-            struct acre_http_conn *conn =
-                pointer; /* the dead are destroyed by themselves or below */
+            struct http_conn *conn = pointer; /* the dead are destroyed by themselves or below */
             note_events(conn, events[i].events);
-            acre_http_conn_work(conn);
+            http_conn_work(conn);
         }
     }
     work_on_ready(http);
@@ -324,7 +322,7 @@ static void on_events(void *context) {
 static int open_all(struct acre_http *http, struct acre_error *err) {
     const struct acre_http_options *options = &http->options;
     if (options->certificate_pem != NULL || options->key_pem != NULL) {
-        int r = acre_tls_setup(options->certificate_pem, options->key_pem, &http->tls, err);
+        int r = tls_setup(options->certificate_pem, options->key_pem, &http->tls, err);
         if (r < 0) {
             return r;
         }
@@ -335,7 +333,7 @@ static int open_all(struct acre_http *http, struct acre_error *err) {
         !watch_fd(http, http->wake_fd, http)) {
         return acre_fail_errno(err, errno, "http server");
     }
-    int r = acre_http_listen(http, err);
+    int r = http_listen(http, err);
     if (r < 0) {
         return r;
     }
@@ -415,7 +413,7 @@ static void on_drain_timeout(void *context) {
     struct acre_http *http = context;
     http->drain_timer = NULL; /* it is gone when this returns */
     while (http->conns != NULL) {
-        acre_http_conn_destroy(http->conns);
+        http_conn_destroy(http->conns);
     }
     check_drained(http);
 }
@@ -427,16 +425,16 @@ void acre_http_drain(struct acre_http *http, uint64_t timeout_ms, acre_loop_func
     http->drained = done;
     http->drained_context = context;
     http->drain_timer = acre_loop_timer(http->options.loop, timeout_ms, 0, on_drain_timeout, http);
-    acre_http_unlisten(http);
-    for (struct acre_http_conn *conn = http->conns; conn != NULL; conn = conn->next) {
+    http_unlisten(http);
+    for (struct http_conn *conn = http->conns; conn != NULL; conn = conn->next) {
         bool is_waiting = conn->exchange == NULL && conn->in.data == NULL &&
-                          !acre_http_reader_is_inside(&conn->reader);
+                          !http_reader_is_inside(&conn->reader);
         if (conn->exchange != NULL && conn->exchange->streaming) {
             acre_http_end(conn->exchange);
         }
-        conn->dead = conn->dead || (is_waiting && acre_http_conn_backlog(conn) == 0);
+        conn->dead = conn->dead || (is_waiting && http_conn_backlog(conn) == 0);
         conn->closing = conn->closing || conn->exchange != NULL;
-        acre_http_make_ready(conn);
+        http_make_ready(conn);
     }
     wake(http); /* there may be nobody to wait for */
 }
@@ -444,12 +442,12 @@ void acre_http_drain(struct acre_http *http, uint64_t timeout_ms, acre_loop_func
 int acre_http_renew_tls(struct acre_http *http, const char *certificate_pem, const char *key_pem,
                         struct acre_error *err) {
     if (http->tls == NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "TLS: the server was started without a certificate");
+        return acre_fail(err, ACRE_ECONFLICT, "TLS: the server has no certificate");
     }
     struct ssl_ctx_st *setup;
-    int r = acre_tls_setup(certificate_pem, key_pem, &setup, err);
+    int r = tls_setup(certificate_pem, key_pem, &setup, err);
     if (r == 0) {
-        acre_tls_setup_free(http->tls); /* connections hold it until they end */
+        tls_setup_free(http->tls); /* connections hold it until they end */
         http->tls = setup;
     }
     return r;
@@ -461,12 +459,12 @@ void acre_http_stop(struct acre_http *http) {
     }
     while (http->conns != NULL) {
         ACRE_ASSERT(!http->conns->working); /* not from a handler */
-        acre_http_conn_destroy(http->conns);
+        http_conn_destroy(http->conns);
     }
     acre_timer_cancel(http->tick);
     acre_timer_cancel(http->drain_timer);
     acre_watch_cancel(http->watch);
-    acre_http_unlisten(http);
+    http_unlisten(http);
     const int fds[] = {http->epoll_fd, http->wake_fd};
     for (size_t i = 0; i < ACRE_COUNT(fds); i++) {
         if (fds[i] >= 0) {
@@ -476,6 +474,6 @@ void acre_http_stop(struct acre_http *http) {
     while (http->spare_count > 0) {
         close(http->spares[--http->spare_count]);
     }
-    acre_tls_setup_free(http->tls);
+    tls_setup_free(http->tls);
     free(http);
 }

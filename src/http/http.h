@@ -15,9 +15,9 @@
  * `connections_max` in all with 503. Of these TCP gets three quarters, and all users but root and
  * the daemon's own 15 in 16. Clients over TCP are strangers until acre_http_know: their time-outs
  * are shorter, and the oldest of them (of an address, at its limit) is closed when all places are
- * taken. From then on they count as their user's, who has at most `peer_max`, too.
+ * taken. From then on they count as their user's, with the same limit of `peer_max`.
  *
- * An exchange is answered once, at any later time; when the client has gone meanwhile the answer is
+ * An exchange is answered once, at any later time; if the client has left by then, the answer is
  * dropped. An exchange and its request are good until its answer is given (or its stream ended),
  * even after acre_http_stop. */
 #ifndef ACRE_HTTP_HTTP_H

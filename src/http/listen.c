@@ -1,8 +1,8 @@
 /* listen.c - the listening sockets, and who is at the other end of an accepted one.
  *
- * A unix socket that is in the way is asked whether anybody listens: if so the caller is refused
- * (two daemons on one socket), if not it is left from a crash and replaced. At the end the file is
- * removed only if it still is ours, by device and inode. */
+ * If the socket file exists, a connect shows whether a daemon listens on it: if so the caller is
+ * refused (two daemons on one socket), if not the file is left from a crash and is replaced. At
+ * the end the file is removed only if it still is ours, by device and inode. */
 #include "core/units.h"
 #include "http/inner.h"
 
@@ -24,7 +24,7 @@ enum { BACKLOG = 1024, SHOWN_BYTES = 128, UNIX_MODE = 0666 };
 static int add_listener(struct acre_http *http, int fd, bool is_unix) {
     ACRE_ASSERT(http->listener_count < ACRE_HTTP_LISTENERS_MAX);
     http->listeners[http->listener_count++] =
-        (struct acre_http_listener){.fd = fd, .is_unix = is_unix, .tls = http->tls && !is_unix};
+        (struct http_listener){.fd = fd, .is_unix = is_unix, .tls = http->tls && !is_unix};
     return 0;
 }
 
@@ -35,8 +35,10 @@ static int clear_path(const char *path, const struct sockaddr_un *address, struc
         return errno == ENOENT ? 0 : acre_fail_errno(err, errno, "socket %s", path);
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return acre_fail(err, ACRE_EEXISTS, "socket %s: there is something that is not a socket",
-                         path);
+        return acre_fail(
+            err, ACRE_EEXISTS,
+            "socket %s: the file exists and is not a socket; remove it or choose another path",
+            path);
     }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
@@ -57,8 +59,9 @@ static int clear_path(const char *path, const struct sockaddr_un *address, struc
 static int listen_unix(struct acre_http *http, const char *path, struct acre_error *err) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!acre_str_copy(address.sun_path, sizeof(address.sun_path), acre_str_from(path))) {
-        return acre_fail(err, ACRE_EINVALID, "socket %s: the path is too long; accepted: %zu bytes",
-                         path, sizeof(address.sun_path) - 1);
+        return acre_fail(err, ACRE_EINVALID,
+                         "socket %s: the path is too long; accepted: at most %zu bytes", path,
+                         sizeof(address.sun_path) - 1);
     }
     int r = clear_path(path, &address, err);
     if (r < 0) {
@@ -102,7 +105,8 @@ static int parse_address(const char *text, struct addrinfo **ret_address, struct
     uint64_t port = 0;
     if (name.length == 0 || !acre_str_copy(host, sizeof(host), name) ||
         acre_parse_count("port", colon + 1, 0, UINT16_MAX, &port, NULL) < 0) {
-        return acre_fail(err, ACRE_EINVALID, "address: '%s'; accepted: %s", shown, accepted);
+        return acre_fail(err, ACRE_EINVALID, "address: '%s' is not an address; accepted: %s", shown,
+                         accepted);
     }
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                              .ai_socktype = SOCK_STREAM};
@@ -147,7 +151,7 @@ static int listen_tcp(struct acre_http *http, const char *text, struct acre_erro
     return add_listener(http, fd, false);
 }
 
-int acre_http_listen(struct acre_http *http, struct acre_error *err) {
+int http_listen(struct acre_http *http, struct acre_error *err) {
     int r = 0;
     if (http->options.unix_path != NULL) {
         r = listen_unix(http, http->options.unix_path, err);
@@ -158,7 +162,7 @@ int acre_http_listen(struct acre_http *http, struct acre_error *err) {
     return r;
 }
 
-void acre_http_unlisten(struct acre_http *http) {
+void http_unlisten(struct acre_http *http) {
     for (uint32_t i = 0; i < http->listener_count; i++) {
         close(http->listeners[i].fd); /* leaves the epoll set, too */
         http->listeners[i].fd = -1;   /* an event of this turn may still point here */
@@ -173,7 +177,7 @@ void acre_http_unlisten(struct acre_http *http) {
     http->unix_path = NULL;
 }
 
-struct acre_http_key acre_http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer) {
+struct http_key http_peer_of(int fd, bool is_unix, struct acre_http_peer *ret_peer) {
     *ret_peer = (struct acre_http_peer){.is_unix = is_unix, .uid = UINT32_MAX, .gid = UINT32_MAX};
     if (is_unix) {
         struct ucred credentials;
@@ -184,7 +188,7 @@ struct acre_http_key acre_http_peer_of(int fd, bool is_unix, struct acre_http_pe
             ret_peer->pid = credentials.pid;
         }
         snprintf(ret_peer->address, sizeof(ret_peer->address), "unix:%u", ret_peer->uid);
-        return (struct acre_http_key){ACRE_HTTP_KEY_UID, ret_peer->uid};
+        return (struct http_key){ACRE_HTTP_KEY_UID, ret_peer->uid};
     }
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof(address);
@@ -193,7 +197,7 @@ struct acre_http_key acre_http_peer_of(int fd, bool is_unix, struct acre_http_pe
     const struct sockaddr_in6 *v6 = (const void *)&address;
     struct in_addr numbers = v4->sin_addr;
     if (address.ss_family != AF_INET && !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-        struct acre_http_key key = {.kind = ACRE_HTTP_KEY_IPV6};
+        struct http_key key = {.kind = ACRE_HTTP_KEY_IPV6};
         memcpy(&key.value, v6->sin6_addr.s6_addr, sizeof(key.value));
         inet_ntop(AF_INET6, &v6->sin6_addr, ret_peer->address, sizeof(ret_peer->address));
         return key;
@@ -204,6 +208,6 @@ struct acre_http_key acre_http_peer_of(int fd, bool is_unix, struct acre_http_pe
     inet_ntop(AF_INET, &numbers, ret_peer->address, sizeof(ret_peer->address));
     /* Any process of this machine can connect from all of 127.0.0.0/8. */
     bool is_loopback = ntohl(numbers.s_addr) >> 24 == IN_LOOPBACKNET;
-    return (struct acre_http_key){ACRE_HTTP_KEY_IPV4,
-                                  is_loopback ? htonl(INADDR_LOOPBACK) : numbers.s_addr};
+    return (struct http_key){ACRE_HTTP_KEY_IPV4,
+                             is_loopback ? htonl(INADDR_LOOPBACK) : numbers.s_addr};
 }

@@ -15,34 +15,34 @@ enum {
     ARENA_MAX = 64 * 1024 * 1024, /* heads take 16 KiB of it; the rest is for handlers */
 };
 
-void acre_http_message_finish(struct acre_http_message *message) {
+void http_message_finish(struct http_message *message) {
     acre_arena_destroy(message->arena);
     acre_buf_finish(&message->body);
-    *message = (struct acre_http_message){0};
+    *message = (struct http_message){0};
 }
 
-void acre_http_reader_init(struct acre_http_reader *reader, uint64_t body_max) {
-    *reader = (struct acre_http_reader){.body_max = body_max};
+void http_reader_init(struct http_reader *reader, uint64_t body_max) {
+    *reader = (struct http_reader){.body_max = body_max};
 }
 
-void acre_http_reader_finish(struct acre_http_reader *reader) {
-    acre_http_message_finish(&reader->message);
+void http_reader_finish(struct http_reader *reader) {
+    http_message_finish(&reader->message);
 }
 
-bool acre_http_reader_is_inside(const struct acre_http_reader *reader) {
+bool http_reader_is_inside(const struct http_reader *reader) {
     return reader->state != ACRE_HTTP_HEAD;
 }
 
-bool acre_http_reader_wants_continue(const struct acre_http_reader *reader) {
+bool http_reader_wants_continue(const struct http_reader *reader) {
     return reader->message.head.expects_continue &&
            (reader->state == ACRE_HTTP_BODY || reader->state == ACRE_HTTP_CHUNK_SIZE) &&
            reader->message.body.length == 0;
 }
 
-struct acre_http_message acre_http_reader_take(struct acre_http_reader *reader) {
+struct http_message http_reader_take(struct http_reader *reader) {
     ACRE_ASSERT(reader->state == ACRE_HTTP_DONE);
-    struct acre_http_message message = reader->message;
-    acre_http_reader_init(reader, reader->body_max);
+    struct http_message message = reader->message;
+    http_reader_init(reader, reader->body_max);
     return message;
 }
 
@@ -53,14 +53,14 @@ static int refuse(struct acre_error *err, const char *what, const char *accepted
 
 /* Each step: 1 it made progress (or is done), 0 it needs more, else a status. It adds to *used. */
 
-static int read_head(struct acre_http_reader *reader, struct acre_str bytes, size_t *used,
+static int read_head(struct http_reader *reader, struct acre_str bytes, size_t *used,
                      struct acre_error *err) {
-    int r = acre_http_head_scan(&reader->scan, bytes, err);
+    int r = http_head_scan(&reader->scan, bytes, err);
     if (r != 1) {
         return r;
     }
     size_t length = reader->scan.end;
-    reader->scan = (struct acre_http_scan){0};
+    reader->scan = (struct http_scan){0};
     if (length == 2) {
         *used += length;
         bool again = reader->skipped_line;
@@ -70,8 +70,8 @@ static int read_head(struct acre_http_reader *reader, struct acre_str bytes, siz
     }
     reader->message.arena = acre_arena_create(ARENA_MAX);
     struct acre_str head = {bytes.data, length};
-    int status = acre_http_head_parse(head, reader->body_max, reader->message.arena,
-                                      &reader->message.head, err);
+    int status =
+        http_head_parse(head, reader->body_max, reader->message.arena, &reader->message.head, err);
     if (status != 0) {
         return status;
     }
@@ -86,7 +86,7 @@ static int read_head(struct acre_http_reader *reader, struct acre_str bytes, siz
     return 1;
 }
 
-static int read_bytes(struct acre_http_reader *reader, struct acre_str bytes, size_t *used) {
+static int read_bytes(struct http_reader *reader, struct acre_str bytes, size_t *used) {
     size_t length = (size_t)ACRE_MIN((uint64_t)bytes.length, reader->left);
     int r = acre_buf_append(&reader->message.body, bytes.data, length);
     ACRE_ASSERT(r == 0); /* `left` never goes past the limit */
@@ -115,7 +115,8 @@ static int find_line(struct acre_str bytes, size_t max, struct acre_str *ret_lin
             return refuse(err, "control character between chunks", "lines that end with CR LF");
         }
     }
-    return bytes.length > max ? refuse(err, "a line between chunks is too long", "short ones") : 0;
+    return bytes.length > max ? refuse(err, "a line between chunks is too long", "shorter lines")
+                              : 0;
 }
 
 /* "1a" or "1a;extension": digits, then nothing or blanks and a semicolon. */
@@ -130,7 +131,7 @@ static int parse_size(struct acre_str line, uint64_t *ret_size, struct acre_erro
         }
         uint64_t digit = (uint64_t)(is_digit ? line.data[i] - '0' : lower - 'a' + 10);
         if (size > UINT64_MAX >> 4) {
-            return refuse(err, "the size of a chunk does not fit 64 bits", "hexadecimal digits");
+            return refuse(err, "the size of a chunk does not fit in 64 bits", "hexadecimal digits");
         }
         size = size << 4 | digit;
     }
@@ -143,7 +144,7 @@ static int parse_size(struct acre_str line, uint64_t *ret_size, struct acre_erro
     return 0;
 }
 
-static int read_chunk_size(struct acre_http_reader *reader, struct acre_str bytes, size_t *used,
+static int read_chunk_size(struct http_reader *reader, struct acre_str bytes, size_t *used,
                            struct acre_error *err) {
     struct acre_str line;
     int r = find_line(bytes, CHUNK_LINE_MAX, &line, err);
@@ -166,10 +167,10 @@ static int read_chunk_size(struct acre_http_reader *reader, struct acre_str byte
     return 1;
 }
 
-static int read_chunk_end(struct acre_http_reader *reader, struct acre_str bytes, size_t *used,
+static int read_chunk_end(struct http_reader *reader, struct acre_str bytes, size_t *used,
                           struct acre_error *err) {
     if (bytes.data[0] != '\r' || (bytes.length > 1 && bytes.data[1] != '\n')) {
-        return refuse(err, "a chunk is not followed by CR LF", "chunks of the size they tell");
+        return refuse(err, "a chunk is not followed by CR LF", "chunks of the size they announce");
     }
     if (bytes.length < 2) {
         return 0;
@@ -179,15 +180,15 @@ static int read_chunk_end(struct acre_http_reader *reader, struct acre_str bytes
     return 1;
 }
 
-static int read_trailer(struct acre_http_reader *reader, struct acre_str bytes, size_t *used,
+static int read_trailer(struct http_reader *reader, struct acre_str bytes, size_t *used,
                         struct acre_error *err) {
     struct acre_str line, name, value;
     int r = find_line(bytes, TRAILER_MAX - reader->trailer_bytes, &line, err);
     if (r != 1) {
         return r;
     }
-    if (line.length > 0 && !acre_http_field_split(line, &name, &value)) {
-        return refuse(err, "a trailer is not a header field", "name: value");
+    if (line.length > 0 && !http_header_split(line, &name, &value)) {
+        return refuse(err, "a trailer is not a header", "name: value");
     }
     *used += line.length + 2;
     reader->trailer_bytes += line.length;
@@ -197,7 +198,7 @@ static int read_trailer(struct acre_http_reader *reader, struct acre_str bytes, 
     return 1;
 }
 
-static int step(struct acre_http_reader *reader, struct acre_str bytes, size_t *used,
+static int step(struct http_reader *reader, struct acre_str bytes, size_t *used,
                 struct acre_error *err) {
     switch (reader->state) {
     case ACRE_HTTP_HEAD:
@@ -217,8 +218,8 @@ static int step(struct acre_http_reader *reader, struct acre_str bytes, size_t *
     return 1;
 }
 
-int acre_http_reader_feed(struct acre_http_reader *reader, struct acre_str bytes, size_t *ret_used,
-                          struct acre_error *err) {
+int http_reader_feed(struct http_reader *reader, struct acre_str bytes, size_t *ret_used,
+                     struct acre_error *err) {
     size_t used = 0;
     int r = 0;
     while (used < bytes.length && reader->state != ACRE_HTTP_DONE) {

@@ -9,14 +9,14 @@
 #include "http/head.h"
 
 /* One request, with the memory it stands on. */
-struct acre_http_message {
+struct http_message {
     struct acre_arena *arena;
-    struct acre_http_head head;
+    struct http_head head;
     struct acre_buf body; /* data NULL: none */
 };
-void acre_http_message_finish(struct acre_http_message *message); /* zeroed: fine */
+void http_message_finish(struct http_message *message); /* zeroed: fine */
 
-enum acre_http_state {
+enum http_state {
     ACRE_HTTP_HEAD,
     ACRE_HTTP_BODY,       /* `left` bytes to come */
     ACRE_HTTP_CHUNK_SIZE, /* a line */
@@ -26,30 +26,30 @@ enum acre_http_state {
     ACRE_HTTP_DONE,
 };
 
-struct acre_http_reader {
+struct http_reader {
     uint64_t body_max;
-    enum acre_http_state state;
-    struct acre_http_scan scan;
+    enum http_state state;
+    struct http_scan scan;
     bool skipped_line; /* one empty line before a request is forgiven */
     uint64_t left;
     size_t trailer_bytes;
-    struct acre_http_message message;
+    struct http_message message;
 };
 
-void acre_http_reader_init(struct acre_http_reader *reader, uint64_t body_max);
-void acre_http_reader_finish(struct acre_http_reader *reader);
+void http_reader_init(struct http_reader *reader, uint64_t body_max);
+void http_reader_finish(struct http_reader *reader);
 
 /* Look at all bytes not yet used. 1: a request is complete, take it. 0: more are needed. Otherwise
  * the status to refuse it with, and err: no later byte makes sense. `ret_used` bytes of the front
  * are not to be shown again (always set). */
-int acre_http_reader_feed(struct acre_http_reader *reader, struct acre_str bytes, size_t *ret_used,
-                          struct acre_error *err);
+int http_reader_feed(struct http_reader *reader, struct acre_str bytes, size_t *ret_used,
+                     struct acre_error *err);
 /* After 1: move the request out and be ready for the next. */
-struct acre_http_message acre_http_reader_take(struct acre_http_reader *reader);
+struct http_message http_reader_take(struct http_reader *reader);
 
 /* Whether bytes of a request have been used (those still shown again do not count). */
-bool acre_http_reader_is_inside(const struct acre_http_reader *reader);
+bool http_reader_is_inside(const struct http_reader *reader);
 /* Whether the client waits for 100 Continue before it sends the body. */
-bool acre_http_reader_wants_continue(const struct acre_http_reader *reader);
+bool http_reader_wants_continue(const struct http_reader *reader);
 
 #endif

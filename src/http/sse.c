@@ -24,7 +24,7 @@ enum {
     RETRY_MS = 2000,
 };
 
-struct event {
+struct sse_event {
     char *text; /* NULL: never used */
     size_t length;
     uint64_t topic;
@@ -41,7 +41,7 @@ struct follower {
 
 struct acre_sse {
     struct acre_loop *loop;
-    struct event *ring;
+    struct sse_event *ring;
     uint32_t size;
     uint64_t first_id, next_id;
     struct follower *followers;
@@ -120,7 +120,7 @@ uint64_t acre_sse_publish(struct acre_sse *sse, const char *name, uint64_t topic
     ACRE_ASSERT(data.length == 0 || (memchr(data.data, '\n', data.length) == NULL &&
                                      memchr(data.data, '\r', data.length) == NULL));
     uint64_t id = sse->next_id++;
-    struct event *event = &sse->ring[id % sse->size];
+    struct sse_event *event = &sse->ring[id % sse->size];
     struct acre_buf text;
     acre_buf_init(&text, 2 * (size_t)EVENT_MAX);
     acre_buf_printf(&text, "id: %" PRIu64 "\nevent: %s\ndata: ", id, name);
@@ -128,7 +128,7 @@ uint64_t acre_sse_publish(struct acre_sse *sse, const char *name, uint64_t topic
     acre_buf_puts(&text, "\n\n");
     ACRE_ASSERT(!acre_buf_failed(&text));
     free(event->text);
-    *event = (struct event){.length = text.length, .topic = topic};
+    *event = (struct sse_event){.length = text.length, .topic = topic};
     event->text = acre_realloc(text.data, text.length, 1); /* no larger than it is */
     for (struct follower *f = sse->followers; f != NULL; f = f->next) {
         if (wants(f, topic)) {
@@ -146,7 +146,7 @@ static bool can_resume(const struct acre_sse *sse, uint64_t last, uint64_t topic
     }
     size_t bytes = 0;
     for (uint64_t id = last + 1; id < sse->next_id && bytes <= REPLAY_MAX; id++) {
-        const struct event *event = &sse->ring[id % sse->size];
+        const struct sse_event *event = &sse->ring[id % sse->size];
         bytes += topic == 0 || topic == event->topic ? event->length : 0;
     }
     return bytes <= REPLAY_MAX;
@@ -163,7 +163,7 @@ static void resume(struct acre_sse *sse, struct follower *follower, uint64_t las
         return;
     }
     for (uint64_t id = last + 1; id < sse->next_id; id++) {
-        const struct event *event = &sse->ring[id % sse->size];
+        const struct sse_event *event = &sse->ring[id % sse->size];
         if (wants(follower, event->topic)) {
             acre_http_send(follower->exchange, (struct acre_str){event->text, event->length});
         }

@@ -3,7 +3,7 @@
  * Loop thread only. Events get ids 1, 2, 3 ... (or go on after `first_id`, so that ids from before
  * a restart are known to be too old, not wrongly new). A follower that comes back with
  * Last-Event-ID gets what it missed; when that is no longer in the ring it gets `event: reset`
- * first and must read the state anew. A comment every 15 s keeps proxies and dead peers honest. A
+ * first and must read the state again. A comment every 15 s keeps proxies and dead peers honest. A
  * follower that does not read is cut by http.h (1 MiB waiting), never waited for. */
 #ifndef ACRE_HTTP_SSE_H
 #define ACRE_HTTP_SSE_H

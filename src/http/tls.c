@@ -10,7 +10,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
-struct acre_tls {
+struct tls {
     SSL *ssl;
     BIO *from_client, *to_client; /* owned by ssl */
     bool broken;
@@ -19,7 +19,7 @@ struct acre_tls {
 static int fail_tls(struct acre_error *err, const char *what) {
     unsigned long code = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(code);
-    acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: PEM", what,
+    acre_fail(err, ACRE_EINVALID, "%s: %s; accepted: a file in PEM format", what,
               reason != NULL ? reason : "cannot be used");
     ERR_clear_error();
     return ACRE_EINVALID;
@@ -56,10 +56,11 @@ static int use_key(SSL_CTX *setup, const char *pem, struct acre_error *err) {
     return ok ? 0 : fail_tls(err, "key");
 }
 
-int acre_tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_ctx_st **ret_setup,
-                   struct acre_error *err) {
+int tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_ctx_st **ret_setup,
+              struct acre_error *err) {
     if (certificate_pem == NULL || key_pem == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "%s: is missing; TLS needs a certificate and its key",
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: required; TLS needs both a certificate and its key",
                          certificate_pem == NULL ? "certificate" : "key");
     }
     SSL_CTX *setup = SSL_CTX_new(TLS_server_method());
@@ -83,12 +84,12 @@ int acre_tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_
     return 0;
 }
 
-void acre_tls_setup_free(struct ssl_ctx_st *setup) {
+void tls_setup_free(struct ssl_ctx_st *setup) {
     SSL_CTX_free(setup);
 }
 
-struct acre_tls *acre_tls_create(struct ssl_ctx_st *setup) {
-    struct acre_tls *tls = acre_calloc(1, sizeof(*tls));
+struct tls *tls_create(struct ssl_ctx_st *setup) {
+    struct tls *tls = acre_calloc(1, sizeof(*tls));
     tls->ssl = SSL_new(setup);
     tls->from_client = BIO_new(BIO_s_mem());
     tls->to_client = BIO_new(BIO_s_mem());
@@ -98,19 +99,19 @@ struct acre_tls *acre_tls_create(struct ssl_ctx_st *setup) {
     return tls;
 }
 
-void acre_tls_destroy(struct acre_tls *tls) {
+void tls_destroy(struct tls *tls) {
     if (tls != NULL) {
         SSL_free(tls->ssl);
         free(tls);
     }
 }
 
-void acre_tls_put(struct acre_tls *tls, const void *bytes, size_t length) {
+void tls_put(struct tls *tls, const void *bytes, size_t length) {
     int written = BIO_write(tls->from_client, bytes, (int)length);
     ACRE_ASSERT(written == (int)length);
 }
 
-int acre_tls_read(struct acre_tls *tls, void *bytes, size_t size) {
+int tls_read(struct tls *tls, void *bytes, size_t size) {
     if (tls->broken) {
         return -1;
     }
@@ -128,7 +129,7 @@ int acre_tls_read(struct acre_tls *tls, void *bytes, size_t size) {
     return -1;
 }
 
-bool acre_tls_write(struct acre_tls *tls, const void *bytes, size_t length) {
+bool tls_write(struct tls *tls, const void *bytes, size_t length) {
     if (tls->broken) {
         return false;
     }
@@ -139,7 +140,7 @@ bool acre_tls_write(struct acre_tls *tls, const void *bytes, size_t length) {
     return !tls->broken;
 }
 
-void acre_tls_close(struct acre_tls *tls) {
+void tls_close(struct tls *tls) {
     if (!tls->broken && SSL_is_init_finished(tls->ssl)) {
         ERR_clear_error();
         SSL_shutdown(tls->ssl);
@@ -147,13 +148,13 @@ void acre_tls_close(struct acre_tls *tls) {
     }
 }
 
-struct acre_str acre_tls_pending(struct acre_tls *tls) {
+struct acre_str tls_pending(struct tls *tls) {
     char *bytes = NULL;
     long length = BIO_get_mem_data(tls->to_client, &bytes);
     return (struct acre_str){bytes, length > 0 ? (size_t)length : 0};
 }
 
-void acre_tls_sent(struct acre_tls *tls, size_t length) {
+void tls_sent(struct tls *tls, size_t length) {
     char discard[4096];
     while (length > 0) { /* reading is how a memory BIO forgets */
         int r = BIO_read(tls->to_client, discard, (int)ACRE_MIN(length, sizeof(discard)));
@@ -162,10 +163,10 @@ void acre_tls_sent(struct acre_tls *tls, size_t length) {
     }
 }
 
-bool acre_tls_has_input(const struct acre_tls *tls) {
+bool tls_has_input(const struct tls *tls) {
     return SSL_pending(tls->ssl) > 0 || BIO_ctrl_pending(tls->from_client) > 0;
 }
 
-bool acre_tls_is_shaking(const struct acre_tls *tls) {
+bool tls_is_shaking(const struct tls *tls) {
     return !tls->broken && !SSL_is_init_finished(tls->ssl);
 }

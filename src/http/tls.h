@@ -9,24 +9,24 @@
 #include "core/str.h"
 
 struct ssl_ctx_st; /* OpenSSL's, so that only tls.c includes it */
-struct acre_tls;
+struct tls;
 
-int acre_tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_ctx_st **ret_setup,
-                   struct acre_error *err);
-void acre_tls_setup_free(struct ssl_ctx_st *setup); /* NULL is fine */
-struct acre_tls *acre_tls_create(struct ssl_ctx_st *setup);
-void acre_tls_destroy(struct acre_tls *tls); /* NULL is fine */
+int tls_setup(const char *certificate_pem, const char *key_pem, struct ssl_ctx_st **ret_setup,
+              struct acre_error *err);
+void tls_setup_free(struct ssl_ctx_st *setup); /* NULL is fine */
+struct tls *tls_create(struct ssl_ctx_st *setup);
+void tls_destroy(struct tls *tls); /* NULL is fine */
 /* Give it what came from the client. */
-void acre_tls_put(struct acre_tls *tls, const void *bytes, size_t length);
+void tls_put(struct tls *tls, const void *bytes, size_t length);
 /* Plain bytes for us: > 0, 0 none yet, -1 the end or broken. */
-int acre_tls_read(struct acre_tls *tls, void *bytes, size_t size);
+int tls_read(struct tls *tls, void *bytes, size_t size);
 /* Encrypt; false: broken. */
-bool acre_tls_write(struct acre_tls *tls, const void *bytes, size_t length);
-void acre_tls_close(struct acre_tls *tls); /* say goodbye */
-/* Bytes for the client, until acre_tls_sent. */
-struct acre_str acre_tls_pending(struct acre_tls *tls);
-void acre_tls_sent(struct acre_tls *tls, size_t length);
-bool acre_tls_is_shaking(const struct acre_tls *tls); /* the handshake is not complete */
-bool acre_tls_has_input(const struct acre_tls *tls);  /* there may be more to read */
+bool tls_write(struct tls *tls, const void *bytes, size_t length);
+void tls_close(struct tls *tls); /* say goodbye */
+/* Bytes for the client, until tls_sent. */
+struct acre_str tls_pending(struct tls *tls);
+void tls_sent(struct tls *tls, size_t length);
+bool tls_is_shaking(const struct tls *tls); /* the handshake is not complete */
+bool tls_has_input(const struct tls *tls);  /* there may be more to read */
 
 #endif

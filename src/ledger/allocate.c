@@ -4,7 +4,7 @@
  * node; then several nodes if it is a gang; then devices reserved for later if the want ends in
  * time. allocate is plan + take; place is take alone. Nothing changes unless all of it can. */
 #include "ledger/mix.h"
-#include "ledger/order.h"
+#include "ledger/node_order.h"
 #include "ledger/place.h"
 #include "ledger/reserve.h"
 #include "ledger/shape.h"
@@ -32,12 +32,12 @@ void ledger_tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, u
 }
 
 /* A place on one node for all members. */
-static bool find_on_one_node(struct acre_ledger *ledger, struct class *class,
+static bool find_on_one_node(struct acre_ledger *ledger, struct want_class *class,
                              struct acre_part *parts) {
     const struct want *want = class_want(class);
     if (want->strategy == ACRE_STRATEGY_FIRST_FIT || want->strategy == ACRE_STRATEGY_ROUND_ROBIN) {
         uint32_t from = want->strategy == ACRE_STRATEGY_ROUND_ROBIN ? ledger->after_last_used : 0;
-        uint32_t node = order_find(ledger, class, from);
+        uint32_t node = node_order_find(ledger, class, from);
         return node != UINT32_MAX &&
                place_on_node(ledger, class, node, want->replicas, NULL, parts);
     }
@@ -93,10 +93,10 @@ static int find_place(struct acre_ledger *ledger, const struct acre_request *req
 static int check_times(const struct acre_request *request, uint64_t now_ms,
                        struct acre_error *err) {
     if (request->expires_ms != 0 && request->expires_ms <= now_ms) {
-        return acre_fail(
-            err, ACRE_EINVALID,
-            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-            (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
+        return acre_fail(err, ACRE_EINVALID,
+                         "expires_ms: %llu is not in the future (now %llu); accepted: a later "
+                         "time, or 0 for never",
+                         (unsigned long long)request->expires_ms, (unsigned long long)now_ms);
     }
     return 0;
 }
@@ -118,7 +118,8 @@ int acre_ledger_plan(struct acre_ledger *ledger, const struct acre_request *requ
     }
     uint32_t count = acre_request_parts(request);
     if (count > max) {
-        return acre_fail(err, ACRE_ELIMIT, "parts: room for %u, the request has %u", max, count);
+        return acre_fail(err, ACRE_ELIMIT,
+                         "parts: the request has %u parts, but there is room for %u", count, max);
     }
     r = find_place(ledger, request, &want, parts, err);
     if (r == 0) {
@@ -137,9 +138,10 @@ int acre_ledger_plan_on(struct acre_ledger *ledger, const struct acre_request *r
     }
     uint32_t count = acre_request_parts(request);
     if (count > max) {
-        return acre_fail(err, ACRE_ELIMIT, "parts: room for %u, the request has %u", max, count);
+        return acre_fail(err, ACRE_ELIMIT,
+                         "parts: the request has %u parts, but there is room for %u", count, max);
     }
-    struct class *class = classes_get(ledger, &want);
+    struct want_class *class = classes_get(ledger, &want);
     for (uint32_t i = 0; i < node_count && request->reservation == 0; i++) {
         if (nodes[i] < ledger->node_count &&
             place_on_node(ledger, class, nodes[i], want.replicas, NULL, parts)) {
@@ -147,7 +149,7 @@ int acre_ledger_plan_on(struct acre_ledger *ledger, const struct acre_request *r
             return 0;
         }
     }
-    return acre_fail(err, ACRE_ENOFIT, "none of these %u nodes takes it now", node_count);
+    return acre_fail(err, ACRE_ENOFIT, "none of these %u nodes has room for it now", node_count);
 }
 
 void acre_ledger_expect(struct acre_ledger *ledger, const struct acre_request *request) {
@@ -163,8 +165,8 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
                 uint64_t *ret_id, struct acre_error *err) {
     bool within = request->reservation != 0;
     ACRE_ASSERT(count > 0 && count == acre_request_parts(request));
-    ACRE_ASSERT(id <= HOLD_ID_MAX);
-    if (holds_find(ledger->holds, id) != NULL) {
+    ACRE_ASSERT(id <= GRANT_ID_MAX);
+    if (grants_find(ledger->grants, id) != NULL) {
         return acre_fail(err, ACRE_EEXISTS, "allocation %llu is already in the ledger",
                          (unsigned long long)id);
     }
@@ -177,22 +179,22 @@ static int keep(struct acre_ledger *ledger, const struct acre_request *request, 
     if (r < 0) {
         return r;
     }
-    struct hold *hold = holds_add(ledger->holds, id, count);
-    hold->owner = request->owner;
-    hold->tenant = request->tenant;
-    hold->isolation = (uint8_t)request->isolation;
-    hold->status = request->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE;
-    hold->created_ms = now_ms;
-    hold->expires_ms = request->expires_ms;
-    hold->reservation = (uint32_t)request->reservation;
-    hold_set_parts(hold, parts, exclusive);
-    if (hold->expires_ms != 0 && !request->overstays) {
-        holds_note_end(ledger->holds, hold);
+    struct grant *grant = grants_add(ledger->grants, id, count);
+    grant->owner = request->owner;
+    grant->tenant = request->tenant;
+    grant->isolation = (uint8_t)request->isolation;
+    grant->status = request->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE;
+    grant->created_ms = now_ms;
+    grant->expires_ms = request->expires_ms;
+    grant->reservation = (uint32_t)request->reservation;
+    grant_set_parts(grant, parts, exclusive);
+    if (grant->expires_ms != 0 && !request->overstays) {
+        grants_note_end(ledger->grants, grant);
     }
-    reserved_note(ledger, hold, true);
+    reserved_note(ledger, grant, true);
     ledger->after_last_used = parts[count - 1].node + 1;
-    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
-    *ret_id = hold->id;
+    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, grant->owner, grant->id, 0);
+    *ret_id = grant->id;
     return 0;
 }
 
@@ -232,12 +234,12 @@ int acre_ledger_place(struct acre_ledger *ledger, const struct acre_request *req
     if (r < 0) {
         return r;
     }
-    if (id > HOLD_ID_MAX) {
+    if (id > GRANT_ID_MAX) {
         return acre_fail(err, ACRE_EINVALID, "id: %llu is out of range; accepted: 0 to %llu",
-                         (unsigned long long)id, (unsigned long long)HOLD_ID_MAX);
+                         (unsigned long long)id, (unsigned long long)GRANT_ID_MAX);
     }
     if (count == 0 || count != acre_request_parts(request)) {
-        return acre_fail(err, ACRE_EINVALID, "parts: %u given, the request has %u", count,
+        return acre_fail(err, ACRE_EINVALID, "parts: %u given, but the request has %u", count,
                          acre_request_parts(request));
     }
     return keep(ledger, request, want.whole, parts, count, id, now_ms, ret_id, err);
@@ -248,127 +250,130 @@ static int no_such(uint64_t id, struct acre_error *err) {
                      (unsigned long long)id);
 }
 
-static int held_by_reservation(const struct hold *hold, struct acre_error *err) {
-    return acre_fail(err, ACRE_ECONFLICT,
-                     "allocation %llu belongs to reservation %llu; cancel that to end it",
-                     (unsigned long long)hold->id, (unsigned long long)hold->owner);
+static int held_by_reservation(const struct grant *grant, struct acre_error *err) {
+    return acre_fail(
+        err, ACRE_ECONFLICT,
+        "allocation %llu belongs to reservation %llu; cancel the reservation to end it",
+        (unsigned long long)grant->id, (unsigned long long)grant->owner);
 }
 
 int acre_ledger_activate(struct acre_ledger *ledger, uint64_t id, uint64_t now_ms,
                          struct acre_error *err) {
-    struct hold *hold = holds_find(ledger->holds, id);
-    if (hold == NULL) {
+    struct grant *grant = grants_find(ledger->grants, id);
+    if (grant == NULL) {
         return no_such(id, err);
     }
-    if (hold->status != ACRE_ALLOCATION_PENDING) {
-        return acre_fail(err, ACRE_ECONFLICT, "allocation %llu is active already",
+    if (grant->status != ACRE_ALLOCATION_PENDING) {
+        return acre_fail(err, ACRE_ECONFLICT, "allocation %llu is already active",
                          (unsigned long long)id);
     }
-    hold->status = ACRE_ALLOCATION_ACTIVE;
-    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    grant->status = ACRE_ALLOCATION_ACTIVE;
+    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, grant->owner, id, 0);
     return 0;
 }
 
-void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
-              uint64_t now_ms) {
+void grant_end(struct acre_ledger *ledger, struct grant *grant, enum acre_allocation_status outcome,
+               uint64_t now_ms) {
     struct acre_part one;
-    ACRE_ASSERT(hold->id != 0 && hold->part_count > 0);
+    ACRE_ASSERT(grant->id != 0 && grant->part_count > 0);
     ACRE_ASSERT(outcome >= ACRE_ALLOCATION_COMPLETED && outcome <= ACRE_ALLOCATION_EXPIRED);
-    reserved_note(ledger, hold, false);
-    books_give(ledger, hold_parts(ledger, hold, &one), hold->part_count, hold->reservation != 0);
+    reserved_note(ledger, grant, false);
+    books_give(ledger, grant_parts(ledger, grant, &one), grant->part_count,
+               grant->reservation != 0);
     ledger_tell(
         ledger, outcome == ACRE_ALLOCATION_EXPIRED ? ACRE_LEDGER_EXPIRED : ACRE_LEDGER_RELEASED,
-        now_ms, hold->owner, hold->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
-    holds_remove(ledger->holds, hold);
+        now_ms, grant->owner, grant->id, outcome == ACRE_ALLOCATION_FAILED ? ACRE_EINTERNAL : 0);
+    grants_remove(ledger->grants, grant);
 }
 
 int acre_ledger_release(struct acre_ledger *ledger, uint64_t id,
                         enum acre_allocation_status outcome, uint64_t now_ms,
                         struct acre_error *err) {
     if (outcome != ACRE_ALLOCATION_COMPLETED && outcome != ACRE_ALLOCATION_FAILED) {
-        return acre_fail(err, ACRE_EINVALID, "outcome: %d; accepted: completed or failed", outcome);
+        return acre_fail(err, ACRE_EINVALID,
+                         "outcome: unknown outcome %d; accepted: completed or failed", outcome);
     }
-    struct hold *hold = holds_find(ledger->holds, id);
-    if (hold == NULL) {
+    struct grant *grant = grants_find(ledger->grants, id);
+    if (grant == NULL) {
         return no_such(id, err);
     }
-    if (hold->status == HOLD_RESERVED) {
-        return held_by_reservation(hold, err);
+    if (grant->status == GRANT_RESERVED) {
+        return held_by_reservation(grant, err);
     }
-    hold_end(ledger, hold, outcome, now_ms);
+    grant_end(ledger, grant, outcome, now_ms);
     return 0;
 }
 
 int acre_ledger_extend(struct acre_ledger *ledger, uint64_t id, uint64_t expires_ms,
                        uint64_t now_ms, struct acre_error *err) {
-    struct hold *hold = holds_find(ledger->holds, id);
-    if (hold == NULL) {
+    struct grant *grant = grants_find(ledger->grants, id);
+    if (grant == NULL) {
         return no_such(id, err);
     }
-    if (hold->status == HOLD_RESERVED) {
-        return held_by_reservation(hold, err);
+    if (grant->status == GRANT_RESERVED) {
+        return held_by_reservation(grant, err);
     }
     if (expires_ms != 0 && expires_ms <= now_ms) {
-        return acre_fail(
-            err, ACRE_EINVALID,
-            "expires_ms: %llu is not after now (%llu); accepted: later, or 0 for never",
-            (unsigned long long)expires_ms, (unsigned long long)now_ms);
+        return acre_fail(err, ACRE_EINVALID,
+                         "expires_ms: %llu is not in the future (now %llu); accepted: a later "
+                         "time, or 0 for never",
+                         (unsigned long long)expires_ms, (unsigned long long)now_ms);
     }
-    int r = reserved_may_last(ledger, hold, expires_ms, err);
+    int r = reserved_may_last(ledger, grant, expires_ms, err);
     if (r < 0) {
         return r;
     }
-    reserved_note(ledger, hold, false);
-    hold->expires_ms = expires_ms;
-    reserved_note(ledger, hold, true);
+    reserved_note(ledger, grant, false);
+    grant->expires_ms = expires_ms;
+    reserved_note(ledger, grant, true);
     if (expires_ms != 0) {
-        holds_note_end(ledger->holds, hold);
+        grants_note_end(ledger->grants, grant);
     }
-    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, hold->owner, id, 0);
+    ledger_tell(ledger, ACRE_LEDGER_MODIFIED, now_ms, grant->owner, id, 0);
     return 0;
 }
 
 uint32_t acre_ledger_tick(struct acre_ledger *ledger, uint64_t now_ms) {
     uint32_t changed = 0;
-    for (struct hold *hold; (hold = holds_take_ended(ledger->holds, now_ms)) != NULL;) {
-        hold_end(ledger, hold, ACRE_ALLOCATION_EXPIRED, now_ms);
+    for (struct grant *grant; (grant = grants_take_ended(ledger->grants, now_ms)) != NULL;) {
+        grant_end(ledger, grant, ACRE_ALLOCATION_EXPIRED, now_ms);
         changed++;
     }
     return changed + reservations_tick(ledger, now_ms);
 }
 
-static void show_hold(const struct acre_ledger *ledger, const struct hold *hold,
-                      struct acre_allocation *ret_allocation) {
+static void show_grant(const struct acre_ledger *ledger, const struct grant *grant,
+                       struct acre_allocation *ret_allocation) {
     *ret_allocation = (struct acre_allocation){
-        .id = hold->id,
-        .owner = hold->owner,
-        .tenant = hold->tenant,
-        .status = hold->status == HOLD_RESERVED ? ACRE_ALLOCATION_ACTIVE
-                                                : (enum acre_allocation_status)hold->status,
-        .isolation = (enum acre_isolation)hold->isolation,
-        .exclusive = hold_is_exclusive(hold),
-        .created_ms = hold->created_ms,
-        .expires_ms = hold->expires_ms,
-        .reservation = hold->reservation,
-        .part_count = hold->part_count,
+        .id = grant->id,
+        .owner = grant->owner,
+        .tenant = grant->tenant,
+        .status = grant->status == GRANT_RESERVED ? ACRE_ALLOCATION_ACTIVE
+                                                  : (enum acre_allocation_status)grant->status,
+        .isolation = (enum acre_isolation)grant->isolation,
+        .exclusive = grant_is_exclusive(grant),
+        .created_ms = grant->created_ms,
+        .expires_ms = grant->expires_ms,
+        .reservation = grant->reservation,
+        .part_count = grant->part_count,
     };
-    ret_allocation->parts = hold_parts(ledger, hold, &ret_allocation->one_part);
+    ret_allocation->parts = grant_parts(ledger, grant, &ret_allocation->one_part);
 }
 
 bool acre_ledger_find(const struct acre_ledger *ledger, uint64_t id,
                       struct acre_allocation *ret_allocation) {
-    struct hold *hold = holds_find(ledger->holds, id);
-    if (hold != NULL) {
-        show_hold(ledger, hold, ret_allocation);
+    struct grant *grant = grants_find(ledger->grants, id);
+    if (grant != NULL) {
+        show_grant(ledger, grant, ret_allocation);
     }
-    return hold != NULL;
+    return grant != NULL;
 }
 
 bool acre_ledger_walk(const struct acre_ledger *ledger, uint32_t *cursor,
                       struct acre_allocation *ret_allocation) {
-    struct hold *hold = holds_walk(ledger->holds, cursor);
-    if (hold != NULL) {
-        show_hold(ledger, hold, ret_allocation);
+    struct grant *grant = grants_walk(ledger->grants, cursor);
+    if (grant != NULL) {
+        show_grant(ledger, grant, ret_allocation);
     }
-    return hold != NULL;
+    return grant != NULL;
 }

@@ -34,7 +34,7 @@ struct draft {
 static int refuse(struct acre_error *err, const char *key, const char *value,
                   const char *accepted) {
     char shown[SHOWN];
-    return acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: %s", key,
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not valid; accepted: %s", key,
                      acre_str_show(acre_str_from(value), shown, sizeof(shown)), accepted);
 }
 
@@ -59,7 +59,7 @@ static int read_sharing(struct draft *draft, const char *key, const char *value,
 
 static int read_isolation(struct draft *draft, const char *key, const char *value,
                           struct acre_error *err) {
-    if (!acre_isolation_parse(acre_str_from(value), &draft->isolation)) {
+    if (!isolation_parse(acre_str_from(value), &draft->isolation)) {
         return refuse(err, key, value, ACRE_ISOLATION_CHOICES);
     }
     return 0;
@@ -82,8 +82,8 @@ static int read_amd(struct draft *draft, const char *key, const char *value,
     if (acre_parse_count(key, value, 1, max, &count, NULL) < 0 ||
         (count > WHOLE_MILLI && count % WHOLE_MILLI != 0)) {
         return refuse(err, key, value,
-                      "1 to 99 GPUs; or thousandths: 100 to 999 for a share of one GPU, "
-                      "multiples of 1000 up to 4096000 for whole GPUs");
+                      "1 to 99 GPUs, or thousandths of a GPU: 100 to 999 for a share, multiples of "
+                      "1000 up to 4096000 for whole GPUs");
     }
     if (count >= THOUSANDTHS_FROM && count < WHOLE_MILLI) {
         draft->thousandths = (uint32_t)count;
@@ -113,7 +113,7 @@ static int read_pair(struct draft *draft, const char *key, const char *value,
             continue;
         }
         if ((draft->present & keys[i].bit) != 0) {
-            return acre_fail(err, ACRE_EINVALID, "%s: given twice; accepted: once", key);
+            return acre_fail(err, ACRE_EINVALID, "%s: given twice; it may be given once", key);
         }
         draft->present |= keys[i].bit;
         return keys[i].read(draft, key, value, err);
@@ -121,7 +121,7 @@ static int read_pair(struct draft *draft, const char *key, const char *value,
     if (strncasecmp(key, known_prefix, sizeof(known_prefix) - 1) == 0) {
         char shown[SHOWN];
         return acre_fail(err, ACRE_EINVALID,
-                         "'%s': no such key; accepted: kaiwo.ai/gpu-fraction, "
+                         "unknown annotation '%s'; accepted: kaiwo.ai/gpu-fraction, "
                          "kaiwo.ai/gpu-memory, kaiwo.ai/gpu-sharing, kaiwo.ai/gpu-isolation",
                          acre_str_show(acre_str_from(key), shown, sizeof(shown)));
     }
@@ -160,30 +160,29 @@ static int refuse_contradictions(const struct draft *draft, struct acre_error *e
         const char *text;
     } rows[] = {
         {is_amd && has(draft, ACRE_ANNOTATION_NVIDIA),
-         "amd.com/gpu and nvidia.com/gpu: accepted: one of them"},
+         "amd.com/gpu and nvidia.com/gpu are both given; accepted: one of them"},
         {!has(draft, AMOUNTS),
-         "kaiwo.ai/gpu-sharing and kaiwo.ai/gpu-isolation say how, not how much: accepted with "
+         "kaiwo.ai/gpu-sharing and kaiwo.ai/gpu-isolation do not say how much; also give "
          "kaiwo.ai/gpu-fraction, kaiwo.ai/gpu-memory, amd.com/gpu or nvidia.com/gpu"},
         {has(draft, ACRE_ANNOTATION_FRACTION) && draft->gpus > 1,
-         "kaiwo.ai/gpu-fraction is a share of one GPU: accepted with at most 1 GPU"},
+         "kaiwo.ai/gpu-fraction is a share of one GPU; ask for at most 1 GPU with it"},
         {has(draft, ACRE_ANNOTATION_FRACTION) && draft->thousandths > 0 &&
              draft->thousandths != draft->fraction_milli,
-         "kaiwo.ai/gpu-fraction and amd.com/gpu ask for different shares: accepted: the same"},
-        {mig && draft->sharing,
-         "kaiwo.ai/gpu-isolation: a 'mig' slice has one owner: accepted with "
-         "kaiwo.ai/gpu-sharing 'false' or without it"},
-        {mig && is_amd, "kaiwo.ai/gpu-isolation: 'mig' is of nvidia.com/gpu, not of amd.com/gpu"},
+         "kaiwo.ai/gpu-fraction and amd.com/gpu ask for different shares; give one of them, or the "
+         "same share in both"},
+        {mig && draft->sharing, "kaiwo.ai/gpu-isolation: a 'mig' slice cannot be shared; set "
+                                "kaiwo.ai/gpu-sharing to 'false' or leave it out"},
+        {mig && is_amd,
+         "kaiwo.ai/gpu-isolation: 'mig' works with nvidia.com/gpu, not with amd.com/gpu"},
         {less_than_one && not_shared && !mig,
-         "kaiwo.ai/gpu-sharing: 'false' with less than one GPU: accepted: 'true', isolation "
-         "'mig', or whole GPUs"},
-        {by_turns && not_shared,
-         "kaiwo.ai/gpu-isolation: 'time-slicing' and 'mps' keep sharers apart: accepted with "
-         "kaiwo.ai/gpu-sharing 'true' or without it"},
-        {!share && draft->sharing,
-         "kaiwo.ai/gpu-sharing: 'true' with whole GPUs: accepted with kaiwo.ai/gpu-fraction or "
-         "with kaiwo.ai/gpu-memory on one GPU"},
+         "kaiwo.ai/gpu-sharing: 'false' with less than one GPU; accepted: 'true', isolation 'mig', "
+         "or whole GPUs"},
+        {by_turns && not_shared, "kaiwo.ai/gpu-isolation: 'time-slicing' and 'mps' need a shared "
+                                 "GPU; set kaiwo.ai/gpu-sharing to 'true' or leave it out"},
+        {!share && draft->sharing, "kaiwo.ai/gpu-sharing: 'true' with whole GPUs; use it with "
+                                   "kaiwo.ai/gpu-fraction, or with kaiwo.ai/gpu-memory on one GPU"},
         {!share && draft->isolation != ACRE_ISOLATION_NONE,
-         "kaiwo.ai/gpu-isolation: whole GPUs are not shared: accepted: 'none'"},
+         "kaiwo.ai/gpu-isolation: whole GPUs are not shared; accepted: 'none'"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         if (rows[i].holds) {
@@ -216,8 +215,8 @@ static struct acre_annotation conclude(const struct draft *draft) {
 int acre_annotation_parse(const struct acre_annotation_pair *pairs, size_t count,
                           struct acre_annotation *ret_annotation, struct acre_error *err) {
     if (count > ACRE_ANNOTATION_PAIRS_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "%zu annotations; accepted: at most %d", count,
-                         ACRE_ANNOTATION_PAIRS_MAX);
+        return acre_fail(err, ACRE_ELIMIT, "%zu annotations are too many; accepted: at most %d",
+                         count, ACRE_ANNOTATION_PAIRS_MAX);
     }
     struct draft draft = {0};
     for (size_t i = 0; i < count; i++) {

@@ -51,14 +51,14 @@ static const struct {
                                   "every device is under back-pressure or too full"},
     [ACRE_BALANCE_LEAST_LOADED] = {"least-loaded", queue_below, score_least_loaded,
                                    "least loaded device",
-                                   "no device is below the utilisation threshold"},
+                                   "no device is below the utilization threshold"},
     [ACRE_BALANCE_WEIGHTED] = {"weighted", queue_within, score_weighted, "best weighted score",
                                "no device is within the threshold and has the memory"},
     [ACRE_BALANCE_ADAPTIVE] = {"adaptive", prediction_within, score_adaptive,
                                "best score with its trend",
                                "no device is predicted within the threshold and has the memory"},
     [ACRE_BALANCE_AFFINITY_FIRST] = {"affinity-first", queue_within, score_weighted,
-                                     "best weighted score, affinity not usable",
+                                     "best weighted score; affinity cannot be used",
                                      "no device is within the threshold and has the memory"},
 };
 
@@ -158,7 +158,7 @@ int acre_balance_choose(const struct acre_balance_load *loads, uint32_t count,
         is_usable(&loads[request->affinity], request) &&
         queue_below(&loads[request->affinity], request->max_queue)) {
         *ret_choice = (struct acre_balance_choice){request->affinity, 1, false, 1,
-                                                   "affinity: its group is there"};
+                                                   "affinity: its group is on this device"};
         return 0;
     }
     struct acre_balance_choice choice = strategies[request->strategy].score == NULL
@@ -197,19 +197,6 @@ struct acre_balance_trend acre_balance_trend(const double *history, uint32_t cou
 double acre_balance_load_score(const struct acre_balance_load *load) {
     double used = load->total_mib > 0 ? 1 - free_memory(load) : 0;
     return load->queue * 0.4 + load->utilisation * 0.3 + used * 0.3;
-}
-
-enum acre_balance_state acre_balance_state(const struct acre_balance_load *load) {
-    if (load->back_pressure) {
-        return ACRE_BALANCE_OVERLOADED;
-    }
-    if (load->queue > 0.95) {
-        return ACRE_BALANCE_UNHEALTHY;
-    }
-    if (load->queue > 0.85) {
-        return ACRE_BALANCE_OVERLOADED;
-    }
-    return load->queue > 0.7 ? ACRE_BALANCE_DEGRADED : ACRE_BALANCE_HEALTHY;
 }
 
 static void measure(const struct acre_balance_load *loads, uint32_t count,
@@ -300,7 +287,7 @@ int acre_balance_advise(const struct acre_balance_load *loads, uint32_t count,
     if (r < 0) {
         return r;
     }
-    struct acre_balance_advice advice = {.reason = "insufficient devices"};
+    struct acre_balance_advice advice = {.reason = "too few devices"};
     if (count >= 2) {
         measure(loads, count, &advice);
         judge(&advice);
@@ -310,7 +297,6 @@ int acre_balance_advise(const struct acre_balance_load *loads, uint32_t count,
     }
     if (advice.rebalance && advice.max - advice.min > 0.2) {
         advice.move_count = suggest(loads, count, advice.mean, ret_moves, max_moves);
-        advice.estimate_ms = 100 * advice.move_count;
     }
     *ret_advice = advice;
     return 0;

@@ -78,14 +78,6 @@ struct acre_balance_trend acre_balance_trend(const double *history, uint32_t cou
 /* 0.4 queue + 0.3 utilisation + 0.3 memory in use */
 double acre_balance_load_score(const struct acre_balance_load *load);
 
-enum acre_balance_state {
-    ACRE_BALANCE_HEALTHY,
-    ACRE_BALANCE_DEGRADED,   /* queue > 0.7 */
-    ACRE_BALANCE_OVERLOADED, /* queue > 0.85, or back-pressure */
-    ACRE_BALANCE_UNHEALTHY,  /* queue > 0.95 */
-};
-enum acre_balance_state acre_balance_state(const struct acre_balance_load *load);
-
 enum acre_balance_urgency {
     ACRE_BALANCE_URGENCY_NONE,
     ACRE_BALANCE_URGENCY_LOW,      /* deviation > 0.05: not worth moving */
@@ -105,8 +97,7 @@ struct acre_balance_advice {
     double max, min, mean, deviation;
     double improvement; /* half of max - min, when rebalancing */
     uint32_t move_count;
-    uint32_t estimate_ms; /* 100 ms a move */
-    const char *reason;   /* static text */
+    const char *reason; /* static text */
 };
 
 /* Moves go from devices over the mean + 0.1, most loaded first, to devices under the mean - 0.1,

@@ -3,27 +3,35 @@
  * Each part is checked against the raw sums (not against what the index offers: a log that is
  * replayed may hold shares of a drained device) and applied; when one fails, those before it are
  * taken back. Nodes are refiled once all parts are in. */
-#include "ledger/order.h"
+#include "ledger/node_order.h"
 #include "ledger/place.h"
+
+#include "core/units.h"
 #include "ledger/reserve.h"
 #include "ledger/shape.h"
+
+enum { SHOWN = 32 }; /* bytes of a number as text */
 
 static int check_host(const struct acre_ledger *ledger, const struct acre_part *part,
                       struct acre_error *err) {
     if (part->node >= ledger->node_count) {
-        return acre_fail(err, ACRE_ENOTFOUND, "node %u: there are %u nodes", part->node,
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no node %u; there are %u nodes", part->node,
                          ledger->node_count);
     }
     if (part->device == ACRE_DEVICE_NONE && (part->milli > 0 || part->mib > 0)) {
-        return acre_fail(err, ACRE_EINVALID, "device: none, with %u milli and %u MiB of it",
+        return acre_fail(err, ACRE_EINVALID, "device: none given, but %u milli and %u MiB of it",
                          part->milli, part->mib);
     }
     const struct node *node = &ledger->nodes[part->node];
     if (part->cpu_milli > node->cpu_free_milli || part->ram_mib > node->ram_free_mib) {
+        char cpu[SHOWN], asked_cpu[SHOWN];
         return acre_fail(err, ACRE_ECONFLICT,
-                         "node '%s' has %u milli-CPU and %u MiB RAM free, the part takes %u and %u",
-                         acre_names_text(ledger->names, node->name), node->cpu_free_milli,
-                         node->ram_free_mib, part->cpu_milli, part->ram_mib);
+                         "node '%s' has %s and %u MiB of RAM free; this needs %s and %u MiB",
+                         acre_names_text(ledger->names, node->name),
+                         acre_format_amount(node->cpu_free_milli, "CPU", cpu, sizeof(cpu)),
+                         node->ram_free_mib,
+                         acre_format_amount(part->cpu_milli, "CPU", asked_cpu, sizeof(asked_cpu)),
+                         part->ram_mib);
     }
     return 0;
 }
@@ -38,28 +46,32 @@ static int check_device(const struct acre_ledger *ledger, const struct acre_part
     const char *name = acre_names_text(ledger->names, device->name);
     const struct profile *profile = ledger->profiles[ledger->nodes[part->node].profile];
     uint32_t total = profile->slots[device->slot].memory_mib;
+    char there[SHOWN], asked_share[SHOWN];
     if (part->milli == 0 || part->milli > 1000U - device->milli_used) {
-        return acre_fail(err, ACRE_ECONFLICT, "device '%s' has %u milli free, the part takes %u",
-                         name, 1000U - device->milli_used, part->milli);
+        return acre_fail(err, ACRE_ECONFLICT, "device '%s' has %s of it free; this needs %s", name,
+                         acre_format_milli(1000U - device->milli_used, there, sizeof(there)),
+                         acre_format_milli(part->milli, asked_share, sizeof(asked_share)));
     }
     if (exclusive && part->milli != 1000) {
         return acre_fail(err, ACRE_ECONFLICT,
-                         "device '%s' is asked for alone, the part takes %u milli of it", name,
-                         part->milli);
+                         "device '%s' is exclusive, but this takes only %s of it", name,
+                         acre_format_milli(part->milli, asked_share, sizeof(asked_share)));
     }
     if (device->count > 0 && (exclusive || device->isolation != isolation + 1U)) {
-        return acre_fail(err, ACRE_ECONFLICT, "device '%s' is shared by others (isolation %s)",
-                         name, acre_isolation_name((enum acre_isolation)(device->isolation - 1)));
+        return acre_fail(err, ACRE_ECONFLICT, "device '%s' is shared with another isolation (%s)",
+                         name, isolation_name((enum acre_isolation)(device->isolation - 1)));
     }
     uint64_t asked = device->memory_asked_mib + (uint64_t)(part->by_share ? 0 : part->mib);
     uint64_t by_share = device->milli_by_share + (uint64_t)(part->by_share ? part->milli : 0);
     if (total > 0 ? asked + (total * by_share + 999) / 1000 > total : asked > 0) {
-        return acre_fail(err, ACRE_ECONFLICT,
-                         "device '%s' has too little of its %u MiB free for %u", name, total,
-                         part->mib);
+        return acre_fail(err, ACRE_ECONFLICT, "device '%s' has too little of its %s free for %s",
+                         name, acre_format_mib(total, there, sizeof(there)),
+                         acre_format_mib(part->mib, asked_share, sizeof(asked_share)));
     }
     if (device->count == UINT8_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "device '%s' has %u allocations", name, device->count);
+        return acre_fail(err, ACRE_ELIMIT,
+                         "device '%s' already has %u allocations, the most it may have", name,
+                         device->count);
     }
     return 0;
 }
@@ -109,13 +121,13 @@ static void undo(struct acre_ledger *ledger, const struct acre_part *part, bool 
 static void refile(struct acre_ledger *ledger, const struct acre_part *parts, uint32_t count) {
     if (count == 1 && !ledger->nodes[parts[0].node].drained) {
         shapes_refile_device(ledger, parts[0].node, parts[0].device);
-        order_changed(ledger, parts[0].node);
+        node_order_changed(ledger, parts[0].node);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (i + 1 == count || parts[i + 1].node != parts[i].node) {
             shapes_file_node(ledger, parts[i].node);
-            order_changed(ledger, parts[i].node);
+            node_order_changed(ledger, parts[i].node);
         }
     }
 }

@@ -3,9 +3,9 @@
  * Each node's entry is in at most one index: fresh nodes with memory free in `gpu_index`, keyed by
  * the largest free device and ranked by score; fresh nodes without devices in `cpu_index`, ranked
  * by queue. "Which node is best for M MiB" is then one walk in the first (capacity_index.c). The
- * rank and the key are computed from the entry when asked, not stored, so whoever changes an entry
- * notes its place before and puts it in its new place afterwards. Ageing is in capacity_age.c,
- * reservations in capacity_reserve.c. */
+ * rank and the key are computed from the entry when asked, not stored, so code that changes an
+ * entry notes its place before and puts it in its new place afterwards. Ageing is in
+ * capacity_age.c, reservations in capacity_reserve.c. */
 #include "ledger/capacity_table.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static uint32_t divide_up(uint32_t a, uint32_t b) {
  *                            (available - k * largest) / (devices - k)
  *   no device beats the mean: (available - reserved) / devices
  * The second one is why eight whole-GPU placements fit a node of eight idle GPUs. */
-static uint32_t largest_certain(const struct acre_capacity_entry *entry, uint32_t available_mib) {
+static uint32_t largest_certain(const struct capacity_entry *entry, uint32_t available_mib) {
     uint32_t devices = entry->device_count;
     uint32_t reservations = entry->reserved_count;
     uint32_t largest = 0;
@@ -69,23 +69,23 @@ static uint32_t largest_certain(const struct acre_capacity_entry *entry, uint32_
     return ACRE_MIN(largest, available_mib);
 }
 
-static uint32_t available_now(const struct acre_capacity_entry *entry) {
+static uint32_t available_now(const struct capacity_entry *entry) {
     return entry->available_mib > entry->reserved_mib ? entry->available_mib - entry->reserved_mib
                                                       : 0;
 }
 
-static uint32_t largest_now(const struct acre_capacity_entry *entry) {
+static uint32_t largest_now(const struct capacity_entry *entry) {
     if (entry->reserved_mib == 0) {
         return entry->largest_mib;
     }
     return entry->device_count > 0 ? largest_certain(entry, available_now(entry)) : 0;
 }
 
-static uint32_t queue_now(const struct acre_capacity_entry *entry) {
+static uint32_t queue_now(const struct capacity_entry *entry) {
     return entry->queue_depth + entry->reserved_count;
 }
 
-struct acre_capacity_report acre_capacity_effective(const struct acre_capacity_entry *entry) {
+struct acre_capacity_report capacity_effective(const struct capacity_entry *entry) {
     return (struct acre_capacity_report){
         .device_count = entry->device_count,
         .queue_depth = queue_now(entry),
@@ -104,8 +104,7 @@ static uint64_t gpu_key(const void *context, uint32_t node) {
 
 /* Everything in gpu_index is fresh and has memory free: what is left of the score. */
 static struct acre_capacity_rank gpu_rank(const void *context, uint32_t node) {
-    const struct acre_capacity_entry *entry =
-        &((const struct acre_capacity *)context)->entries[node];
+    const struct capacity_entry *entry = &((const struct acre_capacity *)context)->entries[node];
     double score = score_of(available_now(entry), entry->total_mib, queue_now(entry));
     return (struct acre_capacity_rank){score, queue_now(entry), node};
 }
@@ -126,10 +125,8 @@ struct acre_capacity *acre_capacity_create(uint64_t lapse_ms) {
     capacity->free_reservation = ACRE_CAPACITY_NONE;
     capacity->oldest_pending = ACRE_CAPACITY_NONE;
     capacity->newest_pending = ACRE_CAPACITY_NONE;
-    acre_capacity_index_init(&capacity->gpu_index,
-                             (struct acre_capacity_facts){capacity, gpu_key, gpu_rank});
-    acre_capacity_index_init(&capacity->cpu_index,
-                             (struct acre_capacity_facts){capacity, cpu_key, cpu_rank});
+    capacity_index_init(&capacity->gpu_index, (struct capacity_facts){capacity, gpu_key, gpu_rank});
+    capacity_index_init(&capacity->cpu_index, (struct capacity_facts){capacity, cpu_key, cpu_rank});
     return capacity;
 }
 
@@ -137,8 +134,8 @@ void acre_capacity_destroy(struct acre_capacity *capacity) {
     if (capacity == NULL) {
         return;
     }
-    acre_capacity_index_finish(&capacity->gpu_index);
-    acre_capacity_index_finish(&capacity->cpu_index);
+    capacity_index_finish(&capacity->gpu_index);
+    capacity_index_finish(&capacity->cpu_index);
     free(capacity->entries);
     free(capacity->heap);
     free(capacity->reservations);
@@ -149,12 +146,10 @@ size_t acre_capacity_bytes(const struct acre_capacity *capacity) {
     return sizeof(*capacity) + capacity->entry_capacity * sizeof(*capacity->entries) +
            capacity->heap_capacity * sizeof(*capacity->heap) +
            capacity->reservation_capacity * sizeof(*capacity->reservations) +
-           acre_capacity_index_bytes(&capacity->gpu_index) +
-           acre_capacity_index_bytes(&capacity->cpu_index);
+           capacity_index_bytes(&capacity->gpu_index) + capacity_index_bytes(&capacity->cpu_index);
 }
 
-struct acre_capacity_entry *acre_capacity_entry(const struct acre_capacity *capacity,
-                                                uint32_t node) {
+struct capacity_entry *capacity_entry(const struct acre_capacity *capacity, uint32_t node) {
     if (node >= capacity->entry_capacity || capacity->entries[node].state == ACRE_CAPACITY_ABSENT) {
         return NULL;
     }
@@ -162,8 +157,8 @@ struct acre_capacity_entry *acre_capacity_entry(const struct acre_capacity *capa
 }
 
 /* The index an entry belongs to as it is now; NULL for none. */
-static struct acre_capacity_index *index_for(struct acre_capacity *capacity, uint32_t node) {
-    const struct acre_capacity_entry *entry = &capacity->entries[node];
+static struct capacity_index *index_for(struct acre_capacity *capacity, uint32_t node) {
+    const struct capacity_entry *entry = &capacity->entries[node];
     if (entry->state != ACRE_CAPACITY_FRESH) {
         return NULL;
     }
@@ -173,35 +168,35 @@ static struct acre_capacity_index *index_for(struct acre_capacity *capacity, uin
     return available_now(entry) > 0 ? &capacity->gpu_index : NULL;
 }
 
-struct acre_capacity_place acre_capacity_place(struct acre_capacity *capacity, uint32_t node) {
-    struct acre_capacity_index *index = index_for(capacity, node);
+struct capacity_position capacity_position(struct acre_capacity *capacity, uint32_t node) {
+    struct capacity_index *index = index_for(capacity, node);
     uint64_t key = index != NULL ? index->facts.key(capacity, node) : 0;
-    return (struct acre_capacity_place){index, key};
+    return (struct capacity_position){index, key};
 }
 
-void acre_capacity_replace(struct acre_capacity *capacity, uint32_t node,
-                           struct acre_capacity_place before) {
-    struct acre_capacity_index *index = index_for(capacity, node);
+void capacity_reindex(struct acre_capacity *capacity, uint32_t node,
+                      struct capacity_position before) {
+    struct capacity_index *index = index_for(capacity, node);
     if (before.index != NULL && before.index == index) {
-        acre_capacity_index_move(index, node, before.key);
+        capacity_index_move(index, node, before.key);
         return;
     }
     if (before.index != NULL) {
-        acre_capacity_index_remove(before.index, node, before.key);
+        capacity_index_remove(before.index, node, before.key);
     }
     if (index != NULL) {
-        acre_capacity_index_insert(index, node);
+        capacity_index_insert(index, node);
     }
 }
 
-void acre_capacity_remove(struct acre_capacity *capacity, uint32_t node) {
-    struct acre_capacity_entry *entry = &capacity->entries[node];
-    struct acre_capacity_place before = acre_capacity_place(capacity, node);
-    acre_capacity_forget(capacity, node, true, 0);
-    acre_capacity_heap_remove(capacity, node);
+void capacity_remove(struct acre_capacity *capacity, uint32_t node) {
+    struct capacity_entry *entry = &capacity->entries[node];
+    struct capacity_position before = capacity_position(capacity, node);
+    capacity_forget(capacity, node, true, 0);
+    capacity_heap_remove(capacity, node);
     capacity->stale_count -= entry->state == ACRE_CAPACITY_STALE;
     entry->state = ACRE_CAPACITY_ABSENT;
-    acre_capacity_replace(capacity, node, before);
+    capacity_reindex(capacity, node, before);
 }
 
 static int check_report(uint32_t node, const struct acre_capacity_report *report,
@@ -245,12 +240,11 @@ static void make_room(struct acre_capacity *capacity, uint32_t node) {
     capacity->entries =
         acre_realloc(capacity->entries, capacity->entry_capacity, sizeof(*capacity->entries));
     for (uint32_t i = before; i < capacity->entry_capacity; i++) {
-        capacity->entries[i] =
-            (struct acre_capacity_entry){.first_reservation = ACRE_CAPACITY_NONE};
+        capacity->entries[i] = (struct capacity_entry){.first_reservation = ACRE_CAPACITY_NONE};
     }
 }
 
-static void store(struct acre_capacity_entry *entry, const struct acre_capacity_report *report,
+static void store(struct capacity_entry *entry, const struct acre_capacity_report *report,
                   uint64_t time_ms) {
     entry->time_ms = time_ms;
     entry->total_mib = (uint32_t)report->total_mib;
@@ -268,9 +262,9 @@ int acre_capacity_report(struct acre_capacity *capacity, uint32_t node,
     if (r < 0) {
         return r;
     }
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     uint64_t time_ms = ACRE_MIN(report->time_ms, capacity->now_ms);
-    struct acre_capacity_entry *entry = acre_capacity_entry(capacity, node);
+    struct capacity_entry *entry = capacity_entry(capacity, node);
     if (entry != NULL && time_ms < entry->time_ms) {
         return acre_fail(err, ACRE_ECONFLICT,
                          "node %" PRIu32 ": time_ms %" PRIu64 " is before %" PRIu64
@@ -285,35 +279,35 @@ int acre_capacity_report(struct acre_capacity *capacity, uint32_t node,
     }
     bool stale = age_ms > ACRE_CAPACITY_STALE_MS;
     uint64_t due_ms = time_ms + (stale ? ACRE_CAPACITY_DROP_MS : ACRE_CAPACITY_STALE_MS) + 1;
-    struct acre_capacity_place before = {NULL, 0};
+    struct capacity_position before = {NULL, 0};
     if (entry == NULL) {
         make_room(capacity, node);
         entry = &capacity->entries[node];
-        acre_capacity_heap_add(capacity, node, due_ms);
+        capacity_heap_add(capacity, node, due_ms);
     } else {
-        before = acre_capacity_place(capacity, node);
+        before = capacity_position(capacity, node);
         capacity->stale_count -= entry->state == ACRE_CAPACITY_STALE;
         if (due_ms < entry->due_ms) {
-            acre_capacity_heap_move(capacity, node, due_ms);
+            capacity_heap_move(capacity, node, due_ms);
         }
     }
     store(entry, report, time_ms);
     entry->state = stale ? ACRE_CAPACITY_STALE : ACRE_CAPACITY_FRESH;
     capacity->stale_count += stale;
-    acre_capacity_forget(capacity, node, false, time_ms);
-    acre_capacity_replace(capacity, node, before);
+    capacity_forget(capacity, node, false, time_ms);
+    capacity_reindex(capacity, node, before);
     return 0;
 }
 
 int acre_capacity_unregister(struct acre_capacity *capacity, uint32_t node, uint64_t now_ms) {
-    acre_capacity_advance(capacity, now_ms);
-    if (acre_capacity_entry(capacity, node) == NULL) {
+    capacity_advance(capacity, now_ms);
+    if (capacity_entry(capacity, node) == NULL) {
         return ACRE_ENOTFOUND;
     }
-    acre_capacity_remove(capacity, node);
+    capacity_remove(capacity, node);
     return 0;
 }
 
 uint32_t acre_capacity_purge(struct acre_capacity *capacity, uint64_t now_ms) {
-    return acre_capacity_advance(capacity, now_ms);
+    return capacity_advance(capacity, now_ms);
 }

@@ -6,7 +6,7 @@
  *
  * A node's numbers here are its last report less what was reserved since (CAP-7). Reports older
  * than ACRE_CAPACITY_STALE_MS are stale (listed, score 0, never best); older than
- * ACRE_CAPACITY_DROP_MS they are gone, as if unregistered: every call does this by itself.
+ * ACRE_CAPACITY_DROP_MS they are dropped, as if unregistered: every call does this by itself.
  * It does not know devices, labels or models, and decides nothing else than "best node". */
 #ifndef ACRE_LEDGER_CAPACITY_H
 #define ACRE_LEDGER_CAPACITY_H

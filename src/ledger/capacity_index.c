@@ -15,7 +15,7 @@
  *           what was already accepted is not entered.
  *
  * Branches skip the bits in which their keys agree, so walking by min_key can end among keys that
- * do not share its prefix. The leaf reached tells the first differing bit; a second walk stops
+ * do not share its prefix. The leaf reached gives the first differing bit; a second walk stops
  * there, and the whole subtree at that place is above or below min_key. */
 #include "ledger/capacity_index.h"
 
@@ -30,7 +30,7 @@ struct mark {
 
 /* 16 bytes, four to a cache line: the walks are as fast as memory brings these. A child with LEAF
  * set is a node, else a branch. */
-struct acre_capacity_branch {
+struct capacity_branch {
     float score;
     uint32_t node : 24;
     uint32_t bit : 8;
@@ -40,23 +40,23 @@ struct acre_capacity_branch {
 #define LEAF UINT32_C(0x80000000)
 #define NONE UINT32_MAX
 
-_Static_assert(sizeof(struct acre_capacity_branch) == 16, "memory per node is a promise");
+_Static_assert(sizeof(struct capacity_branch) == 16, "memory per node is a promise");
 _Static_assert(ACRE_CAPACITY_NODES_MAX <= 1 << 20, "a key has 20 bits for the node");
 
-void acre_capacity_index_init(struct acre_capacity_index *index, struct acre_capacity_facts facts) {
-    *index = (struct acre_capacity_index){.facts = facts, .free_branch = NONE, .root = NONE};
+void capacity_index_init(struct capacity_index *index, struct capacity_facts facts) {
+    *index = (struct capacity_index){.facts = facts, .free_branch = NONE, .root = NONE};
 }
 
-void acre_capacity_index_finish(struct acre_capacity_index *index) {
+void capacity_index_finish(struct capacity_index *index) {
     free(index->branches);
-    acre_capacity_index_init(index, index->facts);
+    capacity_index_init(index, index->facts);
 }
 
-size_t acre_capacity_index_bytes(const struct acre_capacity_index *index) {
+size_t capacity_index_bytes(const struct capacity_index *index) {
     return index->branch_capacity * sizeof(*index->branches);
 }
 
-bool acre_capacity_rank_better(struct acre_capacity_rank a, struct acre_capacity_rank b) {
+bool capacity_rank_better(struct acre_capacity_rank a, struct acre_capacity_rank b) {
     if (a.score != b.score) {
         return a.score > b.score;
     }
@@ -70,38 +70,38 @@ static bool is_leaf(uint32_t at) {
     return (at & LEAF) != 0;
 }
 
-static uint64_t key_of(const struct acre_capacity_index *index, uint32_t node) {
+static uint64_t key_of(const struct capacity_index *index, uint32_t node) {
     return index->facts.key(index->facts.context, node);
 }
 
-static struct acre_capacity_rank rank_of(const struct acre_capacity_index *index, uint32_t node) {
+static struct acre_capacity_rank rank_of(const struct capacity_index *index, uint32_t node) {
     return index->facts.rank(index->facts.context, node);
 }
 
-static struct mark mark_of(const struct acre_capacity_branch *branch) {
+static struct mark mark_of(const struct capacity_branch *branch) {
     return (struct mark){branch->score, branch->node};
 }
 
-static struct mark mark_at(const struct acre_capacity_index *index, uint32_t at) {
+static struct mark mark_at(const struct capacity_index *index, uint32_t at) {
     if (!is_leaf(at)) {
         return mark_of(&index->branches[at]);
     }
     return (struct mark){(float)rank_of(index, at & ~LEAF).score, at & ~LEAF};
 }
 
-static bool better(const struct acre_capacity_index *index, struct mark a, struct mark b) {
+static bool better(const struct capacity_index *index, struct mark a, struct mark b) {
     if (a.score != b.score) {
         return a.score > b.score;
     }
-    return acre_capacity_rank_better(rank_of(index, a.node), rank_of(index, b.node));
+    return capacity_rank_better(rank_of(index, a.node), rank_of(index, b.node));
 }
 
-static void set_mark(struct acre_capacity_branch *branch, struct mark mark) {
+static void set_mark(struct capacity_branch *branch, struct mark mark) {
     branch->score = mark.score;
     branch->node = mark.node & 0xffffff;
 }
 
-static uint32_t take_branch(struct acre_capacity_index *index) {
+static uint32_t take_branch(struct capacity_index *index) {
     if (index->free_branch != NONE) {
         uint32_t at = index->free_branch;
         index->free_branch = index->branches[at].child[0];
@@ -124,7 +124,7 @@ static unsigned highest_bit(uint64_t value) {
 }
 
 /* The node a walk by `key` ends at: it shares with `key` all that any key in the tree does. */
-static uint32_t nearest(const struct acre_capacity_index *index, uint64_t key) {
+static uint32_t nearest(const struct capacity_index *index, uint64_t key) {
     uint32_t at = index->root;
     while (!is_leaf(at)) {
         at = index->branches[at].child[bit_of(key, index->branches[at].bit)];
@@ -132,7 +132,7 @@ static uint32_t nearest(const struct acre_capacity_index *index, uint64_t key) {
     return at & ~LEAF;
 }
 
-void acre_capacity_index_insert(struct acre_capacity_index *index, uint32_t node) {
+void capacity_index_insert(struct capacity_index *index, uint32_t node) {
     ACRE_ASSERT(node < ACRE_CAPACITY_NODES_MAX);
     if (index->root == NONE) {
         index->root = node | LEAF;
@@ -146,14 +146,14 @@ void acre_capacity_index_insert(struct acre_capacity_index *index, uint32_t node
     uint32_t fresh = take_branch(index);
     uint32_t *link = &index->root;
     while (!is_leaf(*link) && index->branches[*link].bit > bit) {
-        struct acre_capacity_branch *branch = &index->branches[*link];
+        struct capacity_branch *branch = &index->branches[*link];
         if (better(index, mark, mark_of(branch))) {
             set_mark(branch, mark);
         }
         link = &branch->child[bit_of(key, branch->bit)];
     }
     struct mark other = mark_at(index, *link);
-    struct acre_capacity_branch *branch = &index->branches[fresh];
+    struct capacity_branch *branch = &index->branches[fresh];
     branch->bit = bit & 0xff;
     branch->child[bit_of(key, bit)] = node | LEAF;
     branch->child[!bit_of(key, bit)] = *link;
@@ -163,10 +163,10 @@ void acre_capacity_index_insert(struct acre_capacity_index *index, uint32_t node
 
 /* `node` was removed (`mark` NULL) or has a new rank: choose the best again along `path`, from
  * below, up to the first branch where it was not the best and is not now. */
-static void mend(struct acre_capacity_index *index, const uint32_t *path, unsigned depth,
-                 uint32_t node, const struct mark *mark) {
+static void mend(struct capacity_index *index, const uint32_t *path, unsigned depth, uint32_t node,
+                 const struct mark *mark) {
     while (depth > 0) {
-        struct acre_capacity_branch *branch = &index->branches[path[--depth]];
+        struct capacity_branch *branch = &index->branches[path[--depth]];
         if (branch->node == node) {
             struct mark a = mark_at(index, branch->child[0]);
             struct mark b = mark_at(index, branch->child[1]);
@@ -180,7 +180,7 @@ static void mend(struct acre_capacity_index *index, const uint32_t *path, unsign
 }
 
 /* The branches on the way to `node`, the root first; returns how many. */
-static unsigned walk_to(const struct acre_capacity_index *index, uint32_t node, uint64_t key,
+static unsigned walk_to(const struct capacity_index *index, uint32_t node, uint64_t key,
                         uint32_t path[ACRE_CAPACITY_KEY_BITS]) {
     ACRE_ASSERT(index->root != NONE);
     unsigned depth = 0;
@@ -194,8 +194,7 @@ static unsigned walk_to(const struct acre_capacity_index *index, uint32_t node, 
     return depth;
 }
 
-void acre_capacity_index_remove(struct acre_capacity_index *index, uint32_t node,
-                                uint64_t old_key) {
+void capacity_index_remove(struct capacity_index *index, uint32_t node, uint64_t old_key) {
     uint32_t path[ACRE_CAPACITY_KEY_BITS];
     unsigned depth = walk_to(index, node, old_key, path);
     if (depth == 0) {
@@ -203,12 +202,12 @@ void acre_capacity_index_remove(struct acre_capacity_index *index, uint32_t node
         return;
     }
     uint32_t gone = path[--depth];
-    struct acre_capacity_branch *branch = &index->branches[gone];
+    struct capacity_branch *branch = &index->branches[gone];
     uint32_t sibling = branch->child[!bit_of(old_key, branch->bit)];
     if (depth == 0) {
         index->root = sibling;
     } else {
-        struct acre_capacity_branch *above = &index->branches[path[depth - 1]];
+        struct capacity_branch *above = &index->branches[path[depth - 1]];
         above->child[bit_of(old_key, above->bit)] = sibling;
     }
     branch->child[0] = index->free_branch;
@@ -216,7 +215,7 @@ void acre_capacity_index_remove(struct acre_capacity_index *index, uint32_t node
     mend(index, path, depth, node, NULL);
 }
 
-void acre_capacity_index_move(struct acre_capacity_index *index, uint32_t node, uint64_t old_key) {
+void capacity_index_move(struct capacity_index *index, uint32_t node, uint64_t old_key) {
     uint64_t key = key_of(index, node);
     if (key == old_key) {
         uint32_t path[ACRE_CAPACITY_KEY_BITS];
@@ -224,12 +223,12 @@ void acre_capacity_index_move(struct acre_capacity_index *index, uint32_t node, 
         mend(index, path, walk_to(index, node, key, path), node, &mark);
         return;
     }
-    acre_capacity_index_remove(index, node, old_key);
-    acre_capacity_index_insert(index, node);
+    capacity_index_remove(index, node, old_key);
+    capacity_index_insert(index, node);
 }
 
 /* The subtrees that hold exactly the keys >= min_key. */
-static unsigned suffix(const struct acre_capacity_index *index, uint64_t min_key,
+static unsigned suffix(const struct capacity_index *index, uint64_t min_key,
                        uint32_t subtrees[ACRE_CAPACITY_KEY_BITS + 1]) {
     if (index->root == NONE || min_key >> ACRE_CAPACITY_KEY_BITS != 0) {
         return 0;
@@ -238,7 +237,7 @@ static unsigned suffix(const struct acre_capacity_index *index, uint64_t min_key
     unsigned count = 0;
     uint32_t at = index->root;
     while (!is_leaf(at) && differing >> index->branches[at].bit == 0) {
-        const struct acre_capacity_branch *branch = &index->branches[at];
+        const struct capacity_branch *branch = &index->branches[at];
         if (bit_of(min_key, branch->bit) == 0) {
             subtrees[count++] = branch->child[1];
         }
@@ -250,15 +249,15 @@ static unsigned suffix(const struct acre_capacity_index *index, uint64_t min_key
     return count;
 }
 
-struct search {
-    const struct acre_capacity_index *index;
+struct capacity_search {
+    const struct capacity_index *index;
     acre_capacity_accept *accept;
     void *context;
     struct mark best; /* node NONE: nothing accepted yet */
 };
 
 /* As deep as the tree: 52 levels at most. */
-static void search_under(struct search *search, uint32_t at) {
+static void search_under(struct capacity_search *search, uint32_t at) {
     struct mark mark = mark_at(search->index, at);
     if (search->best.node != NONE && !better(search->index, mark, search->best)) {
         return;
@@ -276,18 +275,18 @@ static void search_under(struct search *search, uint32_t at) {
     search_under(search, child[!second_first]);
 }
 
-uint32_t acre_capacity_index_best(const struct acre_capacity_index *index, uint64_t min_key,
-                                  acre_capacity_accept *accept, void *context) {
+uint32_t capacity_index_best(const struct capacity_index *index, uint64_t min_key,
+                             acre_capacity_accept *accept, void *context) {
     uint32_t subtrees[ACRE_CAPACITY_KEY_BITS + 1];
     unsigned count = suffix(index, min_key, subtrees);
-    struct search search = {index, accept, context, {.node = NONE}};
+    struct capacity_search search = {index, accept, context, {.node = NONE}};
     for (unsigned i = 0; i < count; i++) {
         search_under(&search, subtrees[i]);
     }
     return search.best.node;
 }
 
-uint32_t acre_capacity_index_last(const struct acre_capacity_index *index) {
+uint32_t capacity_index_last(const struct capacity_index *index) {
     if (index->root == NONE) {
         return ACRE_CAPACITY_NO_NODE;
     }

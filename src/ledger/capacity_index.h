@@ -11,36 +11,36 @@
 
 enum { ACRE_CAPACITY_KEY_BITS = 52 }; /* 32 of MiB, 20 of node; also the depth of the tree */
 
-struct acre_capacity_facts {
+struct capacity_facts {
     const void *context;
     uint64_t (*key)(const void *context, uint32_t node);
     struct acre_capacity_rank (*rank)(const void *context, uint32_t node);
 };
 
-struct acre_capacity_branch;
+struct capacity_branch;
 
-struct acre_capacity_index {
-    struct acre_capacity_facts facts;
-    struct acre_capacity_branch *branches;
+struct capacity_index {
+    struct capacity_facts facts;
+    struct capacity_branch *branches;
     uint32_t branch_count; /* in `branches`, free ones too */
     uint32_t branch_capacity;
     uint32_t free_branch;
     uint32_t root;
 };
 
-void acre_capacity_index_init(struct acre_capacity_index *index, struct acre_capacity_facts facts);
-void acre_capacity_index_finish(struct acre_capacity_index *index);
-size_t acre_capacity_index_bytes(const struct acre_capacity_index *index);
+void capacity_index_init(struct capacity_index *index, struct capacity_facts facts);
+void capacity_index_finish(struct capacity_index *index);
+size_t capacity_index_bytes(const struct capacity_index *index);
 
-void acre_capacity_index_insert(struct acre_capacity_index *index, uint32_t node);
-void acre_capacity_index_remove(struct acre_capacity_index *index, uint32_t node, uint64_t old_key);
-void acre_capacity_index_move(struct acre_capacity_index *index, uint32_t node, uint64_t old_key);
+void capacity_index_insert(struct capacity_index *index, uint32_t node);
+void capacity_index_remove(struct capacity_index *index, uint32_t node, uint64_t old_key);
+void capacity_index_move(struct capacity_index *index, uint32_t node, uint64_t old_key);
 
 /* ACRE_CAPACITY_NO_NODE when there is none. `accept` may be NULL: every node. */
-uint32_t acre_capacity_index_best(const struct acre_capacity_index *index, uint64_t min_key,
-                                  acre_capacity_accept *accept, void *context);
-uint32_t acre_capacity_index_last(const struct acre_capacity_index *index); /* the highest key */
+uint32_t capacity_index_best(const struct capacity_index *index, uint64_t min_key,
+                             acre_capacity_accept *accept, void *context);
+uint32_t capacity_index_last(const struct capacity_index *index); /* the highest key */
 
-bool acre_capacity_rank_better(struct acre_capacity_rank a, struct acre_capacity_rank b);
+bool capacity_rank_better(struct acre_capacity_rank a, struct acre_capacity_rank b);
 
 #endif

@@ -9,12 +9,12 @@
 
 int acre_capacity_get(struct acre_capacity *capacity, uint32_t node, uint64_t now_ms,
                       struct acre_capacity_view *ret_view) {
-    acre_capacity_advance(capacity, now_ms);
-    const struct acre_capacity_entry *entry = acre_capacity_entry(capacity, node);
+    capacity_advance(capacity, now_ms);
+    const struct capacity_entry *entry = capacity_entry(capacity, node);
     if (entry == NULL) {
         return ACRE_ENOTFOUND;
     }
-    struct acre_capacity_report effective = acre_capacity_effective(entry);
+    struct acre_capacity_report effective = capacity_effective(entry);
     struct acre_capacity_report reported = effective;
     reported.queue_depth = entry->queue_depth;
     reported.available_mib = entry->available_mib;
@@ -32,20 +32,20 @@ int acre_capacity_get(struct acre_capacity *capacity, uint32_t node, uint64_t no
 static int compare_ranks(const void *a, const void *b) {
     const struct acre_capacity_rank *x = a;
     const struct acre_capacity_rank *y = b;
-    return acre_capacity_rank_better(*x, *y) ? -1 : acre_capacity_rank_better(*y, *x);
+    return capacity_rank_better(*x, *y) ? -1 : capacity_rank_better(*y, *x);
 }
 
 size_t acre_capacity_list(struct acre_capacity *capacity, uint64_t now_ms,
                           struct acre_capacity_rank *ret_ranks, size_t max) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     struct acre_capacity_rank *ranks = acre_calloc(capacity->count + 1, sizeof(*ranks));
     size_t count = 0;
     for (uint32_t node = 0; node < capacity->entry_capacity; node++) {
-        const struct acre_capacity_entry *entry = acre_capacity_entry(capacity, node);
+        const struct capacity_entry *entry = capacity_entry(capacity, node);
         if (entry == NULL) {
             continue;
         }
-        struct acre_capacity_report report = acre_capacity_effective(entry);
+        struct acre_capacity_report report = capacity_effective(entry);
         if (acre_capacity_has(&report)) {
             ranks[count++] = (struct acre_capacity_rank){
                 acre_capacity_score(&report, capacity->now_ms), report.queue_depth, node};
@@ -61,11 +61,11 @@ size_t acre_capacity_list(struct acre_capacity *capacity, uint64_t now_ms,
 
 static uint32_t best_gpu(struct acre_capacity *capacity, uint64_t min_mib, uint64_t now_ms,
                          acre_capacity_accept *accept, void *context) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     if (min_mib > ACRE_CAPACITY_MIB_MAX) {
         return ACRE_CAPACITY_NO_NODE;
     }
-    return acre_capacity_index_best(&capacity->gpu_index, min_mib << 20, accept, context);
+    return capacity_index_best(&capacity->gpu_index, min_mib << 20, accept, context);
 }
 
 int acre_capacity_best(struct acre_capacity *capacity, uint64_t min_mib, uint64_t now_ms,
@@ -95,8 +95,8 @@ int acre_capacity_best_where(struct acre_capacity *capacity, uint64_t min_mib, u
 
 int acre_capacity_best_cpu(struct acre_capacity *capacity, uint64_t now_ms,
                            acre_capacity_accept *accept, void *context, uint32_t *ret_node) {
-    acre_capacity_advance(capacity, now_ms);
-    uint32_t node = acre_capacity_index_best(&capacity->cpu_index, 0, accept, context);
+    capacity_advance(capacity, now_ms);
+    uint32_t node = capacity_index_best(&capacity->cpu_index, 0, accept, context);
     if (node == ACRE_CAPACITY_NO_NODE) {
         return ACRE_ENOFIT;
     }
@@ -106,26 +106,26 @@ int acre_capacity_best_cpu(struct acre_capacity *capacity, uint64_t now_ms,
 
 struct acre_capacity_summary acre_capacity_summarise(struct acre_capacity *capacity,
                                                      uint64_t now_ms) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     struct acre_capacity_summary summary = {.nodes = capacity->count,
                                             .stale = capacity->stale_count};
-    uint32_t last = acre_capacity_index_last(&capacity->gpu_index);
+    uint32_t last = capacity_index_last(&capacity->gpu_index);
     if (last != ACRE_CAPACITY_NO_NODE) {
         summary.largest_device_available_mib =
-            acre_capacity_effective(&capacity->entries[last]).largest_device_available_mib;
+            capacity_effective(&capacity->entries[last]).largest_device_available_mib;
     }
     return summary;
 }
 
 struct acre_capacity_stats acre_capacity_stats(struct acre_capacity *capacity, uint64_t now_ms) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     struct acre_capacity_stats stats = {.nodes = capacity->count};
     for (uint32_t node = 0; node < capacity->entry_capacity; node++) {
-        const struct acre_capacity_entry *entry = acre_capacity_entry(capacity, node);
+        const struct capacity_entry *entry = capacity_entry(capacity, node);
         if (entry == NULL || entry->state == ACRE_CAPACITY_STALE) {
             continue;
         }
-        struct acre_capacity_report report = acre_capacity_effective(entry);
+        struct acre_capacity_report report = capacity_effective(entry);
         stats.capable += acre_capacity_has(&report);
         stats.devices += report.device_count;
         stats.total_mib += report.total_mib;

@@ -2,7 +2,7 @@
  *
  * Reports come every 30 s; without a record of what was placed since, every request of that half
  * minute would see the same best node. A reservation lowers the node's numbers at once. It ends in
- * one of four ways: cancelled; lapsed (never committed); reported (committed, and the node looked
+ * one of four ways: canceled; lapsed (never committed); reported (committed, and the node looked
  * again afterwards, so its own numbers include it); or its node went away.
  *
  * Reservations live in one array with a free list. Each is on its node's list (to be found by a
@@ -14,8 +14,8 @@
 #include <inttypes.h>
 
 static void link_to_node(struct acre_capacity *capacity, uint32_t slot) {
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
-    struct acre_capacity_entry *entry = &capacity->entries[reservation->node];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_entry *entry = &capacity->entries[reservation->node];
     reservation->previous = ACRE_CAPACITY_NONE;
     reservation->next = entry->first_reservation;
     if (reservation->next != ACRE_CAPACITY_NONE) {
@@ -27,8 +27,8 @@ static void link_to_node(struct acre_capacity *capacity, uint32_t slot) {
 }
 
 static void unlink_from_node(struct acre_capacity *capacity, uint32_t slot) {
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
-    struct acre_capacity_entry *entry = &capacity->entries[reservation->node];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_entry *entry = &capacity->entries[reservation->node];
     if (reservation->previous != ACRE_CAPACITY_NONE) {
         capacity->reservations[reservation->previous].next = reservation->next;
     } else {
@@ -42,7 +42,7 @@ static void unlink_from_node(struct acre_capacity *capacity, uint32_t slot) {
 }
 
 static void link_pending(struct acre_capacity *capacity, uint32_t slot) {
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
     reservation->later = ACRE_CAPACITY_NONE;
     reservation->earlier = capacity->newest_pending;
     if (reservation->earlier != ACRE_CAPACITY_NONE) {
@@ -54,7 +54,7 @@ static void link_pending(struct acre_capacity *capacity, uint32_t slot) {
 }
 
 static void unlink_pending(struct acre_capacity *capacity, uint32_t slot) {
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
     if (reservation->earlier != ACRE_CAPACITY_NONE) {
         capacity->reservations[reservation->earlier].later = reservation->later;
     } else {
@@ -87,7 +87,7 @@ static uint32_t take_slot(struct acre_capacity *capacity) {
 
 /* Off all lists and free. The caller puts the node in its new place. */
 static void end(struct acre_capacity *capacity, uint32_t slot) {
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
     ACRE_ASSERT(slot < capacity->reservation_count && reservation->generation % 2 == 1);
     unlink_from_node(capacity, slot);
     if (!reservation->committed) {
@@ -100,12 +100,12 @@ static void end(struct acre_capacity *capacity, uint32_t slot) {
 
 static void end_one(struct acre_capacity *capacity, uint32_t slot) {
     uint32_t node = capacity->reservations[slot].node;
-    struct acre_capacity_place before = acre_capacity_place(capacity, node);
+    struct capacity_position before = capacity_position(capacity, node);
     end(capacity, slot);
-    acre_capacity_replace(capacity, node, before);
+    capacity_reindex(capacity, node, before);
 }
 
-void acre_capacity_lapse(struct acre_capacity *capacity) {
+void capacity_lapse(struct acre_capacity *capacity) {
     while (capacity->oldest_pending != ACRE_CAPACITY_NONE) {
         uint32_t slot = capacity->oldest_pending;
         if (capacity->now_ms - capacity->reservations[slot].at_ms <= capacity->lapse_ms) {
@@ -115,12 +115,11 @@ void acre_capacity_lapse(struct acre_capacity *capacity) {
     }
 }
 
-void acre_capacity_forget(struct acre_capacity *capacity, uint32_t node, bool all,
-                          uint64_t time_ms) {
+void capacity_forget(struct acre_capacity *capacity, uint32_t node, bool all, uint64_t time_ms) {
     ACRE_ASSERT(node < capacity->entry_capacity);
     uint32_t slot = capacity->entries[node].first_reservation;
     while (slot != ACRE_CAPACITY_NONE) {
-        const struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+        const struct capacity_reservation *reservation = &capacity->reservations[slot];
         uint32_t next = reservation->next;
         if (all || (reservation->committed && reservation->at_ms < time_ms)) {
             end(capacity, slot);
@@ -131,8 +130,8 @@ void acre_capacity_forget(struct acre_capacity *capacity, uint32_t node, bool al
 
 int acre_capacity_reserve(struct acre_capacity *capacity, uint32_t node, uint64_t mib,
                           uint64_t now_ms, uint64_t *ret_token, struct acre_error *err) {
-    acre_capacity_advance(capacity, now_ms);
-    const struct acre_capacity_entry *entry = acre_capacity_entry(capacity, node);
+    capacity_advance(capacity, now_ms);
+    const struct capacity_entry *entry = capacity_entry(capacity, node);
     if (entry == NULL) {
         return acre_fail(err, ACRE_ENOTFOUND, "node %" PRIu32 " is not registered", node);
     }
@@ -141,7 +140,7 @@ int acre_capacity_reserve(struct acre_capacity *capacity, uint32_t node, uint64_
                          "node %" PRIu32 " has not reported for %" PRIu64 " ms", node,
                          capacity->now_ms - entry->time_ms);
     }
-    uint64_t free_mib = acre_capacity_effective(entry).largest_device_available_mib;
+    uint64_t free_mib = capacity_effective(entry).largest_device_available_mib;
     if (mib > free_mib) {
         return acre_fail(err, ACRE_ENOFIT,
                          "node %" PRIu32 " has %" PRIu64 " MiB free on one device, %" PRIu64
@@ -152,16 +151,16 @@ int acre_capacity_reserve(struct acre_capacity *capacity, uint32_t node, uint64_
         return acre_fail(err, ACRE_ELIMIT, "node %" PRIu32 " has %d reservations already", node,
                          UINT16_MAX);
     }
-    struct acre_capacity_place before = acre_capacity_place(capacity, node);
+    struct capacity_position before = capacity_position(capacity, node);
     uint32_t slot = take_slot(capacity);
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
     reservation->at_ms = capacity->now_ms;
     reservation->node = node;
     reservation->mib = (uint32_t)mib; /* free_mib fits */
     reservation->committed = false;
     link_to_node(capacity, slot);
     link_pending(capacity, slot);
-    acre_capacity_replace(capacity, node, before);
+    capacity_reindex(capacity, node, before);
     *ret_token = (uint64_t)reservation->generation << 32 | slot;
     return 0;
 }
@@ -178,12 +177,12 @@ static uint32_t find(const struct acre_capacity *capacity, uint64_t token) {
 }
 
 int acre_capacity_commit(struct acre_capacity *capacity, uint64_t token, uint64_t now_ms) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     uint32_t slot = find(capacity, token);
     if (slot == ACRE_CAPACITY_NONE) {
         return ACRE_ENOTFOUND;
     }
-    struct acre_capacity_reservation *reservation = &capacity->reservations[slot];
+    struct capacity_reservation *reservation = &capacity->reservations[slot];
     if (reservation->committed) {
         return ACRE_ECONFLICT;
     }
@@ -195,7 +194,7 @@ int acre_capacity_commit(struct acre_capacity *capacity, uint64_t token, uint64_
 }
 
 int acre_capacity_cancel(struct acre_capacity *capacity, uint64_t token, uint64_t now_ms) {
-    acre_capacity_advance(capacity, now_ms);
+    capacity_advance(capacity, now_ms);
     uint32_t slot = find(capacity, token);
     if (slot == ACRE_CAPACITY_NONE) {
         return ACRE_ENOTFOUND;

@@ -4,12 +4,12 @@
  * exclusive part alone; kinds of sharing never mixed; the index must hold every node that takes
  * work once, under the state its books say. Slow on purpose; nothing here is shared with the
  * code it checks beyond the books' own words. */
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 #include "ledger/shape.h"
 
 #include <stdlib.h>
 
-struct sums {
+struct device_sums {
     uint64_t milli;
     uint64_t milli_by_share;
     uint64_t asked_mib;
@@ -19,41 +19,42 @@ struct sums {
     uint32_t isolation; /* 1 + kind; UINT32_MAX: mixed */
 };
 
-static int sum_parts(const struct acre_ledger *ledger, const struct hold *hold,
-                     struct sums *devices, uint64_t *cpu, uint64_t *ram, struct acre_error *err) {
+static int sum_parts(const struct acre_ledger *ledger, const struct grant *grant,
+                     struct device_sums *devices, uint64_t *cpu, uint64_t *ram,
+                     struct acre_error *err) {
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         if (parts[i].node >= ledger->node_count) {
             return acre_fail(err, ACRE_EINTERNAL, "allocation %llu: no node %u",
-                             (unsigned long long)hold->id, parts[i].node);
+                             (unsigned long long)grant->id, parts[i].node);
         }
         cpu[parts[i].node] += parts[i].cpu_milli;
         ram[parts[i].node] += parts[i].ram_mib;
-        if (parts[i].device == ACRE_DEVICE_NONE || hold->reservation != 0) {
+        if (parts[i].device == ACRE_DEVICE_NONE || grant->reservation != 0) {
             continue;
         }
         if (parts[i].device >= ledger->device_count ||
             ledger->devices[parts[i].device].node != parts[i].node) {
             return acre_fail(err, ACRE_EINTERNAL, "allocation %llu: device %u is not on node %u",
-                             (unsigned long long)hold->id, parts[i].device, parts[i].node);
+                             (unsigned long long)grant->id, parts[i].device, parts[i].node);
         }
-        struct sums *sums = &devices[parts[i].device];
+        struct device_sums *sums = &devices[parts[i].device];
         sums->milli += parts[i].milli;
         sums->milli_by_share += parts[i].by_share ? parts[i].milli : 0;
         sums->asked_mib += parts[i].by_share ? 0 : parts[i].mib;
         sums->mib += parts[i].mib;
         sums->count++;
-        sums->exclusive += hold_is_exclusive(hold);
-        uint32_t isolation = hold->isolation + 1U;
+        sums->exclusive += grant_is_exclusive(grant);
+        uint32_t isolation = grant->isolation + 1U;
         sums->isolation =
             sums->isolation == 0 || sums->isolation == isolation ? isolation : UINT32_MAX;
     }
     return 0;
 }
 
-static int check_device(const struct acre_ledger *ledger, uint32_t index, const struct sums *sums,
-                        struct acre_error *err) {
+static int check_device(const struct acre_ledger *ledger, uint32_t index,
+                        const struct device_sums *sums, struct acre_error *err) {
     const struct device *device = &ledger->devices[index];
     const struct profile *profile = ledger->profiles[ledger->nodes[device->node].profile];
     uint32_t memory = profile->slots[device->slot].memory_mib;
@@ -113,13 +114,13 @@ static int check_index(const struct acre_ledger *ledger, uint32_t index, struct 
 }
 
 int acre_ledger_check(const struct acre_ledger *ledger, struct acre_error *err) {
-    struct sums *sums = acre_calloc(ACRE_MAX(ledger->device_count, 1U), sizeof(*sums));
+    struct device_sums *sums = acre_calloc(ACRE_MAX(ledger->device_count, 1U), sizeof(*sums));
     uint64_t *cpu = acre_calloc(ACRE_MAX(ledger->node_count, 1U), sizeof(*cpu));
     uint64_t *ram = acre_calloc(ACRE_MAX(ledger->node_count, 1U), sizeof(*ram));
     int r = 0;
     uint32_t cursor = 0;
-    for (struct hold *hold; r == 0 && (hold = holds_walk(ledger->holds, &cursor)) != NULL;) {
-        r = sum_parts(ledger, hold, sums, cpu, ram, err);
+    for (struct grant *grant; r == 0 && (grant = grants_walk(ledger->grants, &cursor)) != NULL;) {
+        r = sum_parts(ledger, grant, sums, cpu, ram, err);
     }
     for (uint32_t i = 0; i < ledger->device_count && r == 0; i++) {
         r = check_device(ledger, i, &sums[i], err);

@@ -6,8 +6,8 @@
  * Dead shapes are left in the heap and dropped when they reach the top; `known` has a bit per
  * shape that is in the heap, so that one that lives again is not judged twice.
  *
- * Everything starts afresh when the log has moved past us, or, for strategies that go by worth,
- * when the mix was frozen anew (epoch). Heaps are kept for
+ * Everything starts over when the log has moved past us, or, for strategies that go by worth,
+ * when the mix was frozen again (epoch). Heaps are kept for
  * the HEAPS_MAX wants used last; a want beyond that costs one look at all shapes. */
 #include "ledger/class.h"
 
@@ -24,7 +24,7 @@ enum {
 
 enum match { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };
 
-struct class {
+struct want_class {
     struct want want;
     bool in_use;
     uint64_t last_used;
@@ -40,19 +40,19 @@ struct class {
     uint32_t profile_count;
 };
 
-struct classes {
-    struct class *all;       /* HEAPS_MAX */
+struct want_classes {
+    struct want_class *all;  /* HEAPS_MAX */
     struct acre_index index; /* of those in use, by want */
     uint64_t uses;
 };
 
-struct classes *classes_create(void) {
-    struct classes *classes = acre_calloc(1, sizeof(*classes));
+struct want_classes *classes_create(void) {
+    struct want_classes *classes = acre_calloc(1, sizeof(*classes));
     classes->all = acre_calloc(HEAPS_MAX, sizeof(*classes->all));
     return classes;
 }
 
-static void class_finish(struct class *class) {
+static void class_finish(struct want_class *class) {
     free(class->heap);
     free(class->known);
     free(class->matches);
@@ -60,7 +60,7 @@ static void class_finish(struct class *class) {
     memset(class, 0, sizeof(*class));
 }
 
-void classes_destroy(struct classes *classes) {
+void classes_destroy(struct want_classes *classes) {
     if (classes == NULL) {
         return;
     }
@@ -73,21 +73,22 @@ void classes_destroy(struct classes *classes) {
 }
 
 static uint32_t class_hash(uint32_t number, const void *context) {
-    return (uint32_t)want_hash(&((const struct classes *)context)->all[number].want);
+    return (uint32_t)want_hash(&((const struct want_classes *)context)->all[number].want);
 }
 
 static bool class_is(uint32_t number, const void *key, const void *context) {
-    const struct want *want = &((const struct classes *)context)->all[number].want;
+    const struct want *want = &((const struct want_classes *)context)->all[number].want;
     return memcmp(want, key, sizeof(*want)) == 0;
 }
 
 static const struct acre_index_kind by_want = {class_hash, class_is};
 
 /* A free class, or the one that was not used for longest. */
-static struct class *class_add(struct classes *classes, const struct want *want, uint32_t hash) {
-    struct class *class = NULL;
+static struct want_class *class_add(struct want_classes *classes, const struct want *want,
+                                    uint32_t hash) {
+    struct want_class *class = NULL;
     for (uint32_t i = 0; i < HEAPS_MAX; i++) {
-        struct class *other = &classes->all[i];
+        struct want_class *other = &classes->all[i];
         if (!other->in_use) {
             class = other;
             break;
@@ -107,21 +108,21 @@ static struct class *class_add(struct classes *classes, const struct want *want,
     return class;
 }
 
-struct class *classes_get(struct acre_ledger *ledger, const struct want *want) {
-    struct classes *classes = ledger->classes;
+struct want_class *classes_get(struct acre_ledger *ledger, const struct want *want) {
+    struct want_classes *classes = ledger->classes;
     uint32_t hash = (uint32_t)want_hash(want);
     uint32_t number = acre_index_find(&by_want, &classes->index, hash, want, classes);
-    struct class *class =
+    struct want_class *class =
         number != ACRE_INDEX_NONE ? &classes->all[number] : class_add(classes, want, hash);
     class->last_used = ++classes->uses;
     return class;
 }
 
-const struct want *class_want(const struct class *class) {
+const struct want *class_want(const struct want_class *class) {
     return &class->want;
 }
 
-bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32_t profile,
+bool class_matches(const struct acre_ledger *ledger, struct want_class *class, uint32_t profile,
                    uint64_t *ret_slots) {
     ACRE_ASSERT(profile < ledger->profile_count);
     if (profile >= class->profile_count) {
@@ -158,7 +159,7 @@ static bool is_better(const void *candidate, const void *other, const void *cont
 
 static const struct acre_heap_kind by_rank = {sizeof(struct candidate), is_better, NULL};
 
-static void heap_push(struct acre_ledger *ledger, struct class *class, struct candidate new) {
+static void heap_push(struct acre_ledger *ledger, struct want_class *class, struct candidate new) {
     if (class->heap_count == class->heap_capacity) {
         class->heap_capacity = ACRE_MAX(2 * class->heap_capacity, 64U);
         class->heap = acre_realloc(class->heap, class->heap_capacity, sizeof(*class->heap));
@@ -166,7 +167,7 @@ static void heap_push(struct acre_ledger *ledger, struct class *class, struct ca
     acre_heap_push(&by_rank, class->heap, &class->heap_count, &new, ledger);
 }
 
-static void forget_dead(struct acre_ledger *ledger, struct class *class) {
+static void forget_dead(struct acre_ledger *ledger, struct want_class *class) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < class->heap_count; i++) {
         uint32_t id = class->heap[i].shape;
@@ -189,7 +190,8 @@ void classes_forget_dead(struct acre_ledger *ledger) {
 }
 
 /* A quick look: most shapes that cannot serve a want lack something plain, or live no more. */
-static inline bool may_serve(const struct class *class, const struct glance *shape, uint32_t id) {
+static inline bool may_serve(const struct want_class *class, const struct glance *shape,
+                             uint32_t id) {
     const struct want *want = &class->want;
     return shape->is_live && shape->cpu_free_milli >= want->cpu_milli &&
            shape->ram_free_mib >= want->ram_mib &&
@@ -200,7 +202,7 @@ static inline bool may_serve(const struct class *class, const struct glance *sha
 }
 
 /* Judge one shape; a want for 0 replicas asks how many members would fit (gang.c). */
-static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) {
+static void judge(struct acre_ledger *ledger, struct want_class *class, uint32_t id) {
     const struct shape *shape = shapes_get(ledger->shapes, id);
     uint64_t slots;
     if (!class_matches(ledger, class, shape->profile, &slots)) {
@@ -227,7 +229,7 @@ static void judge(struct acre_ledger *ledger, struct class *class, uint32_t id) 
     class->known[id / 64] |= UINT64_C(1) << id % 64;
 }
 
-static void start_afresh(struct acre_ledger *ledger, struct class *class) {
+static void start_afresh(struct acre_ledger *ledger, struct want_class *class) {
     class->heap_count = 0;
     memset(class->known, 0, class->known_words * sizeof(*class->known));
     class->is_judged = true;
@@ -241,7 +243,7 @@ static void start_afresh(struct acre_ledger *ledger, struct class *class) {
     }
 }
 
-static void catch_up(struct acre_ledger *ledger, struct class *class) {
+static void catch_up(struct acre_ledger *ledger, struct want_class *class) {
     const struct shapes *shapes = ledger->shapes;
     uint32_t words = shapes_limit(shapes) / 64 + 1;
     if (words > class->known_words) {
@@ -268,7 +270,7 @@ static void catch_up(struct acre_ledger *ledger, struct class *class) {
     }
 }
 
-const struct candidate *class_best(struct acre_ledger *ledger, struct class *class) {
+const struct candidate *class_best(struct acre_ledger *ledger, struct want_class *class) {
     catch_up(ledger, class);
     while (class->heap_count > 0) {
         uint32_t id = class->heap[0].shape;
@@ -281,18 +283,18 @@ const struct candidate *class_best(struct acre_ledger *ledger, struct class *cla
     return NULL;
 }
 
-const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,
+const struct candidate *class_candidates(struct acre_ledger *ledger, struct want_class *class,
                                          uint32_t *ret_count) {
     catch_up(ledger, class);
     *ret_count = class->heap_count;
     return class->heap;
 }
 
-size_t classes_bytes(const struct classes *classes) {
+size_t classes_bytes(const struct want_classes *classes) {
     size_t bytes =
         sizeof(*classes) + HEAPS_MAX * sizeof(*classes->all) + acre_index_bytes(&classes->index);
     for (uint32_t i = 0; i < HEAPS_MAX; i++) {
-        const struct class *class = &classes->all[i];
+        const struct want_class *class = &classes->all[i];
         bytes += class->heap_capacity * sizeof(*class->heap) +
                  class->known_words * sizeof(*class->known) +
                  class->profile_count * (sizeof(*class->matches) + sizeof(*class->slots));

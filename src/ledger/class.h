@@ -8,7 +8,7 @@
 
 #include "ledger/choose.h"
 
-struct class;
+struct want_class;
 
 struct candidate {
     struct rank rank;
@@ -16,26 +16,26 @@ struct candidate {
     uint32_t slot; /* of a want for one device: which one */
 };
 
-struct classes *classes_create(void);
-void classes_destroy(struct classes *classes);
+struct want_classes *classes_create(void);
+void classes_destroy(struct want_classes *classes);
 
 /* The class of this want; valid until the next call. */
-struct class *classes_get(struct acre_ledger *ledger, const struct want *want);
+struct want_class *classes_get(struct acre_ledger *ledger, const struct want *want);
 
-const struct want *class_want(const struct class *class);
+const struct want *class_want(const struct want_class *class);
 
 /* The best shape for it; NULL when none serves it now. */
-const struct candidate *class_best(struct acre_ledger *ledger, struct class *class);
+const struct candidate *class_best(struct acre_ledger *ledger, struct want_class *class);
 
 /* All shapes judged able to serve it, in no order; some may have died (no nodes). */
-const struct candidate *class_candidates(struct acre_ledger *ledger, struct class *class,
+const struct candidate *class_candidates(struct acre_ledger *ledger, struct want_class *class,
                                          uint32_t *ret_count);
 
 /* want_matches of the class's want for a profile, remembered. */
-bool class_matches(const struct acre_ledger *ledger, struct class *class, uint32_t profile,
+bool class_matches(const struct acre_ledger *ledger, struct want_class *class, uint32_t profile,
                    uint64_t *ret_slots);
 /* Drop dead shapes from all heaps: their ids are about to mean others. */
 void classes_forget_dead(struct acre_ledger *ledger);
-size_t classes_bytes(const struct classes *classes);
+size_t classes_bytes(const struct want_classes *classes);
 
 #endif

@@ -6,10 +6,12 @@
  * explanation: how many had the memory, how many of these lacked a label, how many the model. */
 #include "ledger/director.h"
 
+#include "core/units.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-struct choice {
+struct node_choice {
     const struct acre_director_facts *facts;
     const struct acre_director_request *request;
     uint32_t asked;
@@ -17,7 +19,7 @@ struct choice {
     uint32_t without_model;
 };
 
-static bool has_labels(const struct choice *choice, uint32_t node) {
+static bool has_labels(const struct node_choice *choice, uint32_t node) {
     for (uint32_t i = 0; i < choice->request->label_count; i++) {
         if (!choice->facts->has_label(choice->facts->context, node, choice->request->labels[i])) {
             return false;
@@ -26,7 +28,7 @@ static bool has_labels(const struct choice *choice, uint32_t node) {
     return true;
 }
 
-static bool has_model(const struct choice *choice, uint32_t node) {
+static bool has_model(const struct node_choice *choice, uint32_t node) {
     for (uint32_t i = 0; i < choice->request->model_count; i++) {
         if (choice->facts->has_model(choice->facts->context, node, choice->request->models[i])) {
             return true;
@@ -36,7 +38,7 @@ static bool has_model(const struct choice *choice, uint32_t node) {
 }
 
 static bool accept_gpu(void *context, uint32_t node) {
-    struct choice *choice = context;
+    struct node_choice *choice = context;
     choice->asked++;
     if (!has_labels(choice, node)) {
         choice->without_label++;
@@ -54,7 +56,7 @@ static bool accept_cpu(void *context, uint32_t node) {
 }
 
 /* The preferred node, if it is fresh and of the wanted kind, fits and is accepted. */
-static bool local_fits(struct acre_capacity *capacity, struct choice *choice, bool cpu,
+static bool local_fits(struct acre_capacity *capacity, struct node_choice *choice, bool cpu,
                        uint64_t now_ms) {
     struct acre_capacity_view view;
     uint32_t node = choice->request->local_node;
@@ -69,7 +71,7 @@ static bool local_fits(struct acre_capacity *capacity, struct choice *choice, bo
            has_labels(choice, node) && has_model(choice, node);
 }
 
-static int find_gpu(struct acre_capacity *capacity, struct choice *choice, uint64_t now_ms,
+static int find_gpu(struct acre_capacity *capacity, struct node_choice *choice, uint64_t now_ms,
                     uint32_t *ret_node) {
     const struct acre_director_request *request = choice->request;
     if (local_fits(capacity, choice, false, now_ms)) {
@@ -81,7 +83,7 @@ static int find_gpu(struct acre_capacity *capacity, struct choice *choice, uint6
                                     constrained ? accept_gpu : NULL, choice, ret_node);
 }
 
-static int find_cpu(struct acre_capacity *capacity, struct choice *choice, uint64_t now_ms,
+static int find_cpu(struct acre_capacity *capacity, struct node_choice *choice, uint64_t now_ms,
                     uint32_t *ret_node) {
     if (local_fits(capacity, choice, true, now_ms)) {
         *ret_node = choice->request->local_node;
@@ -91,28 +93,40 @@ static int find_cpu(struct acre_capacity *capacity, struct choice *choice, uint6
         capacity, now_ms, choice->request->label_count > 0 ? accept_cpu : NULL, choice, ret_node);
 }
 
-static void explain(struct acre_capacity *capacity, const struct choice *choice, uint64_t now_ms,
-                    char why[ACRE_DIRECTOR_WHY_MAX]) {
+/* Exact, so that a request that misses by one MiB is seen to. */
+static const char *show_mib(uint64_t mib, char text[32]) {
+    if (mib % 1024 == 0) {
+        return acre_format_mib(mib, text, 32);
+    }
+    snprintf(text, 32, "%" PRIu64 " MiB", mib);
+    return text;
+}
+
+static void explain(struct acre_capacity *capacity, const struct node_choice *choice,
+                    uint64_t now_ms, char why[ACRE_DIRECTOR_WHY_MAX]) {
     struct acre_capacity_summary summary = acre_capacity_summarise(capacity, now_ms);
+    char wanted[32], largest[32];
     int length = snprintf(why, ACRE_DIRECTOR_WHY_MAX,
-                          "no GPU fits %" PRIu64 " MiB on one device: %" PRIu32 " nodes, %" PRIu32
-                          " stale, the largest free device has %" PRIu64 " MiB",
-                          choice->request->min_mib, summary.nodes, summary.stale,
-                          summary.largest_device_available_mib);
+                          "no GPU that fits has %s free: %" PRIu32 " node%s, %" PRIu32
+                          " stale; the largest free device has %s",
+                          choice->request->min_mib > 0 ? show_mib(choice->request->min_mib, wanted)
+                                                       : "memory",
+                          summary.nodes, summary.nodes == 1 ? "" : "s", summary.stale,
+                          show_mib(summary.largest_device_available_mib, largest));
     ACRE_ASSERT(length > 0 && length < ACRE_DIRECTOR_WHY_MAX);
     if (choice->asked > 0) {
         snprintf(why + length, (size_t)(ACRE_DIRECTOR_WHY_MAX - length),
-                 "; of %" PRIu32 " nodes with the memory %" PRIu32 " lack a label and %" PRIu32
-                 " the model",
+                 "; of %" PRIu32 " with enough memory, %" PRIu32 " lack a label and %" PRIu32
+                 " lack such a GPU with the memory free",
                  choice->asked, choice->without_label, choice->without_model);
     }
 }
 
-int acre_director_place(struct acre_capacity *capacity, const struct acre_director_facts *facts,
-                        const struct acre_director_request *request, uint64_t now_ms,
-                        struct acre_director_answer *ret_answer, struct acre_error *err) {
+int acre_director_choose(struct acre_capacity *capacity, const struct acre_director_facts *facts,
+                         const struct acre_director_request *request, uint64_t now_ms,
+                         struct acre_director_answer *ret_answer, struct acre_error *err) {
     ACRE_ASSERT(facts != NULL || (request->label_count == 0 && request->model_count == 0));
-    struct choice choice = {.facts = facts, .request = request};
+    struct node_choice choice = {.facts = facts, .request = request};
     struct acre_director_answer answer = {.node = ACRE_CAPACITY_NO_NODE};
     int r = find_gpu(capacity, &choice, now_ms, &answer.node);
     if (r < 0) {
@@ -122,8 +136,8 @@ int acre_director_place(struct acre_capacity *capacity, const struct acre_direct
     }
     if (r < 0) {
         return acre_fail(err, ACRE_ENOFIT, "%s; %s", answer.why,
-                         request->cpu_allowed ? "and no CPU node is fresh and has the labels"
-                                              : "a CPU node is not allowed");
+                         request->cpu_allowed ? "no node without GPUs is fresh and has the labels"
+                                              : "nodes without GPUs are not allowed");
     }
     answer.is_local = answer.node == request->local_node;
     r = acre_capacity_reserve(capacity, answer.node, answer.is_cpu ? 0 : request->min_mib, now_ms,

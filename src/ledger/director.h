@@ -42,8 +42,8 @@ struct acre_director_answer {
 
 /* `facts` may be NULL when the request has no labels and no models; then no node is walked.
  * ACRE_ENOFIT: nothing fits; the text has the numbers. Nothing is reserved then. */
-int acre_director_place(struct acre_capacity *capacity, const struct acre_director_facts *facts,
-                        const struct acre_director_request *request, uint64_t now_ms,
-                        struct acre_director_answer *ret_answer, struct acre_error *err);
+int acre_director_choose(struct acre_capacity *capacity, const struct acre_director_facts *facts,
+                         const struct acre_director_request *request, uint64_t now_ms,
+                         struct acre_director_answer *ret_answer, struct acre_error *err);
 
 #endif

@@ -1,12 +1,13 @@
 /* draw.c - shares of an active reservation, for the requests that name it.
  *
  * The reservation's own allocation is in the devices' books; what is drawn on it is counted here,
- * per device. To whoever draws, a device looks as if all but the reserved share were taken by
+ * per device. To the drawing request, a device looks as if all but the reserved share were taken by
  * share: then the arithmetic of any device (shape.h) divides the reserved part as exactly as it
  * divides a whole one, and its rules (one kind, so many shares, others' memory, drained) hold
  * within a reservation too. */
 #include "ledger/draw.h"
 
+#include "core/units.h"
 #include "ledger/place.h"
 #include "ledger/shape.h"
 
@@ -22,17 +23,17 @@ static void count_part(struct drawn *drawn, const struct acre_part *part, uint32
 }
 
 void drawn_note(const struct acre_ledger *ledger, struct reservation *reservation,
-                const struct hold *hold, bool taken) {
+                const struct grant *grant, bool taken) {
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         for (uint32_t j = 0; j < reservation->shown.device_count; j++) {
             struct drawn *drawn = &reservation->drawn[j];
             if (reservation->shown.devices[j] != parts[i].device) {
                 continue;
             }
             if (taken) {
-                count_part(drawn, &parts[i], hold->isolation + 1U);
+                count_part(drawn, &parts[i], grant->isolation + 1U);
                 continue;
             }
             ACRE_ASSERT(drawn->count > 0 && drawn->milli >= parts[i].milli);
@@ -83,7 +84,7 @@ int reserved_place_within(struct acre_ledger *ledger, const struct want *want, u
         return r;
     }
     const struct acre_reservation *shown = &reservation->shown;
-    struct class *class = classes_get(ledger, want);
+    struct want_class *class = classes_get(ledger, want);
     uint32_t placed = 0;
     for (uint32_t i = 0; i < shown->device_count && placed < want->replicas; i++) {
         uint32_t node = ledger->devices[shown->devices[i]].node;
@@ -108,9 +109,8 @@ int reserved_place_within(struct acre_ledger *ledger, const struct want *want, u
     }
     return placed == want->replicas
                ? 0
-               : acre_fail(err, ACRE_ENOFIT,
-                           "reservation %llu has room for %u of %u members on its %u devices",
-                           (unsigned long long)id, placed, want->replicas, shown->device_count);
+               : acre_fail(err, ACRE_ENOFIT, "reservation %llu has room for only %u of %u members",
+                           (unsigned long long)id, placed, want->replicas);
 }
 
 static int check_part(const struct acre_ledger *ledger, const struct acre_reservation *shown,
@@ -129,13 +129,16 @@ static int check_part(const struct acre_ledger *ledger, const struct acre_reserv
         (exclusive && part->milli != 1000) ||
         (shown->milli < 1000 && isolation != shown->isolation);
     uint64_t total = hardware_of(ledger, part->device)->memory_mib;
+    char share[32], memory[32];
     count_part(&drawn[at], part, isolation + 1U);
     if (part->milli == 0 || part->milli > 1000 || drawn[at].milli > shown->milli || other_kind ||
         drawn[at].asked_mib * 1000 + total * drawn[at].milli_by_share > total * shown->milli) {
         return acre_fail(err, ACRE_ECONFLICT,
-                         "device '%s': reservation %llu has no room for %u milli and %u MiB more",
+                         "reservation %llu has no room on device '%s' for %s of it and %s more",
+                         (unsigned long long)shown->id,
                          acre_names_text(ledger->names, ledger->devices[part->device].name),
-                         (unsigned long long)shown->id, part->milli, part->mib);
+                         acre_format_milli(part->milli, share, sizeof(share)),
+                         acre_format_mib(part->mib, memory, sizeof(memory)));
     }
     return 0;
 }

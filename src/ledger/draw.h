@@ -26,6 +26,6 @@ int reservation_active(const struct acre_ledger *ledger, uint64_t id,
 
 /* An allocation that names the reservation was taken, or is about to be given back. */
 void drawn_note(const struct acre_ledger *ledger, struct reservation *reservation,
-                const struct hold *hold, bool taken);
+                const struct grant *grant, bool taken);
 
 #endif

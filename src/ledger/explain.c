@@ -1,9 +1,9 @@
-/* explain.c - why nothing served a want, in one sentence with its numbers.
+/* explain.c - why a request does not fit, in one sentence with its numbers.
  *
- * From the reasons that time cannot cure to those it can: no nodes; labels; no such device; too
- * large for any one device or node; shares taken; CPU or RAM beside a free share taken; too
- * little room for a whole gang. The first that holds is the reason. Slow path: it walks the
- * shapes (never all devices) and, for a name to show, the devices of one node. */
+ * Reasons are tried in order, from those that waiting cannot fix to those it can: no nodes; labels;
+ * no such device; too large for any one device or node; shares taken; CPU or RAM next to a free
+ * share taken; too little room for a whole gang. The first that applies is reported. Slow path: it
+ * walks the shapes (never all devices) and, for a name to show, the devices of one node. */
 #include "ledger/outlook.h"
 #include "ledger/place.h"
 
@@ -11,6 +11,8 @@
 #include "ledger/shape.h"
 
 #include <stdio.h>
+
+enum { SHOWN = 32, SHOWN_BOTH = 80 }; /* bytes of a number as text, of two */
 
 struct findings {
     uint32_t labelled;     /* profiles whose labels match */
@@ -22,12 +24,12 @@ struct findings {
     uint32_t largest_milli; /* free on one matching device */
     uint32_t largest_mib;
     const struct shape *largest; /* where */
-    uint32_t other_milli;        /* the same beside shares of another kind */
+    uint32_t other_milli;        /* the same, next to shares of another kind */
     uint32_t other_kind;
     const struct shape *other;             /* where */
     uint32_t most_fitting;                 /* devices that would take it, on one node */
     const struct shape *fitting;           /* where */
-    uint32_t best_cpu_milli, best_ram_mib; /* free beside enough fitting devices */
+    uint32_t best_cpu_milli, best_ram_mib; /* free next to enough fitting devices */
     const struct shape *beside;
     uint64_t members;
 };
@@ -109,96 +111,142 @@ static const char *node_name(const struct acre_ledger *ledger, const struct shap
     return acre_names_text(ledger->names, ledger->nodes[shape->nodes[0]].name);
 }
 
+/* Two sizes to compare: "80 GiB" and "79.6 GiB", or both in MiB where rounding would hide which is
+ * larger. */
+static void show_sizes(uint32_t asked_mib, uint32_t there_mib, char asked[SHOWN],
+                       char there[SHOWN]) {
+    uint32_t apart = asked_mib > there_mib ? asked_mib - there_mib : there_mib - asked_mib;
+    if (apart >= ACRE_MAX(asked_mib, there_mib) / 100) {
+        acre_format_mib(asked_mib, asked, SHOWN);
+        acre_format_mib(there_mib, there, SHOWN);
+    } else {
+        snprintf(asked, SHOWN, "%u MiB", asked_mib);
+        snprintf(there, SHOWN, "%u MiB", there_mib);
+    }
+}
+
+/* "4.5 CPUs and 1 GiB of RAM" asked for, "1 CPU and 256 GiB" there. */
+static void show_node(const struct want *want, uint32_t cpu_milli, uint32_t ram_mib,
+                      char asked[SHOWN_BOTH], char there[SHOWN_BOTH]) {
+    char asked_cpu[SHOWN], asked_ram[SHOWN], cpu[SHOWN], ram[SHOWN];
+    acre_format_amount(want->cpu_milli, "CPU", asked_cpu, sizeof(asked_cpu));
+    acre_format_amount(cpu_milli, "CPU", cpu, sizeof(cpu));
+    show_sizes(want->ram_mib, ram_mib, asked_ram, ram);
+    snprintf(there, SHOWN_BOTH, "%s and %s", cpu, ram);
+    if (want->cpu_milli == 0) {
+        snprintf(asked, SHOWN_BOTH, "%s of RAM", asked_ram);
+    } else if (want->ram_mib == 0) {
+        snprintf(asked, SHOWN_BOTH, "%s", asked_cpu);
+    } else {
+        snprintf(asked, SHOWN_BOTH, "%s and %s of RAM", asked_cpu, asked_ram);
+    }
+}
+
+/* The node itself is too small: CPU or RAM. */
+static int never_on_a_node(const struct want *want, const struct findings *findings,
+                           struct acre_error *err) {
+    char asked[SHOWN_BOTH], there[SHOWN_BOTH], gpus[SHOWN], with[SHOWN + 8] = "";
+    show_node(want, findings->most_cpu_milli, findings->most_ram_mib, asked, there);
+    if (want->gpus > 0) {
+        snprintf(with, sizeof(with), "%s with ",
+                 acre_format_count(want->gpus, "GPU", gpus, sizeof(gpus)));
+    }
+    return acre_fail(err, ACRE_ENOFIT,
+                     "never fits: it asks for %s%s on one node; the largest nodes have %s; ask for "
+                     "less",
+                     with, asked, there);
+}
+
 static int never(const struct acre_ledger *ledger, const struct want *want,
                  const struct findings *findings, struct acre_error *err) {
+    char asked[SHOWN], there[SHOWN];
     if (ledger->node_count == 0) {
         return acre_fail(err, ACRE_ENOFIT, "never fits: there are no nodes; add one");
     }
     if (findings->labelled == 0) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "never fits: none of %u nodes has all the labels asked for; ask for fewer",
-                         ledger->node_count);
+                         "never fits: no node has all the labels it asks for; ask for fewer");
     }
     if (want->gpus > 0 && findings->most_devices == 0) {
+        show_sizes(want->mib, findings->most_memory_mib, asked, there);
         return want->mib > findings->most_memory_mib
                    ? acre_fail(err, ACRE_ENOFIT,
-                               "never fits: %u MiB of one device asked, the largest has %u MiB; "
+                               "never fits: it asks for %s of GPU memory; the largest GPU has %s; "
                                "ask for less",
-                               want->mib, findings->most_memory_mib)
+                               asked, there)
                    : acre_fail(err, ACRE_ENOFIT,
-                               "never fits: no device here is of the vendor, model and kind asked "
-                               "for and takes such a share; see acre gpus");
+                               "never fits: no GPU has the vendor, model and kind it asks for and "
+                               "can be shared that way; see 'acre gpus'");
     }
     if (want->gpus > findings->most_devices) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "never fits: %u devices on one node asked, no node has more than %u that "
-                         "match; ask for fewer, or for more replicas of fewer",
-                         want->gpus, findings->most_devices);
+                         "never fits: it asks for %s on one node; at most %u on any one node "
+                         "fit; ask for fewer, or for more nodes with fewer GPUs each",
+                         acre_format_count(want->gpus, "GPU", asked, sizeof(asked)),
+                         findings->most_devices);
     }
-    return acre_fail(err, ACRE_ENOFIT,
-                     "never fits: %u milli-CPU and %u MiB RAM beside %u devices asked, the largest "
-                     "nodes have %u and %u; ask for less",
-                     want->cpu_milli, want->ram_mib, want->gpus, findings->most_cpu_milli,
-                     findings->most_ram_mib);
+    return never_on_a_node(want, findings, err);
 }
 
 /* Not one device takes it. */
 static int no_device_now(const struct acre_ledger *ledger, const struct want *want,
                          const struct findings *findings, struct acre_error *err) {
-    char asked[24];
-    char free_share[24];
+    char asked[SHOWN], free_share[SHOWN], memory[SHOWN];
     acre_format_milli(want->milli, asked, sizeof(asked));
     if (findings->largest == NULL && findings->other == NULL) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "no room now: every matching device is full or drained; wait for a "
-                         "release");
+                         "no room now: every GPU that fits is full or drained; wait until one is "
+                         "free");
     }
     if (findings->largest == NULL) {
         acre_format_milli(findings->other_milli, free_share, sizeof(free_share));
         return acre_fail(err, ACRE_ENOFIT,
-                         "no room now: largest free share is %s on %s, beside shares of isolation "
-                         "%s; %s asked; ask for that isolation or wait",
+                         "no room now: the largest free share is %s on %s, on a GPU shared with "
+                         "isolation %s; it asks for %s; ask for that isolation or wait",
                          free_share, node_name(ledger, findings->other),
-                         acre_isolation_name((enum acre_isolation)findings->other_kind),
-                         acre_isolation_name((enum acre_isolation)want->isolation));
+                         isolation_name((enum acre_isolation)findings->other_kind),
+                         isolation_name((enum acre_isolation)want->isolation));
     }
     acre_format_milli(findings->largest_milli, free_share, sizeof(free_share));
     const char *where = node_name(ledger, findings->largest);
-    return want->mib > 0
-               ? acre_fail(err, ACRE_ENOFIT,
-                           "no room now: largest free share is %s on %s, largest free memory "
-                           "of one device is %u MiB; %u MiB asked; ask for less or wait",
-                           free_share, where, findings->largest_mib, want->mib)
-               : acre_fail(err, ACRE_ENOFIT,
-                           "no room now: largest free share is %s on %s; %s of one device "
-                           "asked; ask for less or wait",
-                           free_share, where, asked);
+    if (want->mib > 0) {
+        show_sizes(want->mib, findings->largest_mib, asked, memory);
+        return acre_fail(err, ACRE_ENOFIT,
+                         "no room now: the largest free share of a GPU is %s on %s, and the most "
+                         "free memory of a GPU is %s; it asks for %s; ask for less or wait",
+                         free_share, where, memory, asked);
+    }
+    return acre_fail(err, ACRE_ENOFIT,
+                     "no room now: the largest free share of a GPU is %s on %s; it asks for %s; "
+                     "ask for less or wait",
+                     free_share, where, asked);
 }
 
 static int not_now(const struct acre_ledger *ledger, const struct want *want,
                    const struct findings *findings, struct acre_error *err) {
     if (findings->beside == NULL && want->gpus == 0) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "no room now: every matching node is drained; undrain one or wait");
+                         "no room now: every node that fits is drained; undrain one or wait");
     }
     if (want->gpus > 0 && findings->most_fitting == 0) {
         return no_device_now(ledger, want, findings, err);
     }
-    char asked[24];
-    acre_format_milli(want->milli, asked, sizeof(asked));
+    char gpus[SHOWN], share[SHOWN];
     if (want->gpus > findings->most_fitting) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "no room now: at most %u devices with %s free on one node (%s); %u asked; "
+                         "no room now: no node has more than %s with %s free (%s); it asks for %u; "
                          "ask for fewer or wait",
-                         findings->most_fitting, asked, node_name(ledger, findings->fitting),
-                         want->gpus);
+                         acre_format_count(findings->most_fitting, "GPU", gpus, sizeof(gpus)),
+                         acre_format_milli(want->milli, share, sizeof(share)),
+                         node_name(ledger, findings->fitting), want->gpus);
     }
     if (findings->members == 0 && findings->beside != NULL) {
+        char asked[SHOWN_BOTH], there[SHOWN_BOTH];
+        show_node(want, findings->best_cpu_milli, findings->best_ram_mib, asked, there);
         return acre_fail(err, ACRE_ENOFIT,
-                         "no room now: devices are free, but %s has %u milli-CPU and %u MiB RAM "
-                         "free beside them; %u and %u asked; ask for less or wait",
-                         node_name(ledger, findings->beside), findings->best_cpu_milli,
-                         findings->best_ram_mib, want->cpu_milli, want->ram_mib);
+                         "no room now: %s%s has only %s free; it asks for %s; ask for less or wait",
+                         want->gpus > 0 ? "GPUs are free, but " : "",
+                         node_name(ledger, findings->beside), there, asked);
     }
     return acre_fail(err, ACRE_ENOFIT,
                      "no room now: room for %llu of %u members; ask for fewer or wait",
@@ -264,8 +312,9 @@ int acre_ledger_could_fit(struct acre_ledger *ledger, const struct acre_request 
     }
     return members >= want.replicas
                ? 0
-               : acre_fail(err, ACRE_ENOFIT,
-                           "never fits: %u members asked, all nodes together hold %llu when idle; "
-                           "ask for fewer",
-                           want.replicas, (unsigned long long)members);
+               : acre_fail(
+                     err, ACRE_ENOFIT,
+                     "never fits: it asks for %u members; all nodes together, idle, have room "
+                     "for %llu; ask for fewer",
+                     want.replicas, (unsigned long long)members);
 }

@@ -7,12 +7,12 @@ static const char *const names[ACRE_ISOLATION_COUNT] = {
 #undef X
 };
 
-const char *acre_isolation_name(enum acre_isolation isolation) {
+const char *isolation_name(enum acre_isolation isolation) {
     ACRE_ASSERT((unsigned)isolation < ACRE_ISOLATION_COUNT);
     return names[isolation];
 }
 
-bool acre_isolation_parse(struct acre_str text, enum acre_isolation *ret_isolation) {
+bool isolation_parse(struct acre_str text, enum acre_isolation *ret_isolation) {
     for (unsigned i = 0; i < ACRE_ISOLATION_COUNT; i++) {
         if (acre_str_is(text, names[i])) {
             *ret_isolation = (enum acre_isolation)i;

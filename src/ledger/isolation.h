@@ -24,8 +24,8 @@ enum acre_isolation {
 
 #define ACRE_ISOLATION_CHOICES "none, time-slicing, mps or mig"
 
-const char *acre_isolation_name(enum acre_isolation isolation);
+const char *isolation_name(enum acre_isolation isolation);
 /* Exact, lower case. False: no such isolation, and the output is untouched. */
-bool acre_isolation_parse(struct acre_str text, enum acre_isolation *ret_isolation);
+bool isolation_parse(struct acre_str text, enum acre_isolation *ret_isolation);
 
 #endif

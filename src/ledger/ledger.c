@@ -7,9 +7,9 @@
 #include "ledger/ledger.h"
 
 #include "ledger/class.h"
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 #include "ledger/mix.h"
-#include "ledger/order.h"
+#include "ledger/node_order.h"
 #include "ledger/reserve.h"
 #include "ledger/shape.h"
 
@@ -20,8 +20,7 @@ struct acre_ledger *acre_ledger_create(const struct acre_ledger_options *options
     struct acre_ledger *ledger = acre_calloc(1, sizeof(*ledger));
     bool has_strategy = options != NULL && options->strategy != ACRE_STRATEGY_DEFAULT;
     ledger->strategy = has_strategy ? options->strategy : ACRE_STRATEGY_LEAST_WASTE;
-    ledger->rules =
-        options != NULL && options->rules != NULL ? *options->rules : *acre_rules_default();
+    ledger->rules = options != NULL && options->rules != NULL ? *options->rules : *rules_default();
     ledger->event = options != NULL ? options->event : NULL;
     ledger->event_context = options != NULL ? options->event_context : NULL;
     ledger->track_counts = ledger->strategy == ACRE_STRATEGY_LOAD_BALANCED;
@@ -29,7 +28,7 @@ struct acre_ledger *acre_ledger_create(const struct acre_ledger_options *options
     ACRE_ASSERT(ledger->rules.min_milli <= ledger->rules.max_milli);
     ledger->names = acre_names_create();
     ledger->constraints = constraints_create();
-    ledger->holds = holds_create();
+    ledger->grants = grants_create();
     ledger->shapes = shapes_create();
     ledger->classes = classes_create();
     ledger->mix = mix_create();
@@ -42,11 +41,11 @@ void acre_ledger_destroy(struct acre_ledger *ledger) {
         return;
     }
     reservations_destroy(ledger->reservations);
-    order_destroy(ledger->order);
+    node_order_destroy(ledger->order);
     mix_destroy(ledger->mix);
     classes_destroy(ledger->classes);
     shapes_destroy(ledger->shapes);
-    holds_destroy(ledger->holds);
+    grants_destroy(ledger->grants);
     constraints_destroy(ledger->constraints);
     for (uint32_t i = 0; i < ledger->profile_count; i++) {
         free(ledger->profiles[i]->labels);
@@ -115,7 +114,7 @@ static int check_device_spec(const struct acre_ledger *ledger, const struct acre
     char shown[80];
     if (!acre_str_is_name(acre_str_from(device->id), 128)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "node '%s': device %u: id '%s' is not a name; accepted: 1 to 128 letters, "
+                         "node '%s': device %u: '%s' is not an id; accepted: 1 to 128 letters, "
                          "digits and -_./:@+",
                          spec->name, at,
                          acre_str_show(acre_str_from(device->id), shown, sizeof(shown)));
@@ -126,8 +125,8 @@ static int check_device_spec(const struct acre_ledger *ledger, const struct acre
         repeated = strcmp(spec->devices[i].id, device->id) == 0;
     }
     if (repeated) {
-        return acre_fail(err, ACRE_EEXISTS, "node '%s': device '%s' is already in the ledger",
-                         spec->name, device->id);
+        return acre_fail(err, ACRE_EEXISTS, "node '%s': device '%s' already exists", spec->name,
+                         device->id);
     }
     if (device->memory_mib > ACRE_LEDGER_AMOUNT_MAX) {
         return acre_fail(
@@ -147,29 +146,29 @@ static int check_node_spec(const struct acre_ledger *ledger, const struct acre_n
     char shown[80];
     if (!acre_str_is_name(acre_str_from(spec->name), 128)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "node name '%s' is not a name; accepted: 1 to 128 letters, digits and "
-                         "-_./:@+",
+                         "'%s' is not a node name; accepted: 1 to 128 letters, digits and -_./:@+",
                          acre_str_show(acre_str_from(spec->name), shown, sizeof(shown)));
     }
     uint32_t existing;
     if (acre_ledger_find_node(ledger, spec->name, &existing)) {
-        return acre_fail(err, ACRE_EEXISTS, "node '%s' is already in the ledger", spec->name);
+        return acre_fail(err, ACRE_EEXISTS, "node '%s' already exists", spec->name);
     }
     if (spec->cpu_milli > ACRE_LEDGER_AMOUNT_MAX || spec->ram_mib > ACRE_LEDGER_AMOUNT_MAX) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "node '%s': cpu_milli %llu, ram_mib %llu: accepted: 0 to %d each",
-                         spec->name, (unsigned long long)spec->cpu_milli,
-                         (unsigned long long)spec->ram_mib, ACRE_LEDGER_AMOUNT_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "node '%s': cpu_milli %llu or ram_mib %llu is out of range; accepted: 0 to %d each",
+            spec->name, (unsigned long long)spec->cpu_milli, (unsigned long long)spec->ram_mib,
+            ACRE_LEDGER_AMOUNT_MAX);
     }
     if (spec->device_count > ACRE_NODE_DEVICES_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "node '%s': %u devices; accepted: 0 to %d", spec->name,
+        return acre_fail(err, ACRE_EINVALID,
+                         "node '%s': %u devices are too many; accepted: 0 to %d", spec->name,
                          spec->device_count, ACRE_NODE_DEVICES_MAX);
     }
     for (uint32_t i = 0; i < spec->label_count; i++) {
         if (acre_str_from(spec->labels[i]).length == 0) {
             return acre_fail(err, ACRE_EINVALID,
-                             "node '%s': label %u is empty; accepted: key=value, or leave it out",
-                             spec->name, i);
+                             "node '%s': label %u is empty; accepted: key=value", spec->name, i);
         }
     }
     for (uint32_t i = 0; i < spec->device_count; i++) {
@@ -182,15 +181,15 @@ static int check_node_spec(const struct acre_ledger *ledger, const struct acre_n
 }
 
 /* A device on its way into a profile: its hardware, and which one of the node it is. */
-struct entry {
+struct profile_entry {
     struct hardware hardware;
     uint32_t island; /* as given */
     uint32_t device;
 };
 
 static int compare_entries(const void *a, const void *b) {
-    const struct entry *x = a;
-    const struct entry *y = b;
+    const struct profile_entry *x = a;
+    const struct profile_entry *y = b;
     const int64_t differences[] = {
         (int64_t)x->island - y->island,
         (int64_t)x->hardware.model - y->hardware.model,
@@ -209,7 +208,7 @@ static int compare_entries(const void *a, const void *b) {
 }
 
 /* Number islands densely and mark the groups of equal slots. */
-static uint8_t group_entries(struct entry *entries, uint32_t count) {
+static uint8_t group_entries(struct profile_entry *entries, uint32_t count) {
     uint8_t island = 0;
     uint32_t start = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -217,7 +216,7 @@ static uint8_t group_entries(struct entry *entries, uint32_t count) {
         island = (uint8_t)(island + other_island);
         entries[i].hardware.island = island;
         if (i > 0) {
-            struct entry before = entries[i - 1];
+            struct profile_entry before = entries[i - 1];
             before.device = entries[i].device;
             start = compare_entries(&before, &entries[i]) != 0 ? i : start;
         }
@@ -230,10 +229,10 @@ static uint8_t group_entries(struct entry *entries, uint32_t count) {
 }
 
 static void make_entries(struct acre_ledger *ledger, const struct acre_node_spec *spec,
-                         struct entry *entries) {
+                         struct profile_entry *entries) {
     for (uint32_t i = 0; i < spec->device_count; i++) {
         const struct acre_device_spec *device = &spec->devices[i];
-        entries[i] = (struct entry){
+        entries[i] = (struct profile_entry){
             .hardware =
                 {
                     .model = acre_names_intern(ledger->names, acre_str_from(device->model)),
@@ -259,7 +258,7 @@ static bool profiles_equal(const struct profile *a, const struct profile *b) {
 }
 
 static uint32_t intern_profile(struct acre_ledger *ledger, const struct acre_node_spec *spec,
-                               struct entry *entries) {
+                               struct profile_entry *entries) {
     struct profile *profile =
         acre_calloc(1, sizeof(*profile) + spec->device_count * sizeof(profile->slots[0]));
     profile->cpu_milli = (uint32_t)spec->cpu_milli;
@@ -315,7 +314,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
     if (r < 0) {
         return r;
     }
-    struct entry entries[ACRE_NODE_DEVICES_MAX];
+    struct profile_entry entries[ACRE_NODE_DEVICES_MAX];
     make_entries(ledger, spec, entries);
     grow_tables(ledger, spec->device_count);
     uint32_t index = ledger->node_count++;
@@ -343,7 +342,7 @@ int acre_ledger_add_node(struct acre_ledger *ledger, const struct acre_node_spec
     ACRE_ASSERT(node->first_device + spec->device_count <= ledger->device_capacity);
     ledger->device_count += spec->device_count;
     shapes_file_node(ledger, index);
-    order_changed(ledger, index);
+    node_order_changed(ledger, index);
     *ret_node = index;
     return 0;
 }

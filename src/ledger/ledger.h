@@ -1,4 +1,4 @@
-/* ledger.h - the one book of who holds which share of which device.
+/* ledger.h - the record of all allocations: who holds which share of which device.
  *
  * Pure state: no I/O, no clock (callers pass now_ms), no threads, no randomness; the same calls
  * in the same order give the same answers. Core thread only. Jobs, silos and reservations all
@@ -74,7 +74,7 @@ struct acre_ledger_event {
 
 struct acre_ledger_options {
     enum acre_strategy strategy;    /* ACRE_STRATEGY_DEFAULT: least fragmentation */
-    const struct acre_rules *rules; /* NULL: acre_rules_default; copied */
+    const struct acre_rules *rules; /* NULL: rules_default; copied */
     void (*event)(void *context, const struct acre_ledger_event *event); /* NULL: none */
     void *event_context;
 };

@@ -3,9 +3,9 @@
  * Learning. Every arrival is counted under its want; counts halve every HALF_LIFE arrivals (the
  * weight of a new one grows instead). From time to time the mix is frozen: the CLASSES_MAX
  * classes that matter most, by number and by GPU asked, with their prices. Judgements are kept
- * per frozen mix, so it is frozen anew only when it would differ: while there is little history,
+ * per frozen mix, so it is frozen again only when it would differ: while there is little history,
  * when an eighth of the requests are of other classes than it says, or when a quarter of the free
- * GPU has come or gone; and never more often than the index can take (see is_due).
+ * GPU was added or removed; and never more often than the index can take (see is_due).
  *
  * Worth. For class m (p its part of the requests, s its size in milli, g its part of the GPU
  * asked for, S the mean size) a node has room for
@@ -44,14 +44,14 @@ enum {
 };
 #define STEP_MAX 0x1p500 /* weights are rescaled long before doubles end */
 
-struct note {
+struct mix_note {
     struct want want; /* without strategy and replicas */
     double weight;
     double frozen; /* its part of the requests when last frozen */
 };
 
 struct mix {
-    struct note notes[NOTES_MAX];
+    struct mix_note notes[NOTES_MAX];
     uint32_t note_count;
     double growth; /* of the weight, per arrival */
     double step;   /* weight of the next arrival */
@@ -245,8 +245,8 @@ double mix_worth_after(const struct mix *mix, const struct room *room, const str
 }
 
 static int heavier_first(const void *a, const void *b) {
-    const struct note *x = a;
-    const struct note *y = b;
+    const struct mix_note *x = a;
+    const struct mix_note *y = b;
     if (x->weight != y->weight) {
         return x->weight < y->weight ? 1 : -1;
     }
@@ -279,17 +279,17 @@ static void sort_notes(struct mix *mix, uint32_t keep) {
 }
 
 /* Sums over the notes that ask for GPUs by share (those by memory alone have no size). */
-struct sums {
+struct mix_sums {
     double requests;
     double milli;
     double cpu_milli;
     double ram_mib;
 };
 
-static struct sums sum_notes(const struct mix *mix) {
-    struct sums sums = {0};
+static struct mix_sums sum_notes(const struct mix *mix) {
+    struct mix_sums sums = {0};
     for (uint32_t i = 0; i < mix->note_count; i++) {
-        const struct note *note = &mix->notes[i];
+        const struct mix_note *note = &mix->notes[i];
         if (note->want.gpus > 0) {
             sums.requests += note->weight;
             sums.milli += note->weight * size_of(&note->want);
@@ -325,7 +325,7 @@ static void match_profiles(struct acre_ledger *ledger, struct mix *mix) {
 }
 
 /* Choose the classes and set all but their prices. */
-static void freeze_classes(struct mix *mix, const struct sums *sums) {
+static void freeze_classes(struct mix *mix, const struct mix_sums *sums) {
     double mean = sums->milli / sums->requests;
     double cpu_per_milli = sums->cpu_milli / sums->milli;
     double ram_per_milli = sums->ram_mib / sums->milli;
@@ -400,7 +400,7 @@ static void freeze_prices(struct acre_ledger *ledger, struct mix *mix, double me
 
 static void freeze(struct acre_ledger *ledger, struct mix *mix) {
     sort_notes(mix, NOTES_MAX);
-    struct sums sums = sum_notes(mix);
+    struct mix_sums sums = sum_notes(mix);
     for (uint32_t i = 0; i < mix->note_count; i++) {
         mix->notes[i].frozen = mix->notes[i].weight / mix->total;
     }
@@ -448,7 +448,7 @@ void mix_note(struct acre_ledger *ledger, const struct want *want) {
             sort_notes(mix, NOTES_MAX / 2);
         }
         at = mix->note_count++;
-        mix->notes[at] = (struct note){.want = key, .weight = mix->step};
+        mix->notes[at] = (struct mix_note){.want = key, .weight = mix->step};
         acre_index_add(&by_want, &mix->index, hash, at, mix);
     } else {
         mix->notes[at].weight += mix->step;

@@ -53,6 +53,7 @@ struct acre_ledger_device {
     uint32_t milli_used;
     uint32_t allocations;
     uint32_t largest_milli; /* the largest share a new request could get now */
+    uint32_t free_mib;      /* memory that a new request could get with it; 0 when unknown */
     bool drained;
     const char *reason; /* why drained; "" when not */
 };

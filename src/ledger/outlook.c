@@ -9,8 +9,8 @@
  * The place is made of the nodes with most room for members. Its needs are kept per device (and
  * per node for CPU and RAM) as rows; what allocations given back still hold is taken off a row
  * when the veil is put on, so that the veil stays right while they go one by one. A veil is parts
- * in the books without an allocation. Beside a share of the same kind it takes exactly what is
- * missing; where that cannot be told (whole devices, kinds that will change) all that is free. */
+ * in the books without an allocation. Next to a share of the same kind it takes exactly what is
+ * missing; where that is unknown (whole devices, kinds that will change) all that is free. */
 #include "ledger/outlook.h"
 
 #include "ledger/place.h"
@@ -29,7 +29,7 @@ struct would {
     uint8_t isolation;
 };
 
-struct spot {
+struct outlook_spot {
     uint32_t node;
     uint32_t members;
     uint32_t first_would; /* of its devices */
@@ -37,7 +37,7 @@ struct spot {
 };
 
 /* What the place needs of one device, or of a node's host (device: ACRE_DEVICE_NONE). */
-struct row {
+struct outlook_row {
     uint32_t node, device;
     uint32_t milli, mib, cpu_milli, ram_mib;
     uint32_t back_milli, back_mib, back_cpu_milli, back_ram_mib; /* held by those given back */
@@ -52,7 +52,7 @@ struct acre_outlook {
     struct acre_ledger *ledger;
     struct want want;
     uint64_t members;
-    struct spot *spots;
+    struct outlook_spot *spots;
     uint32_t spot_count, spot_capacity;
     struct would *woulds;
     uint32_t would_count, would_capacity;
@@ -62,7 +62,7 @@ struct acre_outlook {
     uint32_t given_count, given_capacity;
     struct acre_part *parts;
     uint32_t part_count, part_capacity;
-    struct row *rows; /* by node, then device */
+    struct outlook_row *rows; /* by node, then device */
     uint32_t row_count, row_capacity;
     struct veiled *veil;
     uint32_t veil_count, veil_capacity;
@@ -126,11 +126,11 @@ void acre_outlook_destroy(struct acre_outlook *outlook) {
 }
 
 size_t acre_outlook_bytes(const struct acre_outlook *outlook) {
-    return sizeof(*outlook) + outlook->spot_capacity * sizeof(struct spot) +
+    return sizeof(*outlook) + outlook->spot_capacity * sizeof(struct outlook_spot) +
            outlook->would_capacity * sizeof(struct would) +
            outlook->node_capacity * sizeof(uint32_t) + outlook->given_capacity * sizeof(uint64_t) +
            outlook->part_capacity * sizeof(struct acre_part) +
-           outlook->row_capacity * sizeof(struct row) +
+           outlook->row_capacity * sizeof(struct outlook_row) +
            outlook->veil_capacity * sizeof(struct veiled);
 }
 
@@ -156,7 +156,7 @@ static uint64_t word_of(const struct acre_ledger *ledger, uint32_t index,
 }
 
 /* The spot as a room, and which of its slots can serve the want; false: none can. */
-static bool spot_room(const struct acre_outlook *outlook, const struct spot *spot,
+static bool spot_room(const struct acre_outlook *outlook, const struct outlook_spot *spot,
                       struct room *ret_room, uint8_t *device_at_slot, uint64_t *ret_slots) {
     const struct acre_ledger *ledger = outlook->ledger;
     const struct node *host = &ledger->nodes[spot->node];
@@ -175,7 +175,7 @@ static bool spot_room(const struct acre_outlook *outlook, const struct spot *spo
     return true;
 }
 
-static uint32_t spot_members(const struct acre_outlook *outlook, const struct spot *spot) {
+static uint32_t spot_members(const struct acre_outlook *outlook, const struct outlook_spot *spot) {
     struct room room;
     uint8_t device_at_slot[ACRE_NODE_DEVICES_MAX];
     uint64_t slots;
@@ -185,14 +185,14 @@ static uint32_t spot_members(const struct acre_outlook *outlook, const struct sp
 }
 
 /* The spot of a node; NULL: not touched yet. */
-static struct spot *spot_find(const struct acre_outlook *outlook, uint32_t node) {
+static struct outlook_spot *spot_find(const struct acre_outlook *outlook, uint32_t node) {
     uint32_t at = node < outlook->node_capacity ? outlook->spot_of_node[node] : UINT32_MAX;
     return at < outlook->spot_count && outlook->spots[at].node == node ? &outlook->spots[at] : NULL;
 }
 
-static struct spot *spot_touch(struct acre_outlook *outlook, uint32_t node) {
+static struct outlook_spot *spot_touch(struct acre_outlook *outlook, uint32_t node) {
     ACRE_ASSERT(node < outlook->node_capacity && !outlook->ledger->nodes[node].drained);
-    struct spot *spot = spot_find(outlook, node);
+    struct outlook_spot *spot = spot_find(outlook, node);
     if (spot != NULL) {
         return spot;
     }
@@ -211,10 +211,10 @@ static struct spot *spot_touch(struct acre_outlook *outlook, uint32_t node) {
         };
     }
     outlook->spots = acre_grow(outlook->spots, outlook->spot_count, &outlook->spot_capacity,
-                               sizeof(struct spot));
+                               sizeof(struct outlook_spot));
     outlook->spot_of_node[node] = outlook->spot_count;
     spot = &outlook->spots[outlook->spot_count++];
-    *spot = (struct spot){
+    *spot = (struct outlook_spot){
         .node = node,
         .first_would = first,
         .cpu_free_milli = host->cpu_free_milli,
@@ -224,7 +224,7 @@ static struct spot *spot_touch(struct acre_outlook *outlook, uint32_t node) {
     return spot;
 }
 
-static void spot_undo(struct acre_outlook *outlook, struct spot *spot,
+static void spot_undo(struct acre_outlook *outlook, struct outlook_spot *spot,
                       const struct acre_part *part) {
     spot->cpu_free_milli += part->cpu_milli;
     spot->ram_free_mib += part->ram_mib;
@@ -252,22 +252,22 @@ bool acre_outlook_fits(const struct acre_outlook *outlook) {
 
 bool acre_outlook_give(struct acre_outlook *outlook, uint64_t allocation) {
     struct acre_ledger *ledger = outlook->ledger;
-    const struct hold *hold = holds_find(ledger->holds, allocation);
-    if (hold == NULL || hold->status == HOLD_RESERVED || hold->reservation != 0) {
+    const struct grant *grant = grants_find(ledger->grants, allocation);
+    if (grant == NULL || grant->status == GRANT_RESERVED || grant->reservation != 0) {
         return acre_outlook_fits(outlook);
     }
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         const struct node *host = &ledger->nodes[parts[i].node];
         uint64_t slots;
         if (host->drained ||
             !want_matches(ledger, &outlook->want, ledger->profiles[host->profile], &slots)) {
             continue;
         }
-        struct spot *spot = spot_touch(outlook, parts[i].node);
+        struct outlook_spot *spot = spot_touch(outlook, parts[i].node);
         spot_undo(outlook, spot, &parts[i]);
-        if (i + 1 == hold->part_count || parts[i + 1].node != parts[i].node) {
+        if (i + 1 == grant->part_count || parts[i + 1].node != parts[i].node) {
             uint32_t members = spot_members(outlook, spot);
             outlook->members = outlook->members + members - spot->members;
             spot->members = members;
@@ -326,24 +326,25 @@ static struct offer *collect_offers(struct acre_outlook *outlook, uint32_t *ret_
 }
 
 static int row_order(const void *a, const void *b) {
-    const struct row *x = a;
-    const struct row *y = b;
+    const struct outlook_row *x = a;
+    const struct outlook_row *y = b;
     if (x->node != y->node) {
         return x->node < y->node ? -1 : 1;
     }
     return (x->device > y->device) - (x->device < y->device);
 }
 
-static struct row *row_find(const struct acre_outlook *outlook, uint32_t node, uint32_t device) {
-    struct row key = {.node = node, .device = device};
+static struct outlook_row *row_find(const struct acre_outlook *outlook, uint32_t node,
+                                    uint32_t device) {
+    struct outlook_row key = {.node = node, .device = device};
     return outlook->row_count == 0
                ? NULL
                : bsearch(&key, outlook->rows, outlook->row_count, sizeof(key), row_order);
 }
 
-static void row_push(struct acre_outlook *outlook, struct row row) {
-    outlook->rows =
-        acre_grow(outlook->rows, outlook->row_count, &outlook->row_capacity, sizeof(struct row));
+static void row_push(struct acre_outlook *outlook, struct outlook_row row) {
+    outlook->rows = acre_grow(outlook->rows, outlook->row_count, &outlook->row_capacity,
+                              sizeof(struct outlook_row));
     outlook->rows[outlook->row_count++] = row;
 }
 
@@ -352,21 +353,21 @@ static void rows_from_parts(struct acre_outlook *outlook) {
     for (uint32_t i = 0; i < outlook->part_count; i++) {
         const struct acre_part *part = &outlook->parts[i];
         if (part->device != ACRE_DEVICE_NONE) {
-            row_push(outlook, (struct row){.node = part->node,
-                                           .device = part->device,
-                                           .milli = part->milli,
-                                           .mib = part->mib});
+            row_push(outlook, (struct outlook_row){.node = part->node,
+                                                   .device = part->device,
+                                                   .milli = part->milli,
+                                                   .mib = part->mib});
         }
-        row_push(outlook, (struct row){.node = part->node,
-                                       .device = ACRE_DEVICE_NONE,
-                                       .cpu_milli = part->cpu_milli,
-                                       .ram_mib = part->ram_mib});
+        row_push(outlook, (struct outlook_row){.node = part->node,
+                                               .device = ACRE_DEVICE_NONE,
+                                               .cpu_milli = part->cpu_milli,
+                                               .ram_mib = part->ram_mib});
     }
-    qsort(outlook->rows, outlook->row_count, sizeof(struct row), row_order);
+    qsort(outlook->rows, outlook->row_count, sizeof(struct outlook_row), row_order);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < outlook->row_count; i++) {
-        struct row *row = &outlook->rows[i];
-        struct row *last = kept > 0 ? &outlook->rows[kept - 1] : NULL;
+        struct outlook_row *row = &outlook->rows[i];
+        struct outlook_row *last = kept > 0 ? &outlook->rows[kept - 1] : NULL;
         if (last != NULL && row_order(last, row) == 0) {
             last->milli += row->milli;
             last->mib += row->mib;
@@ -381,10 +382,11 @@ static void rows_from_parts(struct acre_outlook *outlook) {
 
 /* Does the allocation hold something on a node of the place? */
 static bool touches_place(const struct acre_outlook *outlook, uint64_t allocation) {
-    const struct hold *hold = holds_find(outlook->ledger->holds, allocation);
+    const struct grant *grant = grants_find(outlook->ledger->grants, allocation);
     struct acre_part one;
-    const struct acre_part *parts = hold != NULL ? hold_parts(outlook->ledger, hold, &one) : NULL;
-    for (uint32_t i = 0; hold != NULL && i < hold->part_count; i++) {
+    const struct acre_part *parts =
+        grant != NULL ? grant_parts(outlook->ledger, grant, &one) : NULL;
+    for (uint32_t i = 0; grant != NULL && i < grant->part_count; i++) {
         if (row_find(outlook, parts[i].node, ACRE_DEVICE_NONE) != NULL) {
             return true;
         }
@@ -405,7 +407,7 @@ void acre_outlook_choose(struct acre_outlook *outlook) {
     struct offer *offers = collect_offers(outlook, &count);
     uint32_t needed = want->replicas;
     for (uint32_t i = 0; i < count && needed > 0; i++) {
-        struct spot *spot = spot_touch(outlook, offers[i].node);
+        struct outlook_spot *spot = spot_touch(outlook, offers[i].node);
         struct room room;
         uint8_t device_at_slot[ACRE_NODE_DEVICES_MAX];
         uint64_t slots;
@@ -443,19 +445,19 @@ const uint64_t *acre_outlook_given(const struct acre_outlook *outlook, uint32_t 
 /* What those given back, as far as they are still there, hold of each row. */
 static void count_back(const struct acre_outlook *outlook) {
     for (uint32_t i = 0; i < outlook->row_count; i++) {
-        struct row *row = &outlook->rows[i];
+        struct outlook_row *row = &outlook->rows[i];
         row->back_milli = row->back_mib = row->back_cpu_milli = row->back_ram_mib = 0;
     }
     for (uint32_t i = 0; i < outlook->given_count; i++) {
-        const struct hold *hold = holds_find(outlook->ledger->holds, outlook->given[i]);
+        const struct grant *grant = grants_find(outlook->ledger->grants, outlook->given[i]);
         struct acre_part one;
         const struct acre_part *parts =
-            hold != NULL ? hold_parts(outlook->ledger, hold, &one) : NULL;
-        for (uint32_t j = 0; hold != NULL && j < hold->part_count; j++) {
-            struct row *host = row_find(outlook, parts[j].node, ACRE_DEVICE_NONE);
-            struct row *row = parts[j].device != ACRE_DEVICE_NONE
-                                  ? row_find(outlook, parts[j].node, parts[j].device)
-                                  : NULL;
+            grant != NULL ? grant_parts(outlook->ledger, grant, &one) : NULL;
+        for (uint32_t j = 0; grant != NULL && j < grant->part_count; j++) {
+            struct outlook_row *host = row_find(outlook, parts[j].node, ACRE_DEVICE_NONE);
+            struct outlook_row *row = parts[j].device != ACRE_DEVICE_NONE
+                                          ? row_find(outlook, parts[j].node, parts[j].device)
+                                          : NULL;
             if (host != NULL) {
                 host->back_cpu_milli += parts[j].cpu_milli;
                 host->back_ram_mib += parts[j].ram_mib;
@@ -469,7 +471,7 @@ static void count_back(const struct acre_outlook *outlook) {
 }
 
 /* Will others than those given back stay on the device with another kind of sharing? */
-static bool kind_is_foreign(const struct acre_outlook *outlook, const struct row *row) {
+static bool kind_is_foreign(const struct acre_outlook *outlook, const struct outlook_row *row) {
     const struct device *device = &outlook->ledger->devices[row->device];
     return device->milli_used > row->back_milli &&
            (outlook->want.whole || device->isolation != outlook->want.isolation + 1U);
@@ -482,7 +484,7 @@ bool acre_outlook_stands(const struct acre_outlook *outlook) {
     }
     count_back(outlook);
     for (uint32_t i = 0; i < outlook->row_count; i++) {
-        const struct row *row = &outlook->rows[i];
+        const struct outlook_row *row = &outlook->rows[i];
         const struct node *node = &ledger->nodes[row->node];
         if (node->drained || row->cpu_milli > node->cpu_free_milli + row->back_cpu_milli ||
             row->ram_mib > (uint64_t)node->ram_free_mib + row->back_ram_mib) {
@@ -511,7 +513,7 @@ static bool veil_part(struct acre_outlook *outlook, struct acre_part part,
     return true;
 }
 
-static void veil_device(struct acre_outlook *outlook, const struct row *row) {
+static void veil_device(struct acre_outlook *outlook, const struct outlook_row *row) {
     const struct want *want = &outlook->want;
     const struct device *device = &outlook->ledger->devices[row->device];
     uint32_t free_milli = 1000U - device->milli_used;
@@ -544,7 +546,7 @@ void acre_outlook_veil(struct acre_outlook *outlook) {
     ACRE_ASSERT(outlook->veil_count == 0);
     count_back(outlook);
     for (uint32_t i = 0; i < outlook->row_count; i++) {
-        const struct row *row = &outlook->rows[i];
+        const struct outlook_row *row = &outlook->rows[i];
         const struct node *node = &outlook->ledger->nodes[row->node];
         if (row->device != ACRE_DEVICE_NONE) {
             veil_device(outlook, row);

@@ -1,10 +1,10 @@
 /* outlook.h - would a request fit if some of what is held now were given back, and where?
  *
- * An outlook is a what-if beside the books: allocations are given back in it one by one, in any
+ * An outlook is a what-if next to the books: allocations are given back in it one by one, in any
  * order the caller likes (as they are expected to end, as they would be preempted), and it says
- * when the request fits. Then it can choose the place and keep it: a veil takes from everybody
- * else's sight just what the place needs beyond what the given-back allocations still hold.
- * Core thread only. The ledger is changed by the veil alone, which no one may leave on. */
+ * when the request fits. Then it can choose the place and keep it: a veil hides from all others
+ * just what the place needs beyond what the given-back allocations still hold. Core thread only.
+ * The ledger is changed by the veil alone, which no one may leave on. */
 #ifndef ACRE_LEDGER_OUTLOOK_H
 #define ACRE_LEDGER_OUTLOOK_H
 

@@ -105,7 +105,7 @@ void room_with_words(const struct acre_ledger *ledger, uint32_t node, const uint
     }
 }
 
-bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
+bool place_on_node(struct acre_ledger *ledger, struct want_class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts) {
     ACRE_ASSERT(node < ledger->node_count && replicas > 0);
     uint64_t slots;
@@ -183,7 +183,7 @@ static uint32_t fill_shape(struct acre_ledger *ledger, const struct want *want,
     uint32_t end = *used + ACRE_MIN(shape->node_count - *used, needed / each);
     uint32_t *nodes = acre_calloc(end, sizeof(*nodes));
     lowest_nodes(shape, end, nodes);
-    struct class *class = classes_get(ledger, want);
+    struct want_class *class = classes_get(ledger, want);
     uint32_t placed = 0;
     uint32_t per_member = ACRE_MAX(want->gpus, 1U);
     for (; *used < end; (*used)++) {

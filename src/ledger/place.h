@@ -3,11 +3,11 @@
 #define ACRE_LEDGER_PLACE_H
 
 #include "ledger/class.h"
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 
 /* Parts for `replicas` members of the class's want on this node, as the strategy chooses; false:
  * they do not fit. `words` (by slot, may be NULL) replaces the devices' states. */
-bool place_on_node(struct acre_ledger *ledger, struct class *class, uint32_t node,
+bool place_on_node(struct acre_ledger *ledger, struct want_class *class, uint32_t node,
                    uint32_t replicas, const uint64_t *words, struct acre_part *parts);
 
 /* The node's room, its devices in the states `words` (by slot) instead of their own; NULL: as they
@@ -41,8 +41,8 @@ int explain_no_fit(struct acre_ledger *ledger, const struct want *want, struct a
 void ledger_tell(struct acre_ledger *ledger, enum acre_ledger_event_kind kind, uint64_t now_ms,
                  uint64_t owner, uint64_t allocation, int code);
 
-/* Release one hold with this outcome and tell. */
-void hold_end(struct acre_ledger *ledger, struct hold *hold, enum acre_allocation_status outcome,
-              uint64_t now_ms);
+/* Release one grant with this outcome and tell. */
+void grant_end(struct acre_ledger *ledger, struct grant *grant, enum acre_allocation_status outcome,
+               uint64_t now_ms);
 
 #endif

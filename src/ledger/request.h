@@ -1,4 +1,4 @@
-/* request.h - what somebody asks for, in the ledger's units.
+/* request.h - what a user or job asks for, in the ledger's units.
  *
  * A request is for `replicas` equal members, placed all or none; each member takes `gpus`
  * devices of one node, `milli` and/or `mib` of each, and CPU and RAM of that node. Names (models,
@@ -19,9 +19,9 @@ enum {
 /* clang-format off */
 #define ACRE_STRATEGIES(X)                                                                     \
     /* name          text                   meaning                                         */ \
-    X(LEAST_WASTE,   "least-fragmentation", "keeps most room usable for the recent requests")  \
-    X(FIRST_FIT,     "first-fit",           "first node and device in order")                  \
-    X(BEST_FIT,      "best-fit",            "tightest: least of the device left over")         \
+    X(LEAST_WASTE,   "least-fragmentation", "keeps most room usable for similar requests")     \
+    X(FIRST_FIT,     "first-fit",           "first node and device that fit")                  \
+    X(BEST_FIT,      "best-fit",            "tightest fit: least of the device left free")     \
     X(WORST_FIT,     "worst-fit",           "emptiest device")                                 \
     X(ROUND_ROBIN,   "round-robin",         "next node after the last one used")               \
     X(LOAD_BALANCED, "load-balanced",       "lowest 0.7 share used + 0.3 allocations/10")
@@ -36,7 +36,6 @@ enum acre_strategy {
 };
 
 const char *acre_strategy_name(enum acre_strategy strategy);
-const char *acre_strategy_meaning(enum acre_strategy strategy);
 int acre_strategy_parse(const char *field, const char *text, enum acre_strategy *ret_strategy,
                         struct acre_error *err);
 
@@ -59,7 +58,7 @@ struct acre_request {
     uint64_t expires_ms;  /* 0: open-ended */
     bool overstays;       /* expires_ms is when it should end; only a release ends it */
     uint64_t reservation; /* draw on this active reservation; 0: on free devices */
-    bool pending;         /* hold it; acre_ledger_activate makes it active */
+    bool pending;         /* keep it; acre_ledger_activate makes it active */
 };
 
 /* How many parts a placement of this request has. */

@@ -1,9 +1,9 @@
-/* reservation.h - devices kept for somebody from one time to another (ALC-8).
+/* reservation.h - devices kept for a user for a period of time (ALC-8).
  *
  * A reservation is pending until its start, active until its end, then completed; it may be
- * cancelled before that, and is expired when its whole window passed while nobody ticked the
- * ledger. While it is pending its devices still take work that ends before it starts. When it
- * becomes active it holds an allocation, and requests that name it are served from that.
+ * canceled before that, and is expired when its whole window passed without a call of
+ * acre_ledger_tick. While it is pending its devices still take work that ends before it starts.
+ * When it becomes active it holds an allocation, and requests that name it are served from that.
  * Core thread only. */
 #ifndef ACRE_LEDGER_RESERVATION_H
 #define ACRE_LEDGER_RESERVATION_H

@@ -10,8 +10,9 @@
  * it draw on that allocation's devices (draw.c). */
 #include "ledger/reserve.h"
 
+#include "core/units.h"
 #include "ledger/draw.h"
-#include "ledger/order.h"
+#include "ledger/node_order.h"
 #include "ledger/place.h"
 #include "ledger/shape.h"
 
@@ -232,11 +233,11 @@ static void refile(struct acre_ledger *ledger, uint32_t device) {
     uint32_t node = ledger->devices[device].node;
     if (!ledger->nodes[node].drained) {
         shapes_refile_device(ledger, node, device);
-        order_changed(ledger, node);
+        node_order_changed(ledger, node);
     }
 }
 
-static void calendar_add(struct calendar *calendar, const struct hold *hold,
+static void calendar_add(struct calendar *calendar, const struct grant *grant,
                          const struct acre_part *part) {
     if (calendar->count == calendar->capacity) {
         calendar->capacity = ACRE_MAX(2 * calendar->capacity, 4U);
@@ -244,12 +245,12 @@ static void calendar_add(struct calendar *calendar, const struct hold *hold,
             acre_realloc(calendar->stays, calendar->capacity, sizeof(*calendar->stays));
     }
     calendar->stays[calendar->count++] = (struct stay){
-        .allocation = hold->id,
-        .ends_ms = hold->expires_ms != 0 ? hold->expires_ms : UINT64_MAX,
+        .allocation = grant->id,
+        .ends_ms = grant->expires_ms != 0 ? grant->expires_ms : UINT64_MAX,
         .milli = part->milli,
         .mib = part->mib,
         .by_share = part->by_share,
-        .isolation = hold->isolation + 1U,
+        .isolation = grant->isolation + 1U,
     };
 }
 
@@ -263,26 +264,26 @@ static void calendar_remove(struct calendar *calendar, uint64_t allocation) {
     ACRE_ASSERT(false);
 }
 
-void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken) {
-    if (hold->reservation != 0) {
-        struct reservation *reservation = find(ledger, hold->reservation);
+void reserved_note(struct acre_ledger *ledger, struct grant *grant, bool taken) {
+    if (grant->reservation != 0) {
+        struct reservation *reservation = find(ledger, grant->reservation);
         ACRE_ASSERT(reservation != NULL);
-        drawn_note(ledger, reservation, hold, taken);
+        drawn_note(ledger, reservation, grant, taken);
         return;
     }
     if (ledger->reservations->calendar_count == 0) {
         return;
     }
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         struct calendar *calendar =
             parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
         if (calendar != NULL && taken) {
-            calendar_add(calendar, hold, &parts[i]);
+            calendar_add(calendar, grant, &parts[i]);
             refile(ledger, parts[i].device);
         } else if (calendar != NULL) {
-            calendar_remove(calendar, hold->id);
+            calendar_remove(calendar, grant->id);
         }
     }
 }
@@ -299,12 +300,12 @@ static void calendar_begin(struct acre_ledger *ledger, uint32_t device) {
     struct calendar *calendar = &reservations->calendars[reservations->calendar_count++];
     *calendar = (struct calendar){.device = device};
     uint32_t cursor = 0;
-    for (struct hold *hold; (hold = holds_walk(ledger->holds, &cursor)) != NULL;) {
+    for (struct grant *grant; (grant = grants_walk(ledger->grants, &cursor)) != NULL;) {
         struct acre_part one;
-        const struct acre_part *parts = hold_parts(ledger, hold, &one);
-        for (uint32_t i = 0; i < hold->part_count && hold->reservation == 0; i++) {
+        const struct acre_part *parts = grant_parts(ledger, grant, &one);
+        for (uint32_t i = 0; i < grant->part_count && grant->reservation == 0; i++) {
             if (parts[i].device == device) {
-                calendar_add(calendar, hold, &parts[i]);
+                calendar_add(calendar, grant, &parts[i]);
             }
         }
     }
@@ -336,31 +337,34 @@ static void calendars_follow(struct acre_ledger *ledger, const struct acre_reser
 static int check_fields(const struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
                         struct acre_error *err) {
     if (spec->user == 0) {
-        return acre_fail(err, ACRE_EINVALID, "user: empty; a reservation is for somebody");
+        return acre_fail(err, ACRE_EINVALID,
+                         "user: empty; accepted: the user the reservation is for");
     }
     if (spec->device_count == 0 || spec->device_count > UINT16_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "devices: %u; accepted: 1 to %d", spec->device_count,
-                         UINT16_MAX);
+        return acre_fail(err, ACRE_EINVALID, "devices: %u devices; accepted: 1 to %d",
+                         spec->device_count, UINT16_MAX);
     }
     for (uint32_t i = 0; i < spec->device_count; i++) {
         if (spec->devices[i] >= ledger->device_count) {
-            return acre_fail(err, ACRE_ENOTFOUND, "devices: %u; there are %u devices",
+            return acre_fail(err, ACRE_ENOTFOUND,
+                             "devices: there is no device %u; there are %u devices",
                              spec->devices[i], ledger->device_count);
         }
         for (uint32_t j = 0; j < i; j++) {
             if (spec->devices[i] == spec->devices[j]) {
                 return acre_fail(
-                    err, ACRE_EINVALID, "devices: '%s' is named twice",
+                    err, ACRE_EINVALID, "devices: '%s' appears twice",
                     acre_names_text(ledger->names, ledger->devices[spec->devices[i]].name));
             }
         }
     }
     if (spec->milli == 0 || spec->milli > 1000) {
-        return acre_fail(err, ACRE_EINVALID, "milli: %u; accepted: 1 to 1000", spec->milli);
+        return acre_fail(err, ACRE_EINVALID, "milli: %u is out of range; accepted: 1 to 1000",
+                         spec->milli);
     }
     if (spec->isolation >= ACRE_ISOLATION_COUNT) {
-        return acre_fail(err, ACRE_EINVALID, "isolation: %u; accepted: 0 to %u", spec->isolation,
-                         ACRE_ISOLATION_COUNT - 1);
+        return acre_fail(err, ACRE_EINVALID, "isolation: unknown isolation %u; accepted: 0 to %u",
+                         spec->isolation, ACRE_ISOLATION_COUNT - 1);
     }
     return 0;
 }
@@ -372,22 +376,29 @@ static int check_spec(const struct acre_ledger *ledger, const struct acre_reserv
     if (r < 0) {
         return r;
     }
+    char asked[32], most[32];
     if (spec->start_ms < now_ms) {
-        return acre_fail(err, ACRE_EINVALID, "start_ms: %llu is past (now %llu)",
+        return acre_fail(err, ACRE_EINVALID,
+                         "start_ms: %llu is in the past (now %llu); accepted: now or later",
                          (unsigned long long)spec->start_ms, (unsigned long long)now_ms);
     }
-    if (spec->end_ms <= spec->start_ms || spec->end_ms - spec->start_ms > limits->max_duration_ms) {
+    acre_format_span(limits->max_duration_ms, most, sizeof(most));
+    if (spec->end_ms <= spec->start_ms) {
         return acre_fail(err, ACRE_EINVALID,
-                         "end_ms: %llu; accepted: after start_ms %llu by at most %llu ms",
-                         (unsigned long long)spec->end_ms, (unsigned long long)spec->start_ms,
-                         (unsigned long long)limits->max_duration_ms);
+                         "end_ms: not after the start; accepted: at most %s after it", most);
+    }
+    if (spec->end_ms - spec->start_ms > limits->max_duration_ms) {
+        acre_format_span(spec->end_ms - spec->start_ms, asked, sizeof(asked));
+        return acre_fail(err, ACRE_EINVALID, "end_ms: %s after the start; accepted: at most %s",
+                         asked, most);
     }
     if (spec->start_ms - now_ms > limits->max_ahead_ms) {
-        return acre_fail(err, ACRE_EINVALID, "start_ms: %llu; accepted: at most %llu ms ahead",
-                         (unsigned long long)spec->start_ms,
-                         (unsigned long long)limits->max_ahead_ms);
+        return acre_fail(err, ACRE_EINVALID,
+                         "start_ms: %s ahead is too far; accepted: at most %s ahead",
+                         acre_format_span(spec->start_ms - now_ms, asked, sizeof(asked)),
+                         acre_format_span(limits->max_ahead_ms, most, sizeof(most)));
     }
-    return acre_rules_check(&ledger->rules, spec->milli, spec->isolation, spec->milli < 1000, err);
+    return rules_check(&ledger->rules, spec->milli, spec->isolation, spec->milli < 1000, err);
 }
 
 static int check_counts(const struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
@@ -399,9 +410,9 @@ static int check_counts(const struct acre_ledger *ledger, const struct acre_rese
         of_user += is_live(other) && other->user == spec->user;
     }
     if (of_user >= reservations->limits.per_user) {
-        return acre_fail(err, ACRE_ELIMIT, "user '%s' has %u reservations; accepted: at most %u",
-                         acre_names_text(ledger->names, spec->user), of_user,
-                         reservations->limits.per_user);
+        return acre_fail(
+            err, ACRE_ELIMIT, "user '%s' already has %u reservations; accepted: at most %u",
+            acre_names_text(ledger->names, spec->user), of_user, reservations->limits.per_user);
     }
     for (uint32_t d = 0; d < spec->device_count; d++) {
         uint32_t of_device = 0;
@@ -411,7 +422,7 @@ static int check_counts(const struct acre_ledger *ledger, const struct acre_rese
         }
         if (of_device >= reservations->limits.per_device) {
             return acre_fail(err, ACRE_ELIMIT,
-                             "device '%s' has %u reservations; accepted: at most %u",
+                             "device '%s' already has %u reservations; accepted: at most %u",
                              acre_names_text(ledger->names, ledger->devices[spec->devices[d]].name),
                              of_device, reservations->limits.per_device);
         }
@@ -422,14 +433,15 @@ static int check_counts(const struct acre_ledger *ledger, const struct acre_rese
 /* Can the device give the share during the whole window? */
 static int check_window(struct acre_ledger *ledger, const struct acre_reservation_spec *spec,
                         uint32_t device, struct acre_error *err) {
+    char share[32];
     const struct hardware *hardware = hardware_of(ledger, device);
     const char *name = acre_names_text(ledger->names, ledger->devices[device].name);
     if (spec->milli < 1000 &&
         ((hardware->flags & HARDWARE_EXCLUSIVE_ONLY) != 0 ||
          (hardware->flags & HARDWARE_MIG) != 0 ||
          (hardware->step_milli != 0 && spec->milli % hardware->step_milli != 0))) {
-        return acre_fail(err, ACRE_EINVALID, "milli: %u; device '%s' is not shared that way",
-                         spec->milli, name);
+        return acre_fail(err, ACRE_EINVALID, "milli: %s; device '%s' cannot be shared that way",
+                         acre_format_milli(spec->milli, share, sizeof(share)), name);
     }
     struct want want = {.gpus = 1,
                         .milli = spec->milli,
@@ -453,11 +465,12 @@ static int check_window(struct acre_ledger *ledger, const struct acre_reservatio
         free(reservations->calendars[--reservations->calendar_count].stays);
         ledger->devices[device].flags &= (uint8_t)~DEVICE_CALENDAR;
     }
-    return fits ? 0
-                : acre_fail(err, ACRE_ECONFLICT,
-                            "device '%s' is held or reserved in that window; a share of %u milli "
-                            "does not fit beside what is there",
-                            name, spec->milli);
+    return fits
+               ? 0
+               : acre_fail(
+                     err, ACRE_ECONFLICT,
+                     "device '%s' is in use or reserved in that period; a share of %s does not fit",
+                     name, acre_format_milli(spec->milli, share, sizeof(share)));
 }
 
 /* Forget the oldest finished ones beyond the number kept. */
@@ -556,18 +569,18 @@ static bool start(struct acre_ledger *ledger, struct reservation *reservation, u
         free(parts); /* tried again at the next tick */
         return false;
     }
-    struct hold *hold = holds_add(ledger->holds, 0, shown->device_count);
-    hold_set_parts(hold, parts, shown->milli == 1000);
+    struct grant *grant = grants_add(ledger->grants, 0, shown->device_count);
+    grant_set_parts(grant, parts, shown->milli == 1000);
     free(parts);
-    hold->owner = shown->id;
-    hold->tenant = shown->user;
-    hold->isolation = (uint8_t)shown->isolation;
-    hold->status = HOLD_RESERVED;
-    hold->created_ms = now_ms;
-    hold->expires_ms = shown->end_ms; /* for calendars; its end is noted here, not in hold.c */
-    reserved_note(ledger, hold, true);
-    shown->allocation = hold->id;
-    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, hold->owner, hold->id, 0);
+    grant->owner = shown->id;
+    grant->tenant = shown->user;
+    grant->isolation = (uint8_t)shown->isolation;
+    grant->status = GRANT_RESERVED;
+    grant->created_ms = now_ms;
+    grant->expires_ms = shown->end_ms; /* for calendars; its end is noted here, not in grant.c */
+    reserved_note(ledger, grant, true);
+    shown->allocation = grant->id;
+    ledger_tell(ledger, ACRE_LEDGER_ALLOCATED, now_ms, grant->owner, grant->id, 0);
     return true;
 }
 
@@ -575,17 +588,17 @@ static bool start(struct acre_ledger *ledger, struct reservation *reservation, u
 static uint32_t end(struct acre_ledger *ledger, struct reservation *reservation, uint64_t now_ms) {
     uint32_t drawn = 0;
     uint32_t cursor = 0;
-    for (struct hold *hold; (hold = holds_walk(ledger->holds, &cursor)) != NULL;) {
-        if (hold->reservation == reservation->shown.id) {
-            hold_end(ledger, hold, ACRE_ALLOCATION_EXPIRED, now_ms);
+    for (struct grant *grant; (grant = grants_walk(ledger->grants, &cursor)) != NULL;) {
+        if (grant->reservation == reservation->shown.id) {
+            grant_end(ledger, grant, ACRE_ALLOCATION_EXPIRED, now_ms);
             drawn++;
         }
     }
-    struct hold *own = holds_find(ledger->holds, reservation->shown.allocation);
+    struct grant *own = grants_find(ledger->grants, reservation->shown.allocation);
     ACRE_ASSERT(own != NULL);
-    ACRE_ASSERT(own->status == HOLD_RESERVED && own->owner == reservation->shown.id);
+    ACRE_ASSERT(own->status == GRANT_RESERVED && own->owner == reservation->shown.id);
     reservation->shown.allocation = 0;
-    hold_end(ledger, own, ACRE_ALLOCATION_COMPLETED, now_ms);
+    grant_end(ledger, own, ACRE_ALLOCATION_COMPLETED, now_ms);
     return drawn;
 }
 
@@ -644,7 +657,7 @@ int acre_ledger_restore_reservation(struct acre_ledger *ledger,
         return r;
     }
     if (recorded->id == 0 || find(ledger, recorded->id) != NULL) {
-        return acre_fail(err, ACRE_EEXISTS, "reservation %llu is there already",
+        return acre_fail(err, ACRE_EEXISTS, "reservation %llu already exists",
                          (unsigned long long)recorded->id);
     }
     uint64_t next_id = reservations->next_id;
@@ -675,7 +688,7 @@ int acre_ledger_cancel_reservation(struct acre_ledger *ledger, uint64_t id, uint
                          (unsigned long long)id);
     }
     if (!is_live(&reservation->shown)) {
-        return acre_fail(err, ACRE_ECONFLICT, "reservation %llu is %s already",
+        return acre_fail(err, ACRE_ECONFLICT, "reservation %llu has already ended (%s)",
                          (unsigned long long)id,
                          acre_reservation_state_name(reservation->shown.state));
     }
@@ -712,7 +725,7 @@ bool acre_ledger_next_reservation(const struct acre_ledger *ledger, uint64_t id,
 bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_t expires_ms,
                     struct acre_part *parts) {
     const struct reservations *reservations = ledger->reservations;
-    struct class *class = classes_get(ledger, want);
+    struct want_class *class = classes_get(ledger, want);
     for (uint32_t i = 0; i < reservations->calendar_count; i++) {
         uint32_t node = ledger->devices[reservations->calendars[i].device].node;
         const struct node *host = &ledger->nodes[node];
@@ -734,47 +747,48 @@ bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_
 
 /* Without the stays of this allocation, do the windows before `until_ms` leave room for all its
  * parts on the calendar's device? */
-static bool may_stay(struct acre_ledger *ledger, struct calendar *calendar, struct hold *hold,
+static bool may_stay(struct acre_ledger *ledger, struct calendar *calendar, struct grant *grant,
                      uint64_t until_ms) {
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
     const struct hardware *hardware = hardware_of(ledger, calendar->device);
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         if (parts[i].device == calendar->device) {
-            calendar_remove(calendar, hold->id);
+            calendar_remove(calendar, grant->id);
         }
     }
     uint64_t idle = usage_word(hardware, &(struct usage){0});
     uint64_t word = reserved_word(ledger, calendar->device, idle, until_ms);
     bool fits = true;
-    for (uint32_t i = 0; i < hold->part_count; i++) {
+    for (uint32_t i = 0; i < grant->part_count; i++) {
         if (parts[i].device != calendar->device) {
             continue;
         }
         struct want want = {.gpus = 1,
                             .milli = parts[i].milli,
                             .mib = parts[i].by_share ? 0 : parts[i].mib,
-                            .isolation = hold->isolation,
-                            .whole = hold_is_exclusive(hold)};
+                            .isolation = grant->isolation,
+                            .whole = grant_is_exclusive(grant)};
         fits = fits && want_fits(&want, hardware, word);
         word = want_word_after(&want, hardware, word);
-        calendar_add(calendar, hold, &parts[i]);
+        calendar_add(calendar, grant, &parts[i]);
     }
     return fits;
 }
 
-int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
+int reserved_may_last(struct acre_ledger *ledger, struct grant *grant, uint64_t expires_ms,
                       struct acre_error *err) {
     uint64_t until_ms = expires_ms != 0 ? expires_ms : UINT64_MAX;
     struct acre_part one;
-    const struct acre_part *parts = hold_parts(ledger, hold, &one);
-    for (uint32_t i = 0; i < hold->part_count && hold->reservation == 0; i++) {
+    const struct acre_part *parts = grant_parts(ledger, grant, &one);
+    for (uint32_t i = 0; i < grant->part_count && grant->reservation == 0; i++) {
         struct calendar *calendar =
             parts[i].device != ACRE_DEVICE_NONE ? calendar_of(ledger, parts[i].device) : NULL;
-        if (calendar != NULL && !may_stay(ledger, calendar, hold, until_ms)) {
-            return acre_fail(err, ACRE_ECONFLICT,
-                             "device '%s' is reserved before that; end earlier or release",
-                             acre_names_text(ledger->names, ledger->devices[parts[i].device].name));
+        if (calendar != NULL && !may_stay(ledger, calendar, grant, until_ms)) {
+            return acre_fail(
+                err, ACRE_ECONFLICT,
+                "device '%s' is reserved before that time; choose an earlier end or release it",
+                acre_names_text(ledger->names, ledger->devices[parts[i].device].name));
         }
     }
     return 0;

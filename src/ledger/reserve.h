@@ -3,7 +3,7 @@
 #define ACRE_LEDGER_RESERVE_H
 
 #include "ledger/class.h"
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 #include "ledger/reservation.h"
 
 struct reservations *reservations_create(void);
@@ -19,7 +19,7 @@ uint64_t reserved_word(const struct acre_ledger *ledger, uint32_t device, uint64
                        uint64_t until_ms);
 
 /* An allocation was taken (or is about to be given back): keep the calendars of its devices. */
-void reserved_note(struct acre_ledger *ledger, struct hold *hold, bool taken);
+void reserved_note(struct acre_ledger *ledger, struct grant *grant, bool taken);
 
 /* A place for a want that ends at `expires_ms`, on devices whose reservations all begin later. */
 bool reserved_place(struct acre_ledger *ledger, const struct want *want, uint64_t expires_ms,
@@ -38,7 +38,7 @@ int reserved_may_draw(struct acre_ledger *ledger, uint64_t id, const struct acre
 
 /* May this allocation last until `expires_ms` (0: for ever)? ACRE_ECONFLICT names the
  * reservation that begins before. */
-int reserved_may_last(struct acre_ledger *ledger, struct hold *hold, uint64_t expires_ms,
+int reserved_may_last(struct acre_ledger *ledger, struct grant *grant, uint64_t expires_ms,
                       struct acre_error *err);
 
 /* Complete, expire and start reservations; returns how many of them and of the allocations drawn

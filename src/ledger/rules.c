@@ -20,7 +20,7 @@ static const struct acre_rules defaults = {
     .sharing_allowed = true,
 };
 
-const struct acre_rules *acre_rules_default(void) {
+const struct acre_rules *rules_default(void) {
     return &defaults;
 }
 
@@ -46,14 +46,14 @@ static int read_isolation(const json_t *root, uint32_t *mask, struct acre_error 
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_array_get(list, i));
         enum acre_isolation isolation;
-        if (text == NULL || !acre_isolation_parse(acre_str_from(text), &isolation)) {
+        if (text == NULL || !isolation_parse(acre_str_from(text), &isolation)) {
             char shown[64];
             return acre_fail(err, ACRE_EINVALID,
                              "isolation[%zu]: '%s'; accepted: " ACRE_ISOLATION_CHOICES, i,
                              acre_str_show(acre_str_from(text), shown, sizeof(shown)));
         }
         if ((read & UINT32_C(1) << isolation) != 0) {
-            return acre_fail(err, ACRE_EINVALID, "isolation[%zu]: '%s' is given twice", i, text);
+            return acre_fail(err, ACRE_EINVALID, "isolation[%zu]: '%s' appears twice", i, text);
         }
         read |= UINT32_C(1) << isolation;
     }
@@ -65,7 +65,7 @@ static int read_rules(const json_t *root, struct acre_rules *rules, struct acre_
     static const char *const known[] = {"min_milli", "max_milli", "isolation",
                                         "max_allocations_per_device", "sharing_allowed"};
     if (!json_is_object(root)) {
-        return acre_fail(err, ACRE_EINVALID, "accepted: an object");
+        return acre_fail(err, ACRE_EINVALID, "not an object; accepted: {\"name\": value, ...}");
     }
     int r = acre_json_only_keys(root, known, ACRE_COUNT(known), err);
     if (r == 0) {
@@ -94,8 +94,8 @@ static int read_rules(const json_t *root, struct acre_rules *rules, struct acre_
     return r;
 }
 
-int acre_rules_load(const char *name, struct acre_str text, struct acre_rules *ret_rules,
-                    struct acre_error *err) {
+int rules_load(const char *name, struct acre_str text, struct acre_rules *ret_rules,
+               struct acre_error *err) {
     json_t *root;
     int r = acre_json_parse(name, text, ACRE_RULES_BYTES_MAX, &root, err);
     if (r < 0) {
@@ -117,35 +117,32 @@ static char *list_allowed(const struct acre_rules *rules, char *text, size_t siz
     for (unsigned i = 0; i < ACRE_ISOLATION_COUNT; i++) {
         if ((rules->isolation_mask & UINT32_C(1) << i) != 0) {
             length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "",
-                                       acre_isolation_name((enum acre_isolation)i));
+                                       isolation_name((enum acre_isolation)i));
             ACRE_ASSERT(length < size);
         }
     }
     return text;
 }
 
-int acre_rules_check(const struct acre_rules *rules, uint32_t milli, enum acre_isolation isolation,
-                     bool shared, struct acre_error *err) {
+int rules_check(const struct acre_rules *rules, uint32_t milli, enum acre_isolation isolation,
+                bool shared, struct acre_error *err) {
     ACRE_ASSERT((unsigned)isolation < ACRE_ISOLATION_COUNT);
     if (milli > 0 && (milli < rules->min_milli || milli > rules->max_milli)) {
         char asked[24], low[24], high[24];
-        return acre_fail(err, ACRE_EDENIED, "a share of %s is asked for; allowed: %s to %s",
+        return acre_fail(err, ACRE_EDENIED,
+                         "the policy does not allow a share of %s; allowed: %s to %s",
                          acre_format_milli(milli, asked, sizeof(asked)),
                          acre_format_milli(rules->min_milli, low, sizeof(low)),
                          acre_format_milli(rules->max_milli, high, sizeof(high)));
     }
     if (shared && !rules->sharing_allowed) {
-        return acre_fail(err, ACRE_EDENIED, "sharing is asked for; allowed: GPUs of one's own");
+        return acre_fail(err, ACRE_EDENIED,
+                         "the policy does not allow sharing; ask for whole GPUs");
     }
     if ((rules->isolation_mask & UINT32_C(1) << isolation) == 0) {
         char allowed[64];
-        return acre_fail(err, ACRE_EDENIED, "isolation '%s' is asked for; allowed: %s",
-                         acre_isolation_name(isolation),
-                         list_allowed(rules, allowed, sizeof(allowed)));
+        return acre_fail(err, ACRE_EDENIED, "the policy does not allow isolation '%s'; allowed: %s",
+                         isolation_name(isolation), list_allowed(rules, allowed, sizeof(allowed)));
     }
     return 0;
-}
-
-bool acre_rules_has_room(const struct acre_rules *rules, uint32_t allocations) {
-    return allocations < rules->max_allocations_per_device;
 }

@@ -29,18 +29,16 @@ struct acre_rules {
     bool sharing_allowed;
 };
 
-const struct acre_rules *acre_rules_default(void);
+const struct acre_rules *rules_default(void);
 
 /* Unknown keys, wrong types, numbers out of range, min over max, an isolation that is unknown,
  * doubled, or none at all: ACRE_EINVALID naming the key. `name` is the file for the message. */
-int acre_rules_load(const char *name, struct acre_str text, struct acre_rules *ret_rules,
-                    struct acre_error *err);
+int rules_load(const char *name, struct acre_str text, struct acre_rules *ret_rules,
+               struct acre_error *err);
 
 /* May this be asked for at all? `milli` is the share of each GPU, 1000 for whole ones; 0: by memory
  * alone, no share to judge. ACRE_EDENIED with the number asked and the number allowed. */
-int acre_rules_check(const struct acre_rules *rules, uint32_t milli, enum acre_isolation isolation,
-                     bool shared, struct acre_error *err);
-/* May a device that holds `allocations` take one more? */
-bool acre_rules_has_room(const struct acre_rules *rules, uint32_t allocations);
+int rules_check(const struct acre_rules *rules, uint32_t milli, enum acre_isolation isolation,
+                bool shared, struct acre_error *err);
 
 #endif

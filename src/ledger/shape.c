@@ -148,7 +148,7 @@ static uint64_t hash_state(uint32_t profile, uint32_t cpu, uint32_t ram, const u
 }
 
 /* A node's state, as it is looked for. */
-struct state {
+struct node_state {
     uint64_t hash;
     const struct node *node;
     const uint64_t *words;
@@ -160,7 +160,7 @@ static uint32_t shape_hash(uint32_t id, const void *context) {
 
 static bool shape_is(uint32_t id, const void *key, const void *context) {
     const struct shape *shape = ((const struct shapes *)context)->by_id[id];
-    const struct state *state = key;
+    const struct node_state *state = key;
     const struct node *node = state->node;
     return shape->hash == state->hash && shape->profile == node->profile &&
            shape->cpu_free_milli == node->cpu_free_milli &&
@@ -197,7 +197,7 @@ static uint32_t take_id(struct shapes *shapes) {
     return shapes->limit++;
 }
 
-static uint32_t shape_add(struct shapes *shapes, const struct state *state) {
+static uint32_t shape_add(struct shapes *shapes, const struct node_state *state) {
     const struct node *node = state->node;
     const uint64_t *words = state->words;
     size_t words_size = node->device_count * sizeof(words[0]);
@@ -227,10 +227,10 @@ static uint32_t shape_add(struct shapes *shapes, const struct state *state) {
 
 static uint32_t shape_find_or_add(struct shapes *shapes, const struct node *node,
                                   const uint64_t *words) {
-    struct state state = {.hash = hash_state(node->profile, node->cpu_free_milli,
-                                             node->ram_free_mib, words, node->device_count),
-                          .node = node,
-                          .words = words};
+    struct node_state state = {.hash = hash_state(node->profile, node->cpu_free_milli,
+                                                  node->ram_free_mib, words, node->device_count),
+                               .node = node,
+                               .words = words};
     uint32_t id = acre_index_find(&by_state, &shapes->index, (uint32_t)state.hash, &state, shapes);
     return id != ACRE_INDEX_NONE ? id : shape_add(shapes, &state);
 }

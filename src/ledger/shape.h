@@ -3,7 +3,7 @@
  * A shape is hardware (profile) + free CPU + free RAM + the sorted words of its devices, found
  * by hash. It keeps its nodes in a heap, lowest index first, so that equal nodes are used in
  * order. Shapes without nodes stay a while (states recur) and are swept when they outnumber the
- * others. Every shape that comes to life is appended to a log; whoever keeps judgements per
+ * others. Every shape that comes to life is appended to a log; code that keeps judgements per
  * shape (class.h) reads on from where it stopped. Private to src/ledger; core thread only. */
 #ifndef ACRE_LEDGER_SHAPE_H
 #define ACRE_LEDGER_SHAPE_H

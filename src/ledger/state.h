@@ -1,7 +1,7 @@
 /* state.h - what the ledger is made of. Private to src/ledger.
  *
  * A node's state is canonical: its free CPU and RAM, and one word per device that says all a
- * placement can depend on (struct acre_ledger keeps the books behind it). Nodes whose hardware
+ * placement can depend on (struct acre_ledger keeps the books for it). Nodes whose hardware
  * and state are equal share one `struct shape`, so that a placement is judged once per shape
  * and not once per node; see shape.h, and class.h for how the judgements are kept. */
 #ifndef ACRE_LEDGER_STATE_H
@@ -114,11 +114,11 @@ struct object {
 #define SHAPE_NONE UINT32_MAX
 
 struct constraints;
-struct holds;
+struct grants;
 struct shapes;
-struct classes;
+struct want_classes;
 struct mix;
-struct order;
+struct node_order;
 struct reservations;
 
 struct acre_ledger {
@@ -137,12 +137,12 @@ struct acre_ledger {
     uint32_t profile_count, profile_capacity;
     struct object *object_of_name; /* by name id */
     uint32_t object_capacity;
-    struct constraints *constraints;   /* want.h */
-    struct holds *holds;               /* hold.h: allocations by id */
-    struct shapes *shapes;             /* shape.h */
-    struct classes *classes;           /* class.h */
-    struct mix *mix;                   /* mix.h */
-    struct order *order;               /* order.h; NULL until a strategy walks nodes in order */
+    struct constraints *constraints; /* want.h */
+    struct grants *grants;           /* grant.h: allocations by id */
+    struct shapes *shapes;           /* shape.h */
+    struct want_classes *classes;    /* class.h */
+    struct mix *mix;                 /* mix.h */
+    struct node_order *order;        /* node_order.h; NULL until a strategy walks nodes in order */
     struct reservations *reservations; /* reserve.h */
 };
 

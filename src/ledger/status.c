@@ -1,8 +1,8 @@
 /* status.c - what nodes and devices look like from outside, and taking them out of use. */
 #include "ledger/class.h"
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 #include "ledger/mix.h"
-#include "ledger/order.h"
+#include "ledger/node_order.h"
 #include "ledger/reserve.h"
 #include "ledger/shape.h"
 
@@ -29,6 +29,7 @@ void acre_ledger_device_info(const struct acre_ledger *ledger, uint32_t index,
     const struct device *device = &ledger->devices[index];
     const struct node *node = &ledger->nodes[device->node];
     const struct hardware *hardware = &ledger->profiles[node->profile]->slots[device->slot];
+    uint64_t word = node->drained ? 0 : device_word(ledger, index);
     *ret_info = (struct acre_ledger_device){
         .id = acre_names_text(ledger->names, device->name),
         .model = acre_names_text(ledger->names, hardware->model),
@@ -37,7 +38,8 @@ void acre_ledger_device_info(const struct acre_ledger *ledger, uint32_t index,
         .foreign_mib = device->foreign_mib,
         .milli_used = device->milli_used,
         .allocations = device->count,
-        .largest_milli = node->drained ? 0 : word_room(device_word(ledger, index)),
+        .largest_milli = word_room(word),
+        .free_mib = word_room(word) > 0 ? word_mib(word) : 0,
         .drained = node->drained || (device->flags & DEVICE_DRAINED) != 0,
         .reason = acre_names_text(ledger->names, device->reason),
     };
@@ -48,14 +50,14 @@ static void refile(struct acre_ledger *ledger, uint32_t device) {
     if (!ledger->nodes[node].drained) {
         shapes_refile_device(ledger, node, device);
     }
-    order_changed(ledger, node);
+    node_order_changed(ledger, node);
 }
 
 static int check_device(const struct acre_ledger *ledger, uint32_t device, struct acre_error *err) {
     return device < ledger->device_count
                ? 0
-               : acre_fail(err, ACRE_ENOTFOUND, "device %u: there are %u devices", device,
-                           ledger->device_count);
+               : acre_fail(err, ACRE_ENOTFOUND, "there is no device %u; there are %u devices",
+                           device, ledger->device_count);
 }
 
 int acre_ledger_drain_device(struct acre_ledger *ledger, uint32_t device, const char *reason,
@@ -88,12 +90,12 @@ int acre_ledger_undrain_device(struct acre_ledger *ledger, uint32_t device,
 int acre_ledger_drain_node(struct acre_ledger *ledger, uint32_t node, bool drained,
                            struct acre_error *err) {
     if (node >= ledger->node_count) {
-        return acre_fail(err, ACRE_ENOTFOUND, "node %u: there are %u nodes", node,
+        return acre_fail(err, ACRE_ENOTFOUND, "there is no node %u; there are %u nodes", node,
                          ledger->node_count);
     }
     ledger->nodes[node].drained = drained;
     shapes_file_node(ledger, node);
-    order_changed(ledger, node);
+    node_order_changed(ledger, node);
     return 0;
 }
 
@@ -108,7 +110,8 @@ int acre_ledger_set_foreign(struct acre_ledger *ledger, uint32_t index, uint64_t
     uint32_t memory = ledger->profiles[node->profile]->slots[device->slot].memory_mib;
     if (mib > memory) {
         return acre_fail(
-            err, ACRE_EINVALID, "device '%s': foreign memory %llu MiB; accepted: 0 to its %u MiB",
+            err, ACRE_EINVALID,
+            "device '%s': foreign memory of %llu MiB is out of range; accepted: 0 to %u MiB",
             acre_names_text(ledger->names, device->name), (unsigned long long)mib, memory);
     }
     device->foreign_mib = (uint32_t)mib;
@@ -126,7 +129,8 @@ size_t acre_ledger_bytes(const struct acre_ledger *ledger) {
     return sizeof(*ledger) + profiles + acre_names_bytes(ledger->names) +
            ledger->node_capacity * sizeof(*ledger->nodes) +
            ledger->device_capacity * sizeof(*ledger->devices) +
-           ledger->object_capacity * sizeof(*ledger->object_of_name) + holds_bytes(ledger->holds) +
-           shapes_bytes(ledger->shapes) + classes_bytes(ledger->classes) + mix_bytes(ledger->mix) +
-           order_bytes(ledger->order) + reservations_bytes(ledger->reservations);
+           ledger->object_capacity * sizeof(*ledger->object_of_name) +
+           grants_bytes(ledger->grants) + shapes_bytes(ledger->shapes) +
+           classes_bytes(ledger->classes) + mix_bytes(ledger->mix) +
+           node_order_bytes(ledger->order) + reservations_bytes(ledger->reservations);
 }

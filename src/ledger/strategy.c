@@ -5,27 +5,20 @@
 
 #include <string.h>
 
-static const struct {
-    const char *text;
-    const char *meaning;
-} rows[] = {[ACRE_STRATEGY_DEFAULT] = {"default", "the ledger's own"},
-#define X(name, text, meaning) [ACRE_STRATEGY_##name] = {text, meaning},
-            ACRE_STRATEGIES(X)
+static const char *const names[] = {[ACRE_STRATEGY_DEFAULT] = "default",
+#define X(name, text, meaning) [ACRE_STRATEGY_##name] = text,
+                                    ACRE_STRATEGIES(X)
 #undef X
 };
 
 const char *acre_strategy_name(enum acre_strategy strategy) {
-    return rows[strategy].text;
-}
-
-const char *acre_strategy_meaning(enum acre_strategy strategy) {
-    return rows[strategy].meaning;
+    return names[strategy];
 }
 
 int acre_strategy_parse(const char *field, const char *text, enum acre_strategy *ret_strategy,
                         struct acre_error *err) {
-    for (unsigned i = 0; i < ACRE_COUNT(rows); i++) {
-        if (strcmp(rows[i].text, text) == 0) {
+    for (unsigned i = 0; i < ACRE_COUNT(names); i++) {
+        if (strcmp(names[i], text) == 0) {
             *ret_strategy = (enum acre_strategy)i;
             return 0;
         }

@@ -51,21 +51,36 @@ static uint32_t most_milli(const struct want *want, const struct profile *profil
     return most;
 }
 
+static bool device_is_drained(const struct acre_ledger *ledger, uint32_t node, uint64_t slots) {
+    const struct node *on = &ledger->nodes[node];
+    for (uint32_t i = on->first_device; i < on->first_device + on->device_count; i++) {
+        if ((slots >> ledger->devices[i].slot & 1) != 0) {
+            return on->drained || (ledger->devices[i].flags & DEVICE_DRAINED) != 0;
+        }
+    }
+    return on->drained;
+}
+
 static void add_hardware(const struct acre_ledger *ledger, const struct want *want,
                          struct acre_supply *supply) {
     uint32_t known = UINT32_MAX, count = 0; /* of the kind seen last: most nodes are of one */
+    uint32_t last = 0;                      /* node with such a device */
+    uint64_t slots = 0, last_slots = 0;
     for (uint32_t i = 0; i < ledger->node_count; i++) {
         if (ledger->nodes[i].profile != known) {
             known = ledger->nodes[i].profile;
             const struct profile *profile = ledger->profiles[known];
-            uint64_t slots = 0;
+            slots = 0;
             bool matches = want_matches(ledger, want, profile, &slots);
             count = matches ? (uint32_t)__builtin_popcountll(slots) : 0;
             uint32_t milli = matches ? most_milli(want, profile, slots) : 0;
             supply->asked_milli = ACRE_MAX(supply->asked_milli, milli);
         }
         supply->devices += count;
+        last = count > 0 ? i : last;
+        last_slots = count > 0 ? slots : last_slots;
     }
+    supply->only_is_drained = supply->devices == 1 && device_is_drained(ledger, last, last_slots);
 }
 
 int acre_ledger_supply(struct acre_ledger *ledger, const struct acre_request *request,

@@ -1,6 +1,6 @@
 /* supply.h - what the cluster has of what a request needs, in numbers: now, and by kind of node.
  *
- * For whoever explains a wait or plans ahead; it places nothing. Core thread only; asking changes
+ * For code that explains a wait or plans ahead; it places nothing. Core thread only; asking changes
  * nothing but caches. Costs what the ledger has of different states of nodes, and a glance at each
  * node. */
 #ifndef ACRE_LEDGER_SUPPLY_H
@@ -12,13 +12,14 @@
 struct acre_supply {
     uint32_t devices;       /* that could serve it, were all idle and none drained */
     uint32_t asked_milli;   /* of each device; the most, when that depends on the device */
-    uint64_t free_milli;    /* of all devices that could serve it, in sum */
+    uint64_t free_milli;    /* of all devices that could serve it, in total */
     uint32_t largest_milli; /* free on one of them */
     const char *largest_at; /* on which node; "" when nothing is free */
     uint32_t fitting;       /* devices that would take its share now */
     uint32_t most_fitting;  /* of these, the most on one node */
     const char *most_at;    /* "" when there is none */
-    uint64_t members;       /* replicas that would find all they need, on nodes one by one */
+    bool only_is_drained;   /* there is one such device, and it is drained */
+    uint64_t members;       /* replicas that would find all they need, node by node */
 };
 /* ACRE_EINVALID, ACRE_EDENIED as acre_ledger_plan. */
 int acre_ledger_supply(struct acre_ledger *ledger, const struct acre_request *request,

@@ -109,23 +109,25 @@ static int check_ranges(const struct acre_request *request, struct acre_error *e
 static int check_combination(const struct acre_request *request, struct acre_error *err) {
     if (request->gpus == 0) {
         if (request->milli > 0 || request->mib > 0) {
-            return acre_fail(err, ACRE_EINVALID,
-                             "gpus: 0 with a share or memory of a GPU; ask for 1 or more gpus");
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "gpus: 0, but a share or memory of a GPU is given; ask for at least 1 GPU");
         }
         if (request->cpu_milli == 0 && request->ram_mib == 0) {
             return acre_fail(err, ACRE_EINVALID,
-                             "request is for nothing; ask for gpus, cpu_milli or ram_mib");
+                             "the request is empty; ask for gpus, cpu_milli or ram_mib");
         }
         return 0;
     }
     if ((uint64_t)request->replicas * request->gpus > UINT16_MAX) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "replicas x gpus: %u x %u devices; accepted: at most %d in one request",
-                         request->replicas, request->gpus, UINT16_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "replicas x gpus: %u x %u devices are too many; accepted: at most %d in one request",
+            request->replicas, request->gpus, UINT16_MAX);
     }
     if (request->milli == 0 && request->mib == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "milli and mib: both 0; ask for a share (1 to 1000) or for memory");
+                         "milli and mib are both 0; ask for a share (1 to 1000) or for memory");
     }
     return 0;
 }
@@ -139,8 +141,8 @@ int want_from(struct acre_ledger *ledger, const struct acre_request *request, st
     bool whole = request->gpus > 0 && (request->exclusive || request->milli == 1000 ||
                                        request->isolation == ACRE_ISOLATION_MIG);
     if (r == 0 && request->gpus > 0) {
-        r = acre_rules_check(&ledger->rules, request->exclusive ? 1000 : request->milli,
-                             request->isolation, !whole, err);
+        r = rules_check(&ledger->rules, request->exclusive ? 1000 : request->milli,
+                        request->isolation, !whole, err);
     }
     if (r < 0) {
         return r;

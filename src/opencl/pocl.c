@@ -1,8 +1,8 @@
 /* pocl.c - see pocl.h.
  *
- * Nothing is made or written to find out: that is for who has PoCL. The directory in TMPDIR stays,
- * as a cache does, and is used again; one that others could have made or may write is not used, for
- * what is in it is executed. */
+ * The check creates and writes nothing: PoCL does that itself. The directory in TMPDIR stays, like
+ * any cache, and is used again. A directory that others could have created or may write to is not
+ * used, because its contents are executed. */
 #include "opencl/pocl.h"
 
 #include "core/base.h"

@@ -1,7 +1,7 @@
 /* pocl.h - where PoCL keeps what it compiles.
  *
- * PoCL, the OpenCL of processors, needs that directory: where it cannot be made it lists no device,
- * and where it is full its compiler ends the process. */
+ * PoCL, OpenCL for CPUs, needs that directory: if it cannot be created PoCL lists no device, and if
+ * the disk is full its compiler ends the process. */
 #ifndef ACRE_OPENCL_POCL_H
 #define ACRE_OPENCL_POCL_H
 

@@ -1,8 +1,8 @@
-/* query.c - the questions asked of every OpenCL device.
+/* query.c - the queries made of every OpenCL device.
  *
- * Platforms and devices are listed in the order of the loader, which is that of its configuration
- * and stays the same from run to run. Whatever is not answered is left out: drivers differ in what
- * they know, and none of it is needed to go on. */
+ * Platforms and devices are listed in the order of the loader, which comes from its configuration
+ * and stays the same from run to run. A query that fails is skipped: drivers differ in what they
+ * know, and none of it is required. */
 #include "opencl/query.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static uint32_t list_platform(const struct acre_opencl_query *query, uint64_t ty
         char name[ACRE_OPENCL_TEXT_MAX];
         char shown[80];
         acre_buf_printf(
-            notes, "clGetDeviceIDs on platform '%s' answered %d\n",
+            notes, "clGetDeviceIDs on platform '%s' returned %d\n",
             acre_str_show(acre_opencl_platform_text(query, platform, OPENCL_PLATFORM_NAME, name,
                                                     sizeof(name)),
                           shown, sizeof(shown)),
@@ -39,7 +39,7 @@ int acre_opencl_list(const struct acre_opencl_query *query, uint64_t types,
     uint32_t platform_count = 0;
     int32_t code = query->platforms(PLATFORMS_MAX, platforms, &platform_count);
     if (code != OPENCL_SUCCESS) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "clGetPlatformIDs answered %d%s", (int)code,
+        return acre_fail(err, ACRE_EUNAVAILABLE, "clGetPlatformIDs returned %d%s", (int)code,
                          code == OPENCL_PLATFORM_NOT_FOUND_KHR ? ": no OpenCL driver is installed"
                                                                : "");
     }

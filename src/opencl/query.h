@@ -1,7 +1,7 @@
 /* query.h - which OpenCL devices there are, and what they say about themselves.
  *
- * What the listing of devices and the computing on them both ask, over the functions of a loader
- * that the caller opened (core/dl.h). Names and types are those of the public OpenCL registry with
+ * What both the device list and the compute back end ask, through the functions of a loader that
+ * the caller opened (core/dl.h). Names and types are those of the public OpenCL registry with
  * OPENCL_ for CL_; no context is created here. Any thread. */
 #ifndef ACRE_OPENCL_QUERY_H
 #define ACRE_OPENCL_QUERY_H
@@ -33,7 +33,7 @@ typedef struct _cl_device_id *opencl_device;
     X(DEVICE_EXTENSIONS,         0x1030)
 
 #define OPENCL_QUERY_SYMBOLS(X)                                                                   \
-    /* required result   field          symbol             arguments                           */ \
+    /* required result   member         symbol             arguments                           */ \
     X(true,     int32_t, platforms,     clGetPlatformIDs,  (uint32_t, opencl_platform *,          \
                                                             uint32_t *))                          \
     X(true,     int32_t, platform_info, clGetPlatformInfo, (opencl_platform, uint32_t, size_t,    \
@@ -53,7 +53,7 @@ enum {
 #define OPENCL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
 struct acre_opencl_query {
-#define X(required, result, field, symbol, arguments) result(*field) arguments;
+#define X(required, result, member, symbol, arguments) result(*member) arguments;
     OPENCL_QUERY_SYMBOLS(X)
 #undef X
 };

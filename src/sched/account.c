@@ -20,9 +20,9 @@
  *     effective_u = used_u + (used_p - used_u) share_u
  *     level = effective_u / (share_p share_u)          factor = 2^-level
  *
- * The effective use lets a user answer for part of what the rest of the project used: somebody new
- * in a project that has had its share does not go before everybody else. Only those with live jobs
- * count in the sums of weights: the share of who is away goes to who is here.
+ * The effective use lets a user answer for part of what the rest of the project used: a new user
+ * in a project that has had its share does not go before all others. Only those with live jobs
+ * count in the sums of weights: the share of absent users goes to those present.
  *
  * Quotas. A limit is a row: its name in the policy, what is held of it, what a job adds. */
 #include "sched/account.h"
@@ -39,7 +39,7 @@
 #define LN2        0.693147180559945309417
 #define QUOTA_NONE UINT32_MAX
 
-struct sums {
+struct account_sums {
     double stored, live; /* milli-GPU ms, right at at_ms */
     uint64_t at_ms;
     uint64_t milli, mib; /* held now; milli is also the rate of use */
@@ -47,14 +47,14 @@ struct sums {
 };
 
 struct account {
-    struct sums sums;
+    struct account_sums sums;
     uint32_t project, user; /* indexes of parties */
     uint64_t charged_milli_ms;
 };
 
 /* A project, or a user over all projects. */
 struct party {
-    struct sums sums;
+    struct account_sums sums;
     uint64_t active_weight; /* projects: of the users in it with live jobs */
     uint32_t name;
     uint32_t weight;
@@ -62,7 +62,7 @@ struct party {
     bool is_user;
 };
 
-struct acre_accounts {
+struct accounts {
     const struct acre_names *names;
     struct acre_policy policy;
     struct account *accounts;
@@ -70,24 +70,24 @@ struct acre_accounts {
     uint32_t account_count, account_capacity;
     uint32_t party_count, party_capacity;
     struct acre_map account_of_pair, party_of_name; /* keys: see pair_key, party_key */
-    struct sums all;
+    struct account_sums all;
     uint64_t active_weight; /* of projects with live jobs */
 };
 
-static double decay(const struct acre_accounts *accounts, uint64_t ms) {
+static double decay(const struct accounts *accounts, uint64_t ms) {
     return exp2(-(double)ms / (double)accounts->policy.half_life_ms);
 }
 
 /* What one milli-GPU held for so long has accrued, decayed as it went. */
-static double accrued(const struct acre_accounts *accounts, uint64_t ms) {
+static double accrued(const struct accounts *accounts, uint64_t ms) {
     double half_life_ms = (double)accounts->policy.half_life_ms;
     return half_life_ms / LN2 * -expm1(-(double)ms / half_life_ms * LN2);
 }
 
 /* The sums as of `now_ms`; a clock that went back changes nothing. */
-static struct sums as_of(const struct acre_accounts *accounts, const struct sums *sums,
-                         uint64_t now_ms) {
-    struct sums now = *sums;
+static struct account_sums as_of(const struct accounts *accounts, const struct account_sums *sums,
+                                 uint64_t now_ms) {
+    struct account_sums now = *sums;
     if (now_ms > now.at_ms) {
         uint64_t ms = now_ms - now.at_ms;
         if (now.stored > 0 || now.live > 0) { /* most accounts are new or long gone */
@@ -103,16 +103,16 @@ static struct sums as_of(const struct acre_accounts *accounts, const struct sums
     return now;
 }
 
-static double use_of(const struct acre_accounts *accounts, const struct sums *sums,
+static double use_of(const struct accounts *accounts, const struct account_sums *sums,
                      uint64_t now_ms) {
-    struct sums now = as_of(accounts, sums, now_ms);
+    struct account_sums now = as_of(accounts, sums, now_ms);
     return now.stored + now.live;
 }
 
 /* The four sums an account adds to. */
 enum { SUMS_OF_ACCOUNT = 4 };
-static void sums_of(struct acre_accounts *accounts, uint32_t account,
-                    struct sums *ret_sums[SUMS_OF_ACCOUNT]) {
+static void sums_of(struct accounts *accounts, uint32_t account,
+                    struct account_sums *ret_sums[SUMS_OF_ACCOUNT]) {
     ACRE_ASSERT(account < accounts->account_count);
     struct account *row = &accounts->accounts[account];
     ret_sums[0] = &row->sums;
@@ -121,12 +121,12 @@ static void sums_of(struct acre_accounts *accounts, uint32_t account,
     ret_sums[3] = &accounts->all;
 }
 
-static bool is_live(const struct sums *sums) {
+static bool is_live(const struct account_sums *sums) {
     return sums->running + sums->queued > 0;
 }
 
 /* Call around a change of running and queued: weights of who has live jobs are kept summed. */
-static void weigh(struct acre_accounts *accounts, uint32_t account, bool add) {
+static void weigh(struct accounts *accounts, uint32_t account, bool add) {
     const struct account *row = &accounts->accounts[account];
     struct party *project = &accounts->parties[row->project];
     uint64_t user_weight = is_live(&row->sums) ? accounts->parties[row->user].weight : 0;
@@ -169,22 +169,21 @@ static uint32_t find_weight(const struct acre_policy *policy, bool is_user, cons
     return 1;
 }
 
-static void apply_policy(struct acre_accounts *accounts, struct party *party) {
+static void apply_policy(struct accounts *accounts, struct party *party) {
     const char *name = acre_names_text(accounts->names, party->name);
     party->quota = find_quota(&accounts->policy, party->is_user, name);
     party->weight = find_weight(&accounts->policy, party->is_user, name);
 }
 
-struct acre_accounts *acre_accounts_create(struct acre_names *names,
-                                           const struct acre_policy *policy) {
-    struct acre_accounts *accounts = acre_calloc(1, sizeof(*accounts));
+struct accounts *accounts_create(struct acre_names *names, const struct acre_policy *policy) {
+    struct accounts *accounts = acre_calloc(1, sizeof(*accounts));
     accounts->names = names;
     accounts->policy = *policy;
     ACRE_ASSERT(policy->half_life_ms > 0);
     return accounts;
 }
 
-void acre_accounts_destroy(struct acre_accounts *accounts) {
+void accounts_destroy(struct accounts *accounts) {
     if (accounts == NULL) {
         return;
     }
@@ -195,14 +194,14 @@ void acre_accounts_destroy(struct acre_accounts *accounts) {
     free(accounts);
 }
 
-size_t acre_accounts_bytes(const struct acre_accounts *accounts) {
+size_t accounts_bytes(const struct accounts *accounts) {
     return sizeof(*accounts) + accounts->account_capacity * sizeof(*accounts->accounts) +
            accounts->party_capacity * sizeof(*accounts->parties) +
            acre_map_bytes(&accounts->account_of_pair) + acre_map_bytes(&accounts->party_of_name);
 }
 
-void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_policy *policy,
-                              uint64_t now_ms) {
+void accounts_set_policy(struct accounts *accounts, const struct acre_policy *policy,
+                         uint64_t now_ms) {
     ACRE_ASSERT(policy->half_life_ms > 0);
     accounts->all = as_of(accounts, &accounts->all, now_ms);
     for (uint32_t i = 0; i < accounts->account_count; i++) {
@@ -240,7 +239,7 @@ static uint64_t pair_key(uint32_t project, uint32_t user) {
     return ((uint64_t)project << 32 | user) + 1;
 }
 
-static uint32_t intern_party(struct acre_accounts *accounts, uint32_t name, bool is_user) {
+static uint32_t intern_party(struct accounts *accounts, uint32_t name, bool is_user) {
     uint32_t found = acre_map_get(&accounts->party_of_name, party_key(name, is_user));
     if (found != ACRE_MAP_NONE) {
         return found;
@@ -254,16 +253,16 @@ static uint32_t intern_party(struct acre_accounts *accounts, uint32_t name, bool
     return at;
 }
 
-uint32_t acre_accounts_find(const struct acre_accounts *accounts, uint32_t project, uint32_t user) {
+uint32_t accounts_find(const struct accounts *accounts, uint32_t project, uint32_t user) {
     return acre_map_get(&accounts->account_of_pair, pair_key(project, user));
 }
 
-uint32_t acre_accounts_count(const struct acre_accounts *accounts) {
+uint32_t accounts_count(const struct accounts *accounts) {
     return accounts->account_count;
 }
 
-uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, uint32_t user) {
-    uint32_t found = acre_accounts_find(accounts, project, user);
+uint32_t accounts_intern(struct accounts *accounts, uint32_t project, uint32_t user) {
+    uint32_t found = accounts_find(accounts, project, user);
     if (found != ACRE_MAP_NONE) {
         return found;
     }
@@ -287,16 +286,16 @@ static uint64_t multiply_capped(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-struct acre_load acre_load_of_request(const struct acre_request *request) {
+struct account_load load_of_request(const struct acre_request *request) {
     uint64_t devices = (uint64_t)request->replicas * request->gpus;
-    return (struct acre_load){
+    return (struct account_load){
         .milli = devices * (request->exclusive ? 1000 : request->milli),
         .mib = multiply_capped(devices, request->mib),
     };
 }
 
-struct acre_load acre_load_of_parts(const struct acre_part *parts, uint32_t count) {
-    struct acre_load load = {0};
+struct account_load load_of_parts(const struct acre_part *parts, uint32_t count) {
+    struct account_load load = {0};
     for (uint32_t i = 0; i < count; i++) {
         if (parts[i].device != ACRE_DEVICE_NONE) {
             load.milli += parts[i].milli;
@@ -307,8 +306,8 @@ struct acre_load acre_load_of_parts(const struct acre_part *parts, uint32_t coun
 }
 
 /* One more or fewer of a counter of all four sums. */
-static void count_queued(struct acre_accounts *accounts, uint32_t account, int by) {
-    struct sums *sums[SUMS_OF_ACCOUNT];
+static void count_queued(struct accounts *accounts, uint32_t account, int by) {
+    struct account_sums *sums[SUMS_OF_ACCOUNT];
     sums_of(accounts, account, sums);
     weigh(accounts, account, false);
     for (int i = 0; i < SUMS_OF_ACCOUNT; i++) {
@@ -318,15 +317,15 @@ static void count_queued(struct acre_accounts *accounts, uint32_t account, int b
     weigh(accounts, account, true);
 }
 
-void acre_accounts_queue(struct acre_accounts *accounts, uint32_t account) {
+void accounts_queue(struct accounts *accounts, uint32_t account) {
     count_queued(accounts, account, 1);
 }
 
-void acre_accounts_unqueue(struct acre_accounts *accounts, uint32_t account) {
+void accounts_unqueue(struct accounts *accounts, uint32_t account) {
     count_queued(accounts, account, -1);
 }
 
-uint32_t acre_accounts_queued(const struct acre_accounts *accounts, uint32_t user) {
+uint32_t accounts_queued(const struct accounts *accounts, uint32_t user) {
     uint32_t at = acre_map_get(&accounts->party_of_name, party_key(user, true));
     return at != ACRE_MAP_NONE ? accounts->parties[at].sums.queued : 0;
 }
@@ -335,9 +334,9 @@ static uint64_t age(uint64_t since_ms, uint64_t now_ms) {
     return now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
-void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
-                        uint64_t since_ms, uint64_t now_ms) {
-    struct sums *sums[SUMS_OF_ACCOUNT];
+void accounts_take(struct accounts *accounts, uint32_t account, struct account_load load,
+                   uint64_t since_ms, uint64_t now_ms) {
+    struct account_sums *sums[SUMS_OF_ACCOUNT];
     sums_of(accounts, account, sums);
     double before = (double)load.milli * accrued(accounts, age(since_ms, now_ms));
     weigh(accounts, account, false);
@@ -351,9 +350,9 @@ void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct
     weigh(accounts, account, true);
 }
 
-void acre_accounts_release(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
-                           uint64_t since_ms, uint64_t now_ms) {
-    struct sums *sums[SUMS_OF_ACCOUNT];
+void accounts_release(struct accounts *accounts, uint32_t account, struct account_load load,
+                      uint64_t since_ms, uint64_t now_ms) {
+    struct account_sums *sums[SUMS_OF_ACCOUNT];
     sums_of(accounts, account, sums);
     double run = (double)load.milli * accrued(accounts, age(since_ms, now_ms));
     weigh(accounts, account, false);
@@ -373,9 +372,9 @@ void acre_accounts_release(struct acre_accounts *accounts, uint32_t account, str
         add_capped(row->charged_milli_ms, multiply_capped(load.milli, age(since_ms, now_ms)));
 }
 
-void acre_accounts_restore(struct acre_accounts *accounts, uint32_t account,
-                           uint64_t charged_milli_ms, double use_milli_ms, uint64_t at_ms) {
-    struct sums *sums[SUMS_OF_ACCOUNT];
+void accounts_restore(struct accounts *accounts, uint32_t account, uint64_t charged_milli_ms,
+                      double use_milli_ms, uint64_t at_ms) {
+    struct account_sums *sums[SUMS_OF_ACCOUNT];
     sums_of(accounts, account, sums);
     double use = isfinite(use_milli_ms) && use_milli_ms > 0 ? use_milli_ms : 0;
     for (int i = 0; i < SUMS_OF_ACCOUNT; i++) {
@@ -391,8 +390,8 @@ static double part_of(uint32_t weight, uint64_t sum, bool counted) {
     return (double)weight / (double)(counted ? sum : sum + weight);
 }
 
-static void judge(const struct acre_accounts *accounts, const struct account *row, uint64_t now_ms,
-                  struct acre_account *out) {
+static void judge(const struct accounts *accounts, const struct account *row, uint64_t now_ms,
+                  struct account_summary *out) {
     const struct party *project = &accounts->parties[row->project];
     const struct party *user = &accounts->parties[row->user];
     double project_share =
@@ -411,12 +410,12 @@ static void judge(const struct acre_accounts *accounts, const struct account *ro
     }
 }
 
-void acre_accounts_get(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms,
-                       struct acre_account *ret_account) {
+void accounts_get(const struct accounts *accounts, uint32_t account, uint64_t now_ms,
+                  struct account_summary *ret_account) {
     ACRE_ASSERT(account < accounts->account_count);
     const struct account *row = &accounts->accounts[account];
-    struct sums now = as_of(accounts, &row->sums, now_ms);
-    struct acre_account out = {
+    struct account_sums now = as_of(accounts, &row->sums, now_ms);
+    struct account_summary out = {
         .project = accounts->parties[row->project].name,
         .user = accounts->parties[row->user].name,
         .held_milli = now.milli,
@@ -431,8 +430,8 @@ void acre_accounts_get(const struct acre_accounts *accounts, uint32_t account, u
 }
 
 /* What a check asks about: what would be added, and whether what is held counts. */
-struct question {
-    struct acre_load load;
+struct quota_question {
+    struct account_load load;
     uint32_t jobs;
     uint64_t now_ms;
     bool alone;  /* with nothing else held */
@@ -440,15 +439,15 @@ struct question {
 };
 
 /* The numbers of one limit of a quota. allowed 0: there is none. */
-static struct acre_quota_hit numbers(const struct acre_accounts *accounts,
-                                     const struct acre_quota *quota, const struct sums *sums,
-                                     enum acre_quota_limit limit, const struct question *ask) {
+static struct quota_hit numbers(const struct accounts *accounts, const struct acre_quota *quota,
+                                const struct account_sums *sums, enum quota_limit limit,
+                                const struct quota_question *ask) {
     static const char *const units[] = {
 #define X(name, unit) unit,
         ACRE_QUOTA_LIMITS(X)
 #undef X
     };
-    struct acre_quota_hit hit = {.limit = limit, .soft = quota->soft, .unit = units[limit]};
+    struct quota_hit hit = {.limit = limit, .soft = quota->soft, .unit = units[limit]};
     switch (limit) {
     case ACRE_QUOTA_GPUS:
         hit.asked = ask->load.milli, hit.held = sums->milli, hit.allowed = quota->gpu_milli;
@@ -475,7 +474,7 @@ static struct acre_quota_hit numbers(const struct acre_accounts *accounts,
     return hit;
 }
 
-static bool is_over(const struct acre_quota_hit *hit, const struct question *ask) {
+static bool is_over(const struct quota_hit *hit, const struct quota_question *ask) {
     if (hit->allowed == 0) {
         return false;
     }
@@ -487,8 +486,8 @@ static bool is_over(const struct acre_quota_hit *hit, const struct question *ask
 }
 
 /* The first limit among `limits` (bits) of the account's two quotas that is in the way. */
-static bool find_hit(const struct acre_accounts *accounts, uint32_t account, uint32_t limits,
-                     bool soft, const struct question *ask, struct acre_quota_hit *ret_hit) {
+static bool find_hit(const struct accounts *accounts, uint32_t account, uint32_t limits, bool soft,
+                     const struct quota_question *ask, struct quota_hit *ret_hit) {
     ACRE_ASSERT(account < accounts->account_count);
     const struct account *row = &accounts->accounts[account];
     const uint32_t parties[] = {row->user, row->project};
@@ -502,8 +501,8 @@ static bool find_hit(const struct acre_accounts *accounts, uint32_t account, uin
             if ((limits & 1U << limit) == 0) {
                 continue;
             }
-            struct acre_quota_hit hit =
-                numbers(accounts, quota, &party->sums, (enum acre_quota_limit)limit, ask);
+            struct quota_hit hit =
+                numbers(accounts, quota, &party->sums, (enum quota_limit)limit, ask);
             if (hit.soft != soft || !is_over(&hit, ask)) {
                 continue;
             }
@@ -522,22 +521,22 @@ enum {
     RUN_LIMITS = HELD_LIMITS | 1 << ACRE_QUOTA_RUNNING | 1 << ACRE_QUOTA_GPU_HOURS,
 };
 
-bool acre_accounts_may_ever(const struct acre_accounts *accounts, uint32_t account,
-                            struct acre_load load, struct acre_quota_hit *ret_hit) {
-    struct question ask = {.load = load, .alone = true};
+bool accounts_may_ever(const struct accounts *accounts, uint32_t account, struct account_load load,
+                       struct quota_hit *ret_hit) {
+    struct quota_question ask = {.load = load, .alone = true};
     return !find_hit(accounts, account, HELD_LIMITS, false, &ask, ret_hit);
 }
 
-bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account,
-                             struct acre_quota_hit *ret_hit) {
-    struct question ask = {.jobs = 1};
+bool accounts_may_queue(const struct accounts *accounts, uint32_t account,
+                        struct quota_hit *ret_hit) {
+    struct quota_question ask = {.jobs = 1};
     return !find_hit(accounts, account, 1 << ACRE_QUOTA_QUEUED, false, &ask, ret_hit);
 }
 
-enum acre_quota_answer acre_accounts_may_run(const struct acre_accounts *accounts, uint32_t account,
-                                             struct acre_load load, uint64_t now_ms,
-                                             struct acre_quota_hit *ret_hit) {
-    struct question ask = {.load = load, .jobs = 1, .now_ms = now_ms};
+enum quota_answer accounts_may_run(const struct accounts *accounts, uint32_t account,
+                                   struct account_load load, uint64_t now_ms,
+                                   struct quota_hit *ret_hit) {
+    struct quota_question ask = {.load = load, .jobs = 1, .now_ms = now_ms};
     if (find_hit(accounts, account, RUN_LIMITS, false, &ask, ret_hit)) {
         return ACRE_QUOTA_OVER_HARD;
     }
@@ -545,17 +544,15 @@ enum acre_quota_answer acre_accounts_may_run(const struct acre_accounts *account
                                                                         : ACRE_QUOTA_WITHIN;
 }
 
-bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t account,
-                             uint64_t now_ms) {
-    struct question ask = {.now_ms = now_ms, .passed = true};
-    struct acre_quota_hit hit;
+bool accounts_over_soft(const struct accounts *accounts, uint32_t account, uint64_t now_ms) {
+    struct quota_question ask = {.now_ms = now_ms, .passed = true};
+    struct quota_hit hit;
     return find_hit(accounts, account, RUN_LIMITS, true, &ask, &hit);
 }
 
-const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *accounts,
-                                                  uint32_t account, bool of_project,
-                                                  uint64_t now_ms, uint32_t *ret_party,
-                                                  uint64_t *ret_below_ms) {
+const struct acre_quota *accounts_hard_quota(const struct accounts *accounts, uint32_t account,
+                                             bool of_project, uint64_t now_ms, uint32_t *ret_party,
+                                             uint64_t *ret_below_ms) {
     ACRE_ASSERT(account < accounts->account_count);
     const struct account *row = &accounts->accounts[account];
     uint32_t at = of_project ? row->project : row->user;
@@ -572,27 +569,32 @@ const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *ac
     return quota;
 }
 
-char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size) {
+char *quota_hit_show(const struct quota_hit *hit, char *text, size_t size) {
     char asked[32], held[32], allowed[32];
     bool memory = hit->limit == ACRE_QUOTA_MEMORY;
-    char *(*format)(uint64_t, char *, size_t) = memory ? acre_format_mib : acre_format_milli;
     switch (hit->limit) {
     case ACRE_QUOTA_GPUS:
     case ACRE_QUOTA_MEMORY:
-        format(hit->asked, asked, sizeof(asked));
-        format(hit->held, held, sizeof(held));
-        format(hit->allowed, allowed, sizeof(allowed));
-        if (hit->asked > hit->allowed) {
-            snprintf(text, size, "%s may hold %s%s at once and asks for %s", hit->who, allowed,
-                     memory ? " of GPU memory" : " GPUs", asked);
+        if (memory) {
+            acre_format_mib(hit->asked, asked, sizeof(asked));
+            acre_format_mib(hit->held, held, sizeof(held));
+            acre_format_mib(hit->allowed, allowed, sizeof(allowed));
         } else {
-            snprintf(text, size, "%s holds %s of %s%s and asks for %s more", hit->who, held,
-                     allowed, memory ? " of GPU memory" : " GPUs", asked);
+            acre_format_amount(hit->asked, "GPU", asked, sizeof(asked));
+            acre_format_amount(hit->held, "GPU", held, sizeof(held));
+            acre_format_amount(hit->allowed, "GPU", allowed, sizeof(allowed));
+        }
+        if (hit->asked > hit->allowed) {
+            snprintf(text, size, "%s may hold %s%s at once; this asks for %s", hit->who, allowed,
+                     memory ? " of GPU memory" : "", asked);
+        } else {
+            snprintf(text, size, "%s holds %s%s, the limit is %s, and this asks for %s", hit->who,
+                     held, memory ? " of GPU memory" : "", allowed, asked);
         }
         break;
     case ACRE_QUOTA_RUNNING:
-        snprintf(text, size, "%s runs %" PRIu64 " of at most %" PRIu64 " jobs", hit->who, hit->held,
-                 hit->allowed);
+        snprintf(text, size, "%s has %" PRIu64 " of at most %" PRIu64 " jobs running", hit->who,
+                 hit->held, hit->allowed);
         break;
     case ACRE_QUOTA_QUEUED:
         snprintf(text, size,

@@ -1,4 +1,4 @@
-/* account.h - who has used how much, who holds how much, and what that allows (POL-1, POL-7).
+/* account.h - usage and current holdings by user and project, and what they allow (POL-1, POL-7).
  *
  * An account is a pair (project, user); it is made at first use and named by a small index that
  * stays good. Every account, its project, its user and the whole cluster keep the same sums, so
@@ -10,49 +10,48 @@
 #include "ledger/ledger.h"
 #include "sched/policy.h"
 
-struct acre_accounts;
+struct accounts;
 
 #define ACRE_MILLI_MS_PER_HOUR 3.6e9 /* milli-GPU ms of a GPU-hour */
 
 /* `names` turns the ids of projects and users into the names of the policy; borrowed. */
-struct acre_accounts *acre_accounts_create(struct acre_names *names,
-                                           const struct acre_policy *policy);
-void acre_accounts_destroy(struct acre_accounts *accounts); /* NULL is fine */
+struct accounts *accounts_create(struct acre_names *names, const struct acre_policy *policy);
+void accounts_destroy(struct accounts *accounts); /* NULL is fine */
 /* New shares, quotas and half-life; use so far has decayed by the old one. Copied. */
-void acre_accounts_set_policy(struct acre_accounts *accounts, const struct acre_policy *policy,
-                              uint64_t now_ms);
-size_t acre_accounts_bytes(const struct acre_accounts *accounts);
+void accounts_set_policy(struct accounts *accounts, const struct acre_policy *policy,
+                         uint64_t now_ms);
+size_t accounts_bytes(const struct accounts *accounts);
 
 /* The account of a pair, made when new; indexes count from 0. */
-uint32_t acre_accounts_intern(struct acre_accounts *accounts, uint32_t project, uint32_t user);
+uint32_t accounts_intern(struct accounts *accounts, uint32_t project, uint32_t user);
 /* UINT32_MAX: there is none. */
-uint32_t acre_accounts_find(const struct acre_accounts *accounts, uint32_t project, uint32_t user);
-uint32_t acre_accounts_count(const struct acre_accounts *accounts);
+uint32_t accounts_find(const struct accounts *accounts, uint32_t project, uint32_t user);
+uint32_t accounts_count(const struct accounts *accounts);
 
 /* What a job holds, or would hold, of all its devices together. */
-struct acre_load {
+struct account_load {
     uint64_t milli;
     uint64_t mib;
 };
 /* By what is asked. Memory in proportion to a share, and the share of a request by memory alone,
  * are known only with a place: they count 0 here. */
-struct acre_load acre_load_of_request(const struct acre_request *request);
-struct acre_load acre_load_of_parts(const struct acre_part *parts, uint32_t count);
+struct account_load load_of_request(const struct acre_request *request);
+struct account_load load_of_parts(const struct acre_part *parts, uint32_t count);
 
 /* A live job that does not run came (submitted, requeued, restored) or went (placed, ended). */
-void acre_accounts_queue(struct acre_accounts *accounts, uint32_t account);
-void acre_accounts_unqueue(struct acre_accounts *accounts, uint32_t account);
+void accounts_queue(struct accounts *accounts, uint32_t account);
+void accounts_unqueue(struct accounts *accounts, uint32_t account);
 /* How many there are of a user's, over all projects. */
-uint32_t acre_accounts_queued(const struct acre_accounts *accounts, uint32_t user);
+uint32_t accounts_queued(const struct accounts *accounts, uint32_t user);
 /* A job took its devices at since_ms (now, or earlier when it is restored): use accrues from then
  * on. It counts as running. */
-void acre_accounts_hold(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
-                        uint64_t since_ms, uint64_t now_ms);
+void accounts_take(struct accounts *accounts, uint32_t account, struct account_load load,
+                   uint64_t since_ms, uint64_t now_ms);
 /* It gave them back: the same load and since_ms. Its use is charged. */
-void acre_accounts_release(struct acre_accounts *accounts, uint32_t account, struct acre_load load,
-                           uint64_t since_ms, uint64_t now_ms);
+void accounts_release(struct accounts *accounts, uint32_t account, struct account_load load,
+                      uint64_t since_ms, uint64_t now_ms);
 
-struct acre_account {
+struct account_summary {
     uint32_t project, user;
     double use_milli_ms; /* decayed, running jobs included */
     double share;        /* of the whole, 0 ... 1, among those with live jobs and this one */
@@ -66,11 +65,11 @@ struct acre_account {
     uint64_t charged_milli_ms;  /* ended runs, not decayed */
     double stored_use_milli_ms; /* ended runs, decayed to now */
 };
-void acre_accounts_get(const struct acre_accounts *accounts, uint32_t account, uint64_t now_ms,
-                       struct acre_account *ret_account);
+void accounts_get(const struct accounts *accounts, uint32_t account, uint64_t now_ms,
+                  struct account_summary *ret_account);
 /* Put back what ended runs had used: `use_milli_ms` as of `at_ms`. Once per account. */
-void acre_accounts_restore(struct acre_accounts *accounts, uint32_t account,
-                           uint64_t charged_milli_ms, double use_milli_ms, uint64_t at_ms);
+void accounts_restore(struct accounts *accounts, uint32_t account, uint64_t charged_milli_ms,
+                      double use_milli_ms, uint64_t at_ms);
 
 /* Quotas. */
 /* clang-format off */
@@ -82,16 +81,16 @@ void acre_accounts_restore(struct acre_accounts *accounts, uint32_t account,
     X(QUEUED,     "jobs")         \
     X(GPU_HOURS,  "GPU-hours")
 /* clang-format on */
-enum acre_quota_limit {
+enum quota_limit {
 #define X(name, unit) ACRE_QUOTA_##name,
     ACRE_QUOTA_LIMITS(X)
 #undef X
 };
 
 /* The limit that is in the way, with its numbers. */
-struct acre_quota_hit {
+struct quota_hit {
     char who[ACRE_POLICY_NAME_MAX + 16]; /* "user:ada", also when the quota is for "user:*" */
-    enum acre_quota_limit limit;
+    enum quota_limit limit;
     bool of_project; /* else of a user */
     bool soft;
     uint64_t asked, held, allowed; /* in `unit` */
@@ -99,34 +98,32 @@ struct acre_quota_hit {
 };
 
 /* Could this load ever be held, with nothing else held? Hard quotas only. False: `ret_hit`. */
-bool acre_accounts_may_ever(const struct acre_accounts *accounts, uint32_t account,
-                            struct acre_load load, struct acre_quota_hit *ret_hit);
+bool accounts_may_ever(const struct accounts *accounts, uint32_t account, struct account_load load,
+                       struct quota_hit *ret_hit);
 /* May one more job wait? `queued` is hard in a soft quota too. False: refuse, ret_hit. */
-bool acre_accounts_may_queue(const struct acre_accounts *accounts, uint32_t account,
-                             struct acre_quota_hit *ret_hit);
+bool accounts_may_queue(const struct accounts *accounts, uint32_t account,
+                        struct quota_hit *ret_hit);
 
-enum acre_quota_answer {
+enum quota_answer {
     ACRE_QUOTA_WITHIN,
     ACRE_QUOTA_OVER_SOFT, /* may, while nobody within their quotas wants the place */
     ACRE_QUOTA_OVER_HARD, /* may not, until something of its owner ends */
 };
 /* May one more job with this load run now? `ret_hit` is set unless ACRE_QUOTA_WITHIN. */
-enum acre_quota_answer acre_accounts_may_run(const struct acre_accounts *accounts, uint32_t account,
-                                             struct acre_load load, uint64_t now_ms,
-                                             struct acre_quota_hit *ret_hit);
+enum quota_answer accounts_may_run(const struct accounts *accounts, uint32_t account,
+                                   struct account_load load, uint64_t now_ms,
+                                   struct quota_hit *ret_hit);
 /* Is more held now than a soft quota allows? Then its jobs are the first to be preempted. */
-bool acre_accounts_over_soft(const struct acre_accounts *accounts, uint32_t account,
-                             uint64_t now_ms);
+bool accounts_over_soft(const struct accounts *accounts, uint32_t account, uint64_t now_ms);
 
 /* For plans: the hard quota of the account's user or project (NULL: none), and a number that says
  * whose it is. When decayed use passes its GPU-hours, `ret_below_ms` is when it will not any more
  * if nothing is added (else 0). */
-const struct acre_quota *acre_accounts_hard_quota(const struct acre_accounts *accounts,
-                                                  uint32_t account, bool of_project,
-                                                  uint64_t now_ms, uint32_t *ret_party,
-                                                  uint64_t *ret_below_ms);
+const struct acre_quota *accounts_hard_quota(const struct accounts *accounts, uint32_t account,
+                                             bool of_project, uint64_t now_ms, uint32_t *ret_party,
+                                             uint64_t *ret_below_ms);
 
 /* "user:ada holds 3.5 of 4 GPUs and asks for 1" : returns `text`. */
-char *acre_quota_hit_show(const struct acre_quota_hit *hit, char *text, size_t size);
+char *quota_hit_show(const struct quota_hit *hit, char *text, size_t size);
 
 #endif

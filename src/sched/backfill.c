@@ -3,8 +3,9 @@
  * Runs are given back in an outlook in the order of their expected ends until the head fits: the
  * last one's end is when it begins, and the outlook chooses the place. A run that overstays is
  * expected to take another tenth of its time, a minute at least. Looking stops after STEPS_MAX
- * runs; then nothing is known but that the head does not begin before that run's end, and only who
- * ends earlier may pass. The look is kept until the head changes or something that it depends on.
+ * runs; then nothing is known but that the head does not begin before that run's end, and only
+ * jobs that end earlier may pass. The look is kept until the head changes or something that it
+ * depends on.
  */
 #include "sched/inner.h"
 
@@ -68,7 +69,7 @@ void shadow_look(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     if (!shadow->is_stale && shadow->head == job->id && shadow->start_ms > now_ms) {
         return;
     }
-    const struct class *class = &sched->classes[job->class];
+    const struct job_class *class = &sched->classes[job->class];
     if (shadow->outlook == NULL || shadow->hash != class->hash) {
         shadow_drop(sched);
         shadow->outlook = acre_outlook_create(sched->ledger, &class->request);

@@ -67,7 +67,7 @@ static uint64_t name_key(uint32_t user, uint32_t name) {
     return (uint64_t)user << 32 | name;
 }
 
-void burden_add(struct acre_sched *sched, const struct job *job) {
+void acre_burden_add(struct acre_sched *sched, const struct job *job) {
     ACRE_ASSERT(job->id != 0 && job->user != 0);
     struct acre_burdens *burdens = sched->burdens;
     if (job->array == NONE) {
@@ -84,7 +84,7 @@ void burden_add(struct acre_sched *sched, const struct job *job) {
     acre_names_take_again(acre_ledger_names(sched->ledger), job->name);
 }
 
-void burden_remove(struct acre_sched *sched, const struct job *job) {
+void acre_burden_remove(struct acre_sched *sched, const struct job *job) {
     struct acre_burdens *burdens = sched->burdens;
     if (job->array == NONE) {
         acre_burdens_remove_text(burdens, job->user, job->bytes);
@@ -109,9 +109,8 @@ void acre_sched_burden(const struct acre_sched *sched, uint32_t user,
                        struct acre_burden *ret_burden) {
     uint32_t at = acre_map_get(&sched->burdens->sum_of_user, user);
     struct sum sum = at != ACRE_MAP_NONE ? sched->burdens->sums[at] : (struct sum){0};
-    *ret_burden = (struct acre_burden){.queued = acre_accounts_queued(sched->accounts, user),
-                                       .bytes = sum.bytes,
-                                       .names = sum.names};
+    *ret_burden = (struct acre_burden){
+        .queued = accounts_queued(sched->accounts, user), .bytes = sum.bytes, .names = sum.names};
 }
 
 /* "0.9 MiB": never 0.0 for something. */
@@ -124,32 +123,34 @@ int acre_sched_within_limits(const struct acre_sched *sched, const struct acre_j
                              uint32_t count, struct acre_error *err) {
     const struct acre_user_limits *limits = &sched->policy.limits;
     struct acre_burden now;
+    char waiting[32];
     acre_sched_burden(sched, spec->user, &now);
     if (now.queued + count > limits->queued_jobs) {
-        return acre_fail(err, ACRE_ELIMIT,
-                         "max_queued_jobs: %" PRIu64 " of your jobs are waiting and you submit %u "
-                         "more; a user may have %u waiting. Submit more when some of them have "
-                         "started, or cancel some",
-                         now.queued, count, limits->queued_jobs);
+        return acre_fail(
+            err, ACRE_ELIMIT,
+            "max_queued_jobs: you have %s waiting, and this submission adds %u; a user "
+            "may have %u. Wait until some of them have started, or cancel some",
+            acre_format_count(now.queued, "job", waiting, sizeof(waiting)), count,
+            limits->queued_jobs);
     }
     if (now.bytes + spec->bytes > limits->queued_mib << 20) {
         char allowed[32];
-        return acre_fail(err, ACRE_ELIMIT,
-                         "max_queued_size: your jobs have %.1f MiB of scripts, commands and "
-                         "environments and you submit %.1f MiB more; a user may have %s. Submit "
-                         "more when some of them have ended, make one array of jobs that are "
-                         "alike, or read large input from files",
-                         shown_mib(now.bytes), shown_mib(spec->bytes),
-                         acre_format_mib(limits->queued_mib, allowed, sizeof(allowed)));
+        return acre_fail(
+            err, ACRE_ELIMIT,
+            "max_queued_size: your jobs have %.1f MiB of scripts, commands and environments, and "
+            "this submission adds %.1f MiB; a user may have %s. Wait until some of them have "
+            "ended, submit similar jobs as an array, or read large input from files",
+            shown_mib(now.bytes), shown_mib(spec->bytes),
+            acre_format_mib(limits->queued_mib, allowed, sizeof(allowed)));
     }
     bool is_new = spec->name != 0 &&
                   acre_map_get(&sched->burdens->jobs_of_name, name_key(spec->user, spec->name)) ==
                       ACRE_MAP_NONE;
     if (is_new && now.names >= limits->names) {
         return acre_fail(err, ACRE_ELIMIT,
-                         "max_names: your jobs have %u different names and '%s' is another one; a "
-                         "user may have %u. Use a name again, make one array of jobs that are "
-                         "alike, or submit it when some of them have ended",
+                         "max_names: your jobs have %u different names, and '%s' is a new one; a "
+                         "user may have %u. Reuse a name, submit similar jobs as an array, or wait "
+                         "until some of them have ended",
                          now.names, acre_names_text(acre_ledger_names(sched->ledger), spec->name),
                          limits->names);
     }

@@ -2,8 +2,8 @@
  * of it a user may take (policy.h: acre_user_limits).
  *
  * Counted for all users, from the submission until the job is dropped, and rebuilt by
- * acre_sched_restore. Only who asks acre_sched_within_limits is held to the limits: the caller
- * decides for whom. Pure; core thread only. */
+ * acre_sched_restore. Only acre_sched_within_limits applies the limits: the caller decides for
+ * which users. Pure; core thread only. */
 #ifndef ACRE_SCHED_BURDEN_H
 #define ACRE_SCHED_BURDEN_H
 
@@ -34,7 +34,7 @@ size_t acre_burdens_bytes(const struct acre_burdens *burdens);
 void acre_burdens_add_text(struct acre_burdens *burdens, uint32_t user, uint32_t bytes);
 void acre_burdens_remove_text(struct acre_burdens *burdens, uint32_t user, uint32_t bytes);
 /* A job came or is dropped: its name, and its text unless that is its array's. */
-void burden_add(struct acre_sched *sched, const struct job *job);
-void burden_remove(struct acre_sched *sched, const struct job *job);
+void acre_burden_add(struct acre_sched *sched, const struct job *job);
+void acre_burden_remove(struct acre_sched *sched, const struct job *job);
 
 #endif

@@ -43,7 +43,7 @@ static uint32_t walk_tree(struct checking *checking, uint32_t at, bool by_id, bo
         return 0;
     }
     const struct job *job = &sched->jobs[at];
-    const struct links *links = line_links ? &job->in_line : &job->in_order;
+    const struct tree_links *links = line_links ? &job->in_line : &job->in_order;
     uint32_t count = walk_tree(checking, links->left, by_id, line_links);
     if (checking->previous != NONE) {
         const struct job *last = &sched->jobs[checking->previous];
@@ -84,14 +84,14 @@ static void check_lines(struct checking *checking) {
         uint64_t row = (size_t)line->account * sched->open_words + line->class / 64;
         bool bit = (sched->open_lines[row] >> line->class % 64 & 1) != 0;
         if (checking->r == 0 &&
-            (count == 0 || bit != (line->holder == NONE) || sched->jobs[line->first].line != i ||
+            (count == 0 || bit != (line->blocker == NONE) || sched->jobs[line->first].line != i ||
              sched->jobs[line->first].key != line->first_key ||
              sched->jobs[line->first].id != line->first_id)) {
             wrong(checking, line->first_id, "a line that is not as its jobs are");
         }
     }
     for (uint32_t i = 0; i < sched->class_limit && checking->r == 0; i++) {
-        const struct class *class = &sched->classes[i];
+        const struct job_class *class = &sched->classes[i];
         if (class->jobs > 0 && class->waiting != waiting[i]) {
             wrong(checking, 0, "a class that counts its jobs wrongly");
         }
@@ -107,7 +107,7 @@ static void check_class(struct checking *checking, uint32_t at) {
     uint32_t shown = 0;
     for (uint32_t i = 0; i < sched->line_limit; i++) {
         const struct line *line = &sched->lines[i];
-        shown += line->account != NONE && line->class == at && line->holder == NONE;
+        shown += line->account != NONE && line->class == at && line->blocker == NONE;
     }
     uint32_t last = TREE_NONE;
     for (uint32_t rank = 0; rank < shown; rank++) {
@@ -177,7 +177,7 @@ static void check_job(struct checking *checking, const struct job *job, const st
         what = "a promise that is not its own";
     } else if (job->stand == STAND_LINE && (sched->lines[job->line].class != job->class ||
                                             sched->lines[job->line].account != job->account)) {
-        what = "somebody else's line";
+        what = "a line that is not its own";
     }
     if (what != NULL) {
         wrong(checking, job->id, what);
@@ -228,7 +228,7 @@ static void check_arrays(struct checking *checking) {
 
 static void check_accounts(struct checking *checking) {
     const struct acre_sched *sched = checking->sched;
-    struct acre_account *sums = acre_calloc(ACRE_MAX(sched->owner_count, 1U), sizeof(*sums));
+    struct account_summary *sums = acre_calloc(ACRE_MAX(sched->owner_count, 1U), sizeof(*sums));
     for (uint32_t i = 0; i < sched->job_limit; i++) {
         const struct job *job = &sched->jobs[i];
         if (job->id == 0 || job->stand == STAND_ENDED) {
@@ -240,8 +240,8 @@ static void check_accounts(struct checking *checking) {
         sums[job->account].held_milli += holds ? job_run(sched, job)->load.milli : 0;
     }
     for (uint32_t i = 0; i < sched->owner_count; i++) {
-        struct acre_account now;
-        acre_accounts_get(sched->accounts, i, 0, &now);
+        struct account_summary now;
+        accounts_get(sched->accounts, i, 0, &now);
         if (now.running != sums[i].running || now.queued != sums[i].queued ||
             now.held_milli != sums[i].held_milli ||
             sched->owners[i].held_milli != sums[i].held_milli) {
@@ -302,9 +302,9 @@ static void check_burdens(struct checking *checking) {
     uint32_t name_count;
     uint64_t *names = list_names(sched, &name_count);
     for (uint32_t i = 0; i < sched->owner_count; i++) {
-        struct acre_account account;
+        struct account_summary account;
         struct acre_burden kept;
-        acre_accounts_get(sched->accounts, i, 0, &account);
+        accounts_get(sched->accounts, i, 0, &account);
         acre_sched_burden(sched, account.user, &kept);
         struct acre_burden sum = sum_burden(sched, account.user, names, name_count);
         if (kept.queued != sum.queued || kept.bytes != sum.bytes || kept.names != sum.names) {

@@ -24,7 +24,7 @@ static int find_queued(const struct acre_sched *sched, uint64_t id, const char *
         return r;
     }
     if (job->state != ACRE_JOB_QUEUED) {
-        return acre_fail(err, ACRE_ECONFLICT, "job %llu is %s; only a queued one %s",
+        return acre_fail(err, ACRE_ECONFLICT, "job %llu is %s; only queued jobs can %s",
                          (unsigned long long)id,
                          acre_job_state_name((enum acre_job_state)job->state), what);
     }
@@ -50,8 +50,8 @@ int acre_sched_cancel(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
         run->stop_ms = 0; /* no second signal when the grace of a preemption ends */
         tell(sched, ACRE_SCHED_CANCELING, now_ms, id, 0);
         act(sched, ACRE_ACTION_TERMINATE, job);
-        hold_expect(sched, job_index(sched, job), now_ms + UNWIND_MS);
-        acre_forecast_changed(sched->forecast);
+        job_expect(sched, job_index(sched, job), now_ms + UNWIND_MS);
+        forecast_changed(sched->forecast);
     } else {
         run->killed = true;
         act(sched, ACRE_ACTION_KILL, job);
@@ -62,12 +62,12 @@ int acre_sched_cancel(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
 int acre_sched_hold(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
                     struct acre_error *err) {
     struct job *job = NULL;
-    int r = find_queued(sched, id, "can be held", &job, err);
+    int r = find_queued(sched, id, "be held", &job, err);
     if (r < 0) {
         return r;
     }
     if (job->held) {
-        return acre_fail(err, ACRE_ECONFLICT, "job %llu is held already", (unsigned long long)id);
+        return acre_fail(err, ACRE_ECONFLICT, "job %llu is already held", (unsigned long long)id);
     }
     if (job->stand == STAND_PROMISED) {
         promise_drop(sched, id);
@@ -77,7 +77,7 @@ int acre_sched_hold(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
     job->held = true;
     job->eligible_ms = 0;
     queue_enter(sched, index, now_ms);
-    acre_forecast_forget(sched->forecast, id);
+    forecast_forget(sched->forecast, id);
     tell(sched, ACRE_SCHED_HELD, now_ms, id, 0);
     return 0;
 }
@@ -85,7 +85,7 @@ int acre_sched_hold(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
 int acre_sched_release(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
                        struct acre_error *err) {
     struct job *job = NULL;
-    int r = find_queued(sched, id, "can be released", &job, err);
+    int r = find_queued(sched, id, "be released", &job, err);
     if (r < 0) {
         return r;
     }
@@ -96,7 +96,7 @@ int acre_sched_release(struct acre_sched *sched, uint64_t id, uint64_t now_ms,
     queue_leave(sched, index);
     job->held = false;
     queue_enter(sched, index, now_ms);
-    acre_forecast_changed(sched->forecast);
+    forecast_changed(sched->forecast);
     tell(sched, ACRE_SCHED_RELEASED, now_ms, id, 0);
     return 0;
 }
@@ -108,7 +108,7 @@ int acre_sched_set_priority(struct acre_sched *sched, uint64_t id, enum acre_job
                          (int)priority, ACRE_PRIORITY_LOW, ACRE_PRIORITY_CRITICAL);
     }
     struct job *job = NULL;
-    int r = find_queued(sched, id, "changes its priority", &job, err);
+    int r = find_queued(sched, id, "change their priority", &job, err);
     if (r < 0) {
         return r;
     }
@@ -123,7 +123,7 @@ int acre_sched_set_priority(struct acre_sched *sched, uint64_t id, enum acre_job
         job->priority = (uint8_t)priority;
         queue_enter(sched, index, now_ms);
     }
-    acre_forecast_forget(sched->forecast, id);
+    forecast_forget(sched->forecast, id);
     tell(sched, ACRE_SCHED_PRIORITY, now_ms, id, 0);
     return 0;
 }

@@ -35,18 +35,21 @@ static enum verdict judge_given(const struct acre_sched *sched,
 int depend_check(const struct acre_sched *sched, const struct acre_job_spec *spec,
                  struct acre_error *err) {
     if (spec->dependency_count > ACRE_JOB_DEPENDENCIES_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "after: %u jobs; accepted: at most %d",
+        return acre_fail(err, ACRE_EINVALID, "after: %u jobs are too many; accepted: at most %d",
                          spec->dependency_count, ACRE_JOB_DEPENDENCIES_MAX);
     }
     for (uint32_t i = 0; i < spec->dependency_count; i++) {
         const struct acre_dependency *dependency = &spec->dependencies[i];
         unsigned long long id = dependency->job;
         if (dependency->kind > ACRE_DEPENDENCY_AFTER_ANY) {
-            return acre_fail(err, ACRE_EINVALID, "after: kind %u; accepted: after, ok or any",
+            return acre_fail(err, ACRE_EINVALID,
+                             "after: unknown kind %u; accepted: after, ok or any",
                              dependency->kind);
         }
         if (id == 0 || id >= spec->id) {
-            return acre_fail(err, ACRE_EINVALID, "after: job %llu; accepted: an earlier job", id);
+            return acre_fail(err, ACRE_EINVALID,
+                             "after: job %llu is not older than this job; accepted: an earlier job",
+                             id);
         }
         bool is_known = job_find(sched, id) != NULL;
         if (!is_known && (dependency->state >= ACRE_JOB_STATE_COUNT ||
@@ -55,9 +58,9 @@ int depend_check(const struct acre_sched *sched, const struct acre_job_spec *spe
         }
         if (judge_given(sched, dependency) == FAILED) {
             return acre_fail(err, ACRE_ECONFLICT,
-                             "after: job %llu did not complete, so this one would never start; ask "
-                             "for 'any' or submit that one again",
-                             id);
+                             "after: job %llu did not complete, so this job would never start; use "
+                             "'any:%llu' or submit that job again",
+                             id, id);
         }
     }
     return 0;

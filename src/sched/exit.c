@@ -1,12 +1,12 @@
-/* exit.c - facts from engines: launched, started, exited; and how a job goes on from there.
+/* exit.c - facts from engines: dispatched, started, exited; and how a job goes on from there.
  *
  * A fact names its run by job and attempt. One that does not fit (another attempt, a state without
  * devices, said before) is dropped without a word: messages come late and twice.
  *
  * What an exit means, first row that holds:
  *
- *     told to end by its owner       canceled
- *     told to yield                  back to the queue with its age, whatever the exit code: a job
+ *     asked to end by its owner      canceled
+ *     asked to yield                 back to the queue with its age, whatever the exit code: a job
  *                                    that saves its state on the signal usually exits with 0
  *     exited with 0                  completed
  *     lost                           back to the queue after a back-off; not its fault, so it uses
@@ -26,10 +26,11 @@ static struct job *find_run(const struct acre_sched *sched, uint64_t id, uint32_
                : NULL;
 }
 
-void acre_sched_launched(struct acre_sched *sched, uint64_t id, uint32_t attempt, uint64_t now_ms) {
+void acre_sched_dispatched(struct acre_sched *sched, uint64_t id, uint32_t attempt,
+                           uint64_t now_ms) {
     struct job *job = find_run(sched, id, attempt);
-    if (job != NULL && job_move(sched, job, MOVE_LAUNCH)) {
-        tell(sched, ACRE_SCHED_LAUNCHED, now_ms, id, 0);
+    if (job != NULL && job_move(sched, job, MOVE_DISPATCH)) {
+        tell(sched, ACRE_SCHED_DISPATCHED, now_ms, id, 0);
     }
 }
 
@@ -42,9 +43,9 @@ void acre_sched_started(struct acre_sched *sched, uint64_t id, uint32_t attempt,
     job_run(sched, job)->started_ms = ACRE_MAX(now_ms, UINT64_C(1));
     acre_ledger_activate(sched->ledger, job_run(sched, job)->allocation, now_ms, NULL);
     if (job->state == ACRE_JOB_RUNNING) {
-        hold_expect(sched, index, now_ms + duration_ms(job));
+        job_expect(sched, index, now_ms + duration_ms(job));
     }
-    acre_forecast_started(sched->forecast, id, now_ms);
+    forecast_started(sched->forecast, id, now_ms);
     tell(sched, ACRE_SCHED_STARTED, now_ms, id, 0);
     depend_moved(sched, index, now_ms);
 }
@@ -53,16 +54,16 @@ void acre_sched_started(struct acre_sched *sched, uint64_t id, uint32_t attempt,
 static void leave(struct acre_sched *sched, uint32_t index, bool failed, uint64_t now_ms) {
     struct job *job = &sched->jobs[index];
     if (job->stand == STAND_HOLDING) {
-        hold_leave(sched, index, failed, now_ms);
+        parts_give(sched, index, failed, now_ms);
         return;
     }
     if (job->stand == STAND_PROMISED) {
         promise_drop(sched, job->id);
     }
     queue_leave(sched, index);
-    acre_accounts_unqueue(sched->accounts, job->account);
-    acre_forecast_forget(sched->forecast, job->id);
-    acre_forecast_changed(sched->forecast);
+    accounts_unqueue(sched->accounts, job->account);
+    forecast_forget(sched->forecast, job->id);
+    forecast_changed(sched->forecast);
 }
 
 void job_end(struct acre_sched *sched, uint32_t index, enum transition event, uint64_t other,
@@ -102,13 +103,13 @@ void job_requeue(struct acre_sched *sched, uint32_t index, uint64_t not_before_m
         run->run_ms += now_ms - run->started_ms;
     }
     run->ended_ms = now_ms;
-    hold_leave(sched, index, true, now_ms);
+    parts_give(sched, index, true, now_ms);
     bool moved = job_move(sched, job, MOVE_REQUEUE);
     ACRE_ASSERT(moved);
     job->not_before_ms = not_before_ms;
     uint64_t other = run->preempted_for;
     run->preempted_for = 0;
-    acre_accounts_queue(sched->accounts, job->account);
+    accounts_queue(sched->accounts, job->account);
     queue_enter(sched, index, now_ms);
     tell(sched, ACRE_SCHED_REQUEUED, now_ms, sched->jobs[index].id, other);
     act(sched, ACRE_ACTION_FORGET, &sched->jobs[index]);
@@ -154,7 +155,7 @@ static void learn(struct acre_sched *sched, const struct job *job, uint64_t now_
     if (run->started_ms != 0 && now_ms >= run->started_ms) {
         struct acre_job_spec spec;
         job_show_spec(sched, job, &spec);
-        acre_forecast_ended(sched->forecast, &spec, now_ms - run->started_ms);
+        forecast_ended(sched->forecast, &spec, now_ms - run->started_ms);
     }
 }
 

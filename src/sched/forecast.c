@@ -11,7 +11,7 @@
  * huge errors. The errors are kept in histograms by the length of the planned wait, each new one
  * counting FADING times as much as the one before. The middle and nine in ten of what is to be
  * expected are quantiles of that; a histogram begins with a few made-up errors that are outweighed
- * soon. So the width of an interval is what experience says, not what anybody believed. */
+ * soon. So the width of an interval is what experience says, not what was assumed. */
 #include "sched/forecast.h"
 
 #include "sched/plan.h"
@@ -53,11 +53,11 @@ struct errors {
     double step;       /* weight of the next one */
 };
 
-struct note {
+struct forecast_note {
     uint64_t job, made_ms, start_ms;
 };
 
-struct acre_forecast {
+struct forecast {
     const struct acre_names *names; /* NULL: ids say who is who */
     /* By key % their number: the newer takes the place of the older, so that neither grows. */
     struct habit habits[HABITS];
@@ -65,9 +65,9 @@ struct acre_forecast {
     struct errors errors[SPANS];
     uint64_t compared;
     struct acre_map note_of_job;
-    struct note *notes;
+    struct forecast_note *notes;
     uint32_t note_count, note_capacity;
-    struct acre_plan plan;
+    struct plan plan;
 };
 
 static void seed(struct errors *errors) {
@@ -85,8 +85,8 @@ static void seed(struct errors *errors) {
     }
 }
 
-struct acre_forecast *acre_forecast_create(const struct acre_names *names) {
-    struct acre_forecast *forecast = acre_calloc(1, sizeof(*forecast));
+struct forecast *forecast_create(const struct acre_names *names) {
+    struct forecast *forecast = acre_calloc(1, sizeof(*forecast));
     forecast->names = names;
     for (int i = 0; i < SPANS; i++) {
         seed(&forecast->errors[i]);
@@ -95,7 +95,7 @@ struct acre_forecast *acre_forecast_create(const struct acre_names *names) {
     return forecast;
 }
 
-void acre_forecast_destroy(struct acre_forecast *forecast) {
+void forecast_destroy(struct forecast *forecast) {
     if (forecast != NULL) {
         plan_finish(&forecast->plan);
         acre_map_finish(&forecast->note_of_job);
@@ -104,21 +104,21 @@ void acre_forecast_destroy(struct acre_forecast *forecast) {
     }
 }
 
-size_t acre_forecast_bytes(const struct acre_forecast *forecast) {
+size_t forecast_bytes(const struct forecast *forecast) {
     return sizeof(*forecast) + acre_map_bytes(&forecast->note_of_job) +
            forecast->note_capacity * sizeof(*forecast->notes) + plan_bytes(&forecast->plan);
 }
 
-struct acre_plan *acre_forecast_plan(struct acre_forecast *forecast) {
+struct plan *forecast_plan(struct forecast *forecast) {
     return &forecast->plan;
 }
 
-void acre_forecast_changed(struct acre_forecast *forecast) {
+void forecast_changed(struct forecast *forecast) {
     forecast->plan.is_stale = true;
 }
 
-void acre_forecast_submitted(struct acre_forecast *forecast, uint64_t job) {
-    struct acre_plan *plan = &forecast->plan;
+void forecast_submitted(struct forecast *forecast, uint64_t job) {
+    struct plan *plan = &forecast->plan;
     if (plan->timeline == NULL) { /* nobody asks: the plan is made from the queue */
         return;
     }
@@ -133,10 +133,10 @@ void acre_forecast_submitted(struct acre_forecast *forecast, uint64_t job) {
     plan->joined[plan->joined_count++] = job;
 }
 
-static void drop_note(struct acre_forecast *forecast, uint64_t job, uint32_t at) {
+static void drop_note(struct forecast *forecast, uint64_t job, uint32_t at) {
     ACRE_ASSERT(at < forecast->note_count && forecast->notes[at].job == job);
     acre_map_remove(&forecast->note_of_job, job);
-    struct note *last = &forecast->notes[--forecast->note_count];
+    struct forecast_note *last = &forecast->notes[--forecast->note_count];
     if (at != forecast->note_count) {
         acre_map_remove(&forecast->note_of_job, last->job);
         acre_map_put(&forecast->note_of_job, last->job, at);
@@ -144,7 +144,7 @@ static void drop_note(struct acre_forecast *forecast, uint64_t job, uint32_t at)
     }
 }
 
-void acre_forecast_forget(struct acre_forecast *forecast, uint64_t job) {
+void forecast_forget(struct forecast *forecast, uint64_t job) {
     forecast->plan.is_stale = true;
     uint32_t at = acre_map_get(&forecast->note_of_job, job);
     if (at != ACRE_MAP_NONE) {
@@ -152,15 +152,15 @@ void acre_forecast_forget(struct acre_forecast *forecast, uint64_t job) {
     }
 }
 
-void acre_forecast_estimated(struct acre_forecast *forecast, uint64_t job, uint64_t now_ms,
-                             uint64_t start_ms) {
+void forecast_estimated(struct forecast *forecast, uint64_t job, uint64_t now_ms,
+                        uint64_t start_ms) {
     if (forecast->note_count == NOTES_MAX ||
         acre_map_get(&forecast->note_of_job, job) != ACRE_MAP_NONE) {
         return;
     }
     forecast->notes = acre_grow(forecast->notes, forecast->note_count, &forecast->note_capacity,
                                 sizeof(*forecast->notes));
-    forecast->notes[forecast->note_count] = (struct note){job, now_ms, start_ms};
+    forecast->notes[forecast->note_count] = (struct forecast_note){job, now_ms, start_ms};
     acre_map_put(&forecast->note_of_job, job, forecast->note_count++);
 }
 
@@ -177,13 +177,13 @@ static uint32_t span_of(double planned_ms) {
     return span;
 }
 
-void acre_forecast_started(struct acre_forecast *forecast, uint64_t job, uint64_t now_ms) {
+void forecast_started(struct forecast *forecast, uint64_t job, uint64_t now_ms) {
     forecast->plan.is_stale = true;
     uint32_t at = acre_map_get(&forecast->note_of_job, job);
     if (at == ACRE_MAP_NONE) {
         return;
     }
-    const struct note *note = &forecast->notes[at];
+    const struct forecast_note *note = &forecast->notes[at];
     double planned_ms = after(note->made_ms, note->start_ms);
     double actual_ms = after(note->made_ms, now_ms);
     double octaves = log2((actual_ms + SLACK_MS) / (planned_ms + SLACK_MS));
@@ -201,7 +201,7 @@ void acre_forecast_started(struct acre_forecast *forecast, uint64_t job, uint64_
     drop_note(forecast, job, at);
 }
 
-uint64_t acre_forecast_compared(const struct acre_forecast *forecast) {
+uint64_t forecast_compared(const struct forecast *forecast) {
     return forecast->compared;
 }
 
@@ -224,10 +224,9 @@ static uint64_t scaled(double planned_ms, double factor) {
     return ms > 0 ? (uint64_t)fmin(ms, 1e16) : 0;
 }
 
-struct acre_forecast_wait acre_forecast_wait(const struct acre_forecast *forecast,
-                                             uint64_t planned_ms) {
+struct forecast_wait forecast_wait(const struct forecast *forecast, uint64_t planned_ms) {
     const struct errors *errors = &forecast->errors[span_of((double)planned_ms)];
-    return (struct acre_forecast_wait){
+    return (struct forecast_wait){
         .middle_ms = scaled((double)planned_ms, quantile(errors, 0.5)),
         .least_ms = scaled((double)planned_ms, quantile(errors, 0.05)),
         .most_ms = scaled((double)planned_ms, quantile(errors, 0.95)),
@@ -241,7 +240,7 @@ static uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
     return key != 0 ? key : 1;
 }
 
-static uint64_t habit_key(const struct acre_forecast *forecast, const struct acre_job_spec *spec) {
+static uint64_t habit_key(const struct forecast *forecast, const struct acre_job_spec *spec) {
     uint32_t name =
         forecast->names != NULL ? acre_names_hash(forecast->names, spec->name) : spec->name;
     return mix(spec->user, name, spec->request.gpus);
@@ -257,8 +256,7 @@ static uint64_t ratio_key(const struct acre_job_spec *spec) {
     return mix(spec->project, spec->user, way);
 }
 
-void acre_forecast_ended(struct acre_forecast *forecast, const struct acre_job_spec *spec,
-                         uint64_t ran_ms) {
+void forecast_ended(struct forecast *forecast, const struct acre_job_spec *spec, uint64_t ran_ms) {
     forecast->plan.is_stale = true;
     uint64_t key = habit_key(forecast, spec);
     struct habit *habit = &forecast->habits[key % HABITS];
@@ -276,7 +274,7 @@ void acre_forecast_ended(struct acre_forecast *forecast, const struct acre_job_s
 }
 
 /* Without habits: what was asked, as far as it holds. */
-static double by_ratio(const struct acre_forecast *forecast, const struct acre_job_spec *spec,
+static double by_ratio(const struct forecast *forecast, const struct acre_job_spec *spec,
                        uint64_t default_ms) {
     uint64_t key = ratio_key(spec);
     const struct ratio *ratio = &forecast->ratios[key % RATIOS];
@@ -290,8 +288,8 @@ static double by_ratio(const struct acre_forecast *forecast, const struct acre_j
     return ratio->count >= 2 ? UNASKED_MS * ratio->mean : (double)default_ms;
 }
 
-uint64_t acre_forecast_run_ms(const struct acre_forecast *forecast,
-                              const struct acre_job_spec *spec, uint64_t default_ms) {
+uint64_t forecast_run_ms(const struct forecast *forecast, const struct acre_job_spec *spec,
+                         uint64_t default_ms) {
     uint64_t key = habit_key(forecast, spec);
     const struct habit *habit = &forecast->habits[key % HABITS];
     bool has_habit = spec->name != 0 && habit->key == key && habit->count >= 2;

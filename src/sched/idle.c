@@ -1,11 +1,11 @@
 /* idle.c - GPUs that are held and not used (POL-8).
  *
  * A run whose samples stay below policy.idle_below_milli is idle from the first of them on. Its
- * owner is warned policy.idle_warn_ms before policy.idle_after_ms is over. After that it is told to
- * yield: always, or only when somebody waits who would fit into what it and other idle runs give
- * back. Those who waited longest in the order are asked first; for each of them idle runs are given
- * back in an outlook, longest idle first, until it fits; runs that are not on its place are spared.
- * If all of them are not enough nobody is disturbed. The place is then promised as in preempt.c. */
+ * owner is warned policy.idle_warn_ms before policy.idle_after_ms is over. After that it must
+ * yield: always, or only when a waiting job would fit into what it and other idle runs give back.
+ * Those who waited longest in the order are asked first; for each of them idle runs are given back
+ * in an outlook, longest idle first, until it fits; runs that are not on its place are spared. If
+ * all of them are not enough, no run is disturbed. The place is then promised as in preempt.c. */
 #include "sched/inner.h"
 
 #include <stdlib.h>
@@ -138,7 +138,7 @@ static void reclaim_on_pressure(struct acre_sched *sched, const struct ripe *rip
         if (job == NULL) {
             break;
         }
-        bool is_new = job->stand == STAND_LINE && sched->lines[job->line].holder == NONE;
+        bool is_new = job->stand == STAND_LINE && sched->lines[job->line].blocker == NONE;
         for (uint32_t j = 0; j < seen_count && is_new; j++) {
             is_new = seen[j] != job->class;
         }

@@ -23,13 +23,13 @@ uint32_t class_find(const struct acre_sched *sched, const struct acre_request *r
 uint32_t array_take(struct acre_sched *sched, const struct acre_job_spec *spec);
 void array_give(struct acre_sched *sched, uint32_t array);
 struct owner *owner_at(struct acre_sched *sched, uint32_t account);
-
-struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request);
+struct account_load request_load(const struct acre_sched *sched,
+                                 const struct acre_request *request);
 
 /* transition.c */
 enum transition {
     MOVE_PLACE,
-    MOVE_LAUNCH,
+    MOVE_DISPATCH,
     MOVE_START,
     MOVE_PREEMPT,
     MOVE_REQUEUE,
@@ -55,7 +55,7 @@ int64_t order_key(const struct acre_sched *sched, const struct job *job);
 struct tree *order_of(struct acre_sched *sched, const struct job *job);
 /* The ranking of accounts is always in order: one comes in, holds more or less, time passes. */
 void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms);
-void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli);
+void rank_change(struct acre_sched *sched, uint32_t account, int64_t milli);
 void order_rank(struct acre_sched *sched, uint64_t now_ms);
 
 /* queue.c */
@@ -70,10 +70,10 @@ void queue_promise(struct acre_sched *sched, uint32_t job); /* STAND_LINE to STA
 uint32_t class_first(struct acre_sched *sched, uint32_t class);
 /* The first as filed with a job that takes at most so long; NONE: there is none. */
 uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t most_s);
-void line_park(struct acre_sched *sched, uint32_t line, uint32_t holder);
-void lines_unpark(struct acre_sched *sched, uint32_t holder);
+void line_park(struct acre_sched *sched, uint32_t line, uint32_t blocker);
+void lines_unpark(struct acre_sched *sched, uint32_t blocker);
 void lines_unpark_owner(struct acre_sched *sched, const struct job *job); /* user and project */
-uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name);
+uint32_t blocker_of(struct acre_sched *sched, bool project, uint32_t name);
 void array_leave(struct acre_sched *sched, uint32_t array); /* one less is open */
 void arrays_fill(struct acre_sched *sched, uint64_t now_ms);
 void class_open(struct acre_sched *sched, uint32_t class);
@@ -85,11 +85,11 @@ void timer_set(struct acre_sched *sched, uint64_t at_ms, uint64_t job);
 void timers_run(struct acre_sched *sched, uint64_t now_ms);
 
 enum { UNWIND_MS = 10000 }; /* from SIGTERM to exit, for plans */
-/* holding.c: a job takes and gives back its devices */
-void hold_enter(struct acre_sched *sched, uint32_t job, uint64_t allocation,
+/* take.c: a job takes and gives back its devices */
+void parts_take(struct acre_sched *sched, uint32_t job, uint64_t allocation,
                 const struct acre_part *parts, uint32_t count, uint64_t since_ms, uint64_t now_ms);
-void hold_leave(struct acre_sched *sched, uint32_t job, bool failed, uint64_t now_ms);
-void hold_expect(struct acre_sched *sched, uint32_t job, uint64_t end_ms); /* a new expected end */
+void parts_give(struct acre_sched *sched, uint32_t job, bool failed, uint64_t now_ms);
+void job_expect(struct acre_sched *sched, uint32_t job, uint64_t end_ms); /* a new expected end */
 void note_freed(struct acre_sched *sched, const struct acre_part *parts, uint32_t count);
 
 /* depend.c */
@@ -132,8 +132,8 @@ void preempt_tell(struct acre_sched *sched, uint32_t job, uint64_t other, bool r
 void promise_make(struct acre_sched *sched, uint32_t job, struct acre_outlook *outlook,
                   uint32_t waiting_for);
 /* Is the quota it would take promised to others of its owner? May he hold these parts, too? */
-bool quota_is_promised(const struct acre_sched *sched, const struct job *job, struct acre_load load,
-                       uint64_t now_ms);
+bool quota_is_promised(const struct acre_sched *sched, const struct job *job,
+                       struct account_load load, uint64_t now_ms);
 bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
               uint32_t count, uint64_t now_ms);
 struct promise *promise_of(const struct acre_sched *sched, uint64_t job); /* NULL: none */

@@ -96,7 +96,7 @@ void job_show_spec(const struct acre_sched *sched, const struct job *job,
 uint64_t job_predicted_ms(const struct acre_sched *sched, const struct job *job) {
     struct acre_job_spec spec;
     job_show_spec(sched, job, &spec);
-    return acre_forecast_run_ms(sched->forecast, &spec, sched->policy.default_estimate_ms);
+    return forecast_run_ms(sched->forecast, &spec, sched->policy.default_estimate_ms);
 }
 
 void job_show(const struct acre_sched *sched, const struct job *job, struct acre_job *ret_job) {

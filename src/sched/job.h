@@ -1,7 +1,8 @@
 /* job.h - what a job is to the scheduler: what was asked, where it stands, how it ended.
  *
- * Plain values, no behaviour; any thread may read a copy. The command, environment and files of a
- * job are not here: whoever starts it keeps those. Times are wall-clock ms, 0 for "not yet". */
+ * Plain values, no behavior; any thread may read a copy. The command, environment and files of a
+ * job are not here: the caller that starts it keeps those. Times are wall-clock ms, 0 for "not
+ * yet". */
 #ifndef ACRE_SCHED_JOB_H
 #define ACRE_SCHED_JOB_H
 

@@ -1,4 +1,4 @@
-/* order.c - who goes before whom.
+/* order.c - which job goes first.
  *
  * Waiting raises every job at the same rate, so the difference of two jobs never changes: each
  * policy is a number per job that is fixed once the job may start, and nothing is sorted again as
@@ -30,11 +30,11 @@ enum { RANK_EVERY_MS = 10000 };
 #define KEY_TIME_MAX (UINT64_C(1) << 48)
 #define KEY_AGE_MAX  (UINT64_C(1) << 42)
 
-static struct links *job_order_links(void *context, uint32_t job) {
+static struct tree_links *job_order_links(void *context, uint32_t job) {
     return &((struct acre_sched *)context)->jobs[job].in_order;
 }
 
-static struct links *job_line_links(void *context, uint32_t job) {
+static struct tree_links *job_line_links(void *context, uint32_t job) {
     return &((struct acre_sched *)context)->jobs[job].in_line;
 }
 
@@ -53,7 +53,7 @@ static uint32_t job_duration(const void *context, uint32_t job) {
     return ((const struct acre_sched *)context)->jobs[job].duration_s;
 }
 
-static struct links *line_links(void *context, uint32_t line) {
+static struct tree_links *line_links(void *context, uint32_t line) {
     return &((struct acre_sched *)context)->lines[line].in_class;
 }
 
@@ -128,8 +128,8 @@ bool order_before(const struct acre_sched *sched, uint32_t a, uint32_t b) {
 }
 
 static void compute_level(struct acre_sched *sched, uint32_t account, uint64_t now_ms) {
-    struct acre_account now;
-    acre_accounts_get(sched->accounts, account, now_ms, &now);
+    struct account_summary now;
+    accounts_get(sched->accounts, account, now_ms, &now);
     double devices = ACRE_MAX(acre_ledger_device_count(sched->ledger), 1U);
     struct owner *owner = &sched->owners[account];
     owner->level = now.level;
@@ -167,7 +167,7 @@ void rank_enter(struct acre_sched *sched, uint32_t account, uint64_t now_ms) {
     sched->ranking_count++;
 }
 
-void rank_hold(struct acre_sched *sched, uint32_t account, int64_t milli) {
+void rank_change(struct acre_sched *sched, uint32_t account, int64_t milli) {
     struct owner *owner = owner_at(sched, account);
     uint32_t from = owner->is_ranked ? rank_of(sched, account) : 0;
     ACRE_ASSERT(!owner->is_ranked || sched->ranking[from] == account);
@@ -248,12 +248,12 @@ const struct job *order_walk(const struct acre_sched *sched, uint64_t *cursor) {
     }
     /* The account's place in the ranking above, the job's place in its order below. */
     uint32_t rank = (uint32_t)(*cursor >> 32);
-    uint32_t place = (uint32_t)*cursor;
-    for (; rank < sched->ranking_count; rank++, place = 0) {
+    uint32_t position = (uint32_t)*cursor;
+    for (; rank < sched->ranking_count; rank++, position = 0) {
         const struct tree *tree = &sched->owners[sched->ranking[rank]].order;
-        uint32_t at = tree_at(&order_by_key, changeable(sched), tree, place);
+        uint32_t at = tree_at(&order_by_key, changeable(sched), tree, position);
         if (at != TREE_NONE) {
-            *cursor = (uint64_t)rank << 32 | (place + 1);
+            *cursor = (uint64_t)rank << 32 | (position + 1);
             return &sched->jobs[at];
         }
     }

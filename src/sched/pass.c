@@ -1,4 +1,4 @@
-/* pass.c - one pass over the queue: who starts now.
+/* pass.c - one pass over the queue: which jobs start now.
  *
  * Jobs of one class fit or do not fit together, so a pass never walks the queue: it asks the ledger
  * once per class that may have room, in the order of the policy, and goes on with a class as long
@@ -10,9 +10,9 @@
  * its best line among the open classes.
  *
  * The first job in order without room is the head. Up to there jobs are placed as they come. Beyond
- * it (POL-6), what the head's place needs is veiled: whoever still finds room cannot delay it. Then
- * the veil is lifted and those who end before the head begins may use its place in the meantime.
- * Accounts over a soft quota come after everybody else. */
+ * it (POL-6), what the head's place needs is veiled: a job that still finds room cannot delay it.
+ * Then the veil is lifted and those who end before the head begins may use its place in the
+ * meantime. Accounts over a soft quota come last. */
 #include "core/heap.h"
 #include "sched/inner.h"
 
@@ -32,7 +32,7 @@ enum mode {
 };
 
 /* A class by the first job of its first line. */
-struct candidate {
+struct class_front {
     int64_t key;
     uint64_t id;
     uint32_t at;
@@ -48,9 +48,9 @@ struct pass {
     bool is_over; /* strict order, or no tries left */
     bool soft;    /* those over a soft quota have their turn */
     uint32_t head;
-    bool head_is_soft;      /* it is over a soft quota: it takes what is idle, from nobody */
-    uint32_t limit_s;       /* who takes no longer ends before the head begins */
-    struct candidate *heap; /* of classes; not with fair share */
+    bool head_is_soft;        /* it is over a soft quota: it takes what is idle, from nobody */
+    uint32_t limit_s;         /* who takes no longer ends before the head begins */
+    struct class_front *heap; /* of classes; not with fair share */
     uint32_t heap_count;
     uint32_t cursor; /* fair share: in the ranking */
     bool is_veiled;  /* the head's place is */
@@ -98,8 +98,8 @@ static void begin(struct acre_sched *sched, uint32_t index, uint64_t allocation,
     run->scheduled_ms = now_ms;
     run->started_ms = run->ended_ms = 0;
     run->reclaimed = false;
-    acre_accounts_unqueue(sched->accounts, job->account);
-    hold_enter(sched, index, allocation, parts, count, now_ms, now_ms);
+    accounts_unqueue(sched->accounts, job->account);
+    parts_take(sched, index, allocation, parts, count, now_ms, now_ms);
     bool moved = job_move(sched, job, MOVE_PLACE);
     ACRE_ASSERT(moved);
     tell(sched, ACRE_SCHED_SCHEDULED, now_ms, job->id, 0);
@@ -120,13 +120,13 @@ bool job_place(struct acre_sched *sched, uint32_t index, const struct acre_part 
 
 static bool comes_before(const void *a, const void *b, const void *context) {
     (void)context;
-    const struct candidate *x = a, *y = b;
+    const struct class_front *x = a, *y = b;
     return key_precedes(x->key, x->id, y->key, y->id);
 }
 
-static const struct acre_heap_kind by_order = {sizeof(struct candidate), comes_before, NULL};
+static const struct acre_heap_kind by_order = {sizeof(struct class_front), comes_before, NULL};
 
-static bool fits_where_freed(const struct acre_sched *sched, const struct class *class) {
+static bool fits_where_freed(const struct acre_sched *sched, const struct job_class *class) {
     for (uint32_t i = 0; i < sched->freed_count; i++) {
         if (acre_ledger_may_fit_on(sched->ledger, &class->request, sched->freed[i])) {
             return true;
@@ -141,7 +141,7 @@ static void mark_open(struct pass *pass, uint32_t class) {
 }
 
 /* Are the nodes where something was freed all there is to look at for this class? */
-static bool is_local(const struct pass *pass, const struct class *class) {
+static bool is_local(const struct pass *pass, const struct job_class *class) {
     return class->is_local && (pass->is_veiled || !class->was_behind);
 }
 
@@ -149,7 +149,7 @@ static bool is_local(const struct pass *pass, const struct class *class) {
 static void open_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     for (uint32_t i = 0; i < sched->class_limit; i++) {
-        struct class *class = &sched->classes[i];
+        struct job_class *class = &sched->classes[i];
         if (class->jobs == 0 || class->waiting == 0) {
             continue;
         }
@@ -178,7 +178,7 @@ static bool seek(void *visitor, uint32_t index) {
     struct seeking *seeking = visitor;
     const struct acre_sched *sched = seeking->sched;
     const struct job *job = &sched->jobs[index];
-    if (job->stand == STAND_LINE && sched->lines[job->line].holder == NONE &&
+    if (job->stand == STAND_LINE && sched->lines[job->line].blocker == NONE &&
         (sched->classes[job->class].state == CLASS_OPEN) == seeking->open) {
         seeking->found = job->line;
     }
@@ -214,35 +214,35 @@ static uint32_t best_line(const struct pass *pass, uint32_t account, bool open) 
 }
 
 /* May its owner hold so much more? Else the line is parked. */
-static bool is_within_quota(struct pass *pass, uint32_t at, struct acre_load load) {
+static bool is_within_quota(struct pass *pass, uint32_t at, struct account_load load) {
     struct acre_sched *sched = pass->sched;
     const struct line *line = &sched->lines[at];
     const struct job *job = &sched->jobs[line->first];
-    struct acre_quota_hit hit;
-    enum acre_quota_answer answer =
-        acre_accounts_may_run(sched->accounts, line->account, load, pass->now_ms, &hit);
+    struct quota_hit hit;
+    enum quota_answer answer =
+        accounts_may_run(sched->accounts, line->account, load, pass->now_ms, &hit);
     if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && pass->soft)) {
         bool is_promised = quota_is_promised(sched, job, load, pass->now_ms);
-        if (is_promised && line->holder == NONE) {
-            line_park(sched, at, HOLDER_PASS); /* until that one has its place */
+        if (is_promised && line->blocker == NONE) {
+            line_park(sched, at, BLOCKER_PASS); /* until that one has its place */
         }
         return !is_promised;
     }
-    if (line->holder != NONE) {
+    if (line->blocker != NONE) {
         return false; /* parked until the pass is over */
     }
     if (answer == ACRE_QUOTA_OVER_SOFT) {
-        line_park(sched, at, HOLDER_PASS);
+        line_park(sched, at, BLOCKER_PASS);
         pass->deferred = acre_grow(pass->deferred, pass->deferred_count, &pass->deferred_capacity,
                                    sizeof(*pass->deferred));
         pass->deferred[pass->deferred_count++] = at;
         return false;
     }
-    uint32_t holder =
+    uint32_t blocker =
         hit.limit == ACRE_QUOTA_GPU_HOURS
-            ? HOLDER_TIME
-            : holder_of(sched, hit.of_project, hit.of_project ? job->project : job->user);
-    line_park(sched, at, holder);
+            ? BLOCKER_TIME
+            : blocker_of(sched, hit.of_project, hit.of_project ? job->project : job->user);
+    line_park(sched, at, blocker);
     return false;
 }
 
@@ -253,7 +253,7 @@ static bool may_have_head(struct pass *pass, uint32_t at) {
 
 /* A class that is only behind the head cannot have the head: it is open again, and has room. */
 static bool open_if_behind(struct pass *pass, uint32_t at) {
-    struct class *class = &pass->sched->classes[at];
+    struct job_class *class = &pass->sched->classes[at];
     if (class->state != CLASS_BEHIND) {
         return false;
     }
@@ -283,7 +283,7 @@ static void find_head_by_class(struct pass *pass) {
     do {
         head = NONE;
         for (uint32_t i = 0; i < sched->class_limit; i++) {
-            const struct class *class = &sched->classes[i];
+            const struct job_class *class = &sched->classes[i];
             if (class->jobs == 0 || class->state == CLASS_OPEN || class->lines.root == TREE_NONE) {
                 continue;
             }
@@ -298,10 +298,11 @@ static void find_head_by_class(struct pass *pass) {
 static void collect_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     for (uint32_t i = 0; i < sched->class_limit; i++) {
-        const struct class *class = &sched->classes[i];
+        const struct job_class *class = &sched->classes[i];
         if (class->jobs > 0 && class->state == CLASS_OPEN && class->lines.root != TREE_NONE) {
             const struct line *line = &sched->lines[class_first(sched, i)];
-            pass->heap[pass->heap_count++] = (struct candidate){line->first_key, line->first_id, i};
+            pass->heap[pass->heap_count++] =
+                (struct class_front){line->first_key, line->first_id, i};
         }
     }
     acre_heap_build(&by_order, pass->heap, pass->heap_count, NULL);
@@ -337,8 +338,8 @@ static uint32_t next_of_accounts(struct pass *pass) {
 static uint32_t next_of_classes(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     while (pass->heap_count > 0) {
-        const struct candidate *top = &pass->heap[0];
-        const struct class *class = &sched->classes[top->at];
+        const struct class_front *top = &pass->heap[0];
+        const struct job_class *class = &sched->classes[top->at];
         uint32_t at = class->state == CLASS_OPEN ? class_first(sched, top->at) : NONE;
         if (at == NONE) {
             acre_heap_remove_first(&by_order, pass->heap, &pass->heap_count, NULL);
@@ -348,7 +349,7 @@ static uint32_t next_of_classes(struct pass *pass) {
         if (line->first_id == top->id) {
             return at;
         }
-        struct candidate next = {line->first_key, line->first_id, top->at};
+        struct class_front next = {line->first_key, line->first_id, top->at};
         acre_heap_replace(&by_order, pass->heap, pass->heap_count, 0, &next, NULL);
     }
     return NONE;
@@ -381,7 +382,7 @@ static void go_behind(struct pass *pass) {
 /* No room for the class (or none that this mode allows). */
 static void close_class(struct pass *pass, uint32_t at) {
     struct acre_sched *sched = pass->sched;
-    struct class *class = &sched->classes[at];
+    struct job_class *class = &sched->classes[at];
     class->state = CLASS_SHUT;
     if (pass->mode == MODE_VEILED || pass->mode == MODE_SHORT) {
         class->state = CLASS_BEHIND;
@@ -403,7 +404,7 @@ static void sweep(struct pass *pass) {
     for (uint32_t w = 0; w < sched->open_words; w++) {
         for (uint64_t bits = pass->open[w]; bits != 0; bits &= bits - 1) {
             uint32_t at = 64 * w + (uint32_t)__builtin_ctzll(bits);
-            const struct class *class = &sched->classes[at];
+            const struct job_class *class = &sched->classes[at];
             if (is_local(pass, class) && !fits_where_freed(sched, class)) {
                 close_class(pass, at);
             }
@@ -433,7 +434,7 @@ static void fail(struct pass *pass, uint32_t class, uint32_t job) {
 static bool find_room(struct pass *pass, uint32_t index, uint32_t *ret_count) {
     struct acre_sched *sched = pass->sched;
     const struct job *job = &sched->jobs[index];
-    const struct class *class = &sched->classes[job->class];
+    const struct job_class *class = &sched->classes[job->class];
     struct acre_request request = job_request(sched, job, pass->now_ms);
     uint32_t count = acre_request_parts(&request);
     struct acre_part *parts = parts_room(sched, count);
@@ -458,7 +459,7 @@ static enum outcome place(struct pass *pass, uint32_t index) {
     if (!find_room(pass, index, &count)) {
         return NO_ROOM;
     }
-    if (!is_within_quota(pass, sched->jobs[index].line, acre_load_of_parts(sched->parts, count))) {
+    if (!is_within_quota(pass, sched->jobs[index].line, load_of_parts(sched->parts, count))) {
         return OVER_QUOTA;
     }
     if (!job_place(sched, index, sched->parts, count, pass->now_ms)) {
@@ -535,7 +536,7 @@ static void run_deferred(struct pass *pass) {
 static void run_late(struct pass *pass) {
     struct acre_sched *sched = pass->sched;
     for (uint32_t i = 0; i < pass->late_count; i++) {
-        struct class *class = &sched->classes[pass->late[i]];
+        struct job_class *class = &sched->classes[pass->late[i]];
         uint32_t at;
         while ((at = class_first_within(sched, pass->late[i], pass->limit_s)) != NONE) {
             uint32_t index =
@@ -563,7 +564,7 @@ static void run(struct pass *pass) {
         pass->is_veiled = false;
     }
     run_late(pass);
-    lines_unpark(sched, HOLDER_PASS);
+    lines_unpark(sched, BLOCKER_PASS);
 }
 
 /* Only time has passed: look again at what only time changes. */
@@ -575,7 +576,7 @@ static void wake(struct acre_sched *sched, uint64_t now_ms) {
     sched->is_dirty = true;
     sched->has_open = true;
     sched->shadow.is_stale = true;
-    lines_unpark(sched, HOLDER_TIME);
+    lines_unpark(sched, BLOCKER_TIME);
 }
 
 /* The nodes of the head's place, before it may move. */
@@ -615,7 +616,7 @@ static void open_shorter(struct acre_sched *sched, uint64_t now_ms) {
     }
     sched->behind_s = left_s;
     for (uint32_t i = 0; i < sched->class_limit; i++) {
-        struct class *class = &sched->classes[i];
+        struct job_class *class = &sched->classes[i];
         if (class->jobs > 0 && class->state == CLASS_BEHIND &&
             tree_least(&lines_by_first, sched, &class->lines) <= left_s) {
             class_open(sched, i);
@@ -632,9 +633,9 @@ static void check_head(const struct pass *pass) {
         return;
     }
     const struct job *head = &sched->jobs[pass->head];
-    struct acre_quota_hit hit;
-    if (acre_accounts_may_run(sched->accounts, head->account, sched->classes[head->class].load,
-                              pass->now_ms, &hit) != ACRE_QUOTA_WITHIN) {
+    struct quota_hit hit;
+    if (accounts_may_run(sched->accounts, head->account, sched->classes[head->class].load,
+                         pass->now_ms, &hit) != ACRE_QUOTA_WITHIN) {
         sched->is_dirty = true;
         sched->has_open = true;
     }
@@ -661,7 +662,7 @@ static void set_wake(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
         at_ms = ACRE_MAX(sched->shadow.start_ms, now_ms + 1000);
     }
     bool order_moves = sched->policy.kind == ACRE_POLICY_FAIR_SHARE && head != NONE;
-    if (order_moves || sched->holders[HOLDER_TIME].first != NONE) {
+    if (order_moves || sched->blockers[BLOCKER_TIME].first != NONE) {
         at_ms = ACRE_MIN(at_ms, now_ms + WAKE_EVERY_MS);
     }
     sched->wake_ms = at_ms;

@@ -1,7 +1,7 @@
 /* plan.c - everything that runs and waits, put on a timeline.
  *
  * What runs ends when its forecast says (and half as long again as it has run when it is past
- * that), what is reserved is kept, and the queue is put behind it in the order of the policy, each
+ * that), what is reserved is kept, and the queue follows in the order of the policy, each
  * job at the earliest time it fits without moving an earlier one. Jobs that may not start yet
  * follow, by id: after their begin time, their dependencies, their array's turn.
  *
@@ -27,29 +27,29 @@ enum {
 /* What making a plan needs besides the scheduler. */
 struct maker {
     struct acre_sched *sched;
-    struct acre_plan *plan;
+    struct plan *plan;
     uint64_t now_ms;
-    struct acre_timeline_need *needs; /* by class, then kind; filled when `is_known` */
-    bool *is_known;                   /* by class */
+    struct timeline_need *needs; /* by class, then kind; filled when `is_known` */
+    bool *is_known;              /* by class */
     uint32_t class_count, kind_count;
 };
 
-void plan_finish(struct acre_plan *plan) {
+void plan_finish(struct plan *plan) {
     for (uint32_t i = 0; i < plan->gate_count; i++) {
         free(plan->gates[i].ends_ms);
     }
-    acre_timeline_destroy(plan->timeline);
-    acre_timeline_destroy(plan->purses);
+    timeline_destroy(plan->timeline);
+    timeline_destroy(plan->purses);
     acre_map_finish(&plan->purse_of_party);
     acre_map_finish(&plan->entry_of_job);
     free(plan->purse);
     free(plan->gates);
     free(plan->entries);
     free(plan->joined);
-    *plan = (struct acre_plan){.is_stale = true};
+    *plan = (struct plan){.is_stale = true};
 }
 
-size_t plan_bytes(const struct acre_plan *plan) {
+size_t plan_bytes(const struct plan *plan) {
     size_t bytes = acre_map_bytes(&plan->purse_of_party) + acre_map_bytes(&plan->entry_of_job) +
                    plan->purse_capacity * sizeof(*plan->purse) +
                    plan->gate_capacity * sizeof(*plan->gates) +
@@ -59,17 +59,17 @@ size_t plan_bytes(const struct acre_plan *plan) {
         bytes += plan->gates[i].capacity * sizeof(*plan->gates[i].ends_ms);
     }
     if (plan->timeline != NULL) {
-        bytes += acre_timeline_bytes(plan->timeline) + acre_timeline_bytes(plan->purses);
+        bytes += timeline_bytes(plan->timeline) + timeline_bytes(plan->purses);
     }
     return bytes;
 }
 
-const struct plan_entry *plan_find(const struct acre_plan *plan, uint64_t job) {
+const struct plan_entry *plan_find(const struct plan *plan, uint64_t job) {
     uint32_t at = acre_map_get(&plan->entry_of_job, job);
     return at != ACRE_MAP_NONE ? &plan->entries[at] : NULL;
 }
 
-static void add_entry(struct acre_plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
+static void add_entry(struct plan *plan, uint64_t job, uint64_t start_ms, uint64_t end_ms) {
     ACRE_ASSERT(job != 0 && start_ms <= end_ms);
     plan->entries =
         acre_grow(plan->entries, plan->entry_count, &plan->entry_capacity, sizeof(*plan->entries));
@@ -119,25 +119,25 @@ static void add_nodes(struct maker *maker) {
             acre_ledger_device_info(ledger, node.first_device + k, &device);
             free_milli[acre_ledger_slot_of(ledger, node.first_device + k)] = idle_milli(&device);
         }
-        uint32_t added = acre_timeline_add_node(
+        uint32_t added = timeline_add_node(
             maker->plan->timeline, acre_ledger_kind_of(ledger, i), free_milli, node.device_count,
             node.drained ? 0 : node.cpu_milli, node.drained ? 0 : node.ram_mib);
         ACRE_ASSERT(added == i);
     }
 }
 
-static void hold_device(struct maker *maker, uint32_t device, uint32_t milli, uint64_t from_ms,
-                        uint64_t until_ms) {
+static void occupy_device(struct maker *maker, uint32_t device, uint32_t milli, uint64_t from_ms,
+                          uint64_t until_ms) {
     struct acre_ledger_device info;
     acre_ledger_device_info(maker->sched->ledger, device, &info);
-    struct acre_timeline_hold hold = {
+    struct timeline_use use = {
         .node = info.node,
         .slots = UINT64_C(1) << acre_ledger_slot_of(maker->sched->ledger, device),
         .milli = milli,
         .from_ms = from_ms,
         .until_ms = until_ms,
     };
-    acre_timeline_hold(maker->plan->timeline, &hold);
+    timeline_occupy(maker->plan->timeline, &use);
 }
 
 /* A part that asked for memory may need a larger share of it than of the device. */
@@ -156,7 +156,7 @@ static void hold_parts(struct maker *maker, const struct acre_allocation *alloca
     for (uint32_t i = 0; i < allocation->part_count; i++) {
         const struct acre_part *part = &allocation->parts[i];
         bool on_device = part->device != ACRE_DEVICE_NONE;
-        struct acre_timeline_hold hold = {
+        struct timeline_use use = {
             .node = part->node,
             .slots = on_device
                          ? UINT64_C(1) << acre_ledger_slot_of(maker->sched->ledger, part->device)
@@ -166,7 +166,7 @@ static void hold_parts(struct maker *maker, const struct acre_allocation *alloca
             .ram_mib = part->ram_mib,
             .until_ms = until_ms,
         };
-        acre_timeline_hold(maker->plan->timeline, &hold);
+        timeline_occupy(maker->plan->timeline, &use);
     }
 }
 
@@ -203,10 +203,10 @@ static uint32_t allowed(uint64_t amount) {
 
 /* The purse of the job's user or project; NONE: no hard quota. */
 static uint32_t purse_of(struct maker *maker, const struct job *job, bool of_project) {
-    struct acre_plan *plan = maker->plan;
+    struct plan *plan = maker->plan;
     uint32_t party;
     uint64_t below_ms;
-    const struct acre_quota *quota = acre_accounts_hard_quota(
+    const struct acre_quota *quota = accounts_hard_quota(
         maker->sched->accounts, job->account, of_project, maker->now_ms, &party, &below_ms);
     if (quota == NULL) {
         return NONE;
@@ -216,8 +216,8 @@ static uint32_t purse_of(struct maker *maker, const struct job *job, bool of_pro
         uint16_t jobs = (uint16_t)ACRE_MIN(allowed(quota->running), (uint32_t)UINT16_MAX);
         plan->purse =
             acre_grow(plan->purse, plan->purse_count, &plan->purse_capacity, sizeof(*plan->purse));
-        at = acre_timeline_add_node(plan->purses, 0, &jobs, 1, allowed(quota->gpu_milli),
-                                    allowed(quota->gpu_mib));
+        at = timeline_add_node(plan->purses, 0, &jobs, 1, allowed(quota->gpu_milli),
+                               allowed(quota->gpu_mib));
         plan->purse[plan->purse_count++] = (struct purse){.not_before_ms = below_ms};
         acre_map_put(&plan->purse_of_party, party + UINT64_C(1), at);
     }
@@ -225,12 +225,12 @@ static uint32_t purse_of(struct maker *maker, const struct job *job, bool of_pro
 }
 
 /* It takes of its owner's purses what it holds. */
-static void spend(struct maker *maker, const struct job *job, struct acre_load load,
+static void spend(struct maker *maker, const struct job *job, struct account_load load,
                   uint64_t start_ms, uint64_t end_ms) {
     for (int i = 0; i < PARTIES; i++) {
         uint32_t at = purse_of(maker, job, i != 0);
         if (at != NONE) {
-            struct acre_timeline_hold hold = {
+            struct timeline_use use = {
                 .node = at,
                 .slots = 1, /* one more job */
                 .milli = 1,
@@ -239,20 +239,20 @@ static void spend(struct maker *maker, const struct job *job, struct acre_load l
                 .from_ms = start_ms,
                 .until_ms = end_ms,
             };
-            acre_timeline_hold(maker->plan->purses, &hold);
+            timeline_occupy(maker->plan->purses, &use);
         }
     }
 }
 
 /* When this purse has enough for it. */
-static uint64_t look_in_purse(struct maker *maker, uint32_t at, struct acre_load load,
+static uint64_t look_in_purse(struct maker *maker, uint32_t at, struct account_load load,
                               uint64_t duration_ms, uint64_t not_before_ms) {
-    static const struct acre_timeline_need one_job = {.slots = 1, .milli = 1, .serves = true};
+    static const struct timeline_need one_job = {.slots = 1, .milli = 1, .serves = true};
     struct purse *purse = &maker->plan->purse[at];
     bool as_much = load.milli >= purse->load.milli && load.mib >= purse->load.mib &&
                    duration_ms >= purse->duration_ms;
     uint64_t bound_ms = ACRE_MAX(as_much ? purse->start_ms : 0, purse->not_before_ms);
-    struct acre_timeline_ask ask = {
+    struct timeline_ask ask = {
         .replicas = 1,
         .gpus = 1,
         .cpu_milli = (uint32_t)ACRE_MIN(load.milli, (uint64_t)UINT32_MAX),
@@ -262,7 +262,7 @@ static uint64_t look_in_purse(struct maker *maker, uint32_t at, struct acre_load
         .needs = &one_job,
         .kind_count = 1,
     };
-    uint64_t start_ms = acre_timeline_earliest_on(maker->plan->purses, at, &ask);
+    uint64_t start_ms = timeline_earliest_on(maker->plan->purses, at, &ask);
     if (not_before_ms <= ACRE_MAX(bound_ms, maker->now_ms) && start_ms != ACRE_TIMELINE_NEVER) {
         purse->load = load;
         purse->duration_ms = duration_ms;
@@ -274,7 +274,7 @@ static uint64_t look_in_purse(struct maker *maker, uint32_t at, struct acre_load
 /* When its owner's hard quotas have room for it; ACRE_TIMELINE_NEVER. */
 static uint64_t within_quotas(struct maker *maker, const struct job *job, uint64_t duration_ms,
                               uint64_t not_before_ms) {
-    struct acre_load load = maker->sched->classes[job->class].load;
+    struct account_load load = maker->sched->classes[job->class].load;
     uint64_t before_ms;
     do { /* the one may allow it only when the other no longer does */
         before_ms = not_before_ms;
@@ -322,16 +322,16 @@ static void add_reservations(struct maker *maker) {
          id = reservation.id) {
         for (uint32_t i = 0;
              reservation.state == ACRE_RESERVATION_PENDING && i < reservation.device_count; i++) {
-            hold_device(maker, reservation.devices[i], reservation.milli, reservation.start_ms,
-                        reservation.end_ms);
+            occupy_device(maker, reservation.devices[i], reservation.milli, reservation.start_ms,
+                          reservation.end_ms);
         }
     }
 }
 
 /* What a class needs of every kind of node: worked out once. */
-static const struct acre_timeline_need *needs_of(struct maker *maker, uint32_t class) {
+static const struct timeline_need *needs_of(struct maker *maker, uint32_t class) {
     ACRE_ASSERT(class < maker->class_count);
-    struct acre_timeline_need *needs = &maker->needs[(size_t) class * maker->kind_count];
+    struct timeline_need *needs = &maker->needs[(size_t) class * maker->kind_count];
     if (!maker->is_known[class]) {
         for (uint32_t kind = 0; kind < maker->kind_count; kind++) {
             needs[kind].serves =
@@ -368,7 +368,7 @@ static bool plan_job(struct maker *maker, const struct job *job, uint64_t not_be
             return false;
         }
     } else {
-        struct acre_timeline_ask ask = {
+        struct timeline_ask ask = {
             .replicas = request->replicas,
             .gpus = request->gpus,
             .cpu_milli = (uint32_t)request->cpu_milli,
@@ -378,7 +378,7 @@ static bool plan_job(struct maker *maker, const struct job *job, uint64_t not_be
             .needs = needs_of(maker, job->class),
             .kind_count = maker->kind_count,
         };
-        if (!acre_timeline_place(maker->plan->timeline, &ask, NULL, &start_ms)) {
+        if (!timeline_fit(maker->plan->timeline, &ask, NULL, &start_ms)) {
             return false;
         }
     }
@@ -390,11 +390,11 @@ static bool plan_job(struct maker *maker, const struct job *job, uint64_t not_be
 
 static bool has_room(const struct maker *maker) {
     return maker->plan->entry_count - maker->plan->running_count < EXACT_MAX &&
-           acre_timeline_searches(maker->plan->timeline) < SEARCHES_MAX;
+           timeline_searches(maker->plan->timeline) < SEARCHES_MAX;
 }
 
 static void add_queued(struct maker *maker) {
-    struct acre_plan *plan = maker->plan;
+    struct plan *plan = maker->plan;
     uint64_t cursor = 0;
     const struct job *job;
     while (has_room(maker) && (job = order_walk(maker->sched, &cursor)) != NULL) {
@@ -452,7 +452,7 @@ static void add_aside(struct maker *maker) {
 static void maker_init(struct maker *maker, struct acre_sched *sched, uint64_t now_ms) {
     *maker = (struct maker){
         .sched = sched,
-        .plan = acre_forecast_plan(sched->forecast),
+        .plan = forecast_plan(sched->forecast),
         .now_ms = now_ms,
         .class_count = sched->class_limit,
         .kind_count = acre_ledger_kind_count(sched->ledger),
@@ -470,10 +470,10 @@ static void maker_finish(struct maker *maker) {
 void plan_make(struct acre_sched *sched, uint64_t now_ms) {
     struct maker maker;
     maker_init(&maker, sched, now_ms);
-    struct acre_plan *plan = maker.plan;
+    struct plan *plan = maker.plan;
     plan_finish(plan);
-    plan->timeline = acre_timeline_create(now_ms);
-    plan->purses = acre_timeline_create(now_ms);
+    plan->timeline = timeline_create(now_ms);
+    plan->purses = timeline_create(now_ms);
     plan->built_ms = now_ms;
     plan->last_start_ms = now_ms;
     plan->good_until_ms = UINT64_MAX;

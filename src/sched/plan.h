@@ -25,13 +25,13 @@ struct gate {
 struct purse {
     uint64_t not_before_ms; /* its GPU-hours are used up until then */
     /* The last one who looked: who asks for as much, for as long, starts no sooner. */
-    struct acre_load load;
+    struct account_load load;
     uint64_t duration_ms, start_ms;
 };
 
-struct acre_plan {
-    struct acre_timeline *timeline; /* NULL: none yet */
-    struct acre_timeline *purses;
+struct plan {
+    struct timeline *timeline; /* NULL: none yet */
+    struct timeline *purses;
     struct acre_map purse_of_party; /* party + 1 */
     struct purse *purse;
     uint32_t purse_count, purse_capacity;
@@ -50,10 +50,10 @@ struct acre_plan {
     uint32_t joined_count, joined_capacity;
 };
 
-void plan_finish(struct acre_plan *plan);
-size_t plan_bytes(const struct acre_plan *plan);
+void plan_finish(struct plan *plan);
+size_t plan_bytes(const struct plan *plan);
 /* NULL: not in the plan. */
-const struct plan_entry *plan_find(const struct acre_plan *plan, uint64_t job);
+const struct plan_entry *plan_find(const struct plan *plan, uint64_t job);
 
 /* Make the plan of this scheduler anew. */
 void plan_make(struct acre_sched *sched, uint64_t now_ms);

@@ -66,7 +66,7 @@ const char *acre_policy_name(enum acre_policy_kind kind) {
     return policy_names[kind];
 }
 
-enum kind {
+enum policy_value_kind {
     KIND_POLICY,   /* a name of policy_names */
     KIND_IDLE,     /* a name of idle_names */
     KIND_BOOL,     /* true or false */
@@ -79,9 +79,9 @@ enum kind {
     KIND_SHARES,
 };
 
-struct row {
+struct policy_row {
     const char *key;
-    enum kind kind;
+    enum policy_value_kind kind;
     uint16_t size; /* of the field */
     uint32_t offset;
     uint64_t min, max;
@@ -93,7 +93,7 @@ struct row {
 #define SHARE(key, kind, field, min, max)  ROW(acre_share, key, kind, field, min, max)
 
 /* clang-format off */
-static const struct row policy_rows[] = {
+static const struct policy_row policy_rows[] = {
     POLICY("policy",           KIND_POLICY,   kind,                0,    0),
     POLICY("backfill",         KIND_BOOL,     backfill,            0,    0),
     POLICY("preemption",       KIND_BOOL,     preemption,          0,    0),
@@ -122,7 +122,7 @@ static const struct row policy_rows[] = {
     POLICY("quotas",           KIND_QUOTAS,   quotas,              0,    ACRE_POLICY_QUOTAS_MAX),
     POLICY("shares",           KIND_SHARES,   shares,              0,    ACRE_POLICY_SHARES_MAX),
 };
-static const struct row quota_rows[] = {
+static const struct policy_row quota_rows[] = {
     QUOTA("who",       KIND_WHO,   who,       1, 0),
     QUOTA("gpus",      KIND_MILLI, gpu_milli, 1, MILLI_MAX),
     QUOTA("memory",    KIND_MIB,   gpu_mib,   1, ACRE_MIB_MAX),
@@ -131,14 +131,14 @@ static const struct row quota_rows[] = {
     QUOTA("gpu_hours", KIND_COUNT, gpu_hours, 1, HOURS_MAX),
     QUOTA("soft",      KIND_BOOL,  soft,      0, 0),
 };
-static const struct row share_rows[] = {
+static const struct policy_row share_rows[] = {
     SHARE("who",    KIND_WHO,   who,    0, 0),
     SHARE("weight", KIND_COUNT, weight, 1, 1000 * 1000),
 };
 /* clang-format on */
 _Static_assert(ACRE_COUNT(policy_rows) <= ROWS_MAX, "raise ROWS_MAX");
 
-static uint64_t load(const void *record, const struct row *row) {
+static uint64_t load(const void *record, const struct policy_row *row) {
     const char *at = (const char *)record + row->offset;
     if (row->size == sizeof(uint64_t)) {
         uint64_t wide;
@@ -154,7 +154,7 @@ static uint64_t load(const void *record, const struct row *row) {
     return *at != 0;
 }
 
-static void save(void *record, const struct row *row, uint64_t value) {
+static void save(void *record, const struct policy_row *row, uint64_t value) {
     char *at = (char *)record + row->offset;
     if (row->size == sizeof(uint64_t)) {
         memcpy(at, &value, sizeof(value));
@@ -169,17 +169,18 @@ static void save(void *record, const struct row *row, uint64_t value) {
 }
 
 /* "key: 'value'; accepted: ..." */
-static int refuse(const struct row *row, const json_t *value, const char *accepted,
+static int refuse(const struct policy_row *row, const json_t *value, const char *accepted,
                   struct acre_error *err) {
     char shown[SHOWN_BYTES];
     char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     acre_str_show(acre_str_from(text != NULL ? text : json_string_value(value)), shown,
                   sizeof(shown));
     free(text);
-    return acre_fail(err, ACRE_EINVALID, "%s: '%s'; accepted: %s", row->key, shown, accepted);
+    return acre_fail(err, ACRE_EINVALID, "%s: '%s' is not valid; accepted: %s", row->key, shown,
+                     accepted);
 }
 
-static int read_name(const struct row *row, const json_t *value, const char *const *names,
+static int read_name(const struct policy_row *row, const json_t *value, const char *const *names,
                      size_t count, void *record, struct acre_error *err) {
     char choices[128] = "";
     size_t used = 0;
@@ -195,7 +196,7 @@ static int read_name(const struct row *row, const json_t *value, const char *con
     return refuse(row, value, choices, err);
 }
 
-static int read_bool(const struct row *row, const json_t *value, void *record,
+static int read_bool(const struct policy_row *row, const json_t *value, void *record,
                      struct acre_error *err) {
     if (!json_is_boolean(value)) {
         return refuse(row, value, "true or false", err);
@@ -216,7 +217,7 @@ static bool thousandths(const json_t *value, uint64_t *ret_milli) {
     return true;
 }
 
-static int read_duration(const struct row *row, const json_t *value, void *record,
+static int read_duration(const struct policy_row *row, const json_t *value, void *record,
                          struct acre_error *err) {
     uint64_t ms = UINT64_MAX;
     bool good = json_is_string(value)
@@ -225,7 +226,7 @@ static int read_duration(const struct row *row, const json_t *value, void *recor
     if (!good || ms < row->min || ms > row->max) {
         char low[32], high[32], accepted[160];
         snprintf(accepted, sizeof(accepted),
-                 "seconds as a number, or d, h, m, s and ms as in 1h30m; from %s to %s",
+                 "a number of seconds or a duration like 1h30m, from %s to %s",
                  acre_format_duration(row->min, low, sizeof(low)),
                  acre_format_duration(row->max, high, sizeof(high)));
         return refuse(row, value, accepted, err);
@@ -234,12 +235,12 @@ static int read_duration(const struct row *row, const json_t *value, void *recor
     return 0;
 }
 
-static int read_milli(const struct row *row, const json_t *value, void *record,
+static int read_milli(const struct policy_row *row, const json_t *value, void *record,
                       struct acre_error *err) {
     uint64_t milli = UINT64_MAX;
     if (!thousandths(value, &milli) || milli < row->min || milli > row->max) {
         char low[32], high[32], accepted[96];
-        snprintf(accepted, sizeof(accepted), "numbers from %s to %s in steps of 0.001",
+        snprintf(accepted, sizeof(accepted), "a number from %s to %s in steps of 0.001",
                  acre_format_milli(row->min, low, sizeof(low)),
                  acre_format_milli(row->max, high, sizeof(high)));
         return refuse(row, value, accepted, err);
@@ -248,27 +249,27 @@ static int read_milli(const struct row *row, const json_t *value, void *record,
     return 0;
 }
 
-static bool whole(const struct row *row, const json_t *value, uint64_t *ret_count) {
+static bool whole(const struct policy_row *row, const json_t *value, uint64_t *ret_count) {
     json_int_t number = json_integer_value(value); /* 0 when it is something else */
     *ret_count = (uint64_t)number;
     return json_is_integer(value) && number >= 0 && (uint64_t)number >= row->min &&
            (uint64_t)number <= row->max;
 }
 
-static int read_mib(const struct row *row, const json_t *value, void *record,
+static int read_mib(const struct policy_row *row, const json_t *value, void *record,
                     struct acre_error *err) {
     uint64_t mib;
     bool good = json_is_string(value)
                     ? acre_parse_mib(row->key, json_string_value(value), &mib, NULL) == 0
                     : whole(row, value, &mib);
     if (!good) {
-        return refuse(row, value, "MiB as a whole number, or a size as in 160GiB; from 1 MiB", err);
+        return refuse(row, value, "a number of MiB or a size like 160GiB, at least 1 MiB", err);
     }
     save(record, row, mib);
     return 0;
 }
 
-static int read_count(const struct row *row, const json_t *value, void *record,
+static int read_count(const struct policy_row *row, const json_t *value, void *record,
                       struct acre_error *err) {
     uint64_t count;
     if (!whole(row, value, &count)) {
@@ -281,7 +282,7 @@ static int read_count(const struct row *row, const json_t *value, void *record,
     return 0;
 }
 
-static int read_who(const struct row *row, const json_t *value, void *record,
+static int read_who(const struct policy_row *row, const json_t *value, void *record,
                     struct acre_error *err) {
     static const char *const kinds[] = {"user:", "project:"};
     bool everybody = row->min == 1;
@@ -305,13 +306,13 @@ static int read_who(const struct row *row, const json_t *value, void *record,
                   err);
 }
 
-static int read_record(const struct row *rows, size_t count, const json_t *object, void *record,
-                       struct acre_error *err);
+static int read_record(const struct policy_row *rows, size_t count, const json_t *object,
+                       void *record, struct acre_error *err);
 
 /* The list of a policy: `size` bytes each at `list`. */
-static int read_list(const struct row *row, const json_t *value, const struct row *rows,
-                     size_t row_count, size_t size, struct acre_policy *policy, uint32_t *ret_count,
-                     struct acre_error *err) {
+static int read_list(const struct policy_row *row, const json_t *value,
+                     const struct policy_row *rows, size_t row_count, size_t size,
+                     struct acre_policy *policy, uint32_t *ret_count, struct acre_error *err) {
     size_t count = json_array_size(value);
     if (!json_is_array(value) || count > row->max) {
         char accepted[64];
@@ -329,11 +330,11 @@ static int read_list(const struct row *row, const json_t *value, const struct ro
         }
         const char *who = record + rows[0].offset;
         if (who[0] == '\0') {
-            return acre_fail(err, ACRE_EINVALID, "%s[%zu]: who: is missing", row->key, i);
+            return acre_fail(err, ACRE_EINVALID, "%s[%zu]: who: required", row->key, i);
         }
         for (size_t j = 0; j < i; j++) {
             if (strcmp(list + j * size + rows[0].offset, who) == 0) {
-                return acre_fail(err, ACRE_EINVALID, "%s[%zu]: who: '%s' is given twice", row->key,
+                return acre_fail(err, ACRE_EINVALID, "%s[%zu]: who: '%s' appears twice", row->key,
                                  i, who);
             }
         }
@@ -342,7 +343,7 @@ static int read_list(const struct row *row, const json_t *value, const struct ro
     return 0;
 }
 
-static int read_value(const struct row *row, const json_t *value, void *record,
+static int read_value(const struct policy_row *row, const json_t *value, void *record,
                       struct acre_error *err) {
     struct acre_policy *policy = record; /* of lists only */
     switch (row->kind) {
@@ -373,14 +374,14 @@ static int read_value(const struct row *row, const json_t *value, void *record,
     return ACRE_EINTERNAL;
 }
 
-static int read_record(const struct row *rows, size_t count, const json_t *object, void *record,
-                       struct acre_error *err) {
+static int read_record(const struct policy_row *rows, size_t count, const json_t *object,
+                       void *record, struct acre_error *err) {
     const char *keys[ROWS_MAX];
     for (size_t i = 0; i < count; i++) {
         keys[i] = rows[i].key;
     }
     if (!json_is_object(object)) {
-        return acre_fail(err, ACRE_EINVALID, "accepted: an object");
+        return acre_fail(err, ACRE_EINVALID, "not an object; accepted: {\"name\": value, ...}");
     }
     int r = acre_json_only_keys(object, keys, count, err);
     for (size_t i = 0; r == 0 && i < count; i++) {
@@ -396,12 +397,14 @@ static int read_record(const struct row *rows, size_t count, const json_t *objec
 static int check(struct acre_policy *policy, struct acre_error *err) {
     char a[32], b[32];
     if (policy->retry_base_ms > policy->retry_max_ms) {
-        return acre_fail(err, ACRE_EINVALID, "retry_base: %s; accepted: at most retry_max, %s",
+        return acre_fail(err, ACRE_EINVALID,
+                         "retry_base: %s is longer than retry_max; accepted: at most %s",
                          acre_format_duration(policy->retry_base_ms, a, sizeof(a)),
                          acre_format_duration(policy->retry_max_ms, b, sizeof(b)));
     }
     if (policy->idle_warn_ms > policy->idle_after_ms) {
-        return acre_fail(err, ACRE_EINVALID, "idle_warn: %s; accepted: at most idle_after, %s",
+        return acre_fail(err, ACRE_EINVALID,
+                         "idle_warn: %s is longer than idle_after; accepted: at most %s",
                          acre_format_duration(policy->idle_warn_ms, a, sizeof(a)),
                          acre_format_duration(policy->idle_after_ms, b, sizeof(b)));
     }
@@ -439,11 +442,11 @@ int acre_policy_load(const char *name, struct acre_str text, const struct acre_p
     return r < 0 ? acre_fail_in(err, r, "%s", name) : 0;
 }
 
-static void write_record(const struct row *rows, size_t count, const void *record,
+static void write_record(const struct policy_row *rows, size_t count, const void *record,
                          struct acre_json *json);
 
-static void write_list(const struct row *rows, size_t row_count, const char *list, size_t size,
-                       uint32_t count, struct acre_json *json) {
+static void write_list(const struct policy_row *rows, size_t row_count, const char *list,
+                       size_t size, uint32_t count, struct acre_json *json) {
     acre_json_array(json);
     for (uint32_t i = 0; i < count; i++) {
         write_record(rows, row_count, list + i * size, json);
@@ -451,7 +454,7 @@ static void write_list(const struct row *rows, size_t row_count, const char *lis
     acre_json_array_end(json);
 }
 
-static void write_value(const struct row *row, const void *record, struct acre_json *json) {
+static void write_value(const struct policy_row *row, const void *record, struct acre_json *json) {
     const struct acre_policy *policy = record; /* of lists only */
     char text[32];
     switch (row->kind) {
@@ -494,12 +497,12 @@ static void write_value(const struct row *row, const void *record, struct acre_j
 }
 
 /* 0 is written by no kind that refuses it: in a quota it means "no limit". */
-static bool is_written(const struct row *row, const void *record) {
+static bool is_written(const struct policy_row *row, const void *record) {
     bool number = row->kind == KIND_MILLI || row->kind == KIND_MIB || row->kind == KIND_COUNT;
     return !number || load(record, row) >= row->min;
 }
 
-static void write_record(const struct row *rows, size_t count, const void *record,
+static void write_record(const struct policy_row *rows, size_t count, const void *record,
                          struct acre_json *json) {
     acre_json_object(json);
     for (size_t i = 0; i < count; i++) {

@@ -10,7 +10,7 @@
 /* clang-format off */
 #define ACRE_POLICIES(X)                                                                        \
     /* name       text          order of the queue                                           */ \
-    X(FAIR_SHARE, "fair-share", "least decayed use for its share first, then priority and age") \
+    X(FAIR_SHARE, "fair-share", "lowest usage for its share first, then priority and age")      \
     X(PRIORITY,   "priority",   "highest priority first; waiting raises it; lower ones yield")  \
     X(FCFS,       "fcfs",       "first come, first served")                                     \
     X(SJF,        "sjf",        "shortest estimate first; waiting raises it")                   \

@@ -5,10 +5,10 @@
  * only of those that ran long enough and are not fixed; a job goes with all its members. A run that
  * waited for its place as long as the difference of priorities is worth (ageing) yields only when
  * the head has waited so much, too: so every run gets longer turns, and ends. Who must go is
- * decided in an outlook beside the books: the smallest set that makes the head fit (victims.h), or
- * nobody. Then the place is promised: the head leaves its line, the victims get the checkpoint
+ * decided in an outlook next to the books: the smallest set that makes the head fit (victims.h),
+ * or none. Then the place is promised: the head leaves its line, the victims get the checkpoint
  * signal and, after the grace, SIGTERM; what they give back is veiled in every pass until the last
- * one is gone and the head takes exactly that place.
+ * one has ended and the head takes exactly that place.
  *
  * With many candidates those are kept that stand on the place where the head fits first, taking
  * them in the order of who yields first: so the work does not grow with the cluster. */
@@ -25,10 +25,10 @@ enum {
     PROMISES_MAX = 32, /* a pass veils each */
 };
 
-struct choice {
+struct victim_choice {
     struct acre_sched *sched;
     struct acre_outlook *outlook;
-    struct acre_victim *victims;
+    struct victim *victims;
     uint32_t count;
     uint64_t
         young_ms; /* when the next one has run or its head waited long enough; UINT64_MAX: none */
@@ -78,8 +78,8 @@ void promises_unveil(struct acre_sched *sched) {
 }
 
 /* And what is promised to others of its user or project. */
-static struct acre_load with_promised(const struct acre_sched *sched, const struct job *job,
-                                      struct acre_load load) {
+static struct account_load with_promised(const struct acre_sched *sched, const struct job *job,
+                                         struct account_load load) {
     for (uint32_t i = 0; i < sched->promise_count && sched->policy.quota_count > 0; i++) {
         const struct job *other = job_find(sched, sched->promises[i].job);
         if (other == job || (other->user != job->user && other->project != job->project)) {
@@ -87,28 +87,27 @@ static struct acre_load with_promised(const struct acre_sched *sched, const stru
         }
         uint32_t count;
         const struct acre_part *parts = acre_outlook_parts(sched->promises[i].outlook, &count);
-        struct acre_load promised = acre_load_of_parts(parts, count);
+        struct account_load promised = load_of_parts(parts, count);
         load.milli += promised.milli;
         load.mib += promised.mib;
     }
     return load;
 }
 
-bool quota_is_promised(const struct acre_sched *sched, const struct job *job, struct acre_load load,
-                       uint64_t now_ms) {
-    struct acre_load sum = with_promised(sched, job, load);
-    struct acre_quota_hit hit;
+bool quota_is_promised(const struct acre_sched *sched, const struct job *job,
+                       struct account_load load, uint64_t now_ms) {
+    struct account_load sum = with_promised(sched, job, load);
+    struct quota_hit hit;
     return (sum.milli != load.milli || sum.mib != load.mib) &&
-           acre_accounts_may_run(sched->accounts, job->account, sum, now_ms, &hit) ==
+           accounts_may_run(sched->accounts, job->account, sum, now_ms, &hit) ==
                ACRE_QUOTA_OVER_HARD;
 }
 
 bool may_hold(const struct acre_sched *sched, const struct job *job, const struct acre_part *parts,
               uint32_t count, uint64_t now_ms) {
-    struct acre_quota_hit hit;
-    struct acre_load load = with_promised(sched, job, acre_load_of_parts(parts, count));
-    return acre_accounts_may_run(sched->accounts, job->account, load, now_ms, &hit) ==
-           ACRE_QUOTA_WITHIN;
+    struct quota_hit hit;
+    struct account_load load = with_promised(sched, job, load_of_parts(parts, count));
+    return accounts_may_run(sched->accounts, job->account, load, now_ms, &hit) == ACRE_QUOTA_WITHIN;
 }
 
 uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
@@ -133,7 +132,7 @@ uint32_t promises_keep(struct acre_sched *sched, uint64_t now_ms) {
     return placed;
 }
 
-static bool may_yield(const struct choice *choice, const struct job *job, uint64_t now_ms) {
+static bool may_yield(const struct victim_choice *choice, const struct job *job, uint64_t now_ms) {
     const struct run *run = job_run(choice->sched, job);
     uint64_t since_ms = run->started_ms != 0 ? run->started_ms : run->scheduled_ms;
     bool is_there = job->state == ACRE_JOB_RUNNING || job->state == ACRE_JOB_ALLOCATING;
@@ -154,8 +153,8 @@ static uint64_t outranked_ms(const struct acre_sched *sched, const struct job *j
     return waited_ms < ahead_ms ? 0 : head->eligible_ms + (waited_ms - ahead_ms);
 }
 
-static void look_at(struct choice *choice, const struct job *head, uint32_t index, bool over_quota,
-                    uint64_t now_ms) {
+static void look_at(struct victim_choice *choice, const struct job *head, uint32_t index,
+                    bool over_quota, uint64_t now_ms) {
     struct acre_sched *sched = choice->sched;
     const struct job *job = &sched->jobs[index];
     if (!may_yield(choice, job, now_ms)) {
@@ -173,7 +172,7 @@ static void look_at(struct choice *choice, const struct job *head, uint32_t inde
         choice->young_ms = ACRE_MIN(choice->young_ms, since_ms + sched->policy.preempt_min_run_ms);
         return;
     }
-    choice->victims[choice->count++] = (struct acre_victim){
+    choice->victims[choice->count++] = (struct victim){
         .job = job->id,
         .size_milli = run->load.milli,
         .run_ms = run_ms,
@@ -183,10 +182,10 @@ static void look_at(struct choice *choice, const struct job *head, uint32_t inde
 }
 
 /* Those who could yield to a job of this priority, likeliest first. */
-static void collect(struct choice *choice, const struct job *head, uint64_t now_ms) {
+static void collect(struct victim_choice *choice, const struct job *head, uint64_t now_ms) {
     struct acre_sched *sched = choice->sched;
     uint32_t left = LOOK_MAX;
-    bool head_is_over = acre_accounts_over_soft(sched->accounts, head->account, now_ms);
+    bool head_is_over = accounts_over_soft(sched->accounts, head->account, now_ms);
     for (uint32_t p = ACRE_PRIORITY_LOW; p <= ACRE_PRIORITY_CRITICAL; p++) {
         bool is_lower = p < head->priority;
         if (!is_lower && (head_is_over || sched->policy.quota_count == 0)) {
@@ -194,9 +193,8 @@ static void collect(struct choice *choice, const struct job *head, uint64_t now_
         }
         for (uint32_t at = sched->newest[p]; at != NONE && left > 0;
              at = job_run(sched, &sched->jobs[at])->older, left--) {
-            bool is_over =
-                job_run(sched, &sched->jobs[at])->is_extra &&
-                acre_accounts_over_soft(sched->accounts, sched->jobs[at].account, now_ms);
+            bool is_over = job_run(sched, &sched->jobs[at])->is_extra &&
+                           accounts_over_soft(sched->accounts, sched->jobs[at].account, now_ms);
             if (is_lower || is_over) {
                 look_at(choice, head, at, is_over, now_ms);
             }
@@ -209,7 +207,7 @@ static uint64_t allocation_of(const struct acre_sched *sched, uint64_t job) {
 }
 
 static bool fits_without(void *context, const uint32_t *chosen, uint32_t count) {
-    struct choice *choice = context;
+    struct victim_choice *choice = context;
     acre_outlook_reset(choice->outlook);
     for (uint32_t i = 0; i < count; i++) {
         acre_outlook_give(choice->outlook,
@@ -219,7 +217,7 @@ static bool fits_without(void *context, const uint32_t *chosen, uint32_t count) 
 }
 
 /* Keep the candidates that stand where the head fits first; false: it does not fit at all. */
-static bool keep_nearest(struct choice *choice) {
+static bool keep_nearest(struct victim_choice *choice) {
     acre_outlook_reset(choice->outlook);
     bool fits = false;
     for (uint32_t i = 0; i < choice->count && !fits; i++) {
@@ -254,21 +252,20 @@ void preempt_tell(struct acre_sched *sched, uint32_t index, uint64_t other, bool
     run->reclaimed = reclaim;
     run->stop_ms = ACRE_MAX(now_ms + sched->policy.preempt_grace_ms, UINT64_C(1));
     timer_set(sched, run->stop_ms, job->id);
-    hold_expect(sched, index, run->stop_ms + UNWIND_MS);
+    job_expect(sched, index, run->stop_ms + UNWIND_MS);
     tell(sched, reclaim ? ACRE_SCHED_RECLAIMED : ACRE_SCHED_PREEMPTED, now_ms, job->id, other);
     act(sched, ACRE_ACTION_CHECKPOINT, job);
-    acre_forecast_changed(sched->forecast);
+    forecast_changed(sched->forecast);
 }
 
 /* Choose among the candidates and carry it out; false: nobody was disturbed. */
-static bool decide(struct choice *choice, uint32_t head, uint64_t now_ms) {
+static bool decide(struct victim_choice *choice, uint32_t head, uint64_t now_ms) {
     struct acre_sched *sched = choice->sched;
     if (choice->count == 0 || (choice->count > EXACT_MAX && !keep_nearest(choice))) {
         return false;
     }
     uint32_t *chosen = acre_calloc(choice->count, sizeof(*chosen));
-    uint32_t count =
-        acre_victims_choose(choice->victims, choice->count, fits_without, choice, chosen);
+    uint32_t count = victims_choose(choice->victims, choice->count, fits_without, choice, chosen);
     if (count > 0) {
         bool fits = fits_without(choice, chosen, count);
         ACRE_ASSERT(fits);
@@ -310,7 +307,7 @@ void preempt_for(struct acre_sched *sched, uint32_t head, uint64_t now_ms) {
     }
     sched->preempting = (struct preempting){job->priority, now_ms + AGAIN_MS};
     sched->newest_priority = 0;
-    struct choice choice = {.sched = sched, .young_ms = UINT64_MAX};
+    struct victim_choice choice = {.sched = sched, .young_ms = UINT64_MAX};
     choice.victims = acre_calloc(LOOK_MAX, sizeof(*choice.victims));
     collect(&choice, job, now_ms);
     promises_veil(sched); /* those places are not to be had */

@@ -6,8 +6,8 @@
  * may still run: the others wait in the array's own tree, so that a start or an end moves one job
  * and not a hundred thousand.
  *
- * A line whose owner is over a quota is parked under whoever holds too much (the user or the
- * project) and comes back when something of that holder ends. */
+ * A line whose owner is over a quota is parked under the user or project that holds too much and
+ * comes back when something of that blocker ends. */
 #include "sched/inner.h"
 
 uint64_t duration_ms(const struct job *job) {
@@ -105,7 +105,7 @@ static void line_enter(struct acre_sched *sched, uint32_t index) {
     struct line *line = &sched->lines[at];
     bool is_empty = line->jobs.root == TREE_NONE;
     bool is_first = is_empty || key_precedes(job->key, job->id, line->first_key, line->first_id);
-    bool shown = line->holder == NONE;
+    bool shown = line->blocker == NONE;
     bool is_refiled =
         is_empty || (is_first && key_precedes(job->key, job->id, line->filed_key, line->filed_id));
     if (is_refiled && shown && !is_empty) {
@@ -129,12 +129,12 @@ static void unpark(struct acre_sched *sched, uint32_t at) {
     if (line->previous_parked != NONE) {
         sched->lines[line->previous_parked].next_parked = line->next_parked;
     } else {
-        sched->holders[line->holder].first = line->next_parked;
+        sched->blockers[line->blocker].first = line->next_parked;
     }
     if (line->next_parked != NONE) {
         sched->lines[line->next_parked].previous_parked = line->previous_parked;
     }
-    line->holder = NONE;
+    line->blocker = NONE;
     line->next_parked = line->previous_parked = NONE;
 }
 
@@ -143,14 +143,14 @@ static void line_leave(struct acre_sched *sched, uint32_t index) {
     uint32_t at = job->line;
     struct line *line = &sched->lines[at];
     bool is_first = line->first == index;
-    bool shown = line->holder == NONE;
+    bool shown = line->blocker == NONE;
     bool is_last = tree_size(&line_by_key, sched, &line->jobs) == 1;
     if (is_last && shown) {
         hide_line(sched, at);
     }
     tree_remove(&line_by_key, sched, &line->jobs, index);
     job->line = NONE;
-    struct class *class = &sched->classes[line->class];
+    struct job_class *class = &sched->classes[line->class];
     if (--class->waiting == 0) {
         class->state = CLASS_OPEN; /* nobody looks what is freed for a class without jobs */
         class->is_local = false;
@@ -191,48 +191,48 @@ uint32_t class_first_within(struct acre_sched *sched, uint32_t class, uint32_t m
     }
 }
 
-void line_park(struct acre_sched *sched, uint32_t at, uint32_t holder) {
-    ACRE_ASSERT(holder < sched->holder_count);
+void line_park(struct acre_sched *sched, uint32_t at, uint32_t blocker) {
+    ACRE_ASSERT(blocker < sched->blocker_count);
     struct line *line = &sched->lines[at];
-    ACRE_ASSERT(line->holder == NONE);
+    ACRE_ASSERT(line->blocker == NONE);
     hide_line(sched, at);
-    line->holder = holder;
-    line->next_parked = sched->holders[holder].first;
+    line->blocker = blocker;
+    line->next_parked = sched->blockers[blocker].first;
     if (line->next_parked != NONE) {
         sched->lines[line->next_parked].previous_parked = at;
     }
-    sched->holders[holder].first = at;
+    sched->blockers[blocker].first = at;
 }
 
-void lines_unpark(struct acre_sched *sched, uint32_t holder) {
-    while (holder < sched->holder_count && sched->holders[holder].first != NONE) {
-        uint32_t at = sched->holders[holder].first;
+void lines_unpark(struct acre_sched *sched, uint32_t blocker) {
+    while (blocker < sched->blocker_count && sched->blockers[blocker].first != NONE) {
+        uint32_t at = sched->blockers[blocker].first;
         unpark(sched, at);
         show_line(sched, at);
-        if (holder != HOLDER_PASS) {
+        if (blocker != BLOCKER_PASS) {
             class_open(sched, sched->lines[at].class);
         }
     }
 }
 
-static uint64_t holder_key(bool project, uint32_t name) {
+static uint64_t blocker_key(bool project, uint32_t name) {
     return (project ? UINT64_C(2) : UINT64_C(1)) << 32 | name;
 }
 
 void lines_unpark_owner(struct acre_sched *sched, const struct job *job) {
-    lines_unpark(sched, acre_map_get(&sched->holder_of_name, holder_key(false, job->user)));
-    lines_unpark(sched, acre_map_get(&sched->holder_of_name, holder_key(true, job->project)));
+    lines_unpark(sched, acre_map_get(&sched->blocker_of_name, blocker_key(false, job->user)));
+    lines_unpark(sched, acre_map_get(&sched->blocker_of_name, blocker_key(true, job->project)));
 }
 
-uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
-    uint64_t key = holder_key(project, name);
-    uint32_t at = acre_map_get(&sched->holder_of_name, key);
+uint32_t blocker_of(struct acre_sched *sched, bool project, uint32_t name) {
+    uint64_t key = blocker_key(project, name);
+    uint32_t at = acre_map_get(&sched->blocker_of_name, key);
     if (at == ACRE_MAP_NONE) {
-        sched->holders = acre_grow(sched->holders, sched->holder_count, &sched->holder_capacity,
-                                   sizeof(*sched->holders));
-        at = sched->holder_count++;
-        sched->holders[at] = (struct holder){NONE};
-        acre_map_put(&sched->holder_of_name, key, at);
+        sched->blockers = acre_grow(sched->blockers, sched->blocker_count, &sched->blocker_capacity,
+                                    sizeof(*sched->blockers));
+        at = sched->blocker_count++;
+        sched->blockers[at] = (struct blocker){NONE};
+        acre_map_put(&sched->blocker_of_name, key, at);
     }
     return at;
 }
@@ -241,7 +241,7 @@ uint32_t holder_of(struct acre_sched *sched, bool project, uint32_t name) {
  * none for one more job either. */
 void class_open(struct acre_sched *sched, uint32_t at) {
     ACRE_ASSERT(at < sched->class_limit);
-    struct class *class = &sched->classes[at];
+    struct job_class *class = &sched->classes[at];
     sched->is_dirty = true;
     if (class->state == CLASS_BEHIND || class->state == CLASS_OPEN) {
         class->state = CLASS_OPEN;

@@ -1,6 +1,6 @@
 /* records.c - where the scheduler's records live: arrays with lists of free ones.
  *
- * Records are named by index, so that growing an array moves it without anybody noticing. Classes
+ * Records are named by index, so that growing an array can move it. Classes
  * and arrays are found by what they are and live as long as jobs of them do; that keeps a stream of
  * requests that never repeat from filling the memory. */
 #include "sched/inner.h"
@@ -137,7 +137,7 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
         .jobs = {TREE_NONE},
         .first = NONE,
         .next = NONE,
-        .holder = NONE,
+        .blocker = NONE,
         .next_parked = NONE,
         .previous_parked = NONE,
     };
@@ -147,7 +147,7 @@ uint32_t line_add(struct acre_sched *sched, uint32_t account, uint32_t class) {
 
 void line_remove(struct acre_sched *sched, uint32_t at) {
     struct line *line = &sched->lines[at];
-    ACRE_ASSERT(line->jobs.root == TREE_NONE && line->holder == NONE);
+    ACRE_ASSERT(line->jobs.root == TREE_NONE && line->blocker == NONE);
     acre_map_remove(&sched->line_of_pair, pair_key(line->account, line->class));
     line->account = NONE;
     line->next = sched->line_free;
@@ -222,7 +222,7 @@ static void widen_rows(struct acre_sched *sched) {
 /* What one device of this node that serves the request takes at least: the share that its memory
  * is, the memory that its share is. */
 static void weigh_node(const struct acre_sched *sched, const struct acre_request *request,
-                       uint32_t at, struct acre_load *least) {
+                       uint32_t at, struct account_load *least) {
     struct acre_ledger *ledger = sched->ledger;
     struct acre_ledger_node node;
     uint64_t slots;
@@ -250,9 +250,10 @@ static void weigh_node(const struct acre_sched *sched, const struct acre_request
 }
 
 /* What a request takes at least of all its devices together, wherever it is placed. */
-struct acre_load request_load(const struct acre_sched *sched, const struct acre_request *request) {
+struct account_load request_load(const struct acre_sched *sched,
+                                 const struct acre_request *request) {
     uint64_t devices = (uint64_t)request->replicas * request->gpus;
-    struct acre_load least = {UINT64_MAX, UINT64_MAX};
+    struct account_load least = {UINT64_MAX, UINT64_MAX};
     uint32_t kinds = acre_ledger_kind_count(sched->ledger);
     bool *seen = acre_calloc(ACRE_MAX(kinds, 1U), sizeof(*seen));
     for (uint32_t i = 0, left = kinds; left > 0 && i < acre_ledger_node_count(sched->ledger); i++) {
@@ -265,9 +266,9 @@ struct acre_load request_load(const struct acre_sched *sched, const struct acre_
     }
     free(seen);
     if (least.milli == UINT64_MAX) { /* nothing here serves it */
-        return acre_load_of_request(request);
+        return load_of_request(request);
     }
-    return (struct acre_load){devices * least.milli, devices * least.mib};
+    return (struct account_load){devices * least.milli, devices * least.mib};
 }
 
 uint32_t class_take(struct acre_sched *sched, const struct acre_request *request) {
@@ -289,7 +290,7 @@ uint32_t class_take(struct acre_sched *sched, const struct acre_request *request
             widen_rows(sched);
         }
     }
-    struct class *class = &sched->classes[at];
+    struct job_class *class = &sched->classes[at];
     memset(class, 0, sizeof(*class));
     memcpy(&class->request, &key, sizeof(key)); /* padding too: it is compared */
     class->hash = hash;
@@ -302,7 +303,7 @@ uint32_t class_take(struct acre_sched *sched, const struct acre_request *request
 }
 
 void class_give(struct acre_sched *sched, uint32_t at) {
-    struct class *class = &sched->classes[at];
+    struct job_class *class = &sched->classes[at];
     ACRE_ASSERT(class->jobs > 0);
     if (--class->jobs > 0) {
         return;

@@ -45,7 +45,7 @@ enum stand {
 struct job {
     uint64_t id; /* 0: this record is free */
     int64_t key; /* smaller first; while holding: when its run is expected to end */
-    struct links in_order, in_line;
+    struct tree_links in_order, in_line;
     uint32_t duration_s; /* limit, else estimate, else the policy's default; for plans */
     uint32_t class;
     uint32_t line; /* NONE unless STAND_LINE */
@@ -70,7 +70,7 @@ struct run {
     uint32_t attempt, preemptions;
     uint64_t scheduled_ms, started_ms, ended_ms, run_ms;
     uint64_t allocation, preempted_for;
-    struct acre_load load; /* what it holds, as its account was told */
+    struct account_load load; /* what it holds, as its account was told */
     struct acre_job_exit exit;
     uint64_t idle_since_ms; /* 0: not idle */
     uint64_t reclaim_ms;    /* warned: when it may be told to yield */
@@ -104,12 +104,12 @@ enum class_state {
     CLASS_BEHIND, /* there is a place, but taking it would delay the head */
 };
 
-struct class {
+struct job_class {
     struct acre_request request; /* owner, tenant, expiry: 0 */
     uint64_t hash;
     uint32_t jobs;    /* known ones; 0: this record is free */
     uint32_t waiting; /* jobs in lines */
-    struct acre_load load;
+    struct account_load load;
     struct tree lines; /* by their first jobs; not the parked ones */
     uint8_t state;
     bool is_local;   /* open because of sched.freed alone: there is no room elsewhere, */
@@ -125,9 +125,9 @@ struct line {
     int64_t filed_key; /* as filed in its class: not after its first job, put right when met */
     uint64_t filed_id;
     uint32_t filed_s; /* likewise: not above its shortest job */
-    struct links in_class;
-    uint32_t next;   /* free record */
-    uint32_t holder; /* parked by this holder's quota; NONE: not parked */
+    struct tree_links in_class;
+    uint32_t next;    /* free record */
+    uint32_t blocker; /* parked by this blocker's quota; NONE: not parked */
     uint32_t next_parked, previous_parked;
 };
 

@@ -3,7 +3,7 @@
  * A queued job enters the queue as if it had just become what it is. A job that holds devices takes
  * exactly its parts again under its old allocation. One that was scheduled comes back as
  * allocating: its engine may have been asked before that could be recorded, so a cancel must ask
- * it, too. What was told to its engine last may not have been carried out, so the next pass repeats
+ * it, too. Its engine may not have carried out the last action, so the next pass repeats
  * it (engines know a run by its token and do nothing twice). Promises are not recorded: who was
  * promised a place waits in the order again. */
 #include "sched/inner.h"
@@ -12,7 +12,7 @@ static int check(const struct acre_sched *sched, const struct acre_job *job, uin
                  struct acre_error *err) {
     unsigned long long id = job->spec.id;
     if (job->state >= ACRE_JOB_STATE_COUNT || !acre_job_state_is_live(job->state)) {
-        return acre_fail(err, ACRE_EINVALID, "state: job %llu has ended", id);
+        return acre_fail(err, ACRE_EINVALID, "state: job %llu has already ended", id);
     }
     int r = spec_check(sched, &job->spec, UINT64_MAX, err); /* the clock may have gone back */
     if (r < 0) {
@@ -21,13 +21,13 @@ static int check(const struct acre_sched *sched, const struct acre_job *job, uin
     if (job->retries > ACRE_JOB_RETRIES_MAX ||
         job->spec.dependency_count > ACRE_JOB_DEPENDENCIES_MAX) {
         return acre_fail(err, ACRE_EINVALID,
-                         "job %llu: retries: %u, dependencies: %u; accepted: at most %d and %d", id,
-                         job->retries, job->spec.dependency_count, ACRE_JOB_RETRIES_MAX,
+                         "job %llu has %u retries and %u dependencies; accepted: at most %d and %d",
+                         id, job->retries, job->spec.dependency_count, ACRE_JOB_RETRIES_MAX,
                          ACRE_JOB_DEPENDENCIES_MAX);
     }
     bool holds = acre_job_state_holds(job->state);
     if (holds != (part_count > 0) || (holds && job->attempt == 0)) {
-        return acre_fail(err, ACRE_EINVALID, "job %llu is %s with %u parts and %u attempts", id,
+        return acre_fail(err, ACRE_EINVALID, "job %llu is %s but has %u parts and %u attempts", id,
                          acre_job_state_name(job->state), part_count, job->attempt);
     }
     return 0;
@@ -92,14 +92,14 @@ int acre_sched_restore(struct acre_sched *sched, const struct acre_job *job,
     sched->counts.jobs[made->state]++;
     fill_run(sched, index, job);
     if (!holds) {
-        acre_accounts_queue(sched->accounts, made->account);
+        accounts_queue(sched->accounts, made->account);
         queue_enter(sched, index, now_ms);
         return 0;
     }
     made->duration_s = plan_duration(sched, made);
-    hold_enter(sched, index, allocation, parts, part_count, job->scheduled_ms, now_ms);
+    parts_take(sched, index, allocation, parts, part_count, job->scheduled_ms, now_ms);
     if (job->started_ms != 0) {
-        hold_expect(sched, index, job->started_ms + duration_ms(made));
+        job_expect(sched, index, job->started_ms + duration_ms(made));
     }
     repeat(sched, job->spec.id);
     return 0;

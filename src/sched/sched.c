@@ -11,8 +11,8 @@ struct acre_sched *acre_sched_create(const struct acre_sched_options *options) {
     struct acre_sched *sched = acre_calloc(1, sizeof(*sched));
     sched->ledger = options->ledger;
     sched->policy = options->policy != NULL ? *options->policy : *acre_policy_default();
-    sched->accounts = acre_accounts_create(acre_ledger_names(options->ledger), &sched->policy);
-    sched->forecast = acre_forecast_create(acre_ledger_names(options->ledger));
+    sched->accounts = accounts_create(acre_ledger_names(options->ledger), &sched->policy);
+    sched->forecast = forecast_create(acre_ledger_names(options->ledger));
     sched->burdens = acre_burdens_create();
     sched->event = options->event;
     sched->action = options->action;
@@ -26,10 +26,10 @@ struct acre_sched *acre_sched_create(const struct acre_sched_options *options) {
     for (size_t i = 0; i < ACRE_COUNT(sched->newest); i++) {
         sched->newest[i] = NONE;
     }
-    sched->holders =
-        acre_grow(NULL, sched->holder_count, &sched->holder_capacity, sizeof(*sched->holders));
-    for (uint32_t i = 0; i < HOLDER_FIRST_NAMED; i++) {
-        sched->holders[sched->holder_count++] = (struct holder){NONE};
+    sched->blockers =
+        acre_grow(NULL, sched->blocker_count, &sched->blocker_capacity, sizeof(*sched->blockers));
+    for (uint32_t i = 0; i < BLOCKER_FIRST_NAMED; i++) {
+        sched->blockers[sched->blocker_count++] = (struct blocker){NONE};
     }
     sched->shown = acre_calloc(ACRE_JOB_DEPENDENCIES_MAX, sizeof(*sched->shown));
     sched->wake_ms = UINT64_MAX;
@@ -50,19 +50,19 @@ void acre_sched_destroy(struct acre_sched *sched) {
         }
     }
     shadow_drop(sched);
-    acre_accounts_destroy(sched->accounts);
-    acre_forecast_destroy(sched->forecast);
+    accounts_destroy(sched->accounts);
+    forecast_destroy(sched->forecast);
     acre_burdens_destroy(sched->burdens);
     acre_map_finish(&sched->job_of_id);
     acre_map_finish(&sched->array_of_id);
     acre_map_finish(&sched->class_of_hash);
     acre_map_finish(&sched->line_of_pair);
-    acre_map_finish(&sched->holder_of_name);
+    acre_map_finish(&sched->blocker_of_name);
     void *const arrays[] = {
-        sched->jobs,    sched->runs,     sched->edges,   sched->arrays, sched->classes,
-        sched->lines,   sched->owners,   sched->ranking, sched->parts,  sched->open_lines,
-        sched->holders, sched->promises, sched->timers,  sched->doomed, sched->due_arrays,
-        sched->idle,    sched->repeat,   sched->shown,
+        sched->jobs,     sched->runs,     sched->edges,   sched->arrays, sched->classes,
+        sched->lines,    sched->owners,   sched->ranking, sched->parts,  sched->open_lines,
+        sched->blockers, sched->promises, sched->timers,  sched->doomed, sched->due_arrays,
+        sched->idle,     sched->repeat,   sched->shown,
     };
     for (size_t i = 0; i < ACRE_COUNT(arrays); i++) {
         free(arrays[i]);
@@ -71,10 +71,10 @@ void acre_sched_destroy(struct acre_sched *sched) {
 }
 
 size_t acre_sched_bytes(const struct acre_sched *sched) {
-    size_t bytes = sizeof(*sched) + acre_accounts_bytes(sched->accounts) +
-                   acre_forecast_bytes(sched->forecast) + acre_burdens_bytes(sched->burdens);
+    size_t bytes = sizeof(*sched) + accounts_bytes(sched->accounts) +
+                   forecast_bytes(sched->forecast) + acre_burdens_bytes(sched->burdens);
     const struct acre_map *maps[] = {&sched->job_of_id, &sched->array_of_id, &sched->class_of_hash,
-                                     &sched->line_of_pair, &sched->holder_of_name};
+                                     &sched->line_of_pair, &sched->blocker_of_name};
     for (size_t i = 0; i < ACRE_COUNT(maps); i++) {
         bytes += acre_map_bytes(maps[i]);
     }
@@ -85,12 +85,12 @@ size_t acre_sched_bytes(const struct acre_sched *sched) {
         {sched->run_capacity, sizeof(struct run)},
         {sched->edge_capacity, sizeof(struct edge)},
         {sched->array_capacity, sizeof(struct array)},
-        {sched->class_capacity, sizeof(struct class)},
+        {sched->class_capacity, sizeof(struct job_class)},
         {sched->line_capacity, sizeof(struct line)},
         {sched->owner_capacity, sizeof(struct owner) + sched->open_words * sizeof(uint64_t)},
         {sched->ranking_capacity, sizeof(uint32_t)},
         {sched->part_capacity, sizeof(struct acre_part)},
-        {sched->holder_capacity, sizeof(struct holder)},
+        {sched->blocker_capacity, sizeof(struct blocker)},
         {sched->promise_capacity, sizeof(struct promise)},
         {sched->timer_capacity, sizeof(struct timer)},
         {sched->doomed_capacity, sizeof(struct doomed)},
@@ -141,7 +141,7 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
     uint32_t count = 0;
     uint32_t *again = same_order ? NULL : leave_order(sched, &count);
     sched->policy = *policy;
-    acre_accounts_set_policy(sched->accounts, policy, now_ms);
+    accounts_set_policy(sched->accounts, policy, now_ms);
     sched->ranked_ms = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (sched->jobs[again[i]].stand == STAND_PROMISED) {
@@ -151,7 +151,7 @@ void acre_sched_set_policy(struct acre_sched *sched, const struct acre_policy *p
         }
     }
     free(again);
-    for (uint32_t i = 0; i < sched->holder_count; i++) {
+    for (uint32_t i = 0; i < sched->blocker_count; i++) {
         lines_unpark(sched, i);
     }
     order_rank(sched, now_ms);
@@ -173,7 +173,7 @@ void acre_sched_ledger_changed(struct acre_sched *sched) {
     sched->all_changed = true;
     sched->is_dirty = true;
     sched->shadow.is_stale = true;
-    acre_forecast_changed(sched->forecast);
+    forecast_changed(sched->forecast);
 }
 
 void acre_sched_pause(struct acre_sched *sched, bool paused) {
@@ -198,7 +198,7 @@ void acre_sched_drop(struct acre_sched *sched, uint64_t id) {
     if (job == NULL || job->stand != STAND_ENDED) {
         return;
     }
-    burden_remove(sched, job);
+    acre_burden_remove(sched, job);
     class_give(sched, job->class);
     if (job->array != NONE) {
         array_give(sched, job->array);
@@ -208,22 +208,22 @@ void acre_sched_drop(struct acre_sched *sched, uint64_t id) {
 
 /* The cursor: which of the three in its top bits, the place in it below. */
 enum { WALK_HOLDING, WALK_ORDER, WALK_ASIDE, WALK_END, WALK_SHIFT = 62 };
-#define WALK_PLACE ((UINT64_C(1) << WALK_SHIFT) - 1)
+#define WALK_POSITION ((UINT64_C(1) << WALK_SHIFT) - 1)
 
 bool acre_sched_walk(const struct acre_sched *sched, uint64_t *cursor, struct acre_job *ret_job) {
     void *trees = (void *)(uintptr_t)sched; /* only read */
     for (uint64_t part = *cursor >> WALK_SHIFT; part < WALK_END; part++) {
-        uint64_t place = part == *cursor >> WALK_SHIFT ? *cursor & WALK_PLACE : 0;
+        uint64_t position = part == *cursor >> WALK_SHIFT ? *cursor & WALK_POSITION : 0;
         const struct job *job = NULL;
         if (part == WALK_ORDER) {
-            job = order_walk(sched, &place);
+            job = order_walk(sched, &position);
         } else {
             const struct tree *tree = part == WALK_HOLDING ? &sched->holding : &sched->aside;
-            uint32_t at = tree_at(&order_by_id, trees, tree, (uint32_t)place++);
+            uint32_t at = tree_at(&order_by_id, trees, tree, (uint32_t)position++);
             job = at != TREE_NONE ? &sched->jobs[at] : NULL;
         }
         if (job != NULL) {
-            *cursor = part << WALK_SHIFT | place;
+            *cursor = part << WALK_SHIFT | position;
             job_show(sched, job, ret_job);
             return true;
         }

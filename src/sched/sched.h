@@ -4,8 +4,8 @@
  * same order give the same events and actions. Core thread only. It decides; the ledger accounts;
  * engines start and stop. A failed call has changed nothing.
  *
- * Every change is told as an event, in order, before the call returns: the caller commits them
- * (the job's row as acre_sched_find shows it then), and only then carries out the actions told
+ * Every change is reported as an event, in order, before the call returns: the caller commits them
+ * (the job's row as acre_sched_find shows it then), and only then carries out the actions reported
  * with them. Facts from engines name a run by (job, attempt) and may come late, twice or never:
  * what does not fit the job's state is ignored. */
 #ifndef ACRE_SCHED_SCHED_H
@@ -21,7 +21,7 @@ struct acre_sched;
     /* name        text                what happened to the job (its row has changed)  */ \
     X(SUBMITTED,   "job submitted")                                                       \
     X(SCHEDULED,   "job scheduled")    /* has a place                                  */ \
-    X(LAUNCHED,    "job launched")     /* committed; the engine is being asked         */ \
+    X(DISPATCHED,  "job launched")     /* committed; the engine is being asked         */ \
     X(STARTED,     "job started")                                                         \
     X(COMPLETED,   "job completed")                                                       \
     X(FAILED,      "job failed")                                                          \
@@ -99,7 +99,8 @@ void acre_sched_ledger_changed(struct acre_sched *sched);
 void acre_sched_pause(struct acre_sched *sched, bool paused);
 
 /* Facts from engines. */
-void acre_sched_launched(struct acre_sched *sched, uint64_t job, uint32_t attempt, uint64_t now_ms);
+void acre_sched_dispatched(struct acre_sched *sched, uint64_t job, uint32_t attempt,
+                           uint64_t now_ms);
 void acre_sched_started(struct acre_sched *sched, uint64_t job, uint32_t attempt, uint64_t now_ms);
 void acre_sched_exited(struct acre_sched *sched, uint64_t job, uint32_t attempt,
                        const struct acre_job_exit *exit, uint64_t now_ms);

@@ -27,9 +27,9 @@ struct timer {
     uint64_t job;
 };
 
-/* Who made lines wait: a quota of a user or project, or one of these. */
-enum { HOLDER_PASS, HOLDER_TIME, HOLDER_FIRST_NAMED };
-struct holder {
+/* What made lines wait: a quota of a user or project, or one of these. */
+enum { BLOCKER_PASS, BLOCKER_TIME, BLOCKER_FIRST_NAMED };
+struct blocker {
     uint32_t first; /* parked line */
 };
 
@@ -46,8 +46,8 @@ enum {
 struct acre_sched {
     struct acre_ledger *ledger;
     struct acre_policy policy;
-    struct acre_accounts *accounts;
-    struct acre_forecast *forecast;
+    struct accounts *accounts;
+    struct forecast *forecast;
     struct acre_burdens *burdens;
     void (*event)(void *context, const struct acre_sched_event *event);
     void (*action)(void *context, const struct acre_sched_action *action);
@@ -65,7 +65,7 @@ struct acre_sched {
     struct array *arrays;
     uint32_t array_limit, array_capacity, array_free; /* through `open` */
     struct acre_map array_of_id;
-    struct class *classes;
+    struct job_class *classes;
     uint32_t kind_count; /* of nodes, when the classes were last weighed */
     uint32_t class_limit, class_capacity, class_free; /* through `waiting` */
     struct acre_map class_of_hash;
@@ -87,9 +87,9 @@ struct acre_sched {
     uint32_t ranking_count, ranking_capacity;
     uint64_t ranked_ms; /* when levels were last computed */
 
-    struct holder *holders; /* who parked lines; the first two are not users or projects */
-    uint32_t holder_count, holder_capacity;
-    struct acre_map holder_of_name; /* (1 user, 2 project) << 32 | name */
+    struct blocker *blockers; /* who parked lines; the first two are not users or projects */
+    uint32_t blocker_count, blocker_capacity;
+    struct acre_map blocker_of_name; /* (1 user, 2 project) << 32 | name */
 
     uint32_t freed[FREED_MAX]; /* nodes where something was freed since the last pass */
     uint32_t freed_count;

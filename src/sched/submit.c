@@ -42,9 +42,9 @@ static int check_array(const struct acre_sched *sched, const struct acre_job_spe
                        struct acre_error *err) {
     uint32_t array = acre_map_get(&sched->array_of_id, spec->array);
     if (array != ACRE_MAP_NONE && sched->arrays[array].members >= ACRE_JOB_ARRAY_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "array: %llu has %u members; accepted: at most %d",
-                         (unsigned long long)spec->array, sched->arrays[array].members,
-                         ACRE_JOB_ARRAY_MAX);
+        return acre_fail(
+            err, ACRE_EINVALID, "array: array %llu has %u members; accepted: at most %d",
+            (unsigned long long)spec->array, sched->arrays[array].members, ACRE_JOB_ARRAY_MAX);
     }
     return 0;
 }
@@ -60,35 +60,38 @@ static int check_reservation(const struct acre_sched *sched, const struct acre_j
         return acre_fail(err, ACRE_EINVALID, "reservation: there is no reservation %llu", id);
     }
     if (reservation.user != spec->user) {
-        return acre_fail(err, ACRE_EDENIED, "reservation: %llu is somebody else's", id);
+        return acre_fail(err, ACRE_EDENIED, "reservation: reservation %llu belongs to another user",
+                         id);
     }
     if (reservation.state != ACRE_RESERVATION_PENDING &&
         reservation.state != ACRE_RESERVATION_ACTIVE) {
-        return acre_fail(err, ACRE_EINVALID, "reservation: %llu is %s", id,
+        return acre_fail(err, ACRE_EINVALID, "reservation: reservation %llu has ended (%s)", id,
                          acre_reservation_state_name(reservation.state));
     }
+    char gpus[24];
     uint64_t whole = (uint64_t)spec->request.replicas * spec->request.gpus;
     if (spec->request.milli == 1000 && whole > reservation.device_count) {
         return acre_fail(err, ACRE_ENOFIT,
-                         "reservation: %llu holds %u GPUs, and %llu are asked for; ask for fewer",
-                         id, reservation.device_count, (unsigned long long)whole);
+                         "reservation: reservation %llu has %s; this job asks for %llu", id,
+                         acre_format_count(reservation.device_count, "GPU", gpus, sizeof(gpus)),
+                         (unsigned long long)whole);
     }
     return 0;
 }
 
-static int over_quota(const struct acre_quota_hit *hit, struct acre_error *err) {
+static int over_quota(const struct quota_hit *hit, struct acre_error *err) {
     char text[ACRE_ERROR_TEXT_MAX];
-    return acre_fail(err, ACRE_EDENIED, "%s", acre_quota_hit_show(hit, text, sizeof(text)));
+    return acre_fail(err, ACRE_EDENIED, "%s", quota_hit_show(hit, text, sizeof(text)));
 }
 
 static int check_quotas(struct acre_sched *sched, const struct acre_job_spec *spec, uint32_t class,
                         struct acre_error *err) {
-    uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
-    struct acre_quota_hit hit;
-    struct acre_load load =
+    uint32_t account = accounts_intern(sched->accounts, spec->project, spec->user);
+    struct quota_hit hit;
+    struct account_load load =
         class != ACRE_MAP_NONE ? sched->classes[class].load : request_load(sched, &spec->request);
-    if (!acre_accounts_may_ever(sched->accounts, account, load, &hit) ||
-        !acre_accounts_may_queue(sched->accounts, account, &hit)) {
+    if (!accounts_may_ever(sched->accounts, account, load, &hit) ||
+        !accounts_may_queue(sched->accounts, account, &hit)) {
         return over_quota(&hit, err);
     }
     return 0;
@@ -120,7 +123,7 @@ uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
     ACRE_ASSERT(spec->user != 0 && spec->project != 0);
     uint32_t class = class_take(sched, &spec->request);
     uint32_t array = spec->array != 0 ? array_take(sched, spec) : NONE;
-    uint32_t account = acre_accounts_intern(sched->accounts, spec->project, spec->user);
+    uint32_t account = accounts_intern(sched->accounts, spec->project, spec->user);
     owner_at(sched, account);
     uint32_t index = job_add(sched, spec->id);
     struct job *job = &sched->jobs[index];
@@ -143,7 +146,7 @@ uint32_t job_make(struct acre_sched *sched, const struct acre_job_spec *spec) {
     job->state = ACRE_JOB_QUEUED;
     sched->last_id = ACRE_MAX(sched->last_id, spec->id);
     depend_add(sched, index, spec);
-    burden_add(sched, &sched->jobs[index]);
+    acre_burden_add(sched, &sched->jobs[index]);
     return index;
 }
 
@@ -156,10 +159,10 @@ int acre_sched_submit(struct acre_sched *sched, const struct acre_job_spec *spec
     uint32_t index = job_make(sched, spec);
     sched->jobs[index].submitted_ms = now_ms;
     sched->counts.jobs[ACRE_JOB_QUEUED]++;
-    acre_accounts_queue(sched->accounts, sched->jobs[index].account);
+    accounts_queue(sched->accounts, sched->jobs[index].account);
     queue_enter(sched, index, now_ms);
     acre_ledger_expect(sched->ledger, &spec->request);
-    acre_forecast_submitted(sched->forecast, spec->id);
+    forecast_submitted(sched->forecast, spec->id);
     tell(sched, ACRE_SCHED_SUBMITTED, now_ms, spec->id, 0);
     return 0;
 }

@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER ACRE_TIMELINE_NEVER
 enum {
     WHOLE = 1000,
     LOOKS_MAX = 128,  /* nodes a job looks at once it has a place */
@@ -43,7 +42,7 @@ struct segment {
     uint16_t free_milli[]; /* by slot */
 };
 
-struct node {
+struct timeline_node {
     char *segments;
     uint32_t count, capacity;
     uint32_t kind;
@@ -55,22 +54,22 @@ struct bound {
     uint64_t before_ms; /* no room of this shape and span before */
     uint32_t node;
 };
-struct heap {
+struct bound_heap {
     struct bound *bounds; /* NULL: not used yet */
     uint32_t count;
 };
 /* The nodes of one kind. */
-struct pool {
+struct node_pool {
     uint32_t *nodes;
     uint32_t count, capacity;
-    struct heap heaps[SHAPES][SPANS];
+    struct bound_heap heaps[SHAPES][SPANS];
 };
 
-struct acre_timeline {
+struct timeline {
     uint64_t now_ms;
-    struct node *nodes;
+    struct timeline_node *nodes;
     uint32_t node_count, node_capacity;
-    struct pool *pools; /* by kind */
+    struct node_pool *pools; /* by kind */
     uint32_t pool_count;
     struct bound *aside; /* scratch of one search */
     uint32_t aside_capacity;
@@ -79,19 +78,19 @@ struct acre_timeline {
 };
 
 /* What one member wants of one node. */
-struct want {
+struct member_want {
     uint64_t slots;
     uint32_t gpus, milli, cpu_milli, ram_mib;
     uint64_t duration_ms;
 };
 
-struct acre_timeline *acre_timeline_create(uint64_t now_ms) {
-    struct acre_timeline *timeline = acre_calloc(1, sizeof(*timeline));
+struct timeline *timeline_create(uint64_t now_ms) {
+    struct timeline *timeline = acre_calloc(1, sizeof(*timeline));
     timeline->now_ms = now_ms;
     return timeline;
 }
 
-void acre_timeline_destroy(struct acre_timeline *timeline) {
+void timeline_destroy(struct timeline *timeline) {
     if (timeline == NULL) {
         return;
     }
@@ -110,15 +109,15 @@ void acre_timeline_destroy(struct acre_timeline *timeline) {
     free(timeline);
 }
 
-size_t acre_timeline_bytes(const struct acre_timeline *timeline) {
-    size_t bytes = sizeof(*timeline) + timeline->node_capacity * sizeof(struct node) +
-                   timeline->pool_count * sizeof(struct pool) +
+size_t timeline_bytes(const struct timeline *timeline) {
+    size_t bytes = sizeof(*timeline) + timeline->node_capacity * sizeof(struct timeline_node) +
+                   timeline->pool_count * sizeof(struct node_pool) +
                    timeline->aside_capacity * sizeof(struct bound);
     for (uint32_t i = 0; i < timeline->node_count; i++) {
         bytes += (size_t)timeline->nodes[i].capacity * timeline->nodes[i].stride;
     }
     for (uint32_t i = 0; i < timeline->pool_count; i++) {
-        const struct pool *pool = &timeline->pools[i];
+        const struct node_pool *pool = &timeline->pools[i];
         bytes += pool->capacity * sizeof(*pool->nodes);
         for (unsigned heap = 0; heap < SHAPES * SPANS; heap++) {
             bytes += pool->heaps[heap / SPANS][heap % SPANS].count * sizeof(struct bound);
@@ -127,20 +126,20 @@ size_t acre_timeline_bytes(const struct acre_timeline *timeline) {
     return bytes;
 }
 
-uint64_t acre_timeline_searches(const struct acre_timeline *timeline) {
+uint64_t timeline_searches(const struct timeline *timeline) {
     return timeline->searches;
 }
 
-static struct segment *segment_at(const struct node *node, uint32_t index) {
+static struct segment *segment_at(const struct timeline_node *node, uint32_t index) {
     return (struct segment *)(void *)(node->segments + (size_t)index * node->stride);
 }
 
-static uint64_t end_of(const struct node *node, uint32_t index) {
-    return index + 1 < node->count ? segment_at(node, index + 1)->start_ms : NEVER;
+static uint64_t end_of(const struct timeline_node *node, uint32_t index) {
+    return index + 1 < node->count ? segment_at(node, index + 1)->start_ms : ACRE_TIMELINE_NEVER;
 }
 
 /* The segment this moment is in. */
-static uint32_t find_segment(const struct node *node, uint64_t at_ms) {
+static uint32_t find_segment(const struct timeline_node *node, uint64_t at_ms) {
     uint32_t low = 0, high = node->count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
@@ -154,8 +153,8 @@ static uint32_t find_segment(const struct node *node, uint64_t at_ms) {
 }
 
 /* The index of the segment that starts at this moment, made when there is none. */
-static uint32_t split(struct node *node, uint64_t at_ms) {
-    if (at_ms == NEVER) {
+static uint32_t split(struct timeline_node *node, uint64_t at_ms) {
+    if (at_ms == ACRE_TIMELINE_NEVER) {
         return node->count;
     }
     uint32_t index = find_segment(node, at_ms);
@@ -170,7 +169,7 @@ static uint32_t split(struct node *node, uint64_t at_ms) {
     return index + 1;
 }
 
-static void add_pools(struct acre_timeline *timeline, uint32_t kind) {
+static void add_pools(struct timeline *timeline, uint32_t kind) {
     if (kind >= timeline->pool_count) {
         timeline->pools = acre_realloc(timeline->pools, kind + 1, sizeof(*timeline->pools));
         memset(timeline->pools + timeline->pool_count, 0,
@@ -179,24 +178,23 @@ static void add_pools(struct acre_timeline *timeline, uint32_t kind) {
     }
 }
 
-uint32_t acre_timeline_add_node(struct acre_timeline *timeline, uint32_t kind,
-                                const uint16_t *free_milli, uint32_t slot_count, uint32_t cpu_milli,
-                                uint32_t ram_mib) {
+uint32_t timeline_add_node(struct timeline *timeline, uint32_t kind, const uint16_t *free_milli,
+                           uint32_t slot_count, uint32_t cpu_milli, uint32_t ram_mib) {
     ACRE_ASSERT(slot_count <= ACRE_TIMELINE_SLOTS_MAX);
     timeline->nodes = acre_grow(timeline->nodes, timeline->node_count, &timeline->node_capacity,
                                 sizeof(*timeline->nodes));
     add_pools(timeline, kind);
-    struct pool *pool = &timeline->pools[kind];
+    struct node_pool *pool = &timeline->pools[kind];
     ACRE_ASSERT(!timeline->has_heaps); /* they have all nodes of a kind from their beginning */
     pool->nodes = acre_grow(pool->nodes, pool->count, &pool->capacity, sizeof(*pool->nodes));
     pool->nodes[pool->count++] = timeline->node_count;
     size_t stride = sizeof(struct segment) + slot_count * sizeof(uint16_t);
-    struct node *node = &timeline->nodes[timeline->node_count];
-    *node = (struct node){.count = 1,
-                          .capacity = SEGMENTS_FIRST,
-                          .kind = kind,
-                          .stride = (uint32_t)(stride + 7) / 8 * 8,
-                          .slot_count = (uint8_t)slot_count};
+    struct timeline_node *node = &timeline->nodes[timeline->node_count];
+    *node = (struct timeline_node){.count = 1,
+                                   .capacity = SEGMENTS_FIRST,
+                                   .kind = kind,
+                                   .stride = (uint32_t)(stride + 7) / 8 * 8,
+                                   .slot_count = (uint8_t)slot_count};
     node->segments = acre_calloc(node->capacity, node->stride);
     struct segment *segment = segment_at(node, 0);
     segment->cpu_milli = cpu_milli; /* start_ms 0: what began before now is held from now on */
@@ -211,24 +209,24 @@ static uint32_t less(uint32_t have, uint32_t taken) {
     return have > taken ? have - taken : 0;
 }
 
-void acre_timeline_hold(struct acre_timeline *timeline, const struct acre_timeline_hold *hold) {
-    ACRE_ASSERT(hold->node < timeline->node_count);
-    ACRE_ASSERT(hold->milli <= 1000);
-    struct node *node = &timeline->nodes[hold->node];
-    uint64_t from_ms = ACRE_MAX(hold->from_ms, timeline->now_ms);
-    if (hold->until_ms <= from_ms) {
+void timeline_occupy(struct timeline *timeline, const struct timeline_use *use) {
+    ACRE_ASSERT(use->node < timeline->node_count);
+    ACRE_ASSERT(use->milli <= 1000);
+    struct timeline_node *node = &timeline->nodes[use->node];
+    uint64_t from_ms = ACRE_MAX(use->from_ms, timeline->now_ms);
+    if (use->until_ms <= from_ms) {
         return;
     }
-    ACRE_ASSERT(node->slot_count == 64 || hold->slots >> node->slot_count == 0);
+    ACRE_ASSERT(node->slot_count == 64 || use->slots >> node->slot_count == 0);
     uint32_t first = split(node, from_ms);
-    uint32_t end = split(node, hold->until_ms);
+    uint32_t end = split(node, use->until_ms);
     for (uint32_t i = first; i < end; i++) {
         struct segment *segment = segment_at(node, i);
-        segment->cpu_milli = less(segment->cpu_milli, hold->cpu_milli);
-        segment->ram_mib = less(segment->ram_mib, hold->ram_mib);
-        for (uint64_t left = hold->slots; left != 0; left &= left - 1) {
+        segment->cpu_milli = less(segment->cpu_milli, use->cpu_milli);
+        segment->ram_mib = less(segment->ram_mib, use->ram_mib);
+        for (uint64_t left = use->slots; left != 0; left &= left - 1) {
             uint16_t *milli = &segment->free_milli[__builtin_ctzll(left)];
-            *milli = (uint16_t)less(*milli, hold->milli);
+            *milli = (uint16_t)less(*milli, use->milli);
         }
     }
 }
@@ -237,7 +235,7 @@ void acre_timeline_hold(struct acre_timeline *timeline, const struct acre_timeli
 static uint64_t smallest(const uint64_t *values, uint32_t count, uint32_t rank) {
     uint64_t low = 0; /* the answer is the smallest value with at least `rank` values up to it */
     for (uint32_t taken = 0; taken < rank;) {
-        uint64_t next = NEVER;
+        uint64_t next = ACRE_TIMELINE_NEVER;
         for (uint32_t i = 0; i < count; i++) {
             next = (taken == 0 || values[i] > low) ? ACRE_MIN(next, values[i]) : next;
         }
@@ -245,7 +243,7 @@ static uint64_t smallest(const uint64_t *values, uint32_t count, uint32_t rank) 
             taken += values[i] == next;
         }
         low = next;
-        if (next == NEVER) {
+        if (next == ACRE_TIMELINE_NEVER) {
             break;
         }
     }
@@ -254,8 +252,8 @@ static uint64_t smallest(const uint64_t *values, uint32_t count, uint32_t rank) 
 
 /* The earliest time from `from_ms` on at which the node serves the want for its whole duration;
  * NEVER when that is not before `before_ms`. */
-static uint64_t earliest(struct acre_timeline *timeline, const struct node *node,
-                         const struct want *want, uint64_t from_ms, uint64_t before_ms) {
+static uint64_t earliest(struct timeline *timeline, const struct timeline_node *node,
+                         const struct member_want *want, uint64_t from_ms, uint64_t before_ms) {
     uint64_t runs[ACRE_TIMELINE_SLOTS_MAX]; /* since when each slot has had enough free */
     uint8_t slots[ACRE_TIMELINE_SLOTS_MAX];
     uint32_t count = 0;
@@ -265,7 +263,7 @@ static uint64_t earliest(struct acre_timeline *timeline, const struct node *node
     uint32_t needed = ACRE_MAX(want->gpus, 1U);
     uint32_t tracked = want->gpus > 0 ? count : 1; /* CPU and RAM only: one run, of the node */
     if (tracked < needed) {
-        return NEVER;
+        return ACRE_TIMELINE_NEVER;
     }
     timeline->searches++;
     for (uint32_t k = 0; k < tracked; k++) {
@@ -284,17 +282,17 @@ static uint64_t earliest(struct acre_timeline *timeline, const struct node *node
         }
         if (ready >= needed) {
             uint64_t start_ms = smallest(runs, tracked, needed);
-            return start_ms < before_ms ? start_ms : NEVER;
+            return start_ms < before_ms ? start_ms : ACRE_TIMELINE_NEVER;
         }
         if (end_ms >= before_ms && smallest(runs, tracked, needed) >= before_ms) {
-            return NEVER;
+            return ACRE_TIMELINE_NEVER;
         }
     }
-    return NEVER;
+    return ACRE_TIMELINE_NEVER;
 }
 
 /* The least that is free in a window: of each slot, and of CPU and RAM. */
-static void least_free(const struct node *node, uint64_t start_ms, uint64_t duration_ms,
+static void least_free(const struct timeline_node *node, uint64_t start_ms, uint64_t duration_ms,
                        uint16_t *ret_milli, uint32_t *ret_cpu_milli, uint32_t *ret_ram_mib) {
     uint32_t i = find_segment(node, start_ms);
     const struct segment *segment = segment_at(node, i);
@@ -312,7 +310,7 @@ static void least_free(const struct node *node, uint64_t start_ms, uint64_t dura
 }
 
 /* The devices of one member: those with the least to spare. 0: not enough of them. */
-static uint64_t pick(const struct want *want, const uint16_t *free_milli) {
+static uint64_t pick(const struct member_want *want, const uint16_t *free_milli) {
     uint64_t picked = 0;
     for (uint32_t i = 0; i < want->gpus; i++) {
         int best = -1;
@@ -333,10 +331,9 @@ static uint64_t pick(const struct want *want, const uint16_t *free_milli) {
 
 /* Put up to `members` members on the node at this time. Returns how many found room. With `take`
  * they keep it. */
-static uint32_t fill(struct acre_timeline *timeline, uint32_t index, const struct want *want,
-                     uint64_t start_ms, uint32_t members, bool take,
-                     struct acre_timeline_place *places) {
-    const struct node *node = &timeline->nodes[index];
+static uint32_t fill(struct timeline *timeline, uint32_t index, const struct member_want *want,
+                     uint64_t start_ms, uint32_t members, bool take, struct timeline_spot *spots) {
+    const struct timeline_node *node = &timeline->nodes[index];
     uint16_t free_milli[ACRE_TIMELINE_SLOTS_MAX];
     uint32_t cpu_milli, ram_mib, placed = 0;
     least_free(node, start_ms, want->duration_ms, free_milli, &cpu_milli, &ram_mib);
@@ -355,7 +352,7 @@ static uint32_t fill(struct acre_timeline *timeline, uint32_t index, const struc
         if (!take) {
             continue;
         }
-        struct acre_timeline_hold hold = {
+        struct timeline_use use = {
             .node = index,
             .slots = slots,
             .milli = want->milli,
@@ -364,16 +361,16 @@ static uint32_t fill(struct acre_timeline *timeline, uint32_t index, const struc
             .from_ms = start_ms,
             .until_ms = start_ms + want->duration_ms,
         };
-        acre_timeline_hold(timeline, &hold);
-        if (places != NULL) {
-            places[placed] = (struct acre_timeline_place){index, slots};
+        timeline_occupy(timeline, &use);
+        if (spots != NULL) {
+            spots[placed] = (struct timeline_spot){index, slots};
         }
     }
     return placed;
 }
 
-static struct want want_of(const struct acre_timeline_ask *ask, uint32_t kind) {
-    return (struct want){
+static struct member_want want_of(const struct timeline_ask *ask, uint32_t kind) {
+    return (struct member_want){
         .slots = ask->needs[kind].slots,
         .gpus = ask->gpus,
         .milli = ask->needs[kind].milli,
@@ -384,12 +381,12 @@ static struct want want_of(const struct acre_timeline_ask *ask, uint32_t kind) {
 }
 
 /* The easiest request of a shape and span, of all devices of the node. */
-static struct want easiest(const struct node *node, uint32_t shape, uint32_t span) {
+static struct member_want easiest(const struct timeline_node *node, uint32_t shape, uint32_t span) {
     bool is_share = shape < SHARE_SHAPES;
     if (shape == CPU_SHAPE) {
-        return (struct want){.duration_ms = span_ms[span]};
+        return (struct member_want){.duration_ms = span_ms[span]};
     }
-    return (struct want){
+    return (struct member_want){
         .slots = node->slot_count == 64 ? UINT64_MAX : (UINT64_C(1) << node->slot_count) - 1,
         .gpus = is_share ? 1 : shape - SHARE_SHAPES + 1,
         .milli = is_share ? ACRE_MAX(shape * WHOLE / SHARE_SHAPES, 1U) : WHOLE,
@@ -397,7 +394,7 @@ static struct want easiest(const struct node *node, uint32_t shape, uint32_t spa
     };
 }
 
-static uint32_t shape_of(const struct want *want) {
+static uint32_t shape_of(const struct member_want *want) {
     if (want->gpus == 0) {
         return CPU_SHAPE;
     }
@@ -423,9 +420,9 @@ static bool is_sooner(const void *a, const void *b, const void *context) {
 
 static const struct acre_heap_kind by_bound = {sizeof(struct bound), is_sooner, NULL};
 
-static struct heap *heap_of(struct acre_timeline *timeline, struct pool *pool, uint32_t shape,
-                            uint32_t span) {
-    struct heap *heap = &pool->heaps[shape][span];
+static struct bound_heap *heap_of(struct timeline *timeline, struct node_pool *pool, uint32_t shape,
+                                  uint32_t span) {
+    struct bound_heap *heap = &pool->heaps[shape][span];
     timeline->has_heaps = true;
     if (heap->bounds == NULL) {
         heap->bounds = acre_calloc(pool->count, sizeof(*heap->bounds));
@@ -437,12 +434,12 @@ static struct heap *heap_of(struct acre_timeline *timeline, struct pool *pool, u
     return heap;
 }
 
-uint64_t acre_timeline_earliest_on(struct acre_timeline *timeline, uint32_t node,
-                                   const struct acre_timeline_ask *ask) {
+uint64_t timeline_earliest_on(struct timeline *timeline, uint32_t node,
+                              const struct timeline_ask *ask) {
     ACRE_ASSERT(node < timeline->node_count && timeline->nodes[node].kind < ask->kind_count);
-    struct want want = want_of(ask, timeline->nodes[node].kind);
+    struct member_want want = want_of(ask, timeline->nodes[node].kind);
     uint64_t from_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
-    return earliest(timeline, &timeline->nodes[node], &want, from_ms, NEVER);
+    return earliest(timeline, &timeline->nodes[node], &want, from_ms, ACRE_TIMELINE_NEVER);
 }
 
 struct best {
@@ -451,11 +448,11 @@ struct best {
 };
 
 /* The best node of one kind for a single member, if it is better than `best`. */
-static void search_pool(struct acre_timeline *timeline, uint32_t kind, const struct want *want,
+static void search_pool(struct timeline *timeline, uint32_t kind, const struct member_want *want,
                         uint64_t from_ms, struct best *best) {
-    struct pool *pool = &timeline->pools[kind];
+    struct node_pool *pool = &timeline->pools[kind];
     uint32_t shape = shape_of(want), span = span_of(want->duration_ms);
-    struct heap *heap = heap_of(timeline, pool, shape, span);
+    struct bound_heap *heap = heap_of(timeline, pool, shape, span);
     if (timeline->aside_capacity < pool->count) {
         timeline->aside_capacity = pool->count;
         timeline->aside =
@@ -463,11 +460,12 @@ static void search_pool(struct acre_timeline *timeline, uint32_t kind, const str
     }
     uint32_t looked = 0;
     while (heap->count > 0 && heap->bounds[0].before_ms < best->start_ms &&
-           best->start_ms > from_ms && (looked < LOOKS_MAX || best->start_ms == NEVER)) {
+           best->start_ms > from_ms &&
+           (looked < LOOKS_MAX || best->start_ms == ACRE_TIMELINE_NEVER)) {
         struct bound top = heap->bounds[0];
-        const struct node *node = &timeline->nodes[top.node];
-        struct want easy = easiest(node, shape, span);
-        uint64_t bound_ms = earliest(timeline, node, &easy, top.before_ms, NEVER);
+        const struct timeline_node *node = &timeline->nodes[top.node];
+        struct member_want easy = easiest(node, shape, span);
+        uint64_t bound_ms = earliest(timeline, node, &easy, top.before_ms, ACRE_TIMELINE_NEVER);
         if (bound_ms > top.before_ms) {
             top.before_ms = bound_ms;
             acre_heap_replace(&by_bound, heap->bounds, heap->count, 0, &top, NULL);
@@ -486,21 +484,21 @@ static void search_pool(struct acre_timeline *timeline, uint32_t kind, const str
     }
 }
 
-static bool place_one(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
-                      struct acre_timeline_place *places, uint64_t *ret_start_ms) {
-    struct best best = {.start_ms = NEVER};
+static bool fit_one(struct timeline *timeline, const struct timeline_ask *ask,
+                    struct timeline_spot *spots, uint64_t *ret_start_ms) {
+    struct best best = {.start_ms = ACRE_TIMELINE_NEVER};
     uint64_t from_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
     for (uint32_t kind = 0; kind < ask->kind_count && kind < timeline->pool_count; kind++) {
         if (ask->needs[kind].serves && timeline->pools[kind].count > 0) {
-            struct want want = want_of(ask, kind);
+            struct member_want want = want_of(ask, kind);
             search_pool(timeline, kind, &want, from_ms, &best);
         }
     }
-    if (best.start_ms == NEVER) {
+    if (best.start_ms == ACRE_TIMELINE_NEVER) {
         return false;
     }
-    struct want want = want_of(ask, timeline->nodes[best.node].kind);
-    uint32_t placed = fill(timeline, best.node, &want, best.start_ms, 1, true, places);
+    struct member_want want = want_of(ask, timeline->nodes[best.node].kind);
+    uint32_t placed = fill(timeline, best.node, &want, best.start_ms, 1, true, spots);
     ACRE_ASSERT(placed == 1);
     *ret_start_ms = best.start_ms;
     return true;
@@ -520,20 +518,20 @@ static int compare_chances(const void *left, const void *right) {
 /* One step of a gang: is there room for all members at *at_ms? If not, *at_ms moves on to the first
  * moment at which there could be. False: there never is. `first_ms` is what earlier steps found out
  * about each node: no room for a member before. */
-static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
+static bool step_gang(struct timeline *timeline, const struct timeline_ask *ask,
                       struct chance *chances, uint64_t *first_ms, uint64_t *at_ms, bool *ret_fits) {
     uint32_t members = 0, chance_count = 0;
     for (uint32_t i = 0; i < timeline->node_count && members < ask->replicas; i++) {
-        const struct node *node = &timeline->nodes[i];
+        const struct timeline_node *node = &timeline->nodes[i];
         if (node->kind >= ask->kind_count || !ask->needs[node->kind].serves) {
             continue;
         }
-        struct want want = want_of(ask, node->kind);
+        struct member_want want = want_of(ask, node->kind);
         uint32_t slots = (uint32_t)__builtin_popcountll(want.slots);
         uint32_t most = want.gpus > 0 && want.milli == WHOLE ? slots / want.gpus : ask->replicas;
         uint32_t here = 0;
         if (first_ms[i] <= *at_ms) {
-            first_ms[i] = earliest(timeline, node, &want, *at_ms, NEVER);
+            first_ms[i] = earliest(timeline, node, &want, *at_ms, ACRE_TIMELINE_NEVER);
         }
         uint64_t next_ms = first_ms[i];
         if (next_ms == *at_ms) {
@@ -541,7 +539,7 @@ static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline
             next_ms = end_of(node, find_segment(node, *at_ms));
         }
         members += here;
-        if (here < most && next_ms != NEVER) {
+        if (here < most && next_ms != ACRE_TIMELINE_NEVER) {
             chances[chance_count++] = (struct chance){next_ms, most - here};
         }
     }
@@ -560,17 +558,17 @@ static bool step_gang(struct acre_timeline *timeline, const struct acre_timeline
     return false;
 }
 
-static uint64_t horizon(const struct acre_timeline *timeline) {
+static uint64_t horizon(const struct timeline *timeline) {
     uint64_t last_ms = timeline->now_ms;
     for (uint32_t i = 0; i < timeline->node_count; i++) {
-        const struct node *node = &timeline->nodes[i];
+        const struct timeline_node *node = &timeline->nodes[i];
         last_ms = ACRE_MAX(last_ms, segment_at(node, node->count - 1)->start_ms);
     }
     return last_ms;
 }
 
-static bool place_gang(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
-                       struct acre_timeline_place *places, uint64_t *ret_start_ms) {
+static bool fit_gang(struct timeline *timeline, const struct timeline_ask *ask,
+                     struct timeline_spot *spots, uint64_t *ret_start_ms) {
     struct chance *chances = acre_calloc(timeline->node_count, sizeof(*chances));
     uint64_t *first_ms = acre_calloc(timeline->node_count, sizeof(*first_ms));
     uint64_t at_ms = ACRE_MAX(ask->not_before_ms, timeline->now_ms);
@@ -591,9 +589,9 @@ static bool place_gang(struct acre_timeline *timeline, const struct acre_timelin
     for (uint32_t i = 0; i < timeline->node_count && placed < ask->replicas; i++) {
         uint32_t kind = timeline->nodes[i].kind;
         if (kind < ask->kind_count && ask->needs[kind].serves) {
-            struct want want = want_of(ask, kind);
+            struct member_want want = want_of(ask, kind);
             placed += fill(timeline, i, &want, at_ms, ask->replicas - placed, true,
-                           places != NULL ? places + placed : NULL);
+                           spots != NULL ? spots + placed : NULL);
         }
     }
     ACRE_ASSERT(placed == ask->replicas);
@@ -601,11 +599,11 @@ static bool place_gang(struct acre_timeline *timeline, const struct acre_timelin
     return true;
 }
 
-bool acre_timeline_place(struct acre_timeline *timeline, const struct acre_timeline_ask *ask,
-                         struct acre_timeline_place *places, uint64_t *ret_start_ms) {
+bool timeline_fit(struct timeline *timeline, const struct timeline_ask *ask,
+                  struct timeline_spot *spots, uint64_t *ret_start_ms) {
     ACRE_ASSERT(ask->duration_ms > 0 && ask->replicas > 0);
     ACRE_ASSERT(ask->gpus <= ACRE_TIMELINE_SLOTS_MAX &&
                 (ask->needs != NULL || ask->kind_count == 0));
-    return ask->replicas == 1 ? place_one(timeline, ask, places, ret_start_ms)
-                              : place_gang(timeline, ask, places, ret_start_ms);
+    return ask->replicas == 1 ? fit_one(timeline, ask, spots, ret_start_ms)
+                              : fit_gang(timeline, ask, spots, ret_start_ms);
 }

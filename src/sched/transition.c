@@ -1,4 +1,4 @@
-/* transition.c - the life of a job as one table, and telling whoever listens.
+/* transition.c - the life of a job as one table, and reporting each step.
  *
  * Everything that changes a state goes through job_move, which also keeps the counts; what the
  * table does not have cannot happen. Facts that come late find no row and are ignored by their
@@ -10,7 +10,7 @@
     /* from        event     to                       */ \
     X(QUEUED,     PLACE,    SCHEDULED)                  \
     X(QUEUED,     CANCEL,   CANCELED)                   \
-    X(SCHEDULED,  LAUNCH,   ALLOCATING)                 \
+    X(SCHEDULED,  DISPATCH, ALLOCATING)                 \
     X(SCHEDULED,  START,    RUNNING)                    \
     X(ALLOCATING, START,    RUNNING)                    \
     X(PREEMPTED,  START,    PREEMPTED)                  \

@@ -14,28 +14,28 @@ static uint32_t weight_of(uint32_t member) {
     return x ^ x >> 16; /* a bijection: no two members weigh the same */
 }
 
-struct view {
+struct tree_view {
     const struct tree_kind *kind;
     void *context;
 };
 
-static struct links *links_of(const struct view *view, uint32_t member) {
+static struct tree_links *links_of(const struct tree_view *view, uint32_t member) {
     return view->kind->links(view->context, member);
 }
 
-static uint32_t value_of(const struct view *view, uint32_t member) {
+static uint32_t value_of(const struct tree_view *view, uint32_t member) {
     return view->kind->value != NULL ? view->kind->value(view->context, member) : 0;
 }
 
 /* Sums of a member from its children. */
-static void sum_up(const struct view *view, uint32_t member) {
-    struct links *links = links_of(view, member);
+static void sum_up(const struct tree_view *view, uint32_t member) {
+    struct tree_links *links = links_of(view, member);
     links->size = 1;
     links->least = value_of(view, member);
     const uint32_t children[] = {links->left, links->right};
     for (size_t i = 0; i < ACRE_COUNT(children); i++) {
         if (children[i] != TREE_NONE) {
-            const struct links *child = links_of(view, children[i]);
+            const struct tree_links *child = links_of(view, children[i]);
             links->size += child->size;
             links->least = ACRE_MIN(links->least, child->least);
         }
@@ -43,13 +43,13 @@ static void sum_up(const struct view *view, uint32_t member) {
 }
 
 /* Cut the subtree `at` into what is before `member` and the rest. */
-static void split(const struct view *view, uint32_t at, uint32_t member, uint32_t *ret_before,
+static void split(const struct tree_view *view, uint32_t at, uint32_t member, uint32_t *ret_before,
                   uint32_t *ret_after) {
     if (at == TREE_NONE) {
         *ret_before = *ret_after = TREE_NONE;
         return;
     }
-    struct links *links = links_of(view, at);
+    struct tree_links *links = links_of(view, at);
     if (view->kind->is_before(view->context, at, member)) {
         split(view, links->right, member, &links->right, ret_after);
         *ret_before = at;
@@ -61,44 +61,45 @@ static void split(const struct view *view, uint32_t at, uint32_t member, uint32_
 }
 
 /* All of `a` is before all of `b`. */
-static uint32_t merge(const struct view *view, uint32_t a, uint32_t b) {
+static uint32_t merge(const struct tree_view *view, uint32_t a, uint32_t b) {
     if (a == TREE_NONE || b == TREE_NONE) {
         return a == TREE_NONE ? b : a;
     }
     if (weight_of(a) > weight_of(b)) {
-        struct links *links = links_of(view, a);
+        struct tree_links *links = links_of(view, a);
         links->right = merge(view, links->right, b);
         sum_up(view, a);
         return a;
     }
-    struct links *links = links_of(view, b);
+    struct tree_links *links = links_of(view, b);
     links->left = merge(view, a, links->left);
     sum_up(view, b);
     return b;
 }
 
 void tree_insert(const struct tree_kind *kind, void *context, struct tree *tree, uint32_t member) {
-    struct view view = {kind, context};
+    struct tree_view view = {kind, context};
     uint32_t weight = weight_of(member);
     uint32_t value = value_of(&view, member);
-    uint32_t *place = &tree->root;
-    while (*place != TREE_NONE && weight_of(*place) > weight) {
-        struct links *links = links_of(&view, *place);
+    uint32_t *where = &tree->root;
+    while (*where != TREE_NONE && weight_of(*where) > weight) {
+        struct tree_links *links = links_of(&view, *where);
         links->size++;
         links->least = ACRE_MIN(links->least, value);
-        ACRE_ASSERT(*place != member);
-        place = kind->is_before(context, member, *place) ? &links->left : &links->right;
+        ACRE_ASSERT(*where != member);
+        where = kind->is_before(context, member, *where) ? &links->left : &links->right;
     }
-    struct links *links = links_of(&view, member);
-    uint32_t rest = *place;
-    *place = member;
+    struct tree_links *links = links_of(&view, member);
+    uint32_t rest = *where;
+    *where = member;
     split(&view, rest, member, &links->left, &links->right);
     sum_up(&view, member);
 }
 
-static uint32_t remove_at(const struct view *view, uint32_t at, uint32_t member, uint32_t value) {
+static uint32_t remove_at(const struct tree_view *view, uint32_t at, uint32_t member,
+                          uint32_t value) {
     ACRE_ASSERT(at != TREE_NONE); /* it is in another tree, or its order changed */
-    struct links *links = links_of(view, at);
+    struct tree_links *links = links_of(view, at);
     if (at == member) {
         return merge(view, links->left, links->right);
     }
@@ -116,13 +117,13 @@ static uint32_t remove_at(const struct view *view, uint32_t at, uint32_t member,
 }
 
 void tree_remove(const struct tree_kind *kind, void *context, struct tree *tree, uint32_t member) {
-    struct view view = {kind, context};
+    struct tree_view view = {kind, context};
     tree->root = remove_at(&view, tree->root, member, value_of(&view, member));
 }
 
-static void refresh_at(const struct view *view, uint32_t at, uint32_t member) {
+static void refresh_at(const struct tree_view *view, uint32_t at, uint32_t member) {
     ACRE_ASSERT(at != TREE_NONE);
-    const struct links *links = links_of(view, at);
+    const struct tree_links *links = links_of(view, at);
     if (at != member) {
         bool before = view->kind->is_before(view->context, member, at);
         refresh_at(view, before ? links->left : links->right, member);
@@ -131,7 +132,7 @@ static void refresh_at(const struct view *view, uint32_t at, uint32_t member) {
 }
 
 void tree_refresh(const struct tree_kind *kind, void *context, struct tree *tree, uint32_t member) {
-    struct view view = {kind, context};
+    struct tree_view view = {kind, context};
     refresh_at(&view, tree->root, member);
 }
 
@@ -152,7 +153,7 @@ uint32_t tree_rank(const struct tree_kind *kind, void *context, const struct tre
     uint32_t rank = 0;
     uint32_t at = tree->root;
     while (at != TREE_NONE) {
-        const struct links *links = kind->links(context, at);
+        const struct tree_links *links = kind->links(context, at);
         uint32_t left = links->left == TREE_NONE ? 0 : kind->links(context, links->left)->size;
         if (at == member) {
             return rank + left;
@@ -172,7 +173,7 @@ uint32_t tree_at(const struct tree_kind *kind, void *context, const struct tree 
                  uint32_t rank) {
     uint32_t at = tree->root;
     while (at != TREE_NONE) {
-        const struct links *links = kind->links(context, at);
+        const struct tree_links *links = kind->links(context, at);
         uint32_t left = links->left == TREE_NONE ? 0 : kind->links(context, links->left)->size;
         if (rank == left) {
             return at;
@@ -191,7 +192,7 @@ uint32_t tree_first_within(const struct tree_kind *kind, void *context, const st
                            uint32_t most) {
     uint32_t at = tree->root;
     while (at != TREE_NONE) {
-        const struct links *links = kind->links(context, at);
+        const struct tree_links *links = kind->links(context, at);
         if (links->least > most) {
             return TREE_NONE;
         }
@@ -206,18 +207,18 @@ uint32_t tree_first_within(const struct tree_kind *kind, void *context, const st
     return TREE_NONE;
 }
 
-static bool visit_at(const struct view *view, uint32_t at,
+static bool visit_at(const struct tree_view *view, uint32_t at,
                      bool (*visit)(void *visitor, uint32_t member), void *visitor) {
     if (at == TREE_NONE) {
         return true;
     }
-    const struct links *links = links_of(view, at);
+    const struct tree_links *links = links_of(view, at);
     return visit_at(view, links->left, visit, visitor) && visit(visitor, at) &&
            visit_at(view, links->right, visit, visitor);
 }
 
 void tree_visit(const struct tree_kind *kind, void *context, const struct tree *tree,
                 bool (*visit)(void *visitor, uint32_t member), void *visitor) {
-    struct view view = {kind, context};
+    struct tree_view view = {kind, context};
     visit_at(&view, tree->root, visit, visitor);
 }

@@ -10,7 +10,7 @@
 
 #define TREE_NONE UINT32_MAX
 
-struct links {
+struct tree_links {
     uint32_t left, right;
     uint32_t size;  /* of this subtree */
     uint32_t least; /* of the members' values in this subtree */
@@ -22,7 +22,7 @@ struct tree {
 
 /* How the members of a set are reached and ordered. */
 struct tree_kind {
-    struct links *(*links)(void *context, uint32_t member);
+    struct tree_links *(*links)(void *context, uint32_t member);
     bool (*is_before)(const void *context, uint32_t a, uint32_t b); /* a strict order */
     uint32_t (*value)(const void *context, uint32_t member);        /* NULL: 0 */
 };

@@ -6,8 +6,8 @@
 
 static void show(const struct acre_sched *sched, uint32_t account, uint64_t now_ms,
                  struct acre_usage *ret_usage) {
-    struct acre_account row;
-    acre_accounts_get(sched->accounts, account, now_ms, &row);
+    struct account_summary row;
+    accounts_get(sched->accounts, account, now_ms, &row);
     *ret_usage = (struct acre_usage){
         .project = row.project,
         .user = row.user,
@@ -31,7 +31,7 @@ static bool is_used(const struct acre_usage *usage) {
 
 bool acre_sched_usage(const struct acre_sched *sched, uint64_t now_ms, uint32_t *cursor,
                       struct acre_usage *ret_usage) {
-    uint32_t count = acre_accounts_count(sched->accounts);
+    uint32_t count = accounts_count(sched->accounts);
     while (*cursor < count) {
         struct acre_usage usage;
         show(sched, (*cursor)++, now_ms, &usage);
@@ -45,7 +45,7 @@ bool acre_sched_usage(const struct acre_sched *sched, uint64_t now_ms, uint32_t 
 
 bool acre_sched_find_usage(const struct acre_sched *sched, uint32_t project, uint32_t user,
                            uint64_t now_ms, struct acre_usage *ret_usage) {
-    uint32_t account = acre_accounts_find(sched->accounts, project, user);
+    uint32_t account = accounts_find(sched->accounts, project, user);
     if (account == UINT32_MAX) {
         return false;
     }
@@ -59,7 +59,7 @@ bool acre_sched_find_usage(const struct acre_sched *sched, uint32_t project, uin
 }
 
 void acre_sched_restore_usage(struct acre_sched *sched, const struct acre_usage *usage) {
-    uint32_t account = acre_accounts_intern(sched->accounts, usage->project, usage->user);
-    acre_accounts_restore(sched->accounts, account, usage->charged_ms, usage->stored_use,
-                          usage->stored_at_ms);
+    uint32_t account = accounts_intern(sched->accounts, usage->project, usage->user);
+    accounts_restore(sched->accounts, account, usage->charged_ms, usage->stored_use,
+                     usage->stored_at_ms);
 }

@@ -1,16 +1,16 @@
-/* victims.c - a small exact search, then bisection for a set of which nobody can be spared.
+/* victims.c - a small exact search, then bisection for a set of which none can be spared.
  *
  * The smallest sufficient set is hard in general (it is set cover), but sets of one to three are
- * what real preemptions need, and whatever is chosen must not contain anybody in vain. So, with
- * the candidates in order of preference:
+ * what real preemptions need, and whatever is chosen must not contain a run that is not needed.
+ * So, with the candidates in order of preference:
  *
- * 1. All of them: if that is not enough, nobody is disturbed.
+ * 1. All of them: if that is not enough, none is disturbed.
  * 2. One alone, among the first SINGLES; two, among the first PAIRS; three, among the first
  * TRIPLES. Sets of one size are tried so that the least preferred member is as preferred as can be.
- * 3. Bisection, for more: the shortest sufficient prefix of an order ends with somebody who is
+ * 3. Bisection, for more: the shortest sufficient prefix of an order ends with a run that is
  *    needed; he is kept, and the shortest prefix that is enough together with those kept is sought
  *    again, until those kept are enough. As `fits` is monotone, none of them can be spared: each
- *    was needed beside a superset of the others. Done in order of size, which gives few, and in
+ *    was needed next to a superset of the others. Done in order of size, which gives few, and in
  * order of preference as long as that gives no more: then it wins.
  *
  * So the answer is the smallest in number when a set of one, two or three is among those tried,
@@ -26,10 +26,10 @@
 
 enum { SINGLES = 256, PAIRS = 16, TRIPLES = 10 };
 
-struct search {
-    const struct acre_victim *candidates;
+struct victim_search {
+    const struct victim *candidates;
     uint32_t count;
-    acre_victims_fits *fits;
+    victims_fits *fits;
     void *context;
     bool *taken;     /* by index: the set being asked about */
     uint32_t *set;   /* the same as a list, ascending */
@@ -42,7 +42,7 @@ static int compare_u64(uint64_t a, uint64_t b) {
 
 /* Who yields first comes first. */
 static int compare_preference(const void *left, const void *right) {
-    const struct acre_victim *a = left, *b = right;
+    const struct victim *a = left, *b = right;
     const int by[] = {
         (int)b->over_quota - (int)a->over_quota,
         compare_u64(a->priority, b->priority),
@@ -59,7 +59,7 @@ static int compare_preference(const void *left, const void *right) {
 }
 
 /* Is the set of `taken` enough? */
-static bool enough(struct search *search) {
+static bool enough(struct victim_search *search) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < search->count; i++) {
         if (search->taken[i]) {
@@ -71,7 +71,7 @@ static bool enough(struct search *search) {
 
 /* The first sufficient set of `size` more members below index `limit`, its last member as early as
  * possible, then the one before it. Leaves the members taken. */
-static bool choose_few(struct search *search, uint32_t size, uint32_t limit) {
+static bool choose_few(struct victim_search *search, uint32_t size, uint32_t limit) {
     if (size == 0) {
         return enough(search);
     }
@@ -86,7 +86,7 @@ static bool choose_few(struct search *search, uint32_t size, uint32_t limit) {
 }
 
 /* Take exactly those kept and the first `length` of the order. */
-static void take_prefix(struct search *search, const bool *kept, uint32_t length) {
+static void take_prefix(struct victim_search *search, const bool *kept, uint32_t length) {
     memcpy(search->taken, kept, search->count * sizeof(*kept));
     for (uint32_t i = 0; i < length; i++) {
         search->taken[search->order[i]] = true;
@@ -95,7 +95,7 @@ static void take_prefix(struct search *search, const bool *kept, uint32_t length
 
 /* Bisection along `order`; all together are known to be enough. Leaves the members taken and says
  * how many; gives up above `limit`, with `limit` + 1. */
-static uint32_t choose_minimal(struct search *search, uint32_t limit) {
+static uint32_t choose_minimal(struct victim_search *search, uint32_t limit) {
     bool *kept = acre_calloc(search->count, sizeof(*kept));
     uint32_t kept_count = 0;
     uint32_t end = search->count; /* what is beyond is kept or not needed */
@@ -123,13 +123,13 @@ static uint32_t choose_minimal(struct search *search, uint32_t limit) {
 
 /* Largest first, equal ones in order of preference: heap sort, because qsort has no context. */
 static bool goes_later(const void *a, const void *b, const void *context) {
-    const struct search *search = context;
+    const struct victim_search *search = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     uint64_t size_x = search->candidates[x].size_milli, size_y = search->candidates[y].size_milli;
     return size_x != size_y ? size_x < size_y : x > y;
 }
 
-static void order_by_size(struct search *search) {
+static void order_by_size(struct victim_search *search) {
     static const struct acre_heap_kind last_first = {sizeof(uint32_t), goes_later, NULL};
     acre_heap_build(&last_first, search->order, search->count, search);
     for (uint32_t left = search->count; left > 0;) {
@@ -139,7 +139,7 @@ static void order_by_size(struct search *search) {
     }
 }
 
-static void choose_many(struct search *search) {
+static void choose_many(struct victim_search *search) {
     for (uint32_t i = 0; i < search->count; i++) {
         search->order[i] = i;
     }
@@ -156,15 +156,15 @@ static void choose_many(struct search *search) {
     free(taken);
 }
 
-uint32_t acre_victims_choose(struct acre_victim *candidates, uint32_t count,
-                             acre_victims_fits *fits, void *context, uint32_t *ret_chosen) {
+uint32_t victims_choose(struct victim *candidates, uint32_t count, victims_fits *fits,
+                        void *context, uint32_t *ret_chosen) {
     ACRE_ASSERT(count <= ACRE_VICTIMS_MAX);
     if (count == 0) {
         return 0;
     }
     static const uint32_t near_front[] = {SINGLES, PAIRS, TRIPLES}; /* by size - 1 */
     qsort(candidates, count, sizeof(*candidates), compare_preference);
-    struct search search = {
+    struct victim_search search = {
         .candidates = candidates,
         .count = count,
         .fits = fits,

@@ -4,9 +4,9 @@
  * numbers for its request) and fills in the sentence, the advice and the numbers. Nothing is kept
  * from earlier passes, so an answer is never older than the question.
  *
- * Enough in sum but not in one place (fragmented) is told from too little (busy) by the ledger's
- * own numbers. Whose end makes room is found by giving back what runs in an outlook, soonest
- * expected end first, until the request fits. */
+ * The ledger's numbers distinguish enough in total but not in one place (fragmented) from too
+ * little (busy). To find the run whose end makes room, an outlook releases runs, soonest expected
+ * end first, until the request fits. */
 #include "sched/why.h"
 
 #include "core/units.h"
@@ -28,7 +28,7 @@ struct inquiry {
     struct acre_sched *sched;
     const struct job *job;
     const struct acre_request *request;
-    struct acre_load load;
+    struct account_load load;
     struct acre_supply supply;
     uint64_t now_ms;
     bool has_room;             /* the ledger has a place for it now */
@@ -69,28 +69,16 @@ static void count(struct inquiry *inquiry, uint64_t asked, uint64_t available, c
     inquiry->why->unit = unit;
 }
 
-/* "2h5m": nobody needs the milliseconds of an hour. */
-static char *show_ms(uint64_t ms, char text[SHOWN_MAX]) {
-    uint64_t unit_ms = ms >= 3600000 ? 60000 : ms >= 1000 ? 1000 : 1;
-    return acre_format_duration((ms + unit_ms - 1) / unit_ms * unit_ms, text, SHOWN_MAX);
-}
-
 static char *show_after(const struct inquiry *inquiry, uint64_t at_ms, char text[SHOWN_MAX]) {
-    return show_ms(at_ms > inquiry->now_ms ? at_ms - inquiry->now_ms : 0, text);
+    uint64_t now_ms = inquiry->now_ms;
+    return acre_format_span(at_ms > now_ms ? at_ms - now_ms : 0, text, SHOWN_MAX);
 }
 
-/* "2 GPUs", "0.5 GPUs". */
 static char *show_gpus(uint64_t milli, char text[SHOWN_MAX]) {
-    if (milli % 1000 == 0) {
-        snprintf(text, SHOWN_MAX, "%" PRIu64 " GPU%s", milli / 1000, milli == 1000 ? "" : "s");
-        return text;
-    }
-    char number[24];
-    snprintf(text, SHOWN_MAX, "%s GPUs", acre_format_milli(milli, number, sizeof(number)));
-    return text;
+    return acre_format_amount(milli, "GPU", text, SHOWN_MAX);
 }
 
-/* "ask for less" is the ledger's advice behind the last semicolon of its reasons. */
+/* "ask for less" is the ledger's advice after the last semicolon of its reasons. */
 static void split_advice(struct acre_why *why, const char *reason) {
     const char *cut = strrchr(reason, ';');
     size_t length = cut != NULL ? (size_t)(cut - reason) : strlen(reason);
@@ -98,12 +86,20 @@ static void split_advice(struct acre_why *why, const char *reason) {
     say(why->advice, "%s", cut != NULL ? cut + 2 : "");
 }
 
+/* "1 GPU is", "2 GPUs are". */
+static char *show_free(uint64_t milli, char text[SHOWN_MAX]) {
+    show_gpus(milli, text);
+    size_t length = strlen(text);
+    snprintf(text + length, SHOWN_MAX - length, milli == 1000 ? " is" : " are");
+    return text;
+}
+
 static uint64_t asked_milli(const struct inquiry *inquiry) {
     const struct acre_request *request = inquiry->request;
     return (uint64_t)request->replicas * request->gpus * inquiry->supply.asked_milli;
 }
 
-/* "2 GPUs of model H100 on one node", "4 x 0.5 of a GPU". */
+/* "2 GPUs of model H100 on one node", "4 members, each with 0.5 of a GPU". */
 static char *describe(const struct inquiry *inquiry, char text[WHAT_MAX]) {
     const struct acre_request *request = inquiry->request;
     const struct acre_names *names = acre_ledger_names(inquiry->sched->ledger);
@@ -111,24 +107,25 @@ static char *describe(const struct inquiry *inquiry, char text[WHAT_MAX]) {
     bool whole = inquiry->supply.asked_milli == 1000;
     if (request->mib > 0 && !whole) {
         acre_format_mib(request->mib, share, sizeof(share));
-        snprintf(gpus, sizeof(gpus), "%s of the memory of %u GPU%s", share, request->gpus,
-                 request->gpus == 1 ? "" : "s");
+        snprintf(gpus, sizeof(gpus),
+                 request->gpus == 1 ? "%s of GPU memory" : "%s on each of %u GPUs", share,
+                 request->gpus);
     } else if (whole) {
         show_gpus((uint64_t)request->gpus * 1000, gpus);
     } else {
         acre_format_milli(request->milli, share, sizeof(share));
-        snprintf(gpus, sizeof(gpus), request->gpus == 1 ? "%s of one GPU" : "%s of each of %u GPUs",
+        snprintf(gpus, sizeof(gpus), request->gpus == 1 ? "%s of a GPU" : "%s of each of %u GPUs",
                  share, request->gpus);
     }
     if (request->gpus == 0) {
-        snprintf(gpus, sizeof(gpus), "CPU and memory");
+        snprintf(gpus, sizeof(gpus), "CPUs and memory");
     }
     if (request->models[0] != 0) {
         snprintf(model, sizeof(model), " of model %s%s", acre_names_text(names, request->models[0]),
-                 request->models[1] != 0 ? " (or others)" : "");
+                 request->models[1] != 0 ? " (or another)" : "");
     }
     if (request->replicas > 1) {
-        snprintf(members, sizeof(members), "%u times ", request->replicas);
+        snprintf(members, sizeof(members), "%u members, each with ", request->replicas);
     }
     snprintf(text, WHAT_MAX, "%s%s%s%s", members, gpus, model,
              request->gpus > 1 || request->gpus == 0 ? " on one node" : "");
@@ -154,15 +151,15 @@ static const struct job *find_blocker(const struct inquiry *inquiry) {
     return found;
 }
 
-/* "it fits when job 41 ends, in 12m by its estimate", and what would start sooner. What people say
- * of their jobs is not what is believed of them; that is when.c. */
+/* "it fits when job 41 ends, in 12 min by its estimate", and what would start sooner. This quotes
+ * the estimates people gave; when.c predicts. */
 static void advise(struct inquiry *inquiry) {
     struct acre_why *why = inquiry->why;
     char shown[SHOWN_MAX];
     const struct job *blocker = find_blocker(inquiry);
     why->other = blocker != NULL ? blocker->id : 0;
     if (blocker == NULL) {
-        say(why->advice, "it fits when enough of what runs has ended");
+        say(why->advice, "it fits when enough running jobs have ended");
     } else if (blocker->limit_ms == 0 && blocker->estimate_ms == 0) {
         say(why->advice, "it fits when job %" PRIu64 " ends, which has no estimate", why->other);
     } else if ((uint64_t)blocker->key > inquiry->now_ms) {
@@ -170,7 +167,7 @@ static void advise(struct inquiry *inquiry) {
             show_after(inquiry, (uint64_t)blocker->key, shown),
             blocker->limit_ms != 0 ? "time limit" : "estimate");
     } else {
-        say(why->advice, "it fits when job %" PRIu64 " ends, which is past its estimate",
+        say(why->advice, "it fits when job %" PRIu64 " ends, which has exceeded its estimate",
             why->other);
     }
     const struct acre_request *request = inquiry->request;
@@ -197,16 +194,15 @@ static bool never_fits(struct inquiry *inquiry) {
     return true;
 }
 
-static void show_hit(struct inquiry *inquiry, const struct acre_quota_hit *hit) {
-    acre_quota_hit_show(hit, inquiry->why->text, ACRE_WHY_TEXT_MAX);
+static void show_hit(struct inquiry *inquiry, const struct quota_hit *hit) {
+    quota_hit_show(hit, inquiry->why->text, ACRE_WHY_TEXT_MAX);
     uint64_t left = hit->allowed > hit->held ? hit->allowed - hit->held : 0;
     count(inquiry, hit->asked, left, hit->unit);
 }
 
 static bool hard_quota(struct inquiry *inquiry) {
-    struct acre_quota_hit hit;
-    if (acre_accounts_may_ever(inquiry->sched->accounts, inquiry->job->account, inquiry->load,
-                               &hit)) {
+    struct quota_hit hit;
+    if (accounts_may_ever(inquiry->sched->accounts, inquiry->job->account, inquiry->load, &hit)) {
         return false;
     }
     show_hit(inquiry, &hit);
@@ -220,7 +216,7 @@ static bool held(struct inquiry *inquiry) {
         return false;
     }
     say(inquiry->why->text, "it is held");
-    say(inquiry->why->advice, "acre release %" PRIu64, inquiry->job->id);
+    say(inquiry->why->advice, "run 'acre release %" PRIu64 "'", inquiry->job->id);
     return true;
 }
 
@@ -230,9 +226,9 @@ static bool dependency(struct inquiry *inquiry) {
         return false;
     }
     static const char *const until[] = {
-        [ACRE_DEPENDENCY_AFTER] = "has started",
-        [ACRE_DEPENDENCY_AFTER_OK] = "has completed",
-        [ACRE_DEPENDENCY_AFTER_ANY] = "has ended",
+        [ACRE_DEPENDENCY_AFTER] = "start",
+        [ACRE_DEPENDENCY_AFTER_OK] = "complete",
+        [ACRE_DEPENDENCY_AFTER_ANY] = "end",
     };
     const struct edge *edge = &sched->edges[inquiry->job->needs];
     const struct job *target = &sched->jobs[edge->target];
@@ -240,12 +236,12 @@ static bool dependency(struct inquiry *inquiry) {
     for (uint32_t at = inquiry->job->needs; at != NONE; at = sched->edges[at].next_need) {
         open++;
     }
-    say(inquiry->why->text, "it waits until job %" PRIu64 " %s; that one is %s", target->id,
+    say(inquiry->why->text, "it waits for job %" PRIu64 " to %s (now %s)", target->id,
         until[edge->kind], acre_job_state_name((enum acre_job_state)target->state));
     if (open > 1) {
-        add(inquiry->why->text, ", and for %u more", open - 1);
+        add(inquiry->why->text, " and for %u other%s", open - 1, open == 2 ? "" : "s");
     }
-    say(inquiry->why->advice, "acre why %" PRIu64 " says more about that job", target->id);
+    say(inquiry->why->advice, "see 'acre why %" PRIu64 "'", target->id);
     inquiry->why->other = target->id;
     count(inquiry, open, 0, "jobs");
     return true;
@@ -255,7 +251,7 @@ static bool begins_later(struct inquiry *inquiry) {
     const struct job *job = inquiry->job;
     char shown[SHOWN_MAX];
     if (job->stand == STAND_BEGIN) {
-        say(inquiry->why->text, "it was asked to begin in %s",
+        say(inquiry->why->text, "its begin time is in %s",
             show_after(inquiry, job->begin_ms, shown));
         say(inquiry->why->advice, "submit it without --begin to start sooner");
         count(inquiry, job->begin_ms > inquiry->now_ms ? job->begin_ms - inquiry->now_ms : 0, 0,
@@ -271,9 +267,9 @@ static bool begins_later(struct inquiry *inquiry) {
         } else {
             say(inquiry->why->text, "try %u of %u failed", job->retries, job->max_retries + 1U);
         }
-        add(inquiry->why->text, "; the next one is in %s",
+        add(inquiry->why->text, "; the next try is in %s",
             show_after(inquiry, job->not_before_ms, shown));
-        say(inquiry->why->advice, "acre logs %" PRIu64 " shows what it said", job->id);
+        say(inquiry->why->advice, "run 'acre logs %" PRIu64 "' to see its output", job->id);
         count(inquiry,
               job->not_before_ms > inquiry->now_ms ? job->not_before_ms - inquiry->now_ms : 0, 0,
               "ms");
@@ -282,7 +278,7 @@ static bool begins_later(struct inquiry *inquiry) {
     return false;
 }
 
-/* It draws on a reservation that is not there yet, or no more. */
+/* It uses a reservation that has not started yet, or has ended. */
 static bool own_reservation(struct inquiry *inquiry) {
     struct acre_reservation reservation;
     uint64_t id = inquiry->request->reservation;
@@ -290,10 +286,10 @@ static bool own_reservation(struct inquiry *inquiry) {
     if (!acre_ledger_find_reservation(inquiry->sched->ledger, id, &reservation) ||
         (reservation.state != ACRE_RESERVATION_PENDING &&
          reservation.state != ACRE_RESERVATION_ACTIVE)) {
-        say(inquiry->why->text, "its reservation %" PRIu64 " is over", id);
-        say(inquiry->why->advice, "submit it again without, or for another reservation");
+        say(inquiry->why->text, "its reservation %" PRIu64 " has ended", id);
+        say(inquiry->why->advice, "submit it again with another reservation or none");
     } else if (reservation.state == ACRE_RESERVATION_PENDING) {
-        say(inquiry->why->text, "its reservation %" PRIu64 " begins in %s", id,
+        say(inquiry->why->text, "its reservation %" PRIu64 " starts in %s", id,
             show_after(inquiry, reservation.start_ms, shown));
         say(inquiry->why->advice, "submit it without the reservation to start sooner");
     } else {
@@ -346,7 +342,7 @@ static uint32_t members_unreserved(const struct inquiry *inquiry, uint32_t index
     return inquiry->request->gpus > 0 ? fitting / inquiry->request->gpus : 0;
 }
 
-/* Room that is there but reserved for somebody else. */
+/* There is room, but it is reserved for someone else. */
 static bool reserved(struct inquiry *inquiry) {
     const struct acre_ledger *ledger = inquiry->sched->ledger;
     if (inquiry->request->reservation != 0) {
@@ -367,15 +363,14 @@ static bool reserved(struct inquiry *inquiry) {
         return false;
     }
     char shown[SHOWN_MAX], what[WHAT_MAX], gpus[SHOWN_MAX];
-    say(inquiry->why->text,
-        "it asks for %s; that would fit, but %s are reserved %s%s (reservation %" PRIu64 ")",
-        describe(inquiry, what), show_gpus((uint64_t)first.device_count * first.milli, gpus),
-        first.state == ACRE_RESERVATION_ACTIVE ? "now" : "in ",
-        first.state == ACRE_RESERVATION_ACTIVE ? "" : show_after(inquiry, first.start_ms, shown),
-        first.id);
+    bool is_active = first.state == ACRE_RESERVATION_ACTIVE;
+    say(inquiry->why->text, "it asks for %s; that would fit, but reservation %" PRIu64 " %s %s%s%s",
+        describe(inquiry, what), first.id, is_active ? "holds" : "needs",
+        show_gpus((uint64_t)first.device_count * first.milli, gpus), is_active ? "" : " in ",
+        is_active ? "" : show_after(inquiry, first.start_ms, shown));
     say(inquiry->why->advice, "the reservation ends in %s%s",
         show_after(inquiry, first.end_ms, shown),
-        first.state == ACRE_RESERVATION_ACTIVE ? "" : "; a shorter time limit may fit before it");
+        is_active ? "" : "; with a shorter time limit it may fit before the reservation");
     inquiry->why->other = first.id;
     count(inquiry, asked_milli(inquiry), inquiry->supply.free_milli, "milli-GPU");
     return true;
@@ -387,24 +382,24 @@ static bool over_quota(struct inquiry *inquiry) {
     if (job->stand == STAND_ARRAY) {
         const struct array *array = &sched->arrays[job->array];
         say(inquiry->why->text,
-            "%u jobs of array %" PRIu64 " run or are next, of at most %u at once", array->open,
-            array->id, array->limit);
-        say(inquiry->why->advice, "it starts when one of them has ended");
+            "array %" PRIu64 " may run %u at once, and %u of its jobs are running or next",
+            array->id, array->limit, array->open);
+        say(inquiry->why->advice, "it starts when one of them ends");
         inquiry->why->other = array->id;
         count(inquiry, 1, array->limit > array->open ? array->limit - array->open : 0, "jobs");
         return true;
     }
-    struct acre_quota_hit hit;
-    enum acre_quota_answer answer =
-        acre_accounts_may_run(sched->accounts, job->account, inquiry->load, inquiry->now_ms, &hit);
+    struct quota_hit hit;
+    enum quota_answer answer =
+        accounts_may_run(sched->accounts, job->account, inquiry->load, inquiry->now_ms, &hit);
     if (answer == ACRE_QUOTA_WITHIN || (answer == ACRE_QUOTA_OVER_SOFT && !inquiry->has_room)) {
         return false;
     }
     show_hit(inquiry, &hit);
     if (answer == ACRE_QUOTA_OVER_SOFT) {
-        say(inquiry->why->advice, "the quota may be passed while nobody within theirs wants room");
+        say(inquiry->why->advice, "it starts when no job within its quota needs the room");
     } else {
-        say(inquiry->why->advice, "it may start when jobs of %s have ended", hit.who);
+        say(inquiry->why->advice, "it can start when other jobs of %s end", hit.who);
     }
     return true;
 }
@@ -423,24 +418,34 @@ static bool fragmented(struct inquiry *inquiry) {
         return false;
     }
     char what[WHAT_MAX], in_sum[SHOWN_MAX], largest[SHOWN_MAX];
-    say(inquiry->why->text, "it asks for %s; %s are free in sum, but ", describe(inquiry, what),
-        show_gpus(supply->free_milli, in_sum));
+    say(inquiry->why->text, "it asks for %s; %s free in total, but ", describe(inquiry, what),
+        show_free(supply->free_milli, in_sum));
     if (supply->fitting == 0) {
-        add(inquiry->why->text, "at most %s on one GPU (%s)",
+        add(inquiry->why->text, "at most %s on any one GPU (%s)",
             acre_format_milli(supply->largest_milli, largest, sizeof(largest)), supply->largest_at);
         count(inquiry, supply->asked_milli, supply->largest_milli, "milli-GPU");
     } else if (supply->most_fitting < request->gpus) {
-        add(inquiry->why->text, "at most %u of them on one node (%s)", supply->most_fitting,
+        add(inquiry->why->text, "at most %u on any one node (%s)", supply->most_fitting,
             supply->most_at);
         count(inquiry, (uint64_t)request->gpus * 1000, (uint64_t)supply->most_fitting * 1000,
               "milli-GPU");
     } else {
-        add(inquiry->why->text, "they take %" PRIu64 " of its %u members", supply->members,
-            request->replicas);
+        add(inquiry->why->text, "there is room for only %" PRIu64 " of its %u members",
+            supply->members, request->replicas);
         count(inquiry, request->replicas, supply->members, "members");
     }
     advise(inquiry);
     return true;
+}
+
+static void add_taken(struct inquiry *inquiry) {
+    const struct acre_supply *supply = &inquiry->supply;
+    if (supply->devices == 1) {
+        add(inquiry->why->text, "the only GPU that fits is %s",
+            supply->only_is_drained ? "drained" : "in use");
+    } else {
+        add(inquiry->why->text, "all %u GPUs that fit are in use or drained", supply->devices);
+    }
 }
 
 static bool busy(struct inquiry *inquiry) {
@@ -450,7 +455,7 @@ static bool busy(struct inquiry *inquiry) {
         return false;
     }
     if (request->gpus == 0 || supply->most_fitting >= request->gpus || supply->devices == 0) {
-        split_advice(inquiry->why, inquiry->refusal.text); /* not GPUs: the ledger says it best */
+        split_advice(inquiry->why, inquiry->refusal.text); /* not GPUs: the ledger has the reason */
         count(inquiry, request->replicas, supply->members, "members");
         advise(inquiry);
         return true;
@@ -458,16 +463,16 @@ static bool busy(struct inquiry *inquiry) {
     char what[WHAT_MAX], largest[SHOWN_MAX];
     say(inquiry->why->text, "it asks for %s; ", describe(inquiry, what));
     if (supply->free_milli == 0) {
-        add(inquiry->why->text, "all %u GPUs that could serve it are taken or drained",
-            supply->devices);
+        add_taken(inquiry);
     } else if (supply->asked_milli < 1000 || supply->fitting == 0) {
-        add(inquiry->why->text, "the most free on one GPU is %s (%s), of %u that could serve it",
+        add(inquiry->why->text, "at most %s is free on any of the GPUs that fit (%s; %u of them)",
             acre_format_milli(supply->largest_milli, largest, sizeof(largest)), supply->largest_at,
             supply->devices);
     } else {
         add(inquiry->why->text,
-            "%u of %u that could serve it are free, at most %u on one node (%s)", supply->fitting,
-            supply->devices, supply->most_fitting, supply->most_at);
+            "%u of the %u GPUs that fit %s free, at most %u on any one node (%s)", supply->fitting,
+            supply->devices, supply->fitting == 1 ? "is" : "are", supply->most_fitting,
+            supply->most_at);
     }
     count(inquiry, asked_milli(inquiry), supply->free_milli, "milli-GPU");
     advise(inquiry);
@@ -484,9 +489,9 @@ static bool kept_for_another(struct inquiry *inquiry) {
     }
     inquiry->why->other = sched->promises[0].job;
     say(inquiry->why->text,
-        "it would fit now, but that room is kept for job %" PRIu64 ", for which others yield",
+        "it would fit now, but the room is kept for job %" PRIu64 ", which preempts others",
         inquiry->why->other);
-    say(inquiry->why->advice, "acre why %" PRIu64 " says more about that job", inquiry->why->other);
+    say(inquiry->why->advice, "see 'acre why %" PRIu64 "'", inquiry->why->other);
     count(inquiry, ACRE_MAX(inquiry->why->ahead, 1U), 0, "jobs");
     return true;
 }
@@ -502,15 +507,15 @@ static bool behind(struct inquiry *inquiry) {
         return kept_for_another(inquiry);
     }
     uint64_t head = sched->shadow.head;
-    say(inquiry->why->text, "it would fit now, but %u job%s before it", inquiry->why->ahead,
+    say(inquiry->why->text, "it would fit now, but %u job%s ahead of it", inquiry->why->ahead,
         inquiry->why->ahead == 1 ? " is" : "s are");
     if (head != 0 && head != inquiry->job->id) {
-        add(inquiry->why->text, " and it would delay job %" PRIu64 ", which is first", head);
+        add(inquiry->why->text, ", and it would delay job %" PRIu64 ", the first in line", head);
         inquiry->why->other = head;
     }
     say(inquiry->why->advice, "%s",
-        sched->policy.backfill ? "a shorter estimate or time limit lets it pass if it ends in time"
-                               : "the policy has no backfill: jobs start in order");
+        sched->policy.backfill ? "with a shorter estimate or time limit it may start ahead of them"
+                               : "the policy has backfill off: jobs start in order");
     count(inquiry, inquiry->why->ahead, 0, "jobs");
     return true;
 }
@@ -521,9 +526,10 @@ static bool preempting(struct inquiry *inquiry) {
     }
     const struct promise *promise = promise_of(inquiry->sched, inquiry->job->id);
     uint32_t waiting_for = promise != NULL ? promise->waiting_for : 0;
-    say(inquiry->why->text, "%u %s of lower priority %s room for it", waiting_for,
-        waiting_for == 1 ? "job" : "jobs", waiting_for == 1 ? "makes" : "make");
-    say(inquiry->why->advice, "it starts when they have stopped");
+    say(inquiry->why->text, "%u lower-priority %s stopping to make room for it", waiting_for,
+        waiting_for == 1 ? "job is" : "jobs are");
+    say(inquiry->why->advice, "it starts when %s stopped",
+        waiting_for == 1 ? "that job has" : "they have");
     count(inquiry, waiting_for, 0, "jobs");
     return true;
 }
@@ -532,14 +538,14 @@ static bool paused(struct inquiry *inquiry) {
     if (!inquiry->sched->paused) {
         return false;
     }
-    say(inquiry->why->text, "the orchestrator is paused: nothing new is started");
-    say(inquiry->why->advice, "an operator can start it again");
+    say(inquiry->why->text, "scheduling is paused: no new jobs start");
+    say(inquiry->why->advice, "an operator can resume it");
     return true;
 }
 
 static bool evaluating(struct inquiry *inquiry) {
-    say(inquiry->why->text, "it may start; the next pass decides");
-    say(inquiry->why->advice, "nothing is needed");
+    say(inquiry->why->text, "it can start; the next scheduling pass decides");
+    say(inquiry->why->advice, "no action is needed");
     return true;
 }
 
@@ -567,7 +573,7 @@ static void look_for_room(struct inquiry *inquiry) {
     inquiry->has_room = acre_ledger_plan(inquiry->sched->ledger, inquiry->request, inquiry->now_ms,
                                          parts, part_count, &part_count, &inquiry->refusal) == 0;
     if (inquiry->has_room) { /* with the memory of a share, and the share of memory */
-        inquiry->load = acre_load_of_parts(parts, part_count);
+        inquiry->load = load_of_parts(parts, part_count);
     }
 }
 
@@ -575,10 +581,10 @@ int acre_sched_why(struct acre_sched *sched, uint64_t id, uint64_t now_ms, struc
                    struct acre_error *err) {
     const struct job *job = job_find(sched, id);
     if (job == NULL) {
-        return acre_fail(err, ACRE_ENOTFOUND, "job %" PRIu64 ": not in the queue", id);
+        return acre_fail(err, ACRE_ENOTFOUND, "job %" PRIu64 " is not in the queue", id);
     }
     if (job->stand >= STAND_HOLDING) {
-        return acre_fail(err, ACRE_ECONFLICT, "job %" PRIu64 " is %s: it does not wait", id,
+        return acre_fail(err, ACRE_ECONFLICT, "job %" PRIu64 " is %s, not waiting", id,
                          acre_job_state_name((enum acre_job_state)job->state));
     }
     struct acre_why why = {.unit = ""};

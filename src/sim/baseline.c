@@ -8,9 +8,9 @@
  *             are the commonest of the whole list that together make 95 % of it: this rule, as
  *             published, knows the mix in advance, CPU-only tasks included, RAM left out.
  *
- * Highest score, first node in the list on a tie; whole devices are the first idle ones. Scores
- * are kept per node and kind of task until the node changes. They share nothing with the ledger
- * on purpose: these are other people's rules, kept as simple as they were written. */
+ * The highest score wins, the first node in the list on a tie; whole devices are the first idle
+ * ones. Scores are cached per node and kind of task until the node changes. This shares nothing
+ * with the ledger on purpose: these are other people's rules, as simple as published. */
 #include "sim/packer.h"
 
 #include "core/rand.h"
@@ -41,14 +41,14 @@ struct kept {
 };
 
 struct typical {
-    const struct acre_trace_task *task;
+    const struct trace_task *task;
     double weight;
 };
 
 struct baseline {
     const struct acre_trace *trace;
-    int32_t (*score)(const struct baseline *self, struct host *host,
-                     const struct acre_trace_task *task, uint32_t *ret_device);
+    int32_t (*score)(const struct baseline *self, struct host *host, const struct trace_task *task,
+                     uint32_t *ret_device);
     struct host *hosts;
     uint32_t *kind_of_task;
     uint32_t kind_count;
@@ -58,7 +58,7 @@ struct baseline {
     struct acre_rand rand;
 };
 
-static bool model_allowed(const struct acre_trace_task *task, uint32_t model) {
+static bool model_allowed(const struct trace_task *task, uint32_t model) {
     bool allowed = task->models[0] == 0;
     for (uint32_t i = 0; i < ACRE_REQUEST_MODELS_MAX && task->models[i] != 0; i++) {
         allowed |= task->models[i] == model;
@@ -74,7 +74,7 @@ static uint32_t devices_with(const struct host *host, uint32_t milli) {
     return count;
 }
 
-static bool fits(const struct host *host, const struct acre_trace_task *task) {
+static bool fits(const struct host *host, const struct trace_task *task) {
     return host->cpu_milli >= task->cpu_milli && host->ram_mib >= task->ram_mib &&
            (task->gpus == 0 ||
             (model_allowed(task, host->model) && devices_with(host, task->milli) >= task->gpus));
@@ -89,7 +89,7 @@ static uint32_t free_total(const struct host *host) {
 }
 
 /* Take a share of `device`, or whole devices from the first idle one on. */
-static void take(struct host *host, const struct acre_trace_task *task, uint32_t device) {
+static void take(struct host *host, const struct trace_task *task, uint32_t device) {
     host->cpu_milli -= task->cpu_milli;
     host->ram_mib -= task->ram_mib;
     host->version++;
@@ -107,7 +107,7 @@ static void take(struct host *host, const struct acre_trace_task *task, uint32_t
 }
 
 static int32_t score_best_fit(const struct baseline *self, struct host *host,
-                              const struct acre_trace_task *task, uint32_t *ret_device) {
+                              const struct trace_task *task, uint32_t *ret_device) {
     (void)self;
     uint32_t tightest = 0;
     for (uint32_t d = 0; d < host->gpus; d++) {
@@ -127,7 +127,7 @@ static double fragmentation(const struct baseline *self, const struct host *host
     double sum = 0;
     double total = free_total(host);
     for (uint32_t i = 0; i < self->typical_count; i++) {
-        const struct acre_trace_task *task = self->typical[i].task;
+        const struct trace_task *task = self->typical[i].task;
         double lost = total;
         if (task->gpus > 0 && model_allowed(task, host->model) &&
             host->cpu_milli >= task->cpu_milli && devices_with(host, task->milli) >= task->gpus) {
@@ -142,7 +142,7 @@ static double fragmentation(const struct baseline *self, const struct host *host
 }
 
 static int32_t score_fgd(const struct baseline *self, struct host *host,
-                         const struct acre_trace_task *task, uint32_t *ret_device) {
+                         const struct trace_task *task, uint32_t *ret_device) {
     bool is_share = task->gpus == 1 && task->milli < 1000;
     double before = fragmentation(self, host);
     int32_t best = DOES_NOT_FIT;
@@ -162,7 +162,7 @@ static int32_t score_fgd(const struct baseline *self, struct host *host,
     return best;
 }
 
-static bool place_by_score(void *context, const struct acre_trace_task *task) {
+static bool place_by_score(void *context, const struct trace_task *task) {
     struct baseline *self = context;
     uint32_t kind = self->kind_of_task[task - self->trace->tasks];
     struct kept *kept = &self->kept[(size_t)kind * self->trace->node_count];
@@ -185,7 +185,7 @@ static bool place_by_score(void *context, const struct acre_trace_task *task) {
     return best != NULL;
 }
 
-static bool place_at_random(void *context, const struct acre_trace_task *task) {
+static bool place_at_random(void *context, const struct trace_task *task) {
     struct baseline *self = context;
     struct host *chosen = NULL;
     uint64_t seen = 0;
@@ -210,8 +210,8 @@ static bool place_at_random(void *context, const struct acre_trace_task *task) {
 
 /* Tasks sorted so that equal ones are neighbours. */
 static int compare_tasks(const void *a, const void *b) {
-    const struct acre_trace_task *x = *(const struct acre_trace_task *const *)a;
-    const struct acre_trace_task *y = *(const struct acre_trace_task *const *)b;
+    const struct trace_task *x = *(const struct trace_task *const *)a;
+    const struct trace_task *y = *(const struct trace_task *const *)b;
     const uint32_t pairs[][2] = {
         {x->cpu_milli, y->cpu_milli}, {x->milli, y->milli}, {x->gpus, y->gpus}};
     for (size_t i = 0; i < ACRE_COUNT(pairs); i++) {
@@ -223,7 +223,7 @@ static int compare_tasks(const void *a, const void *b) {
     return models != 0 ? models : (x->ram_mib > y->ram_mib) - (x->ram_mib < y->ram_mib);
 }
 
-static bool same_typical(const struct acre_trace_task *a, const struct acre_trace_task *b) {
+static bool same_typical(const struct trace_task *a, const struct trace_task *b) {
     return a->cpu_milli == b->cpu_milli && a->milli == b->milli && a->gpus == b->gpus &&
            memcmp(a->models, b->models, sizeof(a->models)) == 0;
 }
@@ -240,7 +240,7 @@ static int heavier_first(const void *a, const void *b) {
 /* Number the kinds of tasks and find the typical ones. */
 static void learn_tasks(struct baseline *self) {
     const struct acre_trace *trace = self->trace;
-    const struct acre_trace_task **sorted = acre_calloc(trace->task_count, sizeof(*sorted));
+    const struct trace_task **sorted = acre_calloc(trace->task_count, sizeof(*sorted));
     for (uint32_t i = 0; i < trace->task_count; i++) {
         sorted[i] = &trace->tasks[i];
     }
@@ -277,7 +277,7 @@ static void *baseline_create(const struct acre_trace *trace, const struct packer
     acre_rand_seed(&self->rand, seed);
     self->hosts = acre_calloc(trace->node_count, sizeof(*self->hosts));
     for (uint32_t i = 0; i < trace->node_count; i++) {
-        const struct acre_trace_node *node = &trace->nodes[i];
+        const struct trace_node *node = &trace->nodes[i];
         self->hosts[i] = (struct host){.cpu_milli = node->cpu_milli,
                                        .ram_mib = node->ram_mib,
                                        .model = node->model,
@@ -307,7 +307,7 @@ const struct packer packer_best_fit = {
     .destroy = baseline_destroy,
 };
 const struct packer packer_fgd = {
-    .about = {"fgd", "as published: steepest fall of fragmentation (ATC'23)"},
+    .about = {"fgd", "as published: largest drop in fragmentation (ATC'23)"},
     .create = baseline_create,
     .place = place_by_score,
     .destroy = baseline_destroy,

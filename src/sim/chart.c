@@ -1,4 +1,4 @@
-/* chart.c - SVG by hand. Values above the grid are drawn at its upper edge. */
+/* chart.c - writes SVG by hand. Values above the grid are drawn at its upper edge. */
 #include "sim/chart.h"
 
 enum { WIDTH = 800, HEIGHT = 460, LEFT = 60, RIGHT = 215, TOP = 30, BOTTOM = 50 };
@@ -6,11 +6,11 @@ enum { WIDTH = 800, HEIGHT = 460, LEFT = 60, RIGHT = 215, TOP = 30, BOTTOM = 50 
 static const char *const colours[] = {"#0b6e4f", "#c1440e", "#2b59c3", "#8f2d8c",
                                       "#b8860b", "#00798c", "#6b705c", "#d81159"};
 
-static double x_of(const struct acre_chart_axis *x, double value) {
+static double x_of(const struct chart_axis *x, double value) {
     return LEFT + (value - x->from) * (WIDTH - LEFT - RIGHT) / (x->to - x->from);
 }
 
-static double y_of(const struct acre_chart_axis *y, double value) {
+static double y_of(const struct chart_axis *y, double value) {
     double inside = ACRE_MIN(value, y->to);
     return HEIGHT - BOTTOM - (inside - y->from) * (HEIGHT - TOP - BOTTOM) / (y->to - y->from);
 }
@@ -21,12 +21,11 @@ static void put_line(struct acre_buf *out, double x1, double y1, double x2, doub
                     y2, marked ? "stroke=\"#999\" stroke-dasharray=\"4 3\"" : "stroke=\"#eee\"");
 }
 
-static int ticks_of(const struct acre_chart_axis *axis) {
+static int ticks_of(const struct chart_axis *axis) {
     return (int)((axis->to - axis->from) / axis->tick + 0.001);
 }
 
-static void put_axes(const struct acre_chart_axis *x, const struct acre_chart_axis *y,
-                     struct acre_buf *out) {
+static void put_axes(const struct chart_axis *x, const struct chart_axis *y, struct acre_buf *out) {
     for (int i = 0; i <= ticks_of(x); i++) {
         double at = x->from + i * x->tick;
         put_line(out, x_of(x, at), y_of(y, y->from), x_of(x, at), y_of(y, y->to), at == x->mark);
@@ -44,8 +43,8 @@ static void put_axes(const struct acre_chart_axis *x, const struct acre_chart_ax
     acre_buf_printf(out, "<text x=\"%d\" y=\"18\">%s</text>\n", LEFT, y->title);
 }
 
-static void put_curve(const struct acre_chart_axis *x, const struct acre_chart_axis *y,
-                      const struct acre_chart_line *line, size_t at, struct acre_buf *out) {
+static void put_curve(const struct chart_axis *x, const struct chart_axis *y,
+                      const struct chart_line *line, size_t at, struct acre_buf *out) {
     const char *colour = colours[at % ACRE_COUNT(colours)];
     acre_buf_printf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
                     colour);
@@ -63,8 +62,8 @@ static void put_curve(const struct acre_chart_axis *x, const struct acre_chart_a
                     WIDTH - RIGHT + 10, row, colour, WIDTH - RIGHT + 36, row + 4, line->label);
 }
 
-int acre_chart_draw(const struct acre_chart_axis *x, const struct acre_chart_axis *y,
-                    const struct acre_chart_line *lines, size_t count, struct acre_buf *out) {
+int chart_draw(const struct chart_axis *x, const struct chart_axis *y,
+               const struct chart_line *lines, size_t count, struct acre_buf *out) {
     acre_buf_printf(out,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
                     "font-family=\"sans-serif\" font-size=\"12\">\n"

@@ -1,6 +1,6 @@
-/* fairness.c - water filling: the level is found by giving the smallest demands what they ask for,
- * as long as that is below an equal part of what is left. Tenants are few (a dozen virtual
- * clusters), so they are sorted anew each time. */
+/* fairness.c - water filling: to find the level, give the smallest demands what they ask for, as
+ * long as that is below an equal part of what is left. There are few tenants (a dozen virtual
+ * clusters), so they are sorted again each time. */
 #include "sim/fairness.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@ struct tenant {
     double got, owed; /* capacity x ms */
 };
 
-struct acre_fairness {
+struct fairness {
     uint64_t capacity;
     uint32_t count;
     struct tenant *tenants;
     uint64_t *demands; /* scratch, sorted */
 };
 
-struct acre_fairness *acre_fairness_create(uint32_t tenants, uint64_t capacity) {
-    struct acre_fairness *fairness = acre_calloc(1, sizeof(*fairness));
+struct fairness *fairness_create(uint32_t tenants, uint64_t capacity) {
+    struct fairness *fairness = acre_calloc(1, sizeof(*fairness));
     fairness->capacity = capacity;
     fairness->count = tenants;
     fairness->tenants = acre_calloc(tenants, sizeof(*fairness->tenants));
@@ -26,7 +26,7 @@ struct acre_fairness *acre_fairness_create(uint32_t tenants, uint64_t capacity) 
     return fairness;
 }
 
-void acre_fairness_destroy(struct acre_fairness *fairness) {
+void fairness_destroy(struct fairness *fairness) {
     if (fairness != NULL) {
         free(fairness->tenants);
         free(fairness->demands);
@@ -39,12 +39,12 @@ static void add(uint64_t *value, int64_t change) {
     *value += (uint64_t)change;
 }
 
-void acre_fairness_hold(struct acre_fairness *fairness, uint32_t tenant, int64_t change) {
+void fairness_add(struct fairness *fairness, uint32_t tenant, int64_t change) {
     ACRE_ASSERT(tenant < fairness->count);
     add(&fairness->tenants[tenant].held, change);
 }
 
-void acre_fairness_want(struct acre_fairness *fairness, uint32_t tenant, int64_t change) {
+void fairness_want(struct fairness *fairness, uint32_t tenant, int64_t change) {
     ACRE_ASSERT(tenant < fairness->count);
     add(&fairness->tenants[tenant].waiting, change);
 }
@@ -55,7 +55,7 @@ static int compare_u64(const void *a, const void *b) {
 }
 
 /* Everybody gets min(demand, level). */
-static double find_level(struct acre_fairness *fairness) {
+static double find_level(struct fairness *fairness) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < fairness->count; i++) {
         uint64_t demand = fairness->tenants[i].held + fairness->tenants[i].waiting;
@@ -75,7 +75,7 @@ static double find_level(struct acre_fairness *fairness) {
     return (double)fairness->capacity; /* enough for everybody */
 }
 
-void acre_fairness_pass(struct acre_fairness *fairness, uint64_t ms) {
+void fairness_pass(struct fairness *fairness, uint64_t ms) {
     if (ms == 0) {
         return;
     }
@@ -88,7 +88,7 @@ void acre_fairness_pass(struct acre_fairness *fairness, uint64_t ms) {
     }
 }
 
-double acre_jain(const double *values, uint32_t count) {
+double jain_index(const double *values, uint32_t count) {
     double sum = 0, squares = 0;
     for (uint32_t i = 0; i < count; i++) {
         sum += values[i];
@@ -97,7 +97,7 @@ double acre_jain(const double *values, uint32_t count) {
     return squares > 0 ? sum * sum / ((double)count * squares) : 1;
 }
 
-double acre_fairness_jain(const struct acre_fairness *fairness) {
+double fairness_jain(const struct fairness *fairness) {
     double *parts = acre_calloc(fairness->count, sizeof(*parts));
     uint32_t count = 0;
     for (uint32_t i = 0; i < fairness->count; i++) {
@@ -106,7 +106,7 @@ double acre_fairness_jain(const struct acre_fairness *fairness) {
             parts[count++] = tenant->got / tenant->owed;
         }
     }
-    double jain = acre_jain(parts, count);
+    double jain = jain_index(parts, count);
     free(parts);
     return jain;
 }

@@ -1,6 +1,6 @@
-/* faults.c - a table of steps with weights; the seed draws one after the other. When the faults are
- * over, time is moved from moment to moment until every job has ended: what does not end then
- * would have waited for ever. */
+/* faults.c - a table of steps with weights, from which the seed draws. When the faults stop, the
+ * clock moves from event to event until every job has ended: a job that does not end then would
+ * have waited forever. */
 #include "sim/faults.h"
 
 #include "sim/shell.h"
@@ -17,8 +17,8 @@ enum {
 
 struct faults {
     struct acre_rand rand;
-    struct acre_shell shell;
-    struct acre_world world;
+    struct shell shell;
+    struct fault_world world;
     struct acre_faults_counts *counts;
     struct acre_buf *story;
     uint64_t now_ms;
@@ -66,7 +66,7 @@ static uint32_t draw_dependencies(struct faults *faults, struct acre_dependency 
     uint32_t count = chance(faults, 25) && faults->shell.last_job > 0 ? 1 + below(faults, 2) : 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t job = any_job(faults);
-        const struct acre_shell_row *row = &faults->shell.rows[job];
+        const struct shell_row *row = &faults->shell.rows[job];
         struct acre_job known;
         bool live = acre_sched_find(faults->shell.sched, job, &known);
         if (!live && !row->there) {
@@ -83,7 +83,7 @@ static uint32_t draw_dependencies(struct faults *faults, struct acre_dependency 
 
 static int submit(struct faults *faults, struct acre_error *err) {
     (void)err;
-    struct acre_shell *shell = &faults->shell;
+    struct shell *shell = &faults->shell;
     if (shell->last_job == ACRE_SHELL_JOBS_MAX) {
         return 0;
     }
@@ -155,7 +155,7 @@ static int pass(struct faults *faults, struct acre_error *err) {
 }
 
 static int restart(struct faults *faults, struct acre_error *err) {
-    int r = acre_shell_restart(&faults->shell, &faults->world, faults->now_ms, err);
+    int r = shell_restart(&faults->shell, &faults->world, faults->now_ms, err);
     uint64_t last = 0;
     for (uint64_t id = 1; id <= ACRE_SHELL_JOBS_MAX; id++) {
         last = faults->shell.rows[id].there ? id : last;
@@ -169,7 +169,7 @@ static int commit(struct faults *faults, struct acre_error *err) {
         faults->counts->failed_commits++;
         return restart(faults, err); /* what it believed is void */
     }
-    acre_shell_commit(&faults->shell);
+    shell_commit(&faults->shell);
     return 0;
 }
 
@@ -180,17 +180,18 @@ static int crash(struct faults *faults, struct acre_error *err) {
 
 static int start_run(struct faults *faults, const struct acre_sched_action *action,
                      struct acre_error *err) {
-    const struct acre_shell_row *row = &faults->shell.rows[action->job];
+    const struct shell_row *row = &faults->shell.rows[action->job];
     struct acre_job job;
     if (!acre_sched_find(faults->shell.sched, action->job, &job) || job.canceling ||
         job.attempt != action->attempt || !acre_job_state_holds(job.state)) {
         return 0; /* canceled since it was decided: not asked for any more */
     }
     if (!row->there || row->job.attempt != action->attempt) {
-        return acre_fail(err, ACRE_EINTERNAL, "start of job %lu attempt %u was never committed",
+        return acre_fail(err, ACRE_EINTERNAL,
+                         "the start of job %lu, attempt %u was never committed",
                          (unsigned long)action->job, action->attempt);
     }
-    struct acre_world_run run = {
+    struct world_run run = {
         .job = action->job,
         .attempt = action->attempt,
         .end_ms = faults->now_ms + below(faults, 2 * HOUR_MS),
@@ -207,28 +208,28 @@ static int start_run(struct faults *faults, const struct acre_sched_action *acti
     for (uint32_t p = 0; p < row->part_count; p++) {
         run.parts[p] = row->parts[p];
     }
-    faults->counts->runs += acre_world_find(&faults->world, run.job, run.attempt) == NULL;
-    acre_world_start(&faults->world, &run);
-    acre_sched_launched(faults->shell.sched, action->job, action->attempt, faults->now_ms);
+    faults->counts->runs += world_find(&faults->world, run.job, run.attempt) == NULL;
+    world_start(&faults->world, &run);
+    acre_sched_dispatched(faults->shell.sched, action->job, action->attempt, faults->now_ms);
     return 0;
 }
 
 /* Carry out one action: a crash may come before the next. */
 static int act(struct faults *faults, struct acre_error *err) {
     struct acre_sched_action action;
-    if (!acre_shell_next_action(&faults->shell, &action)) {
+    if (!shell_next_action(&faults->shell, &action)) {
         return 0;
     }
-    struct acre_world_run *run = acre_world_find(&faults->world, action.job, action.attempt);
+    struct world_run *run = world_find(&faults->world, action.job, action.attempt);
     switch (action.kind) {
     case ACRE_ACTION_START:
         return start_run(faults, &action, err);
     case ACRE_ACTION_TERMINATE:
     case ACRE_ACTION_KILL:
         if (run != NULL) {
-            acre_world_kill(&faults->world, run, action.kind == ACRE_ACTION_KILL ? 9 : 15);
+            world_kill(&faults->world, run, action.kind == ACRE_ACTION_KILL ? 9 : 15);
         } else { /* the engine does not know it: it never ran */
-            acre_world_ask(&faults->world, action.job, action.attempt);
+            world_ask(&faults->world, action.job, action.attempt);
         }
         break;
     case ACRE_ACTION_CHECKPOINT:
@@ -242,8 +243,8 @@ static int act(struct faults *faults, struct acre_error *err) {
 
 static int hear(struct faults *faults, struct acre_error *err) {
     (void)err;
-    struct acre_world_message message;
-    if (!acre_world_take(&faults->world, &faults->rand, &message)) {
+    struct world_message message;
+    if (!world_take(&faults->world, &faults->rand, &message)) {
         return 0;
     }
     if (!faults->calm && chance(faults, 5)) {
@@ -252,7 +253,7 @@ static int hear(struct faults *faults, struct acre_error *err) {
     }
     if (!faults->calm && chance(faults, 10)) {
         faults->counts->repeated_messages++;
-        acre_world_tell(&faults->world, &message);
+        world_tell(&faults->world, &message);
     }
     if (message.exited) {
         acre_sched_exited(faults->shell.sched, message.job, message.attempt, &message.exit,
@@ -269,10 +270,9 @@ static int ask_all(struct faults *faults, struct acre_error *err) {
     uint64_t cursor = 0;
     struct acre_job job;
     while (acre_sched_walk(faults->shell.sched, &cursor, &job)) {
-        const struct acre_world_run *run =
-            acre_world_find(&faults->world, job.spec.id, job.attempt);
+        const struct world_run *run = world_find(&faults->world, job.spec.id, job.attempt);
         if (acre_job_state_holds(job.state) && run != NULL) {
-            acre_world_ask(&faults->world, job.spec.id, job.attempt);
+            world_ask(&faults->world, job.spec.id, job.attempt);
         }
     }
     return 0;
@@ -292,7 +292,7 @@ static int sample(struct faults *faults, struct acre_error *err) {
 static int move_clock(struct faults *faults, struct acre_error *err) {
     (void)err;
     faults->now_ms += below(faults, 20 * MINUTE_MS);
-    acre_world_move(&faults->world, faults->now_ms);
+    world_move(&faults->world, faults->now_ms);
     return 0;
 }
 
@@ -311,14 +311,14 @@ static int lose_node(struct faults *faults, struct acre_error *err) {
     (void)err;
     uint32_t node = below(faults, ACRE_SHELL_NODES);
     faults->counts->vanished_nodes++;
-    acre_shell_set_node(&faults->shell, node, true);
-    acre_world_lose_node(&faults->world, node);
+    shell_set_node(&faults->shell, node, true);
+    world_lose_node(&faults->world, node);
     return 0;
 }
 
 static int return_node(struct faults *faults, struct acre_error *err) {
     (void)err;
-    acre_shell_set_node(&faults->shell, below(faults, ACRE_SHELL_NODES), false);
+    shell_set_node(&faults->shell, below(faults, ACRE_SHELL_NODES), false);
     return 0;
 }
 
@@ -360,8 +360,8 @@ static const struct step *draw_step(struct faults *faults) {
 }
 
 static int check(struct faults *faults, struct acre_error *err) {
-    int r = acre_shell_check(&faults->shell, err);
-    return r == 0 ? acre_world_check(&faults->world, ACRE_SHELL_NODES * ACRE_SHELL_GPUS, err) : r;
+    int r = shell_check(&faults->shell, err);
+    return r == 0 ? world_check(&faults->world, ACRE_SHELL_NODES * ACRE_SHELL_GPUS, err) : r;
 }
 
 static int run_step(struct faults *faults, const struct step *step, struct acre_error *err) {
@@ -383,12 +383,12 @@ static bool is_over(const struct faults *faults) {
     for (uint32_t state = 0; state < ACRE_JOB_STATE_COUNT; state++) {
         live += acre_job_state_is_live((enum acre_job_state)state) ? counts.jobs[state] : 0;
     }
-    return live == 0 && !acre_shell_is_dirty(&faults->shell) && faults->shell.due_count == 0;
+    return live == 0 && !shell_is_dirty(&faults->shell) && faults->shell.due_count == 0;
 }
 
 static void release_everything(struct faults *faults) {
     for (uint32_t n = 0; n < ACRE_SHELL_NODES; n++) {
-        acre_shell_set_node(&faults->shell, n, false);
+        shell_set_node(&faults->shell, n, false);
     }
     for (uint64_t id = 1; id <= faults->shell.last_job; id++) {
         acre_sched_release(faults->shell.sched, id, faults->now_ms, NULL);
@@ -405,7 +405,7 @@ static void move_on(struct faults *faults) {
     }
     at_ms = at_ms == UINT64_MAX ? faults->now_ms + MINUTE_MS : at_ms;
     faults->now_ms = ACRE_MAX(at_ms, faults->now_ms + PATIENCE_MS);
-    acre_world_move(&faults->world, faults->now_ms);
+    world_move(&faults->world, faults->now_ms);
 }
 
 static int drain(struct faults *faults, struct acre_error *err) {
@@ -416,15 +416,14 @@ static int drain(struct faults *faults, struct acre_error *err) {
             uint64_t cursor = 0;
             struct acre_job job = {0};
             acre_sched_walk(faults->shell.sched, &cursor, &job);
-            const struct acre_world_run *run =
-                acre_world_find(&faults->world, job.spec.id, job.attempt);
-            return acre_fail(err, ACRE_EINTERNAL,
-                             "the faults are over and job %lu is still %s (attempt %u, its run %s)",
-                             (unsigned long)job.spec.id, acre_job_state_name(job.state),
-                             job.attempt,
-                             run == NULL  ? "never began"
-                             : run->alive ? "lives"
-                                          : "has ended");
+            const struct world_run *run = world_find(&faults->world, job.spec.id, job.attempt);
+            return acre_fail(
+                err, ACRE_EINTERNAL,
+                "the faults have stopped, but job %lu is still %s (attempt %u, its run %s)",
+                (unsigned long)job.spec.id, acre_job_state_name(job.state), job.attempt,
+                run == NULL  ? "never started"
+                : run->alive ? "lives"
+                             : "has ended");
         }
         ask_all(faults, err);
         while (faults->world.message_count > 0) {
@@ -449,15 +448,15 @@ static int drain(struct faults *faults, struct acre_error *err) {
 /* Every job has an end, and it is the one its last run had. */
 static int check_ends(struct faults *faults, struct acre_error *err) {
     for (uint64_t id = 1; id <= faults->shell.last_job; id++) {
-        const struct acre_shell_row *row = &faults->shell.rows[id];
-        const struct acre_world_run *run = acre_world_find(&faults->world, id, row->job.attempt);
+        const struct shell_row *row = &faults->shell.rows[id];
+        const struct world_run *run = world_find(&faults->world, id, row->job.attempt);
         bool good = run != NULL && run->exit.kind == ACRE_EXIT_CODE && run->exit.code == 0;
         if (!row->there || acre_job_state_is_live(row->job.state) ||
             (row->job.state == ACRE_JOB_COMPLETED) !=
                 (good && row->job.state != ACRE_JOB_CANCELED)) {
-            return acre_fail(err, ACRE_EINTERNAL, "job %lu ended %s, its last run %s",
+            return acre_fail(err, ACRE_EINTERNAL, "job %lu ended as %s, but its last run %s",
                              (unsigned long)id, acre_job_state_name(row->job.state),
-                             run == NULL ? "never began"
+                             run == NULL ? "never started"
                              : good      ? "well"
                                          : "badly");
         }
@@ -467,7 +466,7 @@ static int check_ends(struct faults *faults, struct acre_error *err) {
     }
     for (uint32_t i = 0; i < faults->world.run_count; i++) {
         if (faults->world.runs[i].alive) {
-            return acre_fail(err, ACRE_EINTERNAL, "job %lu attempt %u still runs",
+            return acre_fail(err, ACRE_EINTERNAL, "job %lu, attempt %u is still running",
                              (unsigned long)faults->world.runs[i].job,
                              faults->world.runs[i].attempt);
         }
@@ -482,7 +481,7 @@ int acre_faults_run(const struct acre_faults_options *options, struct acre_fault
     faults->story = options->story;
     faults->now_ms = UINT64_C(1800000000000);
     acre_rand_seed(&faults->rand, options->seed);
-    acre_shell_init(&faults->shell);
+    shell_init(&faults->shell);
     change_policy(faults, err);
     int r = 0;
     uint32_t done = 0;
@@ -493,8 +492,8 @@ int acre_faults_run(const struct acre_faults_options *options, struct acre_fault
     r = r == 0 ? check_ends(faults, err) : r;
     counts->preemptions += faults->shell.preemptions;
     counts->fingerprint = faults->shell.fingerprint;
-    acre_world_finish(&faults->world);
-    acre_shell_finish(&faults->shell);
+    world_finish(&faults->world);
+    shell_finish(&faults->shell);
     free(faults);
     return r < 0 ? acre_fail_in(err, r, "seed %lu, step %u", (unsigned long)options->seed, done)
                  : 0;

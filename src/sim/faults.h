@@ -1,11 +1,12 @@
-/* faults.h - the scheduler and the ledger under everything that can go wrong, from one seed.
+/* faults.h - drives the scheduler and the ledger through everything that can go wrong, from one
+ * seed.
  *
- * A small world around the pure core: an engine whose messages come late, twice or never; a store
- * whose commits fail; a process that dies between any two steps and starts again from what was
- * committed; a clock that jumps; nodes that vanish and return; people who submit, cancel, hold
- * and change their minds. After every step: the invariants of sched and ledger, no run started
- * twice, no two runs of one job alive, no device given twice in the world itself, nothing that
- * was acknowledged forgotten. When the faults stop, every job must come to its end.
+ * A small world around the pure core: an engine whose messages arrive late, twice or never; a store
+ * whose commits fail; a process that dies between any two steps and restarts from what was
+ * committed; a clock that jumps; nodes that disappear and return; people who submit, cancel, hold
+ * and change their minds. After every step it checks the invariants of sched and ledger, that no
+ * run started twice, that no job has two live runs, that no device is given out twice, and that
+ * nothing acknowledged was forgotten. When the faults stop, every job must end.
  *
  * Pure: the same seed does the same thing on every machine. */
 #ifndef ACRE_SIM_FAULTS_H

@@ -1,4 +1,4 @@
-/* packer.h - whatever places tasks in the packing experiment. Private to src/sim. */
+/* packer.h - the interface of what places tasks in the packing experiment. Private to src/sim. */
 #ifndef ACRE_SIM_PACKER_H
 #define ACRE_SIM_PACKER_H
 
@@ -8,7 +8,7 @@ struct packer {
     struct acre_packing_strategy about;
     enum acre_strategy strategy; /* of the ledger's packers */
     void *(*create)(const struct acre_trace *trace, const struct packer *packer, uint64_t seed);
-    bool (*place)(void *self, const struct acre_trace_task *task);
+    bool (*place)(void *self, const struct trace_task *task);
     void (*destroy)(void *self);
 };
 

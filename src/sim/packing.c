@@ -1,13 +1,13 @@
-/* packing.c - the experiment's tasks, its arrivals and its figures.
+/* packing.c - runs the packing experiment: tasks, arrivals and results.
  *
- * A strategy is a row: how to build a cluster from the trace, how to place one task on it. The
+ * A strategy is a row: how to build a cluster from the trace, and how to place a task on it. The
  * arrivals are indexes into the trace's tasks, drawn and shuffled by the seed alone, so that every
  * strategy sees the same ones. */
 #include "sim/packing.h"
 
 #include "core/rand.h"
-#include "sim/cluster.h"
 #include "sim/packer.h"
+#include "sim/trace_ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@ static void *ledger_create(const struct acre_trace *trace, const struct packer *
                            uint64_t seed) {
     (void)seed;
     struct ledger_packer *self = acre_calloc(1, sizeof(*self));
-    self->ledger = acre_cluster_create(trace, packer->strategy, &self->names);
+    self->ledger = trace_ledger(trace, packer->strategy, &self->names);
     return self;
 }
 
-static bool ledger_place(void *context, const struct acre_trace_task *task) {
+static bool ledger_place(void *context, const struct trace_task *task) {
     struct ledger_packer *self = context;
-    struct acre_request request = acre_cluster_request(task, self->names);
+    struct acre_request request = trace_request(task, self->names);
     uint64_t id;
     int r = acre_ledger_allocate(self->ledger, &request, 0, &id, NULL);
     ACRE_ASSERT(r == 0 || r == ACRE_ENOFIT); /* so were the tasks */
@@ -53,7 +53,8 @@ static void ledger_destroy(void *context) {
     { {name, meaning}, strategy, ledger_create, ledger_place, ledger_destroy }
 
 static const struct packer ledger_packers[] = {
-    LEDGER_PACKER("least-fragmentation", "Acre's default: keeps most room usable for the mix",
+    LEDGER_PACKER("least-fragmentation",
+                  "Acre's default: keeps the most room usable for the mix of requests",
                   ACRE_STRATEGY_LEAST_WASTE),
     LEDGER_PACKER("first-fit", "first node and device in order", ACRE_STRATEGY_FIRST_FIT),
     LEDGER_PACKER("tightest", "the ledger's best-fit: least of the device left over",
@@ -73,7 +74,7 @@ const struct acre_packing_strategy *acre_packing_strategy(size_t index) {
     return index < ACRE_COUNT(packers) ? &packers[index]->about : NULL;
 }
 
-static uint64_t task_milli(const struct acre_trace_task *task) {
+static uint64_t task_milli(const struct trace_task *task) {
     return (uint64_t)task->gpus * task->milli;
 }
 
@@ -89,7 +90,7 @@ static int add_clones(const struct acre_trace *trace, struct acre_rand *rand,
     while (sum < missing_milli) {
         if (arrivals->count == ARRIVALS_MAX) {
             return acre_fail(err, ACRE_ELIMIT,
-                             "the tasks ask for too little: %d of them make less than %d %% of the "
+                             "the tasks are too small: %d of them request less than %d %% of the "
                              "cluster's GPUs",
                              ARRIVALS_MAX, INFLATION_PCT);
         }
@@ -158,7 +159,7 @@ static int run_seed(const struct acre_trace *trace, const struct packer *packer,
     uint64_t allocated = 0;
     uint32_t filled = 0;
     for (uint32_t i = 0; i < arrivals.count; i++) {
-        const struct acre_trace_task *task = &trace->tasks[arrivals.tasks[i]];
+        const struct trace_task *task = &trace->tasks[arrivals.tasks[i]];
         arrived += task_milli(task);
         allocated += packer->place(self, task) ? task_milli(task) : 0;
         while (filled < ACRE_PACKING_CURVE && arrived * 100 >= filled * trace->gpu_milli) {
@@ -196,7 +197,7 @@ static const struct packer *find_packer(const char *name, struct acre_error *err
                  packers[i]->about.name);
     }
     char shown[80];
-    acre_fail(err, ACRE_EINVALID, "strategy: '%s' is not known; accepted: %s",
+    acre_fail(err, ACRE_EINVALID, "unknown strategy '%s'; accepted: %s",
               acre_str_show(acre_str_from(name), shown, sizeof(shown)), accepted);
     return NULL;
 }

@@ -1,9 +1,9 @@
-/* packing.h - how full a cluster gets when a list of tasks arrives one by one.
+/* packing.h - measures how full a cluster gets when tasks arrive one by one.
  *
- * The experiment of "Beware of Fragmentation" (ATC'23): per seed, the whole task list plus random
- * clones, or minus random removals, until the GPU requests sum to 130 % of the cluster's GPUs;
- * shuffled; none leaves; one that does not fit is skipped but has arrived. Pure but for the
- * progress call; the placements are the ledger's own, or a published rule's (baseline.c). */
+ * The experiment of "Beware of Fragmentation" (ATC'23): for each seed, shuffle the task list, with
+ * random tasks cloned or removed until the GPU requests sum to 130 % of the cluster's GPUs. Tasks
+ * never leave; one that does not fit is skipped, but counts as arrived. Pure except for the
+ * progress call; the ledger, or a published rule (baseline.c), chooses the places. */
 #ifndef ACRE_SIM_PACKING_H
 #define ACRE_SIM_PACKING_H
 

@@ -1,6 +1,7 @@
-/* plot.c - which part of the curves to show. Both axes begin a little below the worst result: until
- * there, all that arrives is allocated, and the curves are one. Where they are not, the axis of the
- * allocated part begins below the lowest value. The waiting of a replay begins at 0. */
+/* plot.c - decides which part of the curves to show. Both axes start a little below the worst
+ * result: up to there everything that arrives is allocated, and the curves coincide. If they do
+ * not, the axis of allocated capacity starts below the lowest value. A replay's axis starts at 0.
+ */
 #include "sim/plot.h"
 
 #include "sim/chart.h"
@@ -20,18 +21,18 @@ int acre_packing_plot(const struct acre_packing_result *results, size_t count,
     }
     int x_from = (int)ACRE_MAX(least, 0.0) / TICK_PCT * TICK_PCT;
     double lowest = x_from;
-    struct acre_chart_line lines[LINES_MAX];
+    struct chart_line lines[LINES_MAX];
     char labels[LINES_MAX][LABEL_MAX];
     for (size_t i = 0; i < count; i++) { /* a curve only rises */
         lowest = ACRE_MIN(lowest, results[i].curve[x_from]);
         snprintf(labels[i], LABEL_MAX, "%s %.2f", results[i].strategy, results[i].at_100.mean);
-        lines[i] = (struct acre_chart_line){
+        lines[i] = (struct chart_line){
             .label = labels[i], .values = results[i].curve, .count = X_TO + 1, .x_step = 1};
     }
-    struct acre_chart_axis x = {"GPU requests arrived, % of capacity", x_from, X_TO, TICK_PCT, 100};
-    struct acre_chart_axis y = {"GPU capacity allocated, %", (int)lowest / TICK_PCT * TICK_PCT,
-                                Y_TO, TICK_PCT, (double)NAN};
-    return acre_chart_draw(&x, &y, lines, count, out);
+    struct chart_axis x = {"GPUs requested, % of capacity", x_from, X_TO, TICK_PCT, 100};
+    struct chart_axis y = {"GPUs allocated, % of capacity", (int)lowest / TICK_PCT * TICK_PCT, Y_TO,
+                           TICK_PCT, (double)NAN};
+    return chart_draw(&x, &y, lines, count, out);
 }
 
 /* 1, 2 or 5 times a power of ten, so that a range has 5 to 12 ticks. */
@@ -44,7 +45,7 @@ int acre_replay_plot(const struct acre_replay_result *results, size_t count, dou
                      struct acre_buf *out) {
     ACRE_ASSERT(count <= LINES_MAX);
     double highest = 0.1;
-    struct acre_chart_line lines[LINES_MAX];
+    struct chart_line lines[LINES_MAX];
     char labels[LINES_MAX][LABEL_MAX];
     for (size_t i = 0; i < count; i++) {
         for (size_t p = 0; p < ACRE_REPLAY_CURVE; p++) {
@@ -52,14 +53,14 @@ int acre_replay_plot(const struct acre_replay_result *results, size_t count, dou
         }
         snprintf(labels[i], LABEL_MAX, "%s, mean wait %.0f min", results[i].policy,
                  results[i].wait.mean_s / 60);
-        lines[i] = (struct acre_chart_line){.label = labels[i],
-                                            .values = results[i].waiting_curve,
-                                            .count = ACRE_REPLAY_CURVE,
-                                            .x_step = days / ACRE_REPLAY_CURVE};
+        lines[i] = (struct chart_line){.label = labels[i],
+                                       .values = results[i].waiting_curve,
+                                       .count = ACRE_REPLAY_CURVE,
+                                       .x_step = days / ACRE_REPLAY_CURVE};
     }
     double x_tick = tick_for(days), y_tick = tick_for(highest);
-    struct acre_chart_axis x = {"days", 0, ceil(days / x_tick) * x_tick, x_tick, (double)NAN};
-    struct acre_chart_axis y = {"GPUs waited for / GPUs there are", 0,
-                                ceil(highest / y_tick) * y_tick, y_tick, (double)NAN};
-    return acre_chart_draw(&x, &y, lines, count, out);
+    struct chart_axis x = {"days", 0, ceil(days / x_tick) * x_tick, x_tick, (double)NAN};
+    struct chart_axis y = {"waiting GPUs / GPUs in the cluster", 0, ceil(highest / y_tick) * y_tick,
+                           y_tick, (double)NAN};
+    return chart_draw(&x, &y, lines, count, out);
 }

@@ -1,4 +1,4 @@
-/* plot.h - the curves of packing and replay as one SVG picture each. Pure. */
+/* plot.h - plots the results of packing and replay as SVG. Pure. */
 #ifndef ACRE_SIM_PLOT_H
 #define ACRE_SIM_PLOT_H
 

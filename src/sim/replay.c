@@ -1,7 +1,6 @@
-/* replay.c - a loop over three kinds of moments: a submission, the end of a run, and what the
- * scheduler wants to do by itself. At each, all that falls on it is told to the scheduler, which
- * then decides once. Ends are in a heap; a run that was stopped before leaves a stale entry,
- * known by its attempt. */
+/* replay.c - a loop over three kinds of events: a submission, the end of a run, and a timer of the
+ * scheduler. The scheduler gets all events of one moment and then decides once. Ends are kept in a
+ * heap; a run that was stopped earlier leaves a stale entry, recognized by its attempt. */
 #include "sim/replay.h"
 
 #include "core/heap.h"
@@ -17,11 +16,11 @@
 enum { ASKED_EVERY = 64 };
 
 static const struct acre_replay_policy policies[] = {
-    {"fcfs", "first come, first served, nobody passes", ACRE_POLICY_FCFS, false, false},
+    {"fcfs", "first come, first served, without backfill", ACRE_POLICY_FCFS, false, false},
     {"easy", "first come, first served, with backfill", ACRE_POLICY_FCFS, true, false},
     {"fair-share", "least decayed use first, with backfill", ACRE_POLICY_FAIR_SHARE, true, false},
     {"sjf", "shortest first, with backfill", ACRE_POLICY_SJF, true, false},
-    {"priority", "priority with ageing and preemption, with backfill", ACRE_POLICY_PRIORITY, true,
+    {"priority", "priority with aging and preemption, with backfill", ACRE_POLICY_PRIORITY, true,
      true},
     {"gang", "most GPUs first, with backfill", ACRE_POLICY_GANG, true, false},
 };
@@ -30,7 +29,7 @@ const struct acre_replay_policy *acre_replay_policy(size_t index) {
     return index < ACRE_COUNT(policies) ? &policies[index] : NULL;
 }
 
-struct end {
+struct replay_end {
     uint64_t at_ms;
     uint32_t job; /* index in the trace; its id is one more */
     uint32_t attempt;
@@ -52,10 +51,10 @@ struct replay {
     struct acre_replay_result *result;
     struct acre_ledger *ledger;
     struct acre_sched *sched;
-    struct acre_fairness *fairness;
+    struct fairness *fairness;
     uint32_t *clusters; /* name of the trace -> name of the ledger */
     struct passage *passages;
-    struct end *ends; /* heap by time */
+    struct replay_end *ends; /* heap by time */
     uint32_t end_count, end_capacity;
     uint32_t next_submit;
     uint64_t now_ms;
@@ -70,41 +69,41 @@ struct replay {
 
 static bool is_before(const void *a, const void *b, const void *context) {
     (void)context;
-    const struct end *x = a, *y = b;
+    const struct replay_end *x = a, *y = b;
     return x->at_ms != y->at_ms ? x->at_ms < y->at_ms : x->job < y->job;
 }
 
-static const struct acre_heap_kind by_time = {sizeof(struct end), is_before, NULL};
+static const struct acre_heap_kind by_time = {sizeof(struct replay_end), is_before, NULL};
 
-static void push_end(struct replay *replay, struct end end) {
+static void push_end(struct replay *replay, struct replay_end end) {
     replay->ends =
         acre_grow(replay->ends, replay->end_count, &replay->end_capacity, sizeof(*replay->ends));
     acre_heap_push(&by_time, replay->ends, &replay->end_count, &end, NULL);
 }
 
-static struct end pop_end(struct replay *replay) {
-    struct end top = replay->ends[0];
+static struct replay_end pop_end(struct replay *replay) {
+    struct replay_end top = replay->ends[0];
     acre_heap_remove_first(&by_time, replay->ends, &replay->end_count, NULL);
     return top;
 }
 
-static bool is_stale(const struct replay *replay, const struct end *end) {
+static bool is_stale(const struct replay *replay, const struct replay_end *end) {
     const struct passage *passage = &replay->passages[end->job];
     return !passage->running || passage->attempt != end->attempt;
 }
 
 /* What a job holds and waits for, in the books of fairness and use. */
-static void note_hold(struct replay *replay, uint32_t job, bool begins) {
-    const struct acre_trace_job *record = &replay->trace->jobs[job];
+static void note_use(struct replay *replay, uint32_t job, bool begins) {
+    const struct trace_job *record = &replay->trace->jobs[job];
     int64_t gpus = begins ? (int64_t)record->gpus : -(int64_t)record->gpus;
-    acre_fairness_hold(replay->fairness, record->cluster - 1, gpus);
+    fairness_add(replay->fairness, record->cluster - 1, gpus);
     replay->held_gpus += (uint64_t)gpus;
 }
 
 static void note_wait(struct replay *replay, uint32_t job, bool begins) {
-    const struct acre_trace_job *record = &replay->trace->jobs[job];
+    const struct trace_job *record = &replay->trace->jobs[job];
     int64_t gpus = begins ? (int64_t)record->gpus : -(int64_t)record->gpus;
-    acre_fairness_want(replay->fairness, record->cluster - 1, gpus);
+    fairness_want(replay->fairness, record->cluster - 1, gpus);
     replay->waiting_gpus += (uint64_t)gpus;
 }
 
@@ -139,7 +138,7 @@ static void on_action(void *context, const struct acre_sched_action *action) {
 static void start_run(struct replay *replay, uint32_t job, uint32_t attempt) {
     struct passage *passage = &replay->passages[job];
     note_wait(replay, job, false);
-    note_hold(replay, job, true);
+    note_use(replay, job, true);
     passage->attempt = attempt;
     passage->running = true;
     passage->started_ms = replay->now_ms;
@@ -147,8 +146,8 @@ static void start_run(struct replay *replay, uint32_t job, uint32_t attempt) {
         passage->started = true;
         passage->first_start_ms = replay->now_ms;
     }
-    push_end(replay, (struct end){replay->now_ms + passage->left_ms, job, attempt});
-    acre_sched_launched(replay->sched, (uint64_t)job + 1, attempt, replay->now_ms);
+    push_end(replay, (struct replay_end){replay->now_ms + passage->left_ms, job, attempt});
+    acre_sched_dispatched(replay->sched, (uint64_t)job + 1, attempt, replay->now_ms);
     acre_sched_started(replay->sched, (uint64_t)job + 1, attempt, replay->now_ms);
 }
 
@@ -157,7 +156,7 @@ static void end_run(struct replay *replay, uint32_t job, enum acre_exit_kind kin
     uint64_t ran_ms = replay->now_ms - passage->started_ms;
     passage->left_ms -= ACRE_MIN(ran_ms, passage->left_ms);
     passage->running = false;
-    note_hold(replay, job, false);
+    note_use(replay, job, false);
     struct acre_job_exit exit = {
         .kind = kind, .code = code, .peak_gpu_mib = ACRE_UNKNOWN, .gpu_use_milli = UINT32_MAX};
     acre_sched_exited(replay->sched, (uint64_t)job + 1, passage->attempt, &exit, replay->now_ms);
@@ -223,7 +222,7 @@ static uint64_t estimate_of(const struct replay *replay, uint32_t job) {
 }
 
 static void submit(struct replay *replay, uint32_t job) {
-    const struct acre_trace_job *record = &replay->trace->jobs[job];
+    const struct trace_job *record = &replay->trace->jobs[job];
     uint32_t each = member_gpus(record->gpus, replay->options->gpus_per_node);
     uint32_t cluster = replay->clusters[record->cluster];
     struct acre_job_spec spec = {
@@ -262,7 +261,7 @@ static uint64_t last_submit_ms(const struct replay *replay) {
 
 static void move_to(struct replay *replay, uint64_t now_ms) {
     uint64_t first_ms = replay->trace->jobs[0].submit_ms, last_ms = last_submit_ms(replay);
-    acre_fairness_pass(replay->fairness, now_ms - replay->now_ms);
+    fairness_pass(replay->fairness, now_ms - replay->now_ms);
     if (replay->now_ms < last_ms) {
         uint64_t until_ms = ACRE_MIN(now_ms, last_ms);
         replay->used_gpu_ms += (double)replay->held_gpus * (double)(until_ms - replay->now_ms);
@@ -294,7 +293,7 @@ static uint64_t next_moment(struct replay *replay) {
 
 static void run_moment(struct replay *replay) {
     while (replay->end_count > 0 && replay->ends[0].at_ms <= replay->now_ms) {
-        struct end end = pop_end(replay);
+        struct replay_end end = pop_end(replay);
         if (!is_stale(replay, &end)) {
             end_run(replay, end.job, ACRE_EXIT_CODE, 0);
         }
@@ -357,7 +356,7 @@ static void measure_times(struct replay *replay, double *values) {
         if (passage->refused) {
             continue;
         }
-        const struct acre_trace_job *record = &replay->trace->jobs[i];
+        const struct trace_job *record = &replay->trace->jobs[i];
         double wait_s = (double)(passage->first_start_ms - record->submit_ms) / 1000;
         if (wait_s > longest_s) {
             longest_s = wait_s;
@@ -383,7 +382,7 @@ static void measure_slowdown(struct replay *replay) {
     double *sums = acre_calloc(clusters, sizeof(*sums));
     double *counts = acre_calloc(clusters, sizeof(*counts));
     for (uint32_t i = 0; i < replay->trace->count; i++) {
-        const struct acre_trace_job *record = &replay->trace->jobs[i];
+        const struct trace_job *record = &replay->trace->jobs[i];
         if (!replay->passages[i].refused) {
             double took_ms = (double)(replay->passages[i].ended_ms - record->submit_ms);
             sums[record->cluster - 1] += took_ms / ACRE_MAX((double)record->duration_ms, 60000.0);
@@ -396,7 +395,7 @@ static void measure_slowdown(struct replay *replay) {
             sums[count++] = sums[i] / counts[i];
         }
     }
-    replay->result->jain_slowdown = acre_jain(sums, count);
+    replay->result->jain_slowdown = jain_index(sums, count);
     free(sums);
     free(counts);
 }
@@ -438,7 +437,7 @@ static void measure(struct replay *replay) {
     replay->result->load = there > 0 ? asked / there : 0;
     replay->result->use = there > 0 ? replay->used_gpu_ms / there : 0;
     replay->result->makespan_days = (double)(replay->now_ms - trace->jobs[0].submit_ms) / 86400e3;
-    replay->result->jain = acre_fairness_jain(replay->fairness);
+    replay->result->jain = fairness_jain(replay->fairness);
     free(values);
 }
 
@@ -476,8 +475,7 @@ static void set_up(struct replay *replay, const struct acre_job_trace *trace,
         .ledger = acre_ledger_create(&(struct acre_ledger_options){0}),
         .clusters = acre_calloc((size_t)clusters + 1, sizeof(uint32_t)),
         .passages = acre_calloc(trace->count, sizeof(struct passage)),
-        .fairness =
-            acre_fairness_create(clusters, (uint64_t)options->nodes * options->gpus_per_node),
+        .fairness = fairness_create(clusters, (uint64_t)options->nodes * options->gpus_per_node),
         .now_ms = trace->jobs[0].submit_ms,
     };
     add_nodes(replay->ledger, options);
@@ -505,7 +503,7 @@ static void set_up(struct replay *replay, const struct acre_job_trace *trace,
 static void tear_down(struct replay *replay) {
     acre_sched_destroy(replay->sched);
     acre_ledger_destroy(replay->ledger);
-    acre_fairness_destroy(replay->fairness);
+    fairness_destroy(replay->fairness);
     free(replay->clusters);
     free(replay->passages);
     free(replay->ends);
@@ -519,7 +517,7 @@ int acre_replay_run(const struct acre_job_trace *trace, const struct acre_replay
     if (options->nodes == 0 || options->nodes > 100000 || options->gpus_per_node == 0 ||
         options->gpus_per_node > 64) {
         return acre_fail(err, ACRE_EINVALID,
-                         "nodes: %ux%u; accepted: 1 to 100000 nodes of 1 to 64 GPUs",
+                         "nodes: invalid %ux%u; accepted: 1 to 100000 nodes of 1 to 64 GPUs",
                          options->nodes, options->gpus_per_node);
     }
     struct acre_replay_result result = {.policy = options->policy->name};

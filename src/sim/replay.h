@@ -1,13 +1,13 @@
-/* replay.h - recorded jobs, submitted again to our own scheduler in virtual time.
+/* replay.h - submits recorded jobs to our own scheduler in virtual time.
  *
- * Pure but for the progress call: the scheduler, the ledger and the policies are those of the
- * daemon; only the engine (a run lasts as long as it did) and the clock are not. A preempted job
- * goes on where it was stopped, as one that checkpoints would. */
+ * Pure except for the progress call. The scheduler, the ledger and the policies are the daemon's;
+ * only the engine (a run lasts as long as recorded) and the clock are simulated. A preempted job
+ * resumes where it stopped, as a job with checkpoints would. */
 #ifndef ACRE_SIM_REPLAY_H
 #define ACRE_SIM_REPLAY_H
 
 #include "sched/policy.h"
-#include "sim/jobs.h"
+#include "sim/job_trace.h"
 
 /* The policies by the names people know them by, from 0 on; NULL past the last. */
 struct acre_replay_policy {

@@ -1,6 +1,6 @@
-/* shell.c - rows by id, a dirty mark each; a commit copies the dirty jobs as the scheduler shows
- * them. The names of the ledger are made in the same order at every start, so that ids in rows
- * stay good. */
+/* shell.c - keeps rows by id, each with a dirty mark; a commit copies the dirty jobs from the
+ * scheduler. The ledger's names are created in the same order at every start, so that ids in rows
+ * stay valid. */
 #include "sim/shell.h"
 
 #include "ledger/nodes.h"
@@ -11,13 +11,13 @@
 
 static const char *const names[] = {"ada", "bo", "cy", "vision", "speech"};
 
-static void mix_in(struct acre_shell *shell, uint64_t value) {
+static void mix_in(struct shell *shell, uint64_t value) {
     uint64_t pair[2] = {shell->fingerprint, value};
     shell->fingerprint = acre_hash_bytes(pair, sizeof(pair));
 }
 
 static void on_event(void *context, const struct acre_sched_event *event) {
-    struct acre_shell *shell = context;
+    struct shell *shell = context;
     ACRE_ASSERT(event->job <= ACRE_SHELL_JOBS_MAX);
     shell->dirty[event->job] = true;
     shell->preemptions += event->kind == ACRE_SCHED_PREEMPTED;
@@ -25,7 +25,7 @@ static void on_event(void *context, const struct acre_sched_event *event) {
 }
 
 static void on_action(void *context, const struct acre_sched_action *action) {
-    struct acre_shell *shell = context;
+    struct shell *shell = context;
     ACRE_ASSERT(shell->waiting_count < shell->action_capacity);
     shell->waiting[shell->waiting_count++] = *action;
     mix_in(shell, (uint64_t)action->kind << 48 | (uint64_t)action->attempt << 32 | action->job);
@@ -50,7 +50,7 @@ static void add_node(struct acre_ledger *ledger, uint32_t node) {
     ACRE_ASSERT(r == 0);
 }
 
-static void create_core(struct acre_shell *shell) {
+static void create_core(struct shell *shell) {
     shell->ledger = acre_ledger_create(&(struct acre_ledger_options){0});
     for (size_t i = 0; i < ACRE_COUNT(names); i++) {
         acre_names_intern(acre_ledger_names(shell->ledger), acre_str_from(names[i]));
@@ -70,16 +70,16 @@ static void create_core(struct acre_shell *shell) {
     });
 }
 
-static void destroy_core(struct acre_shell *shell) {
+static void destroy_core(struct shell *shell) {
     acre_sched_destroy(shell->sched);
     acre_ledger_destroy(shell->ledger);
 }
 
-void acre_shell_init(struct acre_shell *shell) {
+void shell_init(struct shell *shell) {
     enum { ACTIONS_MAX = 16 * ACRE_SHELL_JOBS_MAX }; /* between two commits */
-    *shell = (struct acre_shell){
+    *shell = (struct shell){
         .policy = *acre_policy_default(),
-        .rows = acre_calloc(ACRE_SHELL_JOBS_MAX + 1, sizeof(struct acre_shell_row)),
+        .rows = acre_calloc(ACRE_SHELL_JOBS_MAX + 1, sizeof(struct shell_row)),
         .dirty = acre_calloc(ACRE_SHELL_JOBS_MAX + 1, sizeof(bool)),
         .node_down = acre_calloc(ACRE_SHELL_NODES, sizeof(bool)),
         .waiting = acre_calloc(ACTIONS_MAX, sizeof(struct acre_sched_action)),
@@ -89,7 +89,7 @@ void acre_shell_init(struct acre_shell *shell) {
     create_core(shell);
 }
 
-void acre_shell_finish(struct acre_shell *shell) {
+void shell_finish(struct shell *shell) {
     destroy_core(shell);
     free(shell->rows);
     free(shell->dirty);
@@ -98,12 +98,12 @@ void acre_shell_finish(struct acre_shell *shell) {
     free(shell->due);
 }
 
-static void save_row(struct acre_shell *shell, uint64_t id) {
-    struct acre_shell_row *row = &shell->rows[id];
+static void save_row(struct shell *shell, uint64_t id) {
+    struct shell_row *row = &shell->rows[id];
     struct acre_job job;
     bool found = acre_sched_find(shell->sched, id, &job);
     ACRE_ASSERT(found); /* an ended job stays until it is dropped below */
-    *row = (struct acre_shell_row){.there = true, .job = job};
+    *row = (struct shell_row){.there = true, .job = job};
     for (uint32_t i = 0; i < job.spec.dependency_count; i++) {
         row->dependencies[i] = job.spec.dependencies[i];
     }
@@ -120,11 +120,11 @@ static void save_row(struct acre_shell *shell, uint64_t id) {
     }
 }
 
-bool acre_shell_is_dirty(const struct acre_shell *shell) {
+bool shell_is_dirty(const struct shell *shell) {
     return memchr(shell->dirty, true, ACRE_SHELL_JOBS_MAX + 1) != NULL || shell->waiting_count > 0;
 }
 
-void acre_shell_commit(struct acre_shell *shell) {
+void shell_commit(struct shell *shell) {
     for (uint64_t id = 1; id <= shell->last_job; id++) {
         if (shell->dirty[id]) {
             save_row(shell, id);
@@ -138,7 +138,7 @@ void acre_shell_commit(struct acre_shell *shell) {
     shell->waiting_count = 0;
 }
 
-bool acre_shell_next_action(struct acre_shell *shell, struct acre_sched_action *ret_action) {
+bool shell_next_action(struct shell *shell, struct acre_sched_action *ret_action) {
     if (shell->due_count == 0) {
         return false;
     }
@@ -150,32 +150,32 @@ bool acre_shell_next_action(struct acre_shell *shell, struct acre_sched_action *
 
 /* A run that was committed but may never have been asked for is asked for (again); others are
  * asked how they are. */
-static void adopt(struct acre_shell *shell, struct acre_world *world, const struct acre_job *job) {
+static void adopt(struct shell *shell, struct fault_world *world, const struct acre_job *job) {
     bool asked_for = job->state == ACRE_JOB_SCHEDULED || job->state == ACRE_JOB_ALLOCATING;
     if (asked_for && !job->canceling) {
         shell->due[shell->due_count++] =
             (struct acre_sched_action){ACRE_ACTION_START, job->spec.id, job->attempt};
     } else {
-        acre_world_ask(world, job->spec.id, job->attempt);
+        world_ask(world, job->spec.id, job->attempt);
     }
 }
 
-int acre_shell_restart(struct acre_shell *shell, struct acre_world *world, uint64_t now_ms,
-                       struct acre_error *err) {
+int shell_restart(struct shell *shell, struct fault_world *world, uint64_t now_ms,
+                  struct acre_error *err) {
     destroy_core(shell);
     memset(shell->dirty, 0, (ACRE_SHELL_JOBS_MAX + 1) * sizeof(*shell->dirty));
     shell->waiting_count = 0;
     shell->due_count = 0;
     create_core(shell);
     for (uint64_t id = 1; id <= ACRE_SHELL_JOBS_MAX; id++) {
-        const struct acre_shell_row *row = &shell->rows[id];
+        const struct shell_row *row = &shell->rows[id];
         if (!row->there || !acre_job_state_is_live(row->job.state)) {
             continue;
         }
         int r =
             acre_sched_restore(shell->sched, &row->job, row->parts, row->part_count, now_ms, err);
         if (r < 0) {
-            return acre_fail_in(err, r, "job %lu did not come back", (unsigned long)id);
+            return acre_fail_in(err, r, "job %lu was not restored", (unsigned long)id);
         }
         if (acre_job_state_holds(row->job.state)) {
             adopt(shell, world, &row->job);
@@ -184,21 +184,21 @@ int acre_shell_restart(struct acre_shell *shell, struct acre_world *world, uint6
     return 0;
 }
 
-void acre_shell_set_node(struct acre_shell *shell, uint32_t node, bool down) {
+void shell_set_node(struct shell *shell, uint32_t node, bool down) {
     shell->node_down[node] = down;
     acre_ledger_drain_node(shell->ledger, node, down, NULL);
     acre_sched_ledger_changed(shell->sched);
 }
 
-int acre_shell_check(const struct acre_shell *shell, struct acre_error *err) {
+int shell_check(const struct shell *shell, struct acre_error *err) {
     int r = acre_ledger_check(shell->ledger, err);
     r = r == 0 ? acre_sched_check(shell->sched, err) : r;
     for (uint64_t id = 1; r == 0 && id <= shell->last_job; id++) {
-        const struct acre_shell_row *row = &shell->rows[id];
+        const struct shell_row *row = &shell->rows[id];
         struct acre_job job;
         if (row->there && acre_job_state_is_live(row->job.state) &&
             !acre_sched_find(shell->sched, id, &job)) {
-            r = acre_fail(err, ACRE_EINTERNAL, "job %lu is %s on disk and gone from the queue",
+            r = acre_fail(err, ACRE_EINTERNAL, "job %lu is %s on disk, but missing from the queue",
                           (unsigned long)id, acre_job_state_name(row->job.state));
         }
     }

@@ -1,5 +1,5 @@
-/* shell.h - the imperative shell around the core, reduced to what matters for faults: events are
- * gathered, committed, and only then acted upon; a restart rebuilds the core from what was
+/* shell.h - the imperative shell around the core, reduced to what matters for faults: it collects
+ * events, commits them, and only then acts on them; a restart rebuilds the core from what was
  * committed. Pure. */
 #ifndef ACRE_SIM_SHELL_H
 #define ACRE_SIM_SHELL_H
@@ -14,7 +14,7 @@ enum {
 };
 
 /* A job as it is on disk. */
-struct acre_shell_row {
+struct shell_row {
     bool there;
     struct acre_job job;
     struct acre_dependency dependencies[ACRE_JOB_DEPENDENCIES_MAX];
@@ -22,11 +22,11 @@ struct acre_shell_row {
     uint32_t part_count;
 };
 
-struct acre_shell {
+struct shell {
     struct acre_ledger *ledger;
     struct acre_sched *sched;
     struct acre_policy policy;         /* on disk */
-    struct acre_shell_row *rows;       /* on disk, by id */
+    struct shell_row *rows;            /* on disk, by id */
     bool *dirty;                       /* by id: changed since the last commit */
     bool *node_down;                   /* by node */
     struct acre_sched_action *waiting; /* for the commit */
@@ -39,20 +39,20 @@ struct acre_shell {
     uint64_t preemptions;
 };
 
-void acre_shell_init(struct acre_shell *shell);
-void acre_shell_finish(struct acre_shell *shell);
+void shell_init(struct shell *shell);
+void shell_finish(struct shell *shell);
 
 /* What the process knew is gone; it starts again from the rows and asks the world. */
-int acre_shell_restart(struct acre_shell *shell, struct acre_world *world, uint64_t now_ms,
-                       struct acre_error *err);
+int shell_restart(struct shell *shell, struct fault_world *world, uint64_t now_ms,
+                  struct acre_error *err);
 /* All changes are on disk; their actions are due. */
-void acre_shell_commit(struct acre_shell *shell);
-bool acre_shell_is_dirty(const struct acre_shell *shell);
+void shell_commit(struct shell *shell);
+bool shell_is_dirty(const struct shell *shell);
 /* The next action due; false when there is none. */
-bool acre_shell_next_action(struct acre_shell *shell, struct acre_sched_action *ret_action);
-void acre_shell_set_node(struct acre_shell *shell, uint32_t node, bool down);
+bool shell_next_action(struct shell *shell, struct acre_sched_action *ret_action);
+void shell_set_node(struct shell *shell, uint32_t node, bool down);
 
 /* sched and ledger, and that every live job on disk is in the queue. ACRE_EINTERNAL. */
-int acre_shell_check(const struct acre_shell *shell, struct acre_error *err);
+int shell_check(const struct shell *shell, struct acre_error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* trace.c - strict reading of recorded nodes and tasks.
+/* trace.c - reads recorded nodes and tasks strictly.
  *
- * One pass over each text, a row at a time into an array that doubles. Names are interned, so a
- * repeated node is one whose name had an id before; only then are the nodes searched. */
+ * One pass over each text, a row at a time, into an array that doubles. Names are interned, so a
+ * repeated node is one whose name already has an id; only then are the nodes searched. */
 #include "sim/trace.h"
 
 #include "core/csv.h"
@@ -43,14 +43,14 @@ static int check_name(const struct acre_csv *csv, uint32_t column, struct acre_s
     }
     char shown[64];
     return acre_csv_fail(csv, column, err,
-                         "'%s' is not a name; accepted: 1 to %zu letters, digits and -_./:@+",
+                         "'%s' is not a valid name; accepted: 1 to %zu letters, digits and -_./:@+",
                          acre_str_show(name, shown, sizeof(shown)), max);
 }
 
-static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
-                      struct acre_trace_node *node, struct acre_error *err) {
-    struct acre_str name = acre_csv_field(csv, NODE_NAME);
-    struct acre_str model = acre_csv_field(csv, NODE_MODEL);
+static int parse_node(struct acre_trace *trace, const struct acre_csv *csv, struct trace_node *node,
+                      struct acre_error *err) {
+    struct acre_str name = acre_csv_cell(csv, NODE_NAME);
+    struct acre_str model = acre_csv_cell(csv, NODE_MODEL);
     int r = check_name(csv, NODE_NAME, name, NODE_NAME_MAX, err);
     if (r == 0 && model.length > 0) {
         r = check_name(csv, NODE_MODEL, model, MODEL_NAME_MAX, err);
@@ -65,8 +65,7 @@ static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
         for (uint32_t i = 0; i < trace->node_count; i++) {
             if (trace->nodes[i].name == node->name) {
                 char shown[64];
-                return acre_csv_fail(csv, NODE_NAME, err,
-                                     "node '%s' is there twice; accepted: once",
+                return acre_csv_fail(csv, NODE_NAME, err, "node '%s' appears twice",
                                      acre_str_show(name, shown, sizeof(shown)));
             }
         }
@@ -79,10 +78,10 @@ static int parse_node(struct acre_trace *trace, const struct acre_csv *csv,
 }
 
 static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
-                        struct acre_trace_task *task, struct acre_error *err) {
+                        struct trace_task *task, struct acre_error *err) {
     struct acre_str list = {0};
     if (csv->wanted > TASK_MODELS) {
-        list = acre_csv_field(csv, TASK_MODELS);
+        list = acre_csv_cell(csv, TASK_MODELS);
     }
     if (list.length == 0) {
         return 0;
@@ -94,7 +93,7 @@ static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
         if (count == ACRE_REQUEST_MODELS_MAX) {
             char shown[64];
             return acre_csv_fail(
-                csv, TASK_MODELS, err, "'%s' has more models; accepted: at most %d",
+                csv, TASK_MODELS, err, "'%s' lists too many models; accepted: at most %d",
                 acre_str_show(list, shown, sizeof(shown)), ACRE_REQUEST_MODELS_MAX);
         }
         int r = check_name(csv, TASK_MODELS, model, MODEL_NAME_MAX, err);
@@ -106,9 +105,9 @@ static int parse_models(struct acre_trace *trace, const struct acre_csv *csv,
     return 0;
 }
 
-static int parse_task(struct acre_trace *trace, const struct acre_csv *csv,
-                      struct acre_trace_task *task, struct acre_error *err) {
-    *task = (struct acre_trace_task){0};
+static int parse_task(struct acre_trace *trace, const struct acre_csv *csv, struct trace_task *task,
+                      struct acre_error *err) {
+    *task = (struct trace_task){0};
     int r = read_u32(csv, TASK_CPU, INT32_MAX, &task->cpu_milli, err);
     if (r == 0) {
         r = read_u32(csv, TASK_RAM, INT32_MAX, &task->ram_mib, err);
@@ -155,8 +154,7 @@ static int parse_nodes(struct acre_trace *trace, const char *name, struct acre_s
     }
     if (r == 0 && trace->gpu_milli == 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: column 'gpu': 0 in every row; accepted: one GPU or more in all",
-                         name);
+                         "%s: column 'gpu' is 0 in every row; at least one node needs a GPU", name);
     }
     return r;
 }
@@ -167,7 +165,7 @@ static int begin_tasks(struct acre_csv *csv, const char *name, struct acre_str t
     int r = acre_csv_begin(csv, name, text, task_columns, TASK_MODELS, err);
     bool with_models = false;
     for (uint32_t i = 0; r == 0 && i < csv->columns; i++) { /* the fields are the header's now */
-        with_models |= acre_str_is(csv->fields[i], task_columns[TASK_MODELS]);
+        with_models |= acre_str_is(csv->cells[i], task_columns[TASK_MODELS]);
     }
     return with_models ? acre_csv_begin(csv, name, text, task_columns, TASK_COLUMNS, err) : r;
 }
@@ -189,15 +187,15 @@ static int parse_tasks(struct acre_trace *trace, const char *name, struct acre_s
         }
     }
     if (r == 0 && !any_gpu) {
-        return acre_fail(
-            err, ACRE_EINVALID,
-            "%s: column 'num_gpu': 0 in every row; accepted: one task with a GPU or more", name);
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s: column 'num_gpu' is 0 in every row; at least one task needs a GPU",
+                         name);
     }
     return r;
 }
 
-int acre_trace_parse(const char *nodes_name, struct acre_str nodes, const char *tasks_name,
-                     struct acre_str tasks, struct acre_trace **ret_trace, struct acre_error *err) {
+int trace_parse(const char *nodes_name, struct acre_str nodes, const char *tasks_name,
+                struct acre_str tasks, struct acre_trace **ret_trace, struct acre_error *err) {
     struct acre_trace *trace = acre_calloc(1, sizeof(*trace));
     trace->names = acre_names_create();
     int r = parse_nodes(trace, nodes_name, nodes, err);
@@ -205,15 +203,15 @@ int acre_trace_parse(const char *nodes_name, struct acre_str nodes, const char *
         r = parse_tasks(trace, tasks_name, tasks, err);
     }
     if (r < 0) {
-        acre_trace_destroy(trace);
+        trace_destroy(trace);
         return r;
     }
     *ret_trace = trace;
     return 0;
 }
 
-int acre_trace_load(const char *nodes_path, const char *tasks_path, struct acre_trace **ret_trace,
-                    struct acre_error *err) {
+int trace_load(const char *nodes_path, const char *tasks_path, struct acre_trace **ret_trace,
+               struct acre_error *err) {
     struct acre_buf nodes;
     struct acre_buf tasks;
     acre_buf_init(&nodes, FILE_MAX_BYTES);
@@ -223,15 +221,15 @@ int acre_trace_load(const char *nodes_path, const char *tasks_path, struct acre_
         r = acre_file_read(tasks_path, FILE_MAX_BYTES, &tasks, err);
     }
     if (r == 0) {
-        r = acre_trace_parse(nodes_path, (struct acre_str){nodes.data, nodes.length}, tasks_path,
-                             (struct acre_str){tasks.data, tasks.length}, ret_trace, err);
+        r = trace_parse(nodes_path, (struct acre_str){nodes.data, nodes.length}, tasks_path,
+                        (struct acre_str){tasks.data, tasks.length}, ret_trace, err);
     }
     acre_buf_finish(&nodes);
     acre_buf_finish(&tasks);
     return r;
 }
 
-void acre_trace_destroy(struct acre_trace *trace) {
+void trace_destroy(struct acre_trace *trace) {
     if (trace != NULL) {
         acre_names_destroy(trace->names);
         free(trace->nodes);

@@ -1,7 +1,7 @@
-/* trace.h - clusters and task lists recorded elsewhere, in the CSV form of the openb traces.
+/* trace.h - reads recorded clusters and task lists, in the CSV format of the openb traces.
  *
  *   nodes: sn,cpu_milli,memory_mib,gpu,model
- *   tasks: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec (further columns are passed over)
+ *   tasks: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec (further columns are ignored)
  *
  * gpu_milli is 1000 for whole devices; a share of one device has num_gpu 1 and gpu_milli below
  * 1000. gpu_spec is a list of allowed models, "V100M16|V100M32", empty (or no such column) for any.
@@ -12,7 +12,7 @@
 #include "core/names.h"
 #include "ledger/request.h"
 
-struct acre_trace_node {
+struct trace_node {
     uint32_t name; /* of acre_trace.names, as all names here */
     uint32_t model;
     uint32_t cpu_milli;
@@ -20,7 +20,7 @@ struct acre_trace_node {
     uint32_t gpus;
 };
 
-struct acre_trace_task {
+struct trace_task {
     uint32_t cpu_milli;
     uint32_t ram_mib;
     uint32_t gpus;
@@ -30,18 +30,18 @@ struct acre_trace_task {
 
 struct acre_trace {
     struct acre_names *names;
-    struct acre_trace_node *nodes;
-    struct acre_trace_task *tasks;
+    struct trace_node *nodes;
+    struct trace_task *tasks;
     uint32_t node_count;
     uint32_t task_count;
     uint64_t gpu_milli; /* of all nodes */
 };
 
 /* Parse both texts; the names are for messages. On failure nothing is returned. */
-int acre_trace_parse(const char *nodes_name, struct acre_str nodes, const char *tasks_name,
-                     struct acre_str tasks, struct acre_trace **ret_trace, struct acre_error *err);
-int acre_trace_load(const char *nodes_path, const char *tasks_path, struct acre_trace **ret_trace,
-                    struct acre_error *err);
-void acre_trace_destroy(struct acre_trace *trace); /* NULL is fine */
+int trace_parse(const char *nodes_name, struct acre_str nodes, const char *tasks_name,
+                struct acre_str tasks, struct acre_trace **ret_trace, struct acre_error *err);
+int trace_load(const char *nodes_path, const char *tasks_path, struct acre_trace **ret_trace,
+               struct acre_error *err);
+void trace_destroy(struct acre_trace *trace); /* NULL is fine */
 
 #endif

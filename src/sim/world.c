@@ -1,15 +1,15 @@
-/* world.c - runs and messages in plain arrays: a simulation has some dozens of each. */
+/* world.c - keeps runs and messages in plain arrays: a simulation has a few dozen of each. */
 #include "sim/world.h"
 
 #include <stdlib.h>
 
-void acre_world_finish(struct acre_world *world) {
+void world_finish(struct fault_world *world) {
     free(world->runs);
     free(world->messages);
-    *world = (struct acre_world){0};
+    *world = (struct fault_world){0};
 }
 
-struct acre_world_run *acre_world_find(struct acre_world *world, uint64_t job, uint32_t attempt) {
+struct world_run *world_find(struct fault_world *world, uint64_t job, uint32_t attempt) {
     for (uint32_t i = 0; i < world->run_count; i++) {
         if (world->runs[i].job == job && world->runs[i].attempt == attempt) {
             return &world->runs[i];
@@ -18,22 +18,22 @@ struct acre_world_run *acre_world_find(struct acre_world *world, uint64_t job, u
     return NULL;
 }
 
-void acre_world_tell(struct acre_world *world, const struct acre_world_message *message) {
+void world_tell(struct fault_world *world, const struct world_message *message) {
     world->messages = acre_grow(world->messages, world->message_count, &world->message_capacity,
                                 sizeof(*world->messages));
     world->messages[world->message_count++] = *message;
 }
 
-static void tell_of(struct acre_world *world, const struct acre_world_run *run, bool exited) {
-    acre_world_tell(
-        world, &(struct acre_world_message){
+static void tell_of(struct fault_world *world, const struct world_run *run, bool exited) {
+    world_tell(world,
+               &(struct world_message){
                    .exited = exited, .job = run->job, .attempt = run->attempt, .exit = run->exit});
 }
 
-void acre_world_start(struct acre_world *world, const struct acre_world_run *run) {
-    struct acre_world_run *known = acre_world_find(world, run->job, run->attempt);
+void world_start(struct fault_world *world, const struct world_run *run) {
+    struct world_run *known = world_find(world, run->job, run->attempt);
     if (known != NULL) {
-        acre_world_ask(world, run->job, run->attempt);
+        world_ask(world, run->job, run->attempt);
         return;
     }
     world->runs =
@@ -43,12 +43,12 @@ void acre_world_start(struct acre_world *world, const struct acre_world_run *run
     tell_of(world, &world->runs[world->run_count++], false);
 }
 
-static void end_run(struct acre_world *world, struct acre_world_run *run) {
+static void end_run(struct fault_world *world, struct world_run *run) {
     run->alive = false;
     tell_of(world, run, true);
 }
 
-void acre_world_move(struct acre_world *world, uint64_t now_ms) {
+void world_move(struct fault_world *world, uint64_t now_ms) {
     for (uint32_t i = 0; i < world->run_count; i++) {
         if (world->runs[i].alive && world->runs[i].end_ms <= now_ms) {
             end_run(world, &world->runs[i]);
@@ -56,7 +56,7 @@ void acre_world_move(struct acre_world *world, uint64_t now_ms) {
     }
 }
 
-void acre_world_kill(struct acre_world *world, struct acre_world_run *run, int signal) {
+void world_kill(struct fault_world *world, struct world_run *run, int signal) {
     if (run->alive) {
         run->exit.kind = ACRE_EXIT_SIGNAL;
         run->exit.code = signal;
@@ -64,9 +64,9 @@ void acre_world_kill(struct acre_world *world, struct acre_world_run *run, int s
     }
 }
 
-void acre_world_lose_node(struct acre_world *world, uint32_t node) {
+void world_lose_node(struct fault_world *world, uint32_t node) {
     for (uint32_t i = 0; i < world->run_count; i++) {
-        struct acre_world_run *run = &world->runs[i];
+        struct world_run *run = &world->runs[i];
         bool there = false;
         for (uint32_t p = 0; p < run->part_count; p++) {
             there |= run->parts[p].node == node;
@@ -78,23 +78,23 @@ void acre_world_lose_node(struct acre_world *world, uint32_t node) {
     }
 }
 
-void acre_world_ask(struct acre_world *world, uint64_t job, uint32_t attempt) {
-    const struct acre_world_run *run = acre_world_find(world, job, attempt);
+void world_ask(struct fault_world *world, uint64_t job, uint32_t attempt) {
+    const struct world_run *run = world_find(world, job, attempt);
     if (run != NULL) {
         tell_of(world, run, !run->alive);
         return;
     }
-    struct acre_world_message lost = {
+    struct world_message lost = {
         .exited = true,
         .job = job,
         .attempt = attempt,
         .exit = {.kind = ACRE_EXIT_LOST, .peak_gpu_mib = ACRE_UNKNOWN, .gpu_use_milli = UINT32_MAX},
     };
-    acre_world_tell(world, &lost);
+    world_tell(world, &lost);
 }
 
-bool acre_world_take(struct acre_world *world, struct acre_rand *rand,
-                     struct acre_world_message *ret_message) {
+bool world_take(struct fault_world *world, struct acre_rand *rand,
+                struct world_message *ret_message) {
     if (world->message_count == 0) {
         return false;
     }
@@ -104,22 +104,24 @@ bool acre_world_take(struct acre_world *world, struct acre_rand *rand,
     return true;
 }
 
-int acre_world_check(const struct acre_world *world, uint32_t devices, struct acre_error *err) {
+int world_check(const struct fault_world *world, uint32_t devices, struct acre_error *err) {
     uint32_t *used = acre_calloc(ACRE_MAX(devices, 1U), sizeof(*used));
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < world->run_count; i++) {
-        const struct acre_world_run *run = &world->runs[i];
+        const struct world_run *run = &world->runs[i];
         for (uint32_t j = 0; r == 0 && run->alive && j < i; j++) {
             if (world->runs[j].alive && world->runs[j].job == run->job) {
-                r = acre_fail(err, ACRE_EINTERNAL, "job %lu has two runs alive, %u and %u",
+                r = acre_fail(err, ACRE_EINTERNAL, "job %lu has two live runs, %u and %u",
                               (unsigned long)run->job, world->runs[j].attempt, run->attempt);
             }
         }
         for (uint32_t p = 0; r == 0 && run->alive && p < run->part_count; p++) {
             const struct acre_part *part = &run->parts[p];
             if (part->device != ACRE_DEVICE_NONE && (used[part->device] += part->milli) > 1000) {
-                r = acre_fail(err, ACRE_EINTERNAL, "device %u is used for %u milli, by job %lu too",
-                              part->device, used[part->device], (unsigned long)run->job);
+                r = acre_fail(
+                    err, ACRE_EINTERNAL,
+                    "device %u is overcommitted: %u thousandths are in use, job %lu included",
+                    part->device, used[part->device], (unsigned long)run->job);
             }
         }
     }

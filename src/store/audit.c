@@ -14,20 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct acre_audit_hasher {
+struct audit_hasher {
     EVP_MD *sha256;
     EVP_MD_CTX *context;
 };
 
-struct acre_audit_hasher *acre_audit_hasher_create(void) {
-    struct acre_audit_hasher *hasher = acre_calloc(1, sizeof(*hasher));
+struct audit_hasher *audit_hasher_create(void) {
+    struct audit_hasher *hasher = acre_calloc(1, sizeof(*hasher));
     hasher->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     hasher->context = EVP_MD_CTX_new();
     ACRE_ASSERT(hasher->sha256 != NULL && hasher->context != NULL);
     return hasher;
 }
 
-void acre_audit_hasher_destroy(struct acre_audit_hasher *hasher) {
+void audit_hasher_destroy(struct audit_hasher *hasher) {
     if (hasher != NULL) {
         EVP_MD_CTX_free(hasher->context);
         EVP_MD_free(hasher->sha256);
@@ -35,12 +35,12 @@ void acre_audit_hasher_destroy(struct acre_audit_hasher *hasher) {
     }
 }
 
-static void add_bytes(struct acre_audit_hasher *hasher, const void *bytes, size_t length) {
+static void add_bytes(struct audit_hasher *hasher, const void *bytes, size_t length) {
     int ok = EVP_DigestUpdate(hasher->context, bytes, length);
     ACRE_ASSERT(ok == 1);
 }
 
-static void add_number(struct acre_audit_hasher *hasher, uint64_t value, size_t width) {
+static void add_number(struct audit_hasher *hasher, uint64_t value, size_t width) {
     uint8_t bytes[8];
     for (size_t i = 0; i < width; i++) {
         bytes[i] = (uint8_t)(value >> (8 * i));
@@ -48,15 +48,15 @@ static void add_number(struct acre_audit_hasher *hasher, uint64_t value, size_t 
     add_bytes(hasher, bytes, width);
 }
 
-static void add_text(struct acre_audit_hasher *hasher, const char *text) {
+static void add_text(struct audit_hasher *hasher, const char *text) {
     struct acre_str view = acre_str_from(text);
     ACRE_ASSERT(view.length <= UINT32_MAX);
     add_number(hasher, view.length, 4);
     add_bytes(hasher, view.data, view.length);
 }
 
-void acre_audit_extend(struct acre_audit_hasher *hasher, struct acre_audit_head *head,
-                       const struct acre_store_audit *audit) {
+void audit_extend(struct audit_hasher *hasher, struct audit_head *head,
+                  const struct acre_store_audit *audit) {
     int ok = EVP_DigestInit_ex2(hasher->context, hasher->sha256, NULL);
     ACRE_ASSERT(ok == 1);
     head->count++;
@@ -74,37 +74,37 @@ void acre_audit_extend(struct acre_audit_hasher *hasher, struct acre_audit_head 
     ACRE_ASSERT(ok == 1 && length == ACRE_AUDIT_HASH_BYTES);
 }
 
-void acre_audit_check_begin(struct acre_audit_check *check) {
-    *check = (struct acre_audit_check){.hasher = acre_audit_hasher_create()};
+void audit_check_begin(struct audit_check *check) {
+    *check = (struct audit_check){.hasher = audit_hasher_create()};
 }
 
-bool acre_audit_check_record(void *context, const struct acre_store_audit *audit) {
-    struct acre_audit_check *check = context;
+bool audit_check_record(void *context, const struct acre_store_audit *audit) {
+    struct audit_check *check = context;
     uint64_t expected = check->head.count + 1;
     if (audit->seq != expected) { /* larger: in order, each once */
         check->bad_seq = ACRE_MIN(expected, audit->seq);
-        check->why = audit->seq > expected ? "is missing" : "was put in";
+        check->why = audit->seq > expected ? "is missing" : "was inserted";
         return false;
     }
-    acre_audit_extend(check->hasher, &check->head, audit);
+    audit_extend(check->hasher, &check->head, audit);
     if (memcmp(check->head.hash, audit->hash, sizeof(audit->hash)) != 0) {
         check->bad_seq = expected;
-        check->why = "does not follow from the one before it";
+        check->why = "does not match the record before it";
         return false;
     }
     return true;
 }
 
-int acre_audit_check_end(struct acre_audit_check *check, const struct acre_audit_head *kept,
-                         struct acre_error *err) {
-    acre_audit_hasher_destroy(check->hasher);
+int audit_check_end(struct audit_check *check, const struct audit_head *kept,
+                    struct acre_error *err) {
+    audit_hasher_destroy(check->hasher);
     check->hasher = NULL;
     if (check->why == NULL && check->head.count < kept->count) {
         check->bad_seq = check->head.count + 1;
-        check->why = "is missing at the end";
+        check->why = "and the rest are missing";
     } else if (check->why == NULL && check->head.count > kept->count) {
         check->bad_seq = kept->count + 1;
-        check->why = "was put in at the end";
+        check->why = "was added at the end";
     } else if (check->why == NULL &&
                memcmp(check->head.hash, kept->hash, sizeof(kept->hash)) != 0) {
         check->bad_seq = kept->count;

@@ -5,9 +5,9 @@
  * its rows in the same form.
  *
  * A job has at most one operation in a batch: an update of a job that was added or updated in the
- * same batch is folded into that operation (the batch is atomic, so nobody can tell). A turn of
- * the loop that schedules a job and asks the engine for it costs one row, not two. A job's
- * operation is found through an index of ids. */
+ * same batch is folded into that operation (the batch is atomic, so the difference is invisible).
+ * A turn of the loop that schedules a job and asks the engine for it costs one row, not two. A
+ * job's operation is found through an index of ids. */
 #include "store/batch.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 enum { STRINGS_MAX = 6, VIEWS_MAX = 2 };
 
 /* Where a kind's strings are: `const char *` members, and struct acre_str members. */
-struct layout {
+struct op_layout {
     size_t size;
     uint8_t string_count, view_count;
     size_t strings[STRINGS_MAX], views[VIEWS_MAX];
@@ -27,7 +27,7 @@ struct layout {
 
 #define AT(type, member) offsetof(struct acre_store_##type, member)
 /* clang-format off */
-static const struct layout layouts[] = {
+static const struct op_layout layouts[] = {
     [ACRE_OP_ADD_JOB] = {sizeof(struct acre_store_job), 4, 2,
         {AT(job, user), AT(job, project), AT(job, name), AT(job, state)},
         {AT(job, spec), AT(job, detail)}},
@@ -64,10 +64,10 @@ static struct acre_str view_at(const void *record, size_t offset) {
     return view;
 }
 
-size_t acre_op_size(enum acre_op_kind kind, const void *record) {
+size_t op_size(enum op_kind kind, const void *record) {
     ACRE_ASSERT((unsigned)kind < ACRE_OP_KIND_COUNT);
-    const struct layout *layout = &layouts[kind];
-    size_t size = sizeof(struct acre_op);
+    const struct op_layout *layout = &layouts[kind];
+    size_t size = sizeof(struct op);
     for (uint8_t i = 0; i < layout->string_count; i++) {
         size += string_at(record, layout->strings[i]).length + 1;
     }
@@ -88,9 +88,9 @@ static const char *put_text(char **at, struct acre_str text) {
     return copy;
 }
 
-void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record) {
+void op_fill(struct op *op, enum op_kind kind, const void *record) {
     ACRE_ASSERT((unsigned)kind < ACRE_OP_KIND_COUNT);
-    const struct layout *layout = &layouts[kind];
+    const struct op_layout *layout = &layouts[kind];
     char *at = op->text;
     op->kind = kind;
     memcpy(&op->record, record, layout->size);
@@ -105,8 +105,8 @@ void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record
     }
 }
 
-struct acre_store_job acre_op_updated(const struct acre_store_job *job,
-                                      const struct acre_store_job *update) {
+struct acre_store_job op_updated(const struct acre_store_job *job,
+                                 const struct acre_store_job *update) {
     struct acre_store_job result = *update;
     result.user = job->user;
     result.project = job->project;
@@ -134,31 +134,30 @@ void acre_batch_destroy(struct acre_batch *batch) {
     free(batch);
 }
 
-size_t acre_batch_bytes(const struct acre_batch *batch) {
+size_t batch_bytes(const struct acre_batch *batch) {
     const size_t block_bytes = 8192; /* what the arena takes at least */
     return sizeof(*batch) + ACRE_MAX(acre_arena_used(batch->arena), block_bytes) +
            batch->capacity * sizeof(*batch->ops) + acre_index_bytes(&batch->jobs);
 }
 
 /* NULL when the batch is full: the commit will say so. */
-static struct acre_op *copy_record(struct acre_batch *batch, enum acre_op_kind kind,
-                                   const void *record) {
-    struct acre_op *op = acre_arena_try(batch->arena, acre_op_size(kind, record));
+static struct op *copy_record(struct acre_batch *batch, enum op_kind kind, const void *record) {
+    struct op *op = acre_arena_try(batch->arena, op_size(kind, record));
     if (op == NULL) {
         batch->too_large = true;
         return NULL;
     }
-    acre_op_fill(op, kind, record);
+    op_fill(op, kind, record);
     return op;
 }
 
-static void append(struct acre_batch *batch, enum acre_op_kind kind, const void *record) {
+static void append(struct acre_batch *batch, enum op_kind kind, const void *record) {
     ACRE_ASSERT(batch->done == NULL && batch->generation == 0);
-    struct acre_op *op = copy_record(batch, kind, record);
+    struct op *op = copy_record(batch, kind, record);
     if (op == NULL) {
         return;
     }
-    batch->ops = acre_grow(batch->ops, batch->count, &batch->capacity, sizeof(struct acre_op *));
+    batch->ops = acre_grow(batch->ops, batch->count, &batch->capacity, sizeof(struct op *));
     batch->ops[batch->count++] = op;
 }
 
@@ -178,7 +177,7 @@ static uint32_t find_job(const struct acre_batch *batch, uint64_t id) {
     return acre_index_find(&by_job, &batch->jobs, acre_hash_u64(id), &id, batch);
 }
 
-static void append_job(struct acre_batch *batch, enum acre_op_kind kind,
+static void append_job(struct acre_batch *batch, enum op_kind kind,
                        const struct acre_store_job *job) {
     uint32_t before = batch->count;
     append(batch, kind, job);
@@ -205,14 +204,14 @@ void acre_batch_update_job(struct acre_batch *batch, const struct acre_store_job
     ACRE_ASSERT(batch->done == NULL && batch->generation == 0);
     uint32_t number = find_job(batch, job->id);
     if (number == ACRE_INDEX_NONE) {
-        struct acre_store_job update = acre_op_updated(&(struct acre_store_job){0}, job);
+        struct acre_store_job update = op_updated(&(struct acre_store_job){0}, job);
         append_job(batch, ACRE_OP_UPDATE_JOB, &update);
         return;
     }
-    const struct acre_op *old = batch->ops[number];
+    const struct op *old = batch->ops[number];
     ACRE_ASSERT(old->kind == ACRE_OP_ADD_JOB || old->kind == ACRE_OP_UPDATE_JOB);
-    struct acre_store_job merged = acre_op_updated(&old->record.job, job);
-    struct acre_op *op = copy_record(batch, old->kind, &merged);
+    struct acre_store_job merged = op_updated(&old->record.job, job);
+    struct op *op = copy_record(batch, old->kind, &merged);
     if (op != NULL) {
         batch->ops[number] = op;
     }

@@ -15,7 +15,7 @@ struct acre_store_setting {
     struct acre_str value;
 };
 
-enum acre_op_kind {
+enum op_kind {
     ACRE_OP_ADD_JOB,
     ACRE_OP_UPDATE_JOB, /* user, project, name, array, spec and spec_id are not there */
     ACRE_OP_PUT_ACCOUNT,
@@ -29,7 +29,7 @@ enum acre_op_kind {
     ACRE_OP_KIND_COUNT,
 };
 
-union acre_op_record {
+union op_record {
     struct acre_store_job job;
     struct acre_store_account account;
     struct acre_store_setting setting;
@@ -39,22 +39,22 @@ union acre_op_record {
     struct acre_store_audit audit;
 };
 
-struct acre_op {
-    enum acre_op_kind kind;
-    union acre_op_record record;
+struct op {
+    enum op_kind kind;
+    union op_record record;
     char text[]; /* what the strings of the record point at, each with a NUL */
 };
 
-/* Copy a record: acre_op_size bytes, filled by acre_op_fill. NULL strings become "". */
-size_t acre_op_size(enum acre_op_kind kind, const void *record);
-void acre_op_fill(struct acre_op *op, enum acre_op_kind kind, const void *record);
+/* Copy a record: op_size bytes, filled by op_fill. NULL strings become "". */
+size_t op_size(enum op_kind kind, const void *record);
+void op_fill(struct op *op, enum op_kind kind, const void *record);
 /* What a job is after an update: `job` with the fields of `update` that an update has. */
-struct acre_store_job acre_op_updated(const struct acre_store_job *job,
-                                      const struct acre_store_job *update);
+struct acre_store_job op_updated(const struct acre_store_job *job,
+                                 const struct acre_store_job *update);
 
 struct acre_batch {
     struct acre_arena *arena;
-    struct acre_op **ops; /* in the order they were given */
+    struct op **ops; /* in the order they were given */
     uint32_t count, capacity;
     struct acre_index jobs; /* of the one operation of each job, by its id */
     bool too_large;
@@ -68,6 +68,6 @@ struct acre_batch {
 };
 
 /* Memory held, for the limit on what waits for the disk. */
-size_t acre_batch_bytes(const struct acre_batch *batch);
+size_t batch_bytes(const struct acre_batch *batch);
 
 #endif

@@ -28,7 +28,7 @@ enum shelf_name { JOBS, ACCOUNTS, SETTINGS, TOKENS, RESERVATIONS, DRAINS, SHELF_
 
 /* Rows sorted by key. */
 struct shelf {
-    struct acre_op **rows;
+    struct op **rows;
     size_t count;
     uint32_t capacity;
 };
@@ -38,8 +38,8 @@ struct memory {
     unsigned readers;     /* under way; a visit must not commit */
     struct shelf shelves[SHELF_COUNT];
     struct shelf audit; /* by seq */
-    struct acre_audit_hasher *hasher;
-    struct acre_audit_head head;
+    struct audit_hasher *hasher;
+    struct audit_head head;
     uint64_t batches;
     uint64_t failures[FAILURES_MAX];
     size_t failure_count;
@@ -51,32 +51,32 @@ static int compare_numbers(uint64_t a, uint64_t b) {
     return (a > b) - (a < b);
 }
 
-static int compare_jobs(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_jobs(const union op_record *a, const union op_record *b) {
     return compare_numbers(a->job.id, b->job.id);
 }
 
-static int compare_accounts(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_accounts(const union op_record *a, const union op_record *b) {
     int order = strcmp(a->account.project, b->account.project);
     return order != 0 ? order : strcmp(a->account.user, b->account.user);
 }
 
-static int compare_settings(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_settings(const union op_record *a, const union op_record *b) {
     return strcmp(a->setting.name, b->setting.name);
 }
 
-static int compare_tokens(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_tokens(const union op_record *a, const union op_record *b) {
     return compare_numbers(a->token.id, b->token.id);
 }
 
-static int compare_reservations(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_reservations(const union op_record *a, const union op_record *b) {
     return compare_numbers(a->reservation.id, b->reservation.id);
 }
 
-static int compare_drains(const union acre_op_record *a, const union acre_op_record *b) {
+static int compare_drains(const union op_record *a, const union op_record *b) {
     return strcmp(a->drain.target, b->drain.target);
 }
 
-typedef int compare_rows(const union acre_op_record *a, const union acre_op_record *b);
+typedef int compare_rows(const union op_record *a, const union op_record *b);
 
 static compare_rows *const orders[SHELF_COUNT] = {
     [JOBS] = compare_jobs,     [ACCOUNTS] = compare_accounts, [SETTINGS] = compare_settings,
@@ -99,7 +99,7 @@ _Static_assert(ACRE_COUNT(shelf_of) == ACRE_OP_AUDIT, "every kind but audit has 
 
 /* The first row not before `key`; its index may be the count. */
 static size_t find_place(const struct memory *memory, enum shelf_name name,
-                         const union acre_op_record *key, bool *ret_found) {
+                         const union op_record *key, bool *ret_found) {
     const struct shelf *shelf = &memory->shelves[name];
     size_t low = 0;
     size_t high = shelf->count;
@@ -118,16 +118,16 @@ static size_t find_place(const struct memory *memory, enum shelf_name name,
     return low;
 }
 
-static struct acre_op *copy_row(enum acre_op_kind kind, const void *record) {
-    struct acre_op *row = acre_calloc(1, acre_op_size(kind, record));
-    acre_op_fill(row, kind, record);
+static struct op *copy_row(enum op_kind kind, const void *record) {
+    struct op *row = acre_calloc(1, op_size(kind, record));
+    op_fill(row, kind, record);
     return row;
 }
 
-static void insert_row(struct shelf *shelf, size_t at, struct acre_op *row) {
+static void insert_row(struct shelf *shelf, size_t at, struct op *row) {
     ACRE_ASSERT(at <= shelf->count && row != NULL);
-    shelf->rows = acre_grow(shelf->rows, shelf->count, &shelf->capacity, sizeof(struct acre_op *));
-    memmove(&shelf->rows[at + 1], &shelf->rows[at], (shelf->count - at) * sizeof(struct acre_op *));
+    shelf->rows = acre_grow(shelf->rows, shelf->count, &shelf->capacity, sizeof(struct op *));
+    memmove(&shelf->rows[at + 1], &shelf->rows[at], (shelf->count - at) * sizeof(struct op *));
     shelf->rows[at] = row;
     shelf->count++;
 }
@@ -136,7 +136,7 @@ static void remove_row(struct shelf *shelf, size_t at) {
     ACRE_ASSERT(at < shelf->count);
     free(shelf->rows[at]);
     shelf->count--;
-    memmove(&shelf->rows[at], &shelf->rows[at + 1], (shelf->count - at) * sizeof(struct acre_op *));
+    memmove(&shelf->rows[at], &shelf->rows[at + 1], (shelf->count - at) * sizeof(struct op *));
 }
 
 static void free_rows(struct shelf *shelf) {
@@ -155,15 +155,16 @@ static int parse_failures(struct memory *memory, struct acre_str list, struct ac
         char text[24] = "";
         uint64_t number;
         if (!acre_str_copy(text, sizeof(text), part)) {
-            return acre_fail(err, ACRE_EINVALID, "memory:fail: a number of %zu digits",
-                             part.length);
+            return acre_fail(err, ACRE_EINVALID,
+                             "memory:fail: a number with %zu digits is too long", part.length);
         }
         int r = acre_parse_count("memory:fail", text, 1, UINT64_MAX, &number, err);
         if (r < 0) {
             return r;
         }
         if (memory->failure_count == FAILURES_MAX) {
-            return acre_fail(err, ACRE_ELIMIT, "memory:fail: more than %d numbers", FAILURES_MAX);
+            return acre_fail(err, ACRE_ELIMIT,
+                             "memory:fail: too many numbers; accepted: at most %d", FAILURES_MAX);
         }
         memory->failures[memory->failure_count++] = number;
     }
@@ -176,7 +177,7 @@ static void close_memory(void *self) {
         free_rows(&memory->shelves[i]);
     }
     free_rows(&memory->audit);
-    acre_audit_hasher_destroy(memory->hasher);
+    audit_hasher_destroy(memory->hasher);
     pthread_mutex_destroy(&memory->lock);
     free(memory);
 }
@@ -185,7 +186,7 @@ static int open_memory(const char *where, bool read_only, void **ret_self, struc
     const char option[] = "fail=";
     char shown[64];
     if (read_only) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "memory: nobody else can read it");
+        return acre_fail(err, ACRE_EUNSUPPORTED, "memory: another process cannot read it");
     }
     struct memory *memory = acre_calloc(1, sizeof(*memory));
     pthread_mutexattr_t recursive;
@@ -193,14 +194,14 @@ static int open_memory(const char *where, bool read_only, void **ret_self, struc
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&memory->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
-    memory->hasher = acre_audit_hasher_create();
+    memory->hasher = audit_hasher_create();
     int r = 0;
     if (strncmp(where, option, sizeof(option) - 1) == 0) {
         r = parse_failures(memory, acre_str_from(where + sizeof(option) - 1), err);
     } else if (where[0] != '\0') {
-        r = acre_fail(err, ACRE_EINVALID, "store: 'memory:%s' is not accepted; accepted: %s",
+        r = acre_fail(err, ACRE_EINVALID, "store: 'memory:%s' is not valid; accepted: %s",
                       acre_str_show(acre_str_from(where), shown, sizeof(shown)),
-                      acre_store_memory.usage);
+                      store_memory.usage);
     }
     if (r < 0) {
         close_memory(memory);
@@ -215,14 +216,14 @@ static int open_memory(const char *where, bool read_only, void **ret_self, struc
 static int check_batch(const struct memory *memory, const struct acre_batch *batch,
                        struct acre_error *err) {
     for (uint32_t i = 0; i < batch->count; i++) {
-        const struct acre_op *op = batch->ops[i];
+        const struct op *op = batch->ops[i];
         if (op->kind != ACRE_OP_ADD_JOB && op->kind != ACRE_OP_UPDATE_JOB) {
             continue;
         }
         bool found;
         find_place(memory, JOBS, &op->record, &found);
         if (found && op->kind == ACRE_OP_ADD_JOB) {
-            return acre_fail(err, ACRE_EEXISTS, "store: job %" PRIu64 " is there already",
+            return acre_fail(err, ACRE_EEXISTS, "store: job %" PRIu64 " already exists",
                              op->record.job.id);
         }
         if (!found && op->kind == ACRE_OP_UPDATE_JOB) {
@@ -233,16 +234,16 @@ static int check_batch(const struct memory *memory, const struct acre_batch *bat
     return 0;
 }
 
-static void apply_audit(struct memory *memory, const struct acre_op *op) {
+static void apply_audit(struct memory *memory, const struct op *op) {
     struct acre_store_audit audit = op->record.audit;
-    acre_audit_extend(memory->hasher, &memory->head, &audit);
+    audit_extend(memory->hasher, &memory->head, &audit);
     audit.seq = memory->head.count;
     ACRE_ASSERT(audit.seq == memory->audit.count + 1);
     memcpy(audit.hash, memory->head.hash, sizeof(audit.hash));
     insert_row(&memory->audit, memory->audit.count, copy_row(ACRE_OP_AUDIT, &audit));
 }
 
-static void apply_op(struct memory *memory, const struct acre_op *op) {
+static void apply_op(struct memory *memory, const struct op *op) {
     if (op->kind == ACRE_OP_AUDIT) {
         apply_audit(memory, op);
         return;
@@ -257,14 +258,14 @@ static void apply_op(struct memory *memory, const struct acre_op *op) {
         }
         return;
     }
-    enum acre_op_kind kind = op->kind;
-    union acre_op_record record = op->record;
+    enum op_kind kind = op->kind;
+    union op_record record = op->record;
     if (kind == ACRE_OP_UPDATE_JOB) {
         ACRE_ASSERT(found);
-        record.job = acre_op_updated(&shelf->rows[at]->record.job, &op->record.job);
+        record.job = op_updated(&shelf->rows[at]->record.job, &op->record.job);
         kind = ACRE_OP_ADD_JOB;
     }
-    struct acre_op *row = copy_row(kind, &record);
+    struct op *row = copy_row(kind, &record);
     if (found) {
         free(shelf->rows[at]);
         shelf->rows[at] = row;
@@ -332,14 +333,14 @@ static bool is_wanted_job(const struct acre_job_filter *filter, const struct acr
 }
 
 /* Walk rows from a cursor in either direction. */
-struct walk {
+struct row_walk {
     size_t next, left;
     bool backwards;
 };
 
-static struct walk walk_from(size_t first_after, size_t first_not_before, size_t count,
-                             bool has_cursor, bool newest_first) {
-    struct walk walk = {.backwards = newest_first};
+static struct row_walk walk_from(size_t first_after, size_t first_not_before, size_t count,
+                                 bool has_cursor, bool newest_first) {
+    struct row_walk walk = {.backwards = newest_first};
     if (newest_first) {
         walk.left = has_cursor ? first_not_before : count;
         walk.next = walk.left;
@@ -350,7 +351,7 @@ static struct walk walk_from(size_t first_after, size_t first_not_before, size_t
     return walk;
 }
 
-static bool walk_step(struct walk *walk, size_t *ret_at) {
+static bool walk_step(struct row_walk *walk, size_t *ret_at) {
     if (walk->left == 0) {
         return false;
     }
@@ -367,8 +368,8 @@ static int read_jobs(void *self, const struct acre_job_filter *filter, acre_job_
     const struct shelf *shelf = &memory->shelves[JOBS];
     bool found;
     size_t place =
-        find_place(memory, JOBS, &(union acre_op_record){.job = {.id = filter->after_id}}, &found);
-    struct walk walk =
+        find_place(memory, JOBS, &(union op_record){.job = {.id = filter->after_id}}, &found);
+    struct row_walk walk =
         walk_from(place + found, place, shelf->count, filter->after_id != 0, filter->newest_first);
     uint32_t given = 0;
     size_t at;
@@ -389,13 +390,12 @@ static int read_job(void *self, uint64_t id, acre_job_visit *visit, void *contex
     struct memory *memory = self;
     bool found;
     begin_read(memory);
-    size_t at = find_place(memory, JOBS, &(union acre_op_record){.job = {.id = id}}, &found);
+    size_t at = find_place(memory, JOBS, &(union op_record){.job = {.id = id}}, &found);
     if (found) {
         struct acre_store_job job = memory->shelves[JOBS].rows[at]->record.job;
         bool shared = false;
         if (job.spec_id != 0) {
-            at = find_place(memory, JOBS, &(union acre_op_record){.job = {.id = job.spec_id}},
-                            &shared);
+            at = find_place(memory, JOBS, &(union op_record){.job = {.id = job.spec_id}}, &shared);
         }
         job.spec = shared ? memory->shelves[JOBS].rows[at]->record.job.spec : job.spec;
         visit(context, &job);
@@ -416,17 +416,17 @@ static uint64_t read_last_job(void *self) {
 static int read_statistics(void *self, uint64_t since_ms,
                            struct acre_job_statistics *ret_statistics, struct acre_error *err) {
     struct memory *memory = self;
-    struct acre_tally tally = {0};
+    struct row_tally tally = {0};
     (void)err;
     begin_read(memory);
     for (size_t i = 0; i < memory->shelves[JOBS].count; i++) {
         const struct acre_store_job *job = &memory->shelves[JOBS].rows[i]->record.job;
         if (!job->live && job->ended_ms >= since_ms) {
-            acre_tally_add(&tally, job->state, job->submitted_ms, job->started_ms, job->ended_ms);
+            tally_add(&tally, job->state, job->submitted_ms, job->started_ms, job->ended_ms);
         }
     }
     end_read(memory);
-    *ret_statistics = acre_tally_finish(&tally);
+    *ret_statistics = tally_finish(&tally);
     return 0;
 }
 
@@ -436,15 +436,14 @@ static int read_setting(void *self, const char *name, struct acre_buf *ret_value
     bool found;
     int r = 0;
     begin_read(memory);
-    size_t at =
-        find_place(memory, SETTINGS, &(union acre_op_record){.setting = {.name = name}}, &found);
+    size_t at = find_place(memory, SETTINGS, &(union op_record){.setting = {.name = name}}, &found);
     if (found) {
         struct acre_str value = memory->shelves[SETTINGS].rows[at]->record.setting.value;
         r = acre_buf_append(ret_value, value.data, value.length);
     }
     end_read(memory);
     if (!found) {
-        return acre_fail(err, ACRE_ENOTFOUND, "setting '%s' was never set", name);
+        return acre_fail(err, ACRE_ENOTFOUND, "setting '%s' is not set", name);
     }
     return r < 0 ? acre_fail(err, r, "setting '%s' is too long", name) : 0;
 }
@@ -477,7 +476,7 @@ static bool is_wanted_audit(const struct acre_audit_filter *filter,
             strncmp(filter->action, audit->action, strlen(filter->action)) == 0);
 }
 
-static int read_audit(void *self, const struct acre_audit_filter *filter, acre_audit_visit *visit,
+static int read_audit(void *self, const struct acre_audit_filter *filter, audit_visit *visit,
                       void *context, struct acre_error *err) {
     struct memory *memory = self;
     (void)err;
@@ -485,7 +484,7 @@ static int read_audit(void *self, const struct acre_audit_filter *filter, acre_a
     size_t count = memory->audit.count; /* seq n is at n - 1 */
     size_t after = (size_t)ACRE_MIN(filter->after_seq, (uint64_t)count);
     size_t before = filter->after_seq > count ? count : after - (after > 0);
-    struct walk walk =
+    struct row_walk walk =
         walk_from(after, before, count, filter->after_seq != 0, filter->newest_first);
     uint32_t given = 0;
     size_t at;
@@ -501,8 +500,8 @@ static int read_audit(void *self, const struct acre_audit_filter *filter, acre_a
     return 0;
 }
 
-static int read_trail(void *self, struct acre_audit_head *ret_head, acre_audit_visit *visit,
-                      void *context, struct acre_error *err) {
+static int read_trail(void *self, struct audit_head *ret_head, audit_visit *visit, void *context,
+                      struct acre_error *err) {
     struct memory *memory = self;
     (void)err;
     begin_read(memory);
@@ -516,7 +515,7 @@ static int read_trail(void *self, struct acre_audit_head *ret_head, acre_audit_v
     return 0;
 }
 
-const struct acre_store_driver acre_store_memory = {
+const struct store_driver store_memory = {
     .scheme = "memory",
     .usage = "memory: (memory:fail=N,... makes commits fail)",
     .open = open_memory,

@@ -1,6 +1,6 @@
 /* sqlite.c - one file, SQLite with a write-ahead log: opening, schema, one writer, errors.
  *
- * Every commit is synced before it is told (journal_mode=WAL, synchronous=FULL): one write and
+ * Every commit is synced before it is reported (journal_mode=WAL, synchronous=FULL): one write and
  * one sync of the log, then the pages themselves go into the database when the log has 1,000
  * pages (see sqlite_write.c). Readers have a connection of their own and see the last commit; the
  * log lets them do so without waiting. Other processes may read at any time (`acre audit
@@ -68,17 +68,15 @@ static const char *const migrations[] = {
 
 /* --- errors --------------------------------------------------------------------------------- */
 
-int acre_sqlite_fail_damaged(const struct acre_sqlite *self, const char *what,
-                             struct acre_error *err) {
+int sqlite_fail_damaged(const struct sqlite *self, const char *what, struct acre_error *err) {
     return acre_fail(err, ACRE_ECORRUPT,
-                     "%s is damaged (%s). Nothing was changed. Put back a copy of it, or move it "
-                     "and its -wal file away together and save what can be read: "
-                     "sqlite3 MOVED .recover | sqlite3 acre.db",
+                     "%s is damaged (%s). Nothing was changed. Restore it from a backup, or move "
+                     "it and its -wal file away together and recover what can be read: sqlite3 "
+                     "MOVED .recover | sqlite3 acre.db",
                      self->path, what);
 }
 
-int acre_sqlite_fail(const struct acre_sqlite *self, sqlite3 *db, const char *what,
-                     struct acre_error *err) {
+int sqlite_fail(const struct sqlite *self, sqlite3 *db, const char *what, struct acre_error *err) {
     static const struct {
         int sqlite, ours;
     } codes[] = {
@@ -92,7 +90,7 @@ int acre_sqlite_fail(const struct acre_sqlite *self, sqlite3 *db, const char *wh
     int code = extended & 0xff;
     const char *text = db != NULL ? sqlite3_errmsg(db) : "out of memory";
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-        return acre_sqlite_fail_damaged(self, text, err);
+        return sqlite_fail_damaged(self, text, err);
     }
     int system = db != NULL ? sqlite3_system_errno(db) : 0;
     bool is_system = system != 0 && (code == SQLITE_IOERR || code == SQLITE_CANTOPEN);
@@ -109,35 +107,33 @@ int acre_sqlite_fail(const struct acre_sqlite *self, sqlite3 *db, const char *wh
 
 /* --- small helpers -------------------------------------------------------------------------- */
 
-int acre_sqlite_prepare(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                        sqlite3_stmt **ret_statement, struct acre_error *err) {
+int sqlite_prepare(const struct sqlite *self, sqlite3 *db, const char *sql,
+                   sqlite3_stmt **ret_statement, struct acre_error *err) {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK) {
-        return acre_sqlite_fail(self, db, "cannot prepare", err);
+        return sqlite_fail(self, db, "cannot prepare", err);
     }
     *ret_statement = statement;
     return 0;
 }
 
-int acre_sqlite_exec(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                     struct acre_error *err) {
+int sqlite_exec(const struct sqlite *self, sqlite3 *db, const char *sql, struct acre_error *err) {
     if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        return acre_sqlite_fail(self, db, "cannot set up", err);
+        return sqlite_fail(self, db, "cannot set up", err);
     }
     return 0;
 }
 
-int acre_sqlite_number(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                       uint64_t *ret_number, struct acre_error *err) {
+int sqlite_number(const struct sqlite *self, sqlite3 *db, const char *sql, uint64_t *ret_number,
+                  struct acre_error *err) {
     sqlite3_stmt *statement;
-    int r = acre_sqlite_prepare(self, db, sql, &statement, err);
+    int r = sqlite_prepare(self, db, sql, &statement, err);
     if (r < 0) {
         return r;
     }
     int step = sqlite3_step(statement);
     uint64_t number = step == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-    r = step == SQLITE_ROW || step == SQLITE_DONE ? 0
-                                                  : acre_sqlite_fail(self, db, "cannot read", err);
+    r = step == SQLITE_ROW || step == SQLITE_DONE ? 0 : sqlite_fail(self, db, "cannot read", err);
     sqlite3_finalize(statement);
     if (r == 0) {
         *ret_number = number;
@@ -147,7 +143,7 @@ int acre_sqlite_number(const struct acre_sqlite *self, sqlite3 *db, const char *
 
 /* --- one writer ----------------------------------------------------------------------------- */
 
-static int lock_file(struct acre_sqlite *self, struct acre_error *err) {
+static int lock_file(struct sqlite *self, struct acre_error *err) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s-lock", self->path);
     self->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -166,14 +162,14 @@ static int lock_file(struct acre_sqlite *self, struct acre_error *err) {
         snprintf(who, sizeof(who), "process %ld", (long)lock.l_pid);
     }
     return acre_fail(err, ACRE_ECONFLICT,
-                     "%s is in use by %s; two daemons cannot share one state: stop that one, or "
-                     "choose another state directory",
+                     "%s is in use by %s; two daemons cannot share one state directory: stop that "
+                     "one, or choose another directory",
                      self->path, who);
 }
 
 /* Made by us for its mode: it holds hashes of tokens and the environment of jobs. Only when it is
  * not there: closing a second descriptor would drop SQLite's locks. */
-static int create_file(const struct acre_sqlite *self, struct acre_error *err) {
+static int create_file(const struct sqlite *self, struct acre_error *err) {
     int fd = open(self->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST) {
         return acre_fail_errno(err, errno, "%s", self->path);
@@ -186,51 +182,50 @@ static int create_file(const struct acre_sqlite *self, struct acre_error *err) {
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-static int open_connection(const struct acre_sqlite *self, bool read_only, sqlite3 **ret_db,
+static int open_connection(const struct sqlite *self, bool read_only, sqlite3 **ret_db,
                            struct acre_error *err) {
     int flags = SQLITE_OPEN_NOMUTEX | (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     if (sqlite3_open_v2(self->path, ret_db, flags, NULL) != SQLITE_OK) {
-        return acre_sqlite_fail(self, *ret_db, "cannot open", err);
+        return sqlite_fail(self, *ret_db, "cannot open", err);
     }
     sqlite3_extended_result_codes(*ret_db, 1);
     sqlite3_busy_timeout(*ret_db, BUSY_MS);
-    return acre_sqlite_exec(self, *ret_db,
-                            "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-                            "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2000;",
-                            err);
+    return sqlite_exec(self, *ret_db,
+                       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+                       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2000;",
+                       err);
 }
 
-static int set_journal(const struct acre_sqlite *self, struct acre_error *err) {
+static int set_journal(const struct sqlite *self, struct acre_error *err) {
     sqlite3_stmt *statement;
-    int r = acre_sqlite_prepare(self, self->writer, "PRAGMA journal_mode = WAL", &statement, err);
+    int r = sqlite_prepare(self, self->writer, "PRAGMA journal_mode = WAL", &statement, err);
     if (r < 0) {
         return r;
     }
     if (sqlite3_step(statement) != SQLITE_ROW) {
-        r = acre_sqlite_fail(self, self->writer, "cannot open", err);
+        r = sqlite_fail(self, self->writer, "cannot open", err);
     } else if (strcmp((const char *)sqlite3_column_text(statement, 0), "wal") != 0) {
         r = acre_fail(err, ACRE_EUNSUPPORTED,
-                      "%s: this file system cannot keep a write-ahead log: choose a local one",
+                      "%s: this file system does not support a write-ahead log; choose a local one",
                       self->path);
     }
     sqlite3_finalize(statement);
     return r < 0 ? r
-                 : acre_sqlite_exec(self, self->writer,
-                                    "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
-                                    "PRAGMA journal_size_limit = 16777216;",
-                                    err);
+                 : sqlite_exec(self, self->writer,
+                               "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
+                               "PRAGMA journal_size_limit = 16777216;",
+                               err);
 }
 
 /* Whose file it is and of which version; 0 for one that is new. */
-static int read_version(const struct acre_sqlite *self, sqlite3 *db, uint64_t *ret_version,
+static int read_version(const struct sqlite *self, sqlite3 *db, uint64_t *ret_version,
                         struct acre_error *err) {
     uint64_t application = 0;
     uint64_t version = 0;
     uint64_t tables = 0;
-    int r = acre_sqlite_number(self, db, "PRAGMA application_id", &application, err);
-    r = r < 0 ? r : acre_sqlite_number(self, db, "PRAGMA user_version", &version, err);
-    r = r < 0 ? r
-              : acre_sqlite_number(self, db, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    int r = sqlite_number(self, db, "PRAGMA application_id", &application, err);
+    r = r < 0 ? r : sqlite_number(self, db, "PRAGMA user_version", &version, err);
+    r = r < 0 ? r : sqlite_number(self, db, "SELECT count(*) FROM sqlite_schema", &tables, err);
     if (r < 0) {
         return r;
     }
@@ -244,21 +239,21 @@ static int read_version(const struct acre_sqlite *self, sqlite3 *db, uint64_t *r
     if (version > ACRE_COUNT(migrations)) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
                          "%s was written by a newer acre (schema %" PRIu64
-                         ", this one knows up to %zu); use that one, or a copy from before",
+                         ", this one supports up to %zu); use the newer acre, or an older backup",
                          self->path, version, ACRE_COUNT(migrations));
     }
     *ret_version = version;
     return 0;
 }
 
-static int migrate(const struct acre_sqlite *self, uint64_t version, struct acre_error *err) {
+static int migrate(const struct sqlite *self, uint64_t version, struct acre_error *err) {
     for (; version < ACRE_COUNT(migrations); version++) {
         char mark[128];
         snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
                  ACRE_SQLITE_APPLICATION_ID, (int)version + 1);
-        int r = acre_sqlite_exec(self, self->writer, "BEGIN IMMEDIATE", err);
-        r = r < 0 ? r : acre_sqlite_exec(self, self->writer, migrations[version], err);
-        r = r < 0 ? r : acre_sqlite_exec(self, self->writer, mark, err);
+        int r = sqlite_exec(self, self->writer, "BEGIN IMMEDIATE", err);
+        r = r < 0 ? r : sqlite_exec(self, self->writer, migrations[version], err);
+        r = r < 0 ? r : sqlite_exec(self, self->writer, mark, err);
         if (r < 0) {
             sqlite3_exec(self->writer, "ROLLBACK", NULL, NULL, NULL);
             return r;
@@ -267,7 +262,7 @@ static int migrate(const struct acre_sqlite *self, uint64_t version, struct acre
     return 0;
 }
 
-static int open_writer(struct acre_sqlite *self, struct acre_error *err) {
+static int open_writer(struct sqlite *self, struct acre_error *err) {
     uint64_t version = 0;
     int r = lock_file(self, err);
     r = r < 0 ? r : create_file(self, err);
@@ -275,27 +270,27 @@ static int open_writer(struct acre_sqlite *self, struct acre_error *err) {
     r = r < 0 ? r : read_version(self, self->writer, &version, err);
     r = r < 0 ? r : set_journal(self, err);
     r = r < 0 ? r : migrate(self, version, err);
-    r = r < 0 ? r : acre_sqlite_check(self, err);
-    r = r < 0 ? r : acre_sqlite_write_open(self, err);
+    r = r < 0 ? r : sqlite_check(self, err);
+    r = r < 0 ? r : sqlite_write_open(self, err);
     return r;
 }
 
-static int open_reader(struct acre_sqlite *self, struct acre_error *err) {
+static int open_reader(struct sqlite *self, struct acre_error *err) {
     uint64_t version = 0;
     int r = open_connection(self, true, &self->reader, err);
     r = r < 0 ? r : read_version(self, self->reader, &version, err);
     if (r == 0 && version < ACRE_COUNT(migrations)) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "%s has schema %" PRIu64 ", not %zu: start the daemon on it first",
+                         "%s has schema %" PRIu64 ", not %zu; start the daemon with it first",
                          self->path, version, ACRE_COUNT(migrations));
     }
     return r;
 }
 
 static void close_sqlite(void *context) {
-    struct acre_sqlite *self = context;
-    acre_sqlite_check_stop(self);
-    acre_sqlite_write_close(self);
+    struct sqlite *self = context;
+    sqlite_check_stop(self);
+    sqlite_write_close(self);
     sqlite3_close(self->reader); /* before the writer, who then takes the log in and removes it */
     int r = sqlite3_close(self->writer);
     ACRE_ASSERT(r == SQLITE_OK); /* no statement is left */
@@ -309,11 +304,11 @@ static void close_sqlite(void *context) {
 static int open_sqlite(const char *where, bool read_only, void **ret_self, struct acre_error *err) {
     char shown[128];
     if (where[0] == '\0' || where[0] == ':' || strlen(where) > PATH_MAX - 16) {
-        return acre_fail(err, ACRE_EINVALID, "store: 'sqlite:%s' names no file; accepted: %s",
-                         acre_str_show(acre_str_from(where), shown, sizeof(shown)),
-                         acre_store_sqlite.usage);
+        return acre_fail(
+            err, ACRE_EINVALID, "store: 'sqlite:%s' does not name a file; accepted: %s",
+            acre_str_show(acre_str_from(where), shown, sizeof(shown)), store_sqlite.usage);
     }
-    struct acre_sqlite *self = acre_calloc(1, sizeof(*self));
+    struct sqlite *self = acre_calloc(1, sizeof(*self));
     self->path = acre_strdup(where);
     self->lock_fd = -1;
     int r = read_only ? 0 : open_writer(self, err);
@@ -326,22 +321,22 @@ static int open_sqlite(const char *where, bool read_only, void **ret_self, struc
     return 0;
 }
 
-const struct acre_store_driver acre_store_sqlite = {
+const struct store_driver store_sqlite = {
     .scheme = "sqlite",
     .usage = "sqlite:PATH",
     .open = open_sqlite,
     .close = close_sqlite,
-    .apply = acre_sqlite_apply,
-    .rest = acre_sqlite_rest,
-    .jobs = acre_sqlite_jobs,
-    .job = acre_sqlite_job,
-    .last_job = acre_sqlite_last_job,
-    .statistics = acre_sqlite_statistics,
-    .accounts = acre_sqlite_accounts,
-    .setting = acre_sqlite_setting,
-    .tokens = acre_sqlite_tokens,
-    .reservations = acre_sqlite_reservations,
-    .drains = acre_sqlite_drains,
-    .audit = acre_sqlite_audit,
-    .trail = acre_sqlite_trail,
+    .apply = sqlite_apply,
+    .rest = sqlite_rest,
+    .jobs = sqlite_jobs,
+    .job = sqlite_job,
+    .last_job = sqlite_last_job,
+    .statistics = sqlite_statistics,
+    .accounts = sqlite_accounts,
+    .setting = sqlite_setting,
+    .tokens = sqlite_tokens,
+    .reservations = sqlite_reservations,
+    .drains = sqlite_drains,
+    .audit = sqlite_audit,
+    .trail = sqlite_trail,
 };

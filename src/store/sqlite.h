@@ -11,7 +11,7 @@
 /* "acre" */
 #define ACRE_SQLITE_APPLICATION_ID 0x61637265
 
-enum acre_sqlite_write {
+enum sqlite_write {
     ACRE_WRITE_BEGIN,
     ACRE_WRITE_COMMIT,
     ACRE_WRITE_ROLLBACK,
@@ -31,15 +31,15 @@ enum acre_sqlite_write {
     ACRE_WRITE_COUNT,
 };
 
-struct acre_sqlite {
+struct sqlite {
     char *path;
     int lock_fd; /* -1: read-only */
 
     /* Writer thread only, once opened. NULL: read-only. */
     sqlite3 *writer;
     sqlite3_stmt *writes[ACRE_WRITE_COUNT];
-    struct acre_audit_hasher *hasher;
-    struct acre_audit_head head;
+    struct audit_hasher *hasher;
+    struct audit_head head;
     int wal_pages; /* after the last commit */
 
     sqlite3 *reader; /* the caller's thread only */
@@ -47,60 +47,56 @@ struct acre_sqlite {
     /* The check in the background (sqlite_check.c). */
     sqlite3 *checker;
     pthread_t check_thread;
-    _Atomic bool damaged;     /* release: pairs with the acquire in acre_sqlite_check_result */
+    _Atomic bool damaged;     /* release: pairs with the acquire in sqlite_check_result */
     struct acre_error damage; /* written before `damaged` */
 };
 
 /* An error of SQLite's as ours: the path, what was being done, what SQLite and the system said.
  * Damage says how to restore. */
-int acre_sqlite_fail(const struct acre_sqlite *self, sqlite3 *db, const char *what,
-                     struct acre_error *err);
-int acre_sqlite_fail_damaged(const struct acre_sqlite *self, const char *what,
-                             struct acre_error *err);
+int sqlite_fail(const struct sqlite *self, sqlite3 *db, const char *what, struct acre_error *err);
+int sqlite_fail_damaged(const struct sqlite *self, const char *what, struct acre_error *err);
 
-int acre_sqlite_prepare(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                        sqlite3_stmt **ret_statement, struct acre_error *err);
-int acre_sqlite_exec(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                     struct acre_error *err);
+int sqlite_prepare(const struct sqlite *self, sqlite3 *db, const char *sql,
+                   sqlite3_stmt **ret_statement, struct acre_error *err);
+int sqlite_exec(const struct sqlite *self, sqlite3 *db, const char *sql, struct acre_error *err);
 /* The first column of the first row; 0 when there is none. */
-int acre_sqlite_number(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
-                       uint64_t *ret_number, struct acre_error *err);
+int sqlite_number(const struct sqlite *self, sqlite3 *db, const char *sql, uint64_t *ret_number,
+                  struct acre_error *err);
 
 /* sqlite_check.c: what can be checked at once, then the rest by a thread of its own. */
-int acre_sqlite_check(struct acre_sqlite *self, struct acre_error *err);
-void acre_sqlite_check_stop(struct acre_sqlite *self);
+int sqlite_check(struct sqlite *self, struct acre_error *err);
+void sqlite_check_stop(struct sqlite *self);
 /* ACRE_ECORRUPT when the check in the background has found damage. */
-int acre_sqlite_check_result(const struct acre_sqlite *self, struct acre_error *err);
+int sqlite_check_result(const struct sqlite *self, struct acre_error *err);
 
 /* sqlite_write.c */
-int acre_sqlite_write_open(struct acre_sqlite *self, struct acre_error *err);
-void acre_sqlite_write_close(struct acre_sqlite *self);
-int acre_sqlite_apply(void *self, struct acre_batch *const *batches, size_t count, size_t *applied,
-                      struct acre_error *err);
-void acre_sqlite_rest(void *self);
+int sqlite_write_open(struct sqlite *self, struct acre_error *err);
+void sqlite_write_close(struct sqlite *self);
+int sqlite_apply(void *self, struct acre_batch *const *batches, size_t count, size_t *applied,
+                 struct acre_error *err);
+void sqlite_rest(void *self);
 
 /* sqlite_read.c: slots of the driver. */
-int acre_sqlite_jobs(void *self, const struct acre_job_filter *filter, acre_job_visit *visit,
-                     void *context, struct acre_error *err);
-int acre_sqlite_job(void *self, uint64_t id, acre_job_visit *visit, void *context,
-                    struct acre_error *err);
-uint64_t acre_sqlite_last_job(void *self);
-int acre_sqlite_statistics(void *self, uint64_t since_ms,
-                           struct acre_job_statistics *ret_statistics, struct acre_error *err);
-int acre_sqlite_accounts(void *self, acre_account_visit *visit, void *context,
-                         struct acre_error *err);
-int acre_sqlite_setting(void *self, const char *name, struct acre_buf *ret_value,
+int sqlite_jobs(void *self, const struct acre_job_filter *filter, acre_job_visit *visit,
+                void *context, struct acre_error *err);
+int sqlite_job(void *self, uint64_t id, acre_job_visit *visit, void *context,
+               struct acre_error *err);
+uint64_t sqlite_last_job(void *self);
+int sqlite_statistics(void *self, uint64_t since_ms, struct acre_job_statistics *ret_statistics,
+                      struct acre_error *err);
+int sqlite_accounts(void *self, acre_account_visit *visit, void *context, struct acre_error *err);
+int sqlite_setting(void *self, const char *name, struct acre_buf *ret_value,
+                   struct acre_error *err);
+int sqlite_tokens(void *self, acre_token_visit *visit, void *context, struct acre_error *err);
+int sqlite_reservations(void *self, acre_reservation_visit *visit, void *context,
                         struct acre_error *err);
-int acre_sqlite_tokens(void *self, acre_token_visit *visit, void *context, struct acre_error *err);
-int acre_sqlite_reservations(void *self, acre_reservation_visit *visit, void *context,
-                             struct acre_error *err);
-int acre_sqlite_drains(void *self, acre_drain_visit *visit, void *context, struct acre_error *err);
-int acre_sqlite_audit(void *self, const struct acre_audit_filter *filter, acre_audit_visit *visit,
-                      void *context, struct acre_error *err);
-int acre_sqlite_trail(void *self, struct acre_audit_head *ret_head, acre_audit_visit *visit,
-                      void *context, struct acre_error *err);
+int sqlite_drains(void *self, acre_drain_visit *visit, void *context, struct acre_error *err);
+int sqlite_audit(void *self, const struct acre_audit_filter *filter, audit_visit *visit,
+                 void *context, struct acre_error *err);
+int sqlite_trail(void *self, struct audit_head *ret_head, audit_visit *visit, void *context,
+                 struct acre_error *err);
 /* The head as it was written last. */
-int acre_sqlite_head(const struct acre_sqlite *self, sqlite3 *db, struct acre_audit_head *ret_head,
-                     struct acre_error *err);
+int sqlite_head(const struct sqlite *self, sqlite3 *db, struct audit_head *ret_head,
+                struct acre_error *err);
 
 #endif

@@ -31,10 +31,10 @@ static const char *const small_tables[] = {
 };
 
 /* 0, or ACRE_ECORRUPT with the first thing that is wrong; 1 when interrupted. */
-static int run_check(const struct acre_sqlite *self, sqlite3 *db, const char *sql,
+static int run_check(const struct sqlite *self, sqlite3 *db, const char *sql,
                      struct acre_error *err) {
     sqlite3_stmt *statement;
-    int r = acre_sqlite_prepare(self, db, sql, &statement, err);
+    int r = sqlite_prepare(self, db, sql, &statement, err);
     if (r < 0) {
         return r;
     }
@@ -42,16 +42,16 @@ static int run_check(const struct acre_sqlite *self, sqlite3 *db, const char *sq
     if (step == SQLITE_INTERRUPT) {
         r = 1;
     } else if (step != SQLITE_ROW) {
-        r = acre_sqlite_fail(self, db, "cannot check", err);
+        r = sqlite_fail(self, db, "cannot check", err);
     } else if (strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0) {
-        r = acre_sqlite_fail_damaged(self, (const char *)sqlite3_column_text(statement, 0), err);
+        r = sqlite_fail_damaged(self, (const char *)sqlite3_column_text(statement, 0), err);
     }
     sqlite3_finalize(statement);
     return r;
 }
 
 static void *check_in_background(void *context) {
-    struct acre_sqlite *self = context;
+    struct sqlite *self = context;
     int r = run_check(self, self->checker, "PRAGMA quick_check(1)", &self->damage);
     if (r == ACRE_ECORRUPT || r == ACRE_EIO) { /* no memory, say, is no damage */
         atomic_store_explicit(&self->damaged, true, memory_order_release);
@@ -60,10 +60,10 @@ static void *check_in_background(void *context) {
     return NULL;
 }
 
-static int start_thread(struct acre_sqlite *self, struct acre_error *err) {
+static int start_thread(struct sqlite *self, struct acre_error *err) {
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX; /* interrupted from outside */
     if (sqlite3_open_v2(self->path, &self->checker, flags, NULL) != SQLITE_OK) {
-        int r = acre_sqlite_fail(self, self->checker, "cannot open", err);
+        int r = sqlite_fail(self, self->checker, "cannot open", err);
         sqlite3_close(self->checker);
         self->checker = NULL;
         return r;
@@ -77,7 +77,7 @@ static int start_thread(struct acre_sqlite *self, struct acre_error *err) {
     return 0;
 }
 
-int acre_sqlite_check(struct acre_sqlite *self, struct acre_error *err) {
+int sqlite_check(struct sqlite *self, struct acre_error *err) {
     for (size_t i = 0; i < ACRE_COUNT(small_tables); i++) {
         int r = run_check(self, self->writer, small_tables[i], err);
         if (r < 0) {
@@ -91,7 +91,7 @@ int acre_sqlite_check(struct acre_sqlite *self, struct acre_error *err) {
     return run_check(self, self->writer, "PRAGMA quick_check(1)", err);
 }
 
-void acre_sqlite_check_stop(struct acre_sqlite *self) {
+void sqlite_check_stop(struct sqlite *self) {
     if (self->checker != NULL) {
         sqlite3_interrupt(self->checker);
         pthread_join(self->check_thread, NULL);
@@ -100,7 +100,7 @@ void acre_sqlite_check_stop(struct acre_sqlite *self) {
     }
 }
 
-int acre_sqlite_check_result(const struct acre_sqlite *self, struct acre_error *err) {
+int sqlite_check_result(const struct sqlite *self, struct acre_error *err) {
     if (!atomic_load_explicit(&self->damaged, memory_order_acquire)) {
         return 0;
     }

@@ -1,6 +1,6 @@
 /* sqlite_read.c - reads, on the reader's connection.
  *
- * Lists are built as SQL from the filter and prepared anew each time (30 us): a list is for
+ * Lists are built as SQL from the filter and prepared again each time (30 us): a list is for
  * people. Which index serves is said in the statement, not left to a planner without statistics:
  * pages are always in the order of ids and end at their limit, so sorting would be a mistake.
  *
@@ -64,13 +64,13 @@ union visitor {
     acre_token_visit *token;
     acre_reservation_visit *reservation;
     acre_drain_visit *drain;
-    acre_audit_visit *audit;
+    audit_visit *audit;
 };
 
 /* Visit every row of a prepared statement and finalize it. `give` returns false to stop. */
 typedef bool give_row(sqlite3_stmt *statement, union visitor visitor, void *context);
 
-static int each_row(const struct acre_sqlite *self, sqlite3_stmt *statement, give_row *give,
+static int each_row(const struct sqlite *self, sqlite3_stmt *statement, give_row *give,
                     union visitor visitor, void *context, uint64_t *ret_rows,
                     struct acre_error *err) {
     int step;
@@ -82,7 +82,7 @@ static int each_row(const struct acre_sqlite *self, sqlite3_stmt *statement, giv
     }
     int r = !go_on || step == SQLITE_DONE
                 ? 0
-                : acre_sqlite_fail(self, sqlite3_db_handle(statement), "cannot read", err);
+                : sqlite_fail(self, sqlite3_db_handle(statement), "cannot read", err);
     sqlite3_finalize(statement);
     if (ret_rows != NULL) {
         *ret_rows = rows;
@@ -149,15 +149,15 @@ static void put_jobs_sql(struct acre_buf *out, const struct acre_job_filter *fil
     acre_buf_printf(out, " ORDER BY 1 %s LIMIT ?7", filter->newest_first ? "DESC" : "ASC");
 }
 
-int acre_sqlite_jobs(void *context, const struct acre_job_filter *filter, acre_job_visit *visit,
-                     void *visit_context, struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_jobs(void *context, const struct acre_job_filter *filter, acre_job_visit *visit,
+                void *visit_context, struct acre_error *err) {
+    struct sqlite *self = context;
     struct acre_buf text;
     sqlite3_stmt *statement;
     acre_buf_init(&text, SQL_MAX_BYTES);
     put_jobs_sql(&text, filter);
     ACRE_ASSERT(!acre_buf_failed(&text));
-    int r = acre_sqlite_prepare(self, self->reader, text.data, &statement, err);
+    int r = sqlite_prepare(self, self->reader, text.data, &statement, err);
     acre_buf_finish(&text);
     if (r < 0) {
         return r;
@@ -173,15 +173,15 @@ int acre_sqlite_jobs(void *context, const struct acre_job_filter *filter, acre_j
     return each_row(self, statement, give_job, visitor, visit_context, NULL, err);
 }
 
-int acre_sqlite_job(void *context, uint64_t id, acre_job_visit *visit, void *visit_context,
-                    struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_job(void *context, uint64_t id, acre_job_visit *visit, void *visit_context,
+               struct acre_error *err) {
+    struct sqlite *self = context;
     sqlite3_stmt *statement;
     uint64_t rows = 0;
-    int r = acre_sqlite_prepare(self, self->reader,
-                                "SELECT " JOB_COLUMNS " FROM jobs j LEFT JOIN job_specs s"
-                                " ON s.id = iif(j.spec_id = 0, j.id, j.spec_id) WHERE j.id = ?1",
-                                &statement, err);
+    int r = sqlite_prepare(self, self->reader,
+                           "SELECT " JOB_COLUMNS " FROM jobs j LEFT JOIN job_specs s"
+                           " ON s.id = iif(j.spec_id = 0, j.id, j.spec_id) WHERE j.id = ?1",
+                           &statement, err);
     if (r < 0) {
         return r;
     }
@@ -194,35 +194,35 @@ int acre_sqlite_job(void *context, uint64_t id, acre_job_visit *visit, void *vis
     return r;
 }
 
-uint64_t acre_sqlite_last_job(void *context) {
-    struct acre_sqlite *self = context;
+uint64_t sqlite_last_job(void *context) {
+    struct sqlite *self = context;
     uint64_t id = 0;
-    acre_sqlite_number(self, self->reader, "SELECT max(id) FROM jobs", &id, NULL);
+    sqlite_number(self, self->reader, "SELECT max(id) FROM jobs", &id, NULL);
     return id;
 }
 
 static bool tally_row(sqlite3_stmt *statement, union visitor visitor, void *tally) {
     (void)visitor;
-    acre_tally_add(tally, text_at(statement, 0), number_at(statement, 1), number_at(statement, 2),
-                   number_at(statement, 3));
+    tally_add(tally, text_at(statement, 0), number_at(statement, 1), number_at(statement, 2),
+              number_at(statement, 3));
     return true;
 }
 
-int acre_sqlite_statistics(void *context, uint64_t since_ms,
-                           struct acre_job_statistics *ret_statistics, struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_statistics(void *context, uint64_t since_ms, struct acre_job_statistics *ret_statistics,
+                      struct acre_error *err) {
+    struct sqlite *self = context;
     sqlite3_stmt *statement;
-    struct acre_tally tally = {0};
-    int r = acre_sqlite_prepare(self, self->reader,
-                                "SELECT state, submitted_ms, started_ms, ended_ms FROM jobs"
-                                " INDEXED BY jobs_ended WHERE live = 0 AND ended_ms >= ?1",
-                                &statement, err);
+    struct row_tally tally = {0};
+    int r = sqlite_prepare(self, self->reader,
+                           "SELECT state, submitted_ms, started_ms, ended_ms FROM jobs"
+                           " INDEXED BY jobs_ended WHERE live = 0 AND ended_ms >= ?1",
+                           &statement, err);
     if (r < 0) {
         return r;
     }
     bind_number(statement, 1, since_ms);
     r = each_row(self, statement, tally_row, (union visitor){0}, &tally, NULL, err);
-    struct acre_job_statistics statistics = acre_tally_finish(&tally);
+    struct acre_job_statistics statistics = tally_finish(&tally);
     if (r == 0) {
         *ret_statistics = statistics;
     }
@@ -279,37 +279,36 @@ static bool give_drain(sqlite3_stmt *statement, union visitor visitor, void *con
     return visitor.drain(context, &drain);
 }
 
-static int read_all(struct acre_sqlite *self, const char *sql, give_row *give,
-                    union visitor visitor, void *context, struct acre_error *err) {
+static int read_all(struct sqlite *self, const char *sql, give_row *give, union visitor visitor,
+                    void *context, struct acre_error *err) {
     sqlite3_stmt *statement;
-    int r = acre_sqlite_prepare(self, self->reader, sql, &statement, err);
+    int r = sqlite_prepare(self, self->reader, sql, &statement, err);
     return r < 0 ? r : each_row(self, statement, give, visitor, context, NULL, err);
 }
 
-int acre_sqlite_accounts(void *self, acre_account_visit *visit, void *context,
-                         struct acre_error *err) {
+int sqlite_accounts(void *self, acre_account_visit *visit, void *context, struct acre_error *err) {
     return read_all(self,
                     "SELECT project, user, charged_ms, use, at_ms FROM accounts"
                     " ORDER BY project, user",
                     give_account, (union visitor){.account = visit}, context, err);
 }
 
-int acre_sqlite_tokens(void *self, acre_token_visit *visit, void *context, struct acre_error *err) {
+int sqlite_tokens(void *self, acre_token_visit *visit, void *context, struct acre_error *err) {
     return read_all(self,
                     "SELECT id, hash, user, project, role, note, created_ms, expires_ms,"
                     " revoked_ms, parent FROM tokens ORDER BY id",
                     give_token, (union visitor){.token = visit}, context, err);
 }
 
-int acre_sqlite_reservations(void *self, acre_reservation_visit *visit, void *context,
-                             struct acre_error *err) {
+int sqlite_reservations(void *self, acre_reservation_visit *visit, void *context,
+                        struct acre_error *err) {
     return read_all(self,
                     "SELECT id, user, state, start_ms, end_ms, detail FROM reservations"
                     " ORDER BY id",
                     give_reservation, (union visitor){.reservation = visit}, context, err);
 }
 
-int acre_sqlite_drains(void *self, acre_drain_visit *visit, void *context, struct acre_error *err) {
+int sqlite_drains(void *self, acre_drain_visit *visit, void *context, struct acre_error *err) {
     return read_all(self, "SELECT target, reason, since_ms FROM drains ORDER BY target", give_drain,
                     (union visitor){.drain = visit}, context, err);
 }
@@ -321,20 +320,20 @@ static bool append_value(sqlite3_stmt *statement, union visitor visitor, void *v
     return true;
 }
 
-int acre_sqlite_setting(void *context, const char *name, struct acre_buf *ret_value,
-                        struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_setting(void *context, const char *name, struct acre_buf *ret_value,
+                   struct acre_error *err) {
+    struct sqlite *self = context;
     sqlite3_stmt *statement;
     uint64_t rows = 0;
-    int r = acre_sqlite_prepare(self, self->reader, "SELECT value FROM settings WHERE name = ?1",
-                                &statement, err);
+    int r = sqlite_prepare(self, self->reader, "SELECT value FROM settings WHERE name = ?1",
+                           &statement, err);
     if (r < 0) {
         return r;
     }
     bind_text(statement, 1, name);
     r = each_row(self, statement, append_value, (union visitor){0}, ret_value, &rows, err);
     if (r == 0 && rows == 0) {
-        return acre_fail(err, ACRE_ENOTFOUND, "setting '%s' was never set", name);
+        return acre_fail(err, ACRE_ENOTFOUND, "setting '%s' is not set", name);
     }
     if (r == 0 && acre_buf_failed(ret_value)) {
         return acre_fail(err, ACRE_ELIMIT, "setting '%s' is too long", name);
@@ -359,9 +358,9 @@ static bool give_audit(sqlite3_stmt *statement, union visitor visitor, void *con
     return visitor.audit(context, &audit);
 }
 
-int acre_sqlite_audit(void *context, const struct acre_audit_filter *filter,
-                      acre_audit_visit *visit, void *visit_context, struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_audit(void *context, const struct acre_audit_filter *filter, audit_visit *visit,
+                 void *visit_context, struct acre_error *err) {
+    struct sqlite *self = context;
     struct acre_buf text;
     sqlite3_stmt *statement;
     acre_buf_init(&text, SQL_MAX_BYTES);
@@ -374,7 +373,7 @@ int acre_sqlite_audit(void *context, const struct acre_audit_filter *filter,
     }
     acre_buf_printf(&text, " ORDER BY seq %s LIMIT ?5", filter->newest_first ? "DESC" : "ASC");
     ACRE_ASSERT(!acre_buf_failed(&text));
-    int r = acre_sqlite_prepare(self, self->reader, text.data, &statement, err);
+    int r = sqlite_prepare(self, self->reader, text.data, &statement, err);
     acre_buf_finish(&text);
     if (r < 0) {
         return r;
@@ -389,28 +388,29 @@ int acre_sqlite_audit(void *context, const struct acre_audit_filter *filter,
 }
 
 static bool give_head(sqlite3_stmt *statement, union visitor visitor, void *context) {
-    struct acre_audit_head *head = context;
+    struct audit_head *head = context;
     (void)visitor;
     head->count = number_at(statement, 0);
     hash_at(statement, 1, head->hash);
     return true;
 }
 
-int acre_sqlite_head(const struct acre_sqlite *self, sqlite3 *db, struct acre_audit_head *ret_head,
-                     struct acre_error *err) {
+int sqlite_head(const struct sqlite *self, sqlite3 *db, struct audit_head *ret_head,
+                struct acre_error *err) {
     sqlite3_stmt *statement;
     uint64_t rows = 0;
-    struct acre_audit_head head = {0};
-    int r = acre_sqlite_prepare(self, db, "SELECT audit_count, audit_head FROM meta WHERE id = 1",
-                                &statement, err);
+    struct audit_head head = {0};
+    int r = sqlite_prepare(self, db, "SELECT audit_count, audit_head FROM meta WHERE id = 1",
+                           &statement, err);
     if (r < 0) {
         return r;
     }
     r = each_row(self, statement, give_head, (union visitor){0}, &head, &rows, err);
     if (r == 0 && rows == 0) {
-        return acre_fail(err, ACRE_ECORRUPT,
-                         "%s: the count of the audit trail is gone; put back a copy of the file",
-                         self->path);
+        return acre_fail(
+            err, ACRE_ECORRUPT,
+            "%s: the count of audit records is missing; restore the file from a backup",
+            self->path);
     }
     if (r == 0) {
         *ret_head = head;
@@ -418,14 +418,14 @@ int acre_sqlite_head(const struct acre_sqlite *self, sqlite3 *db, struct acre_au
     return r;
 }
 
-int acre_sqlite_trail(void *context, struct acre_audit_head *ret_head, acre_audit_visit *visit,
-                      void *visit_context, struct acre_error *err) {
-    struct acre_sqlite *self = context;
-    int r = acre_sqlite_exec(self, self->reader, "BEGIN", err);
+int sqlite_trail(void *context, struct audit_head *ret_head, audit_visit *visit,
+                 void *visit_context, struct acre_error *err) {
+    struct sqlite *self = context;
+    int r = sqlite_exec(self, self->reader, "BEGIN", err);
     if (r < 0) {
         return r;
     }
-    r = acre_sqlite_head(self, self->reader, ret_head, err);
+    r = sqlite_head(self, self->reader, ret_head, err);
     r = r < 0 ? r
               : read_all(self, "SELECT " AUDIT_COLUMNS " FROM audit ORDER BY seq", give_audit,
                          (union visitor){.audit = visit}, visit_context, err);

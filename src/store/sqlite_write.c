@@ -2,7 +2,7 @@
  *
  * Statements are prepared once. A group is: begin, the operations of every batch in order, the
  * head of the audit trail (once), commit. When a batch is at fault the transaction is rolled back
- * and made anew from the batches before it: that costs the good case nothing, where a savepoint
+ * and made again from the batches before it: that costs the good case nothing, where a savepoint
  * around every batch would cost two statements each.
  *
  * An update of a job that stays live does not name the column `live`, because SQLite rewrites a
@@ -10,7 +10,7 @@
  * row was there (or it ends now) the full statement runs.
  *
  * The log is taken into the database (checkpoint) after a group has been reported, not within its
- * commit: nobody waits for these two syncs but those who come while they run. At 1,000 pages this
+ * commit: only batches that come while these two syncs run wait for them. At 1,000 pages this
  * takes 5 ms here; at 4,000 it is rarer and takes 18. */
 #include "store/sqlite.h"
 
@@ -55,89 +55,88 @@ static const char *const sql[ACRE_WRITE_COUNT] = {
 /* clang-format on */
 
 static int note_log_size(void *context, sqlite3 *db, const char *name, int pages) {
-    struct acre_sqlite *self = context;
+    struct sqlite *self = context;
     (void)db;
     (void)name;
     self->wal_pages = pages;
     return SQLITE_OK;
 }
 
-int acre_sqlite_write_open(struct acre_sqlite *self, struct acre_error *err) {
-    int r = acre_sqlite_head(self, self->writer, &self->head, err);
+int sqlite_write_open(struct sqlite *self, struct acre_error *err) {
+    int r = sqlite_head(self, self->writer, &self->head, err);
     uint64_t last = 0;
-    r = r < 0 ? r
-              : acre_sqlite_number(self, self->writer, "SELECT max(seq) FROM audit", &last, err);
+    r = r < 0 ? r : sqlite_number(self, self->writer, "SELECT max(seq) FROM audit", &last, err);
     if (r == 0 && last > self->head.count) { /* the next record would not find its place */
         r = acre_fail(err, ACRE_ECORRUPT,
                       "%s: audit record %" PRIu64 " was not written by acre (it wrote %" PRIu64
-                      "); put back a copy of the file",
+                      "); restore the file from a backup",
                       self->path, last, self->head.count);
     }
     for (size_t i = 0; r == 0 && i < ACRE_WRITE_COUNT; i++) {
-        r = acre_sqlite_prepare(self, self->writer, sql[i], &self->writes[i], err);
+        r = sqlite_prepare(self, self->writer, sql[i], &self->writes[i], err);
     }
     if (r < 0) {
         return r;
     }
-    self->hasher = acre_audit_hasher_create();
+    self->hasher = audit_hasher_create();
     sqlite3_wal_hook(self->writer, note_log_size, self);
     return 0;
 }
 
-void acre_sqlite_write_close(struct acre_sqlite *self) {
+void sqlite_write_close(struct sqlite *self) {
     for (size_t i = 0; i < ACRE_WRITE_COUNT; i++) {
         sqlite3_finalize(self->writes[i]);
         self->writes[i] = NULL;
     }
-    acre_audit_hasher_destroy(self->hasher);
+    audit_hasher_destroy(self->hasher);
     self->hasher = NULL;
 }
 
 /* --- statements ----------------------------------------------------------------------------- */
 
 /* Parameters are bound one after the other; what is bound lives as long as the batch. */
-struct row {
+struct bound_row {
     sqlite3_stmt *statement;
     int bound;
 };
 
-static struct row row_of(struct acre_sqlite *self, enum acre_sqlite_write which) {
+static struct bound_row row_of(struct sqlite *self, enum sqlite_write which) {
     ACRE_ASSERT((unsigned)which < ACRE_WRITE_COUNT && self->writes[which] != NULL);
-    return (struct row){.statement = self->writes[which]};
+    return (struct bound_row){.statement = self->writes[which]};
 }
 
-static void put_number(struct row *row, uint64_t value) {
+static void put_number(struct bound_row *row, uint64_t value) {
     sqlite3_bind_int64(row->statement, ++row->bound, (int64_t)value);
 }
 
-static void put_view(struct row *row, struct acre_str text) {
+static void put_view(struct bound_row *row, struct acre_str text) {
     sqlite3_bind_text64(row->statement, ++row->bound, text.data, text.length, SQLITE_STATIC,
                         SQLITE_UTF8);
 }
 
-static void put_text(struct row *row, const char *text) {
+static void put_text(struct bound_row *row, const char *text) {
     put_view(row, acre_str_from(text));
 }
 
-static void put_hash(struct row *row, const uint8_t hash[32]) {
+static void put_hash(struct bound_row *row, const uint8_t hash[32]) {
     sqlite3_bind_blob(row->statement, ++row->bound, hash, ACRE_AUDIT_HASH_BYTES, SQLITE_STATIC);
 }
 
 /* SQLITE_DONE or the error. */
-static int run(struct row *row) {
+static int run(struct bound_row *row) {
     ACRE_ASSERT(row->bound == sqlite3_bind_parameter_count(row->statement));
     int step = sqlite3_step(row->statement);
     sqlite3_reset(row->statement);
     return step;
 }
 
-static int run_or_fail(struct acre_sqlite *self, struct row *row, struct acre_error *err) {
-    return run(row) == SQLITE_DONE ? 0 : acre_sqlite_fail(self, self->writer, "commit", err);
+static int run_or_fail(struct sqlite *self, struct bound_row *row, struct acre_error *err) {
+    return run(row) == SQLITE_DONE ? 0 : sqlite_fail(self, self->writer, "commit", err);
 }
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-static void put_job_state(struct row *row, const struct acre_store_job *job) {
+static void put_job_state(struct bound_row *row, const struct acre_store_job *job) {
     put_number(row, job->id);
     put_text(row, job->state);
     put_number(row, job->live);
@@ -149,10 +148,9 @@ static void put_job_state(struct row *row, const struct acre_store_job *job) {
     put_view(row, job->detail);
 }
 
-static int add_job(struct acre_sqlite *self, const union acre_op_record *record,
-                   struct acre_error *err) {
+static int add_job(struct sqlite *self, const union op_record *record, struct acre_error *err) {
     const struct acre_store_job *job = &record->job;
-    struct row row = row_of(self, ACRE_WRITE_ADD_JOB);
+    struct bound_row row = row_of(self, ACRE_WRITE_ADD_JOB);
     put_job_state(&row, job);
     put_text(&row, job->user);
     put_text(&row, job->project);
@@ -161,25 +159,25 @@ static int add_job(struct acre_sqlite *self, const union acre_op_record *record,
     put_number(&row, job->spec_id);
     int step = run(&row);
     if ((step & 0xff) == SQLITE_CONSTRAINT) {
-        return acre_fail(err, ACRE_EEXISTS, "store: job %" PRIu64 " is there already", job->id);
+        return acre_fail(err, ACRE_EEXISTS, "store: job %" PRIu64 " already exists", job->id);
     }
     if (step != SQLITE_DONE) {
-        return acre_sqlite_fail(self, self->writer, "commit", err);
+        return sqlite_fail(self, self->writer, "commit", err);
     }
     if (job->spec_id != 0) {
         return 0;
     }
-    struct row spec = row_of(self, ACRE_WRITE_ADD_SPEC);
+    struct bound_row spec = row_of(self, ACRE_WRITE_ADD_SPEC);
     put_number(&spec, job->id);
     put_view(&spec, job->spec);
     return run_or_fail(self, &spec, err);
 }
 
-static int update_job(struct acre_sqlite *self, const union acre_op_record *record,
-                      struct acre_error *err) {
+static int update_job(struct sqlite *self, const union op_record *record, struct acre_error *err) {
     const struct acre_store_job *job = &record->job;
     for (int full = !job->live; full < 2; full++) {
-        struct row row = row_of(self, full ? ACRE_WRITE_UPDATE_JOB : ACRE_WRITE_UPDATE_LIVE_JOB);
+        struct bound_row row =
+            row_of(self, full ? ACRE_WRITE_UPDATE_JOB : ACRE_WRITE_UPDATE_LIVE_JOB);
         put_job_state(&row, job);
         int r = run_or_fail(self, &row, err);
         if (r < 0 || sqlite3_changes(self->writer) > 0) {
@@ -189,10 +187,9 @@ static int update_job(struct acre_sqlite *self, const union acre_op_record *reco
     return acre_fail(err, ACRE_ENOTFOUND, "store: there is no job %" PRIu64, job->id);
 }
 
-static int put_account(struct acre_sqlite *self, const union acre_op_record *record,
-                       struct acre_error *err) {
+static int put_account(struct sqlite *self, const union op_record *record, struct acre_error *err) {
     const struct acre_store_account *account = &record->account;
-    struct row row = row_of(self, ACRE_WRITE_PUT_ACCOUNT);
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_ACCOUNT);
     put_text(&row, account->project);
     put_text(&row, account->user);
     put_number(&row, account->charged_ms);
@@ -201,18 +198,16 @@ static int put_account(struct acre_sqlite *self, const union acre_op_record *rec
     return run_or_fail(self, &row, err);
 }
 
-static int put_setting(struct acre_sqlite *self, const union acre_op_record *record,
-                       struct acre_error *err) {
-    struct row row = row_of(self, ACRE_WRITE_PUT_SETTING);
+static int put_setting(struct sqlite *self, const union op_record *record, struct acre_error *err) {
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_SETTING);
     put_text(&row, record->setting.name);
     put_view(&row, record->setting.value);
     return run_or_fail(self, &row, err);
 }
 
-static int put_token(struct acre_sqlite *self, const union acre_op_record *record,
-                     struct acre_error *err) {
+static int put_token(struct sqlite *self, const union op_record *record, struct acre_error *err) {
     const struct acre_store_token *token = &record->token;
-    struct row row = row_of(self, ACRE_WRITE_PUT_TOKEN);
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_TOKEN);
     put_number(&row, token->id);
     put_hash(&row, token->hash);
     put_text(&row, token->user);
@@ -226,17 +221,17 @@ static int put_token(struct acre_sqlite *self, const union acre_op_record *recor
     return run_or_fail(self, &row, err);
 }
 
-static int remove_token(struct acre_sqlite *self, const union acre_op_record *record,
+static int remove_token(struct sqlite *self, const union op_record *record,
                         struct acre_error *err) {
-    struct row row = row_of(self, ACRE_WRITE_REMOVE_TOKEN);
+    struct bound_row row = row_of(self, ACRE_WRITE_REMOVE_TOKEN);
     put_number(&row, record->token.id);
     return run_or_fail(self, &row, err);
 }
 
-static int put_reservation(struct acre_sqlite *self, const union acre_op_record *record,
+static int put_reservation(struct sqlite *self, const union op_record *record,
                            struct acre_error *err) {
     const struct acre_store_reservation *reservation = &record->reservation;
-    struct row row = row_of(self, ACRE_WRITE_PUT_RESERVATION);
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_RESERVATION);
     put_number(&row, reservation->id);
     put_text(&row, reservation->user);
     put_text(&row, reservation->state);
@@ -246,27 +241,25 @@ static int put_reservation(struct acre_sqlite *self, const union acre_op_record 
     return run_or_fail(self, &row, err);
 }
 
-static int put_drain(struct acre_sqlite *self, const union acre_op_record *record,
-                     struct acre_error *err) {
-    struct row row = row_of(self, ACRE_WRITE_PUT_DRAIN);
+static int put_drain(struct sqlite *self, const union op_record *record, struct acre_error *err) {
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_DRAIN);
     put_text(&row, record->drain.target);
     put_text(&row, record->drain.reason);
     put_number(&row, record->drain.since_ms);
     return run_or_fail(self, &row, err);
 }
 
-static int remove_drain(struct acre_sqlite *self, const union acre_op_record *record,
+static int remove_drain(struct sqlite *self, const union op_record *record,
                         struct acre_error *err) {
-    struct row row = row_of(self, ACRE_WRITE_REMOVE_DRAIN);
+    struct bound_row row = row_of(self, ACRE_WRITE_REMOVE_DRAIN);
     put_text(&row, record->drain.target);
     return run_or_fail(self, &row, err);
 }
 
-static int add_audit(struct acre_sqlite *self, const union acre_op_record *record,
-                     struct acre_error *err) {
+static int add_audit(struct sqlite *self, const union op_record *record, struct acre_error *err) {
     const struct acre_store_audit *audit = &record->audit;
-    acre_audit_extend(self->hasher, &self->head, audit);
-    struct row row = row_of(self, ACRE_WRITE_ADD_AUDIT);
+    audit_extend(self->hasher, &self->head, audit);
+    struct bound_row row = row_of(self, ACRE_WRITE_ADD_AUDIT);
     put_number(&row, self->head.count);
     put_number(&row, audit->at_ms);
     put_text(&row, audit->actor);
@@ -279,15 +272,14 @@ static int add_audit(struct acre_sqlite *self, const union acre_op_record *recor
     return run_or_fail(self, &row, err);
 }
 
-static int put_head(struct acre_sqlite *self, struct acre_error *err) {
-    struct row row = row_of(self, ACRE_WRITE_PUT_HEAD);
+static int put_head(struct sqlite *self, struct acre_error *err) {
+    struct bound_row row = row_of(self, ACRE_WRITE_PUT_HEAD);
     put_number(&row, self->head.count);
     put_hash(&row, self->head.hash);
     return run_or_fail(self, &row, err);
 }
 
-typedef int write_op(struct acre_sqlite *self, const union acre_op_record *record,
-                     struct acre_error *err);
+typedef int write_op(struct sqlite *self, const union op_record *record, struct acre_error *err);
 
 static write_op *const writers[] = {
     [ACRE_OP_ADD_JOB] = add_job,
@@ -305,10 +297,10 @@ _Static_assert(ACRE_COUNT(writers) == ACRE_OP_KIND_COUNT, "every kind is written
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static int apply_batch(struct acre_sqlite *self, const struct acre_batch *batch,
+static int apply_batch(struct sqlite *self, const struct acre_batch *batch,
                        struct acre_error *err) {
     for (uint32_t i = 0; i < batch->count; i++) {
-        const struct acre_op *op = batch->ops[i];
+        const struct op *op = batch->ops[i];
         int r = writers[op->kind](self, &op->record, err);
         if (r < 0) {
             return r;
@@ -318,23 +310,23 @@ static int apply_batch(struct acre_sqlite *self, const struct acre_batch *batch,
 }
 
 /* A file without its name can be written, but nobody will ever open it again. */
-static int check_place(const struct acre_sqlite *self, struct acre_error *err) {
+static int check_place(const struct sqlite *self, struct acre_error *err) {
     int moved = 0;
     sqlite3_file_control(self->writer, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved == 0 ? 0
-                      : acre_fail(err, ACRE_EIO,
-                                  "%s: was removed or replaced while it was open; put it back",
-                                  self->path);
+    return moved == 0
+               ? 0
+               : acre_fail(err, ACRE_EIO,
+                           "%s was removed or replaced while it was open; put it back", self->path);
 }
 
 /* All of these batches or none. `*ret_bad`: the one whose own fault it was, 0: nobody's or the
  * first's. */
-static int apply_all(struct acre_sqlite *self, struct acre_batch *const *batches, size_t count,
+static int apply_all(struct sqlite *self, struct acre_batch *const *batches, size_t count,
                      size_t *ret_bad, struct acre_error *err) {
-    struct acre_audit_head before = self->head;
-    struct row begin = row_of(self, ACRE_WRITE_BEGIN);
-    struct row commit = row_of(self, ACRE_WRITE_COMMIT);
-    struct row rollback = row_of(self, ACRE_WRITE_ROLLBACK);
+    struct audit_head before = self->head;
+    struct bound_row begin = row_of(self, ACRE_WRITE_BEGIN);
+    struct bound_row commit = row_of(self, ACRE_WRITE_COMMIT);
+    struct bound_row rollback = row_of(self, ACRE_WRITE_ROLLBACK);
     *ret_bad = 0;
     int r = run_or_fail(self, &begin, err);
     if (r < 0) {
@@ -360,9 +352,9 @@ static int apply_all(struct acre_sqlite *self, struct acre_batch *const *batches
     return r;
 }
 
-int acre_sqlite_apply(void *context, struct acre_batch *const *batches, size_t count,
-                      size_t *applied, struct acre_error *err) {
-    struct acre_sqlite *self = context;
+int sqlite_apply(void *context, struct acre_batch *const *batches, size_t count, size_t *applied,
+                 struct acre_error *err) {
+    struct sqlite *self = context;
     size_t bad = 0;
     size_t none = 0;
     bool empty = true;
@@ -370,7 +362,7 @@ int acre_sqlite_apply(void *context, struct acre_batch *const *batches, size_t c
         empty = empty && batches[i]->count == 0;
     }
     *applied = 0;
-    int r = acre_sqlite_check_result(self, err);
+    int r = sqlite_check_result(self, err);
     if (r < 0) {
         return r;
     }
@@ -388,8 +380,8 @@ int acre_sqlite_apply(void *context, struct acre_batch *const *batches, size_t c
     return r;
 }
 
-void acre_sqlite_rest(void *context) {
-    struct acre_sqlite *self = context;
+void sqlite_rest(void *context) {
+    struct sqlite *self = context;
     if (self->wal_pages >= CHECKPOINT_PAGES) {
         self->wal_pages = 0; /* if it fails, the next commit brings us here again */
         sqlite3_wal_checkpoint_v2(self->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

@@ -5,13 +5,13 @@
  * and no waiting for company: groups grow by themselves as far as the disk is slower than the
  * callers. A wake-up is a system call and some 30 us, so the writer is woken only when it waits
  * (`writer_waits`, under the mutex), and the loop by acre_loop_post, once a group. The mutex is
- * held for a few pointers; nobody ever waits for the disk while holding it.
+ * held for a few pointers; no thread waits for the disk while holding it.
  *
  * Failure. When a batch fails, whatever was given after it was decided in the belief that it would
  * hold, and must fail too, however far it got. Batches carry the number of times the store was
  * resumed before them (`generation`); the writer refuses all up to the generation that failed.
  * acre_store_resume begins a new one, but only once the failure was reported: otherwise batches
- * behind one that is about to fail would slip through.
+ * after one that is about to fail would slip through.
  *
  * Memory. What waits for the disk is limited to QUEUE_MAX_BYTES: past that, acre_store_commit
  * waits for the writer. Failing instead would throw away the state of a daemon whose only trouble
@@ -30,13 +30,13 @@
 
 enum { LIMIT_MAX = 1000 };
 
-static const struct acre_store_driver *const drivers[] = {
-    &acre_store_sqlite,
-    &acre_store_memory,
+static const struct store_driver *const drivers[] = {
+    &store_sqlite,
+    &store_memory,
 };
 
 struct acre_store {
-    const struct acre_store_driver *driver;
+    const struct store_driver *driver;
     void *self;
     struct acre_loop *loop; /* NULL: no writer thread */
     bool read_only;
@@ -101,7 +101,7 @@ static void run_group(struct acre_store *store, struct acre_batch *first) {
     }
     ACRE_ASSERT(r == 0 ? applied == good : applied < good);
     if (r == 0 && good < count) {
-        acre_fail(&err, ACRE_ELIMIT, "store: a single change is over 512 MiB");
+        acre_fail(&err, ACRE_ELIMIT, "store: one change is larger than 512 MiB");
     }
     if (applied < count) {
         store->failed_generation = store->group[applied]->generation;
@@ -194,7 +194,7 @@ static void *write_groups(void *context) {
 }
 
 static void enqueue(struct acre_store *store, struct acre_batch *batch) {
-    size_t bytes = acre_batch_bytes(batch);
+    size_t bytes = batch_bytes(batch);
     pthread_mutex_lock(&store->lock);
     while (store->queue_bytes > 0 && store->queue_bytes + bytes > QUEUE_MAX_BYTES &&
            !store->closing) {
@@ -238,8 +238,8 @@ void acre_store_resume(struct acre_store *store) {
 
 /* --- opening and closing -------------------------------------------------------------------- */
 
-static const struct acre_store_driver *find_driver(const char *url, const char **ret_where,
-                                                   struct acre_error *err) {
+static const struct store_driver *find_driver(const char *url, const char **ret_where,
+                                              struct acre_error *err) {
     for (size_t i = 0; i < ACRE_COUNT(drivers); i++) {
         size_t length = strlen(drivers[i]->scheme);
         if (strncmp(url, drivers[i]->scheme, length) == 0 && url[length] == ':') {
@@ -268,7 +268,7 @@ int acre_store_open(const struct acre_store_options *options, struct acre_store 
                     struct acre_error *err) {
     ACRE_ASSERT(options->url != NULL);
     const char *where;
-    const struct acre_store_driver *driver = find_driver(options->url, &where, err);
+    const struct store_driver *driver = find_driver(options->url, &where, err);
     if (driver == NULL) {
         return ACRE_EINVALID;
     }
@@ -336,7 +336,7 @@ void acre_store_close(struct acre_store *store) {
 
 static int check_limit(uint32_t limit, struct acre_error *err) {
     if (limit < 1 || limit > LIMIT_MAX) {
-        return acre_fail(err, ACRE_EINVALID, "limit: %u is not accepted; accepted: 1 to %d", limit,
+        return acre_fail(err, ACRE_EINVALID, "limit: %u is out of range; accepted: 1 to %d", limit,
                          LIMIT_MAX);
     }
     return 0;
@@ -388,18 +388,18 @@ int acre_store_drains(struct acre_store *store, acre_drain_visit *visit, void *c
 }
 
 int acre_store_audit(struct acre_store *store, const struct acre_audit_filter *filter,
-                     acre_audit_visit *visit, void *context, struct acre_error *err) {
+                     audit_visit *visit, void *context, struct acre_error *err) {
     int r = check_limit(filter->limit, err);
     return r < 0 ? r : store->driver->audit(store->self, filter, visit, context, err);
 }
 
 int acre_store_verify_audit(struct acre_store *store, uint64_t *ret_count, uint8_t ret_head[32],
                             struct acre_error *err) {
-    struct acre_audit_check check;
-    struct acre_audit_head kept = {0};
-    acre_audit_check_begin(&check);
-    int r = store->driver->trail(store->self, &kept, acre_audit_check_record, &check, err);
-    int found = acre_audit_check_end(&check, &kept, r < 0 ? NULL : err);
+    struct audit_check check;
+    struct audit_head kept = {0};
+    audit_check_begin(&check);
+    int r = store->driver->trail(store->self, &kept, audit_check_record, &check, err);
+    int found = audit_check_end(&check, &kept, r < 0 ? NULL : err);
     if (r < 0 || found < 0) {
         return r < 0 ? r : found;
     }

@@ -2,7 +2,7 @@
  *
  * One interface of domain verbs. Writes are gathered in a batch; acre_store_commit hands it to the
  * store's own thread, which makes one transaction of everything that arrived while the last one
- * was being synced (group commit), and tells the loop when it is on disk. Batches commit in the
+ * was being synced (group commit), and notifies the loop when it is on disk. Batches commit in the
  * order they were given, each whole or not at all; when one fails, it and all that were given
  * after it fail, until acre_store_resume. Reads see what is committed.
  *
@@ -14,7 +14,7 @@
 
 #include "core/buf.h"
 #include "core/loop.h"
-#include "store/record.h"
+#include "store/rows.h"
 
 struct acre_store;
 struct acre_batch;

@@ -24,9 +24,9 @@ typedef bool acre_account_visit(void *context, const struct acre_store_account *
 typedef bool acre_token_visit(void *context, const struct acre_store_token *token);
 typedef bool acre_reservation_visit(void *context, const struct acre_store_reservation *r);
 typedef bool acre_drain_visit(void *context, const struct acre_store_drain *drain);
-typedef bool acre_audit_visit(void *context, const struct acre_store_audit *audit);
+typedef bool audit_visit(void *context, const struct acre_store_audit *audit);
 
-struct acre_store_driver {
+struct store_driver {
     const char *scheme; /* "sqlite" of "sqlite:DIR/acre.db" */
     const char *usage;  /* "sqlite:PATH" */
 
@@ -58,14 +58,14 @@ struct acre_store_driver {
     int (*reservations)(void *self, acre_reservation_visit *visit, void *context,
                         struct acre_error *err);
     int (*drains)(void *self, acre_drain_visit *visit, void *context, struct acre_error *err);
-    int (*audit)(void *self, const struct acre_audit_filter *filter, acre_audit_visit *visit,
+    int (*audit)(void *self, const struct acre_audit_filter *filter, audit_visit *visit,
                  void *context, struct acre_error *err);
     /* Every record in the order of seq, and the head, from one moment. */
-    int (*trail)(void *self, struct acre_audit_head *ret_head, acre_audit_visit *visit,
-                 void *context, struct acre_error *err);
+    int (*trail)(void *self, struct audit_head *ret_head, audit_visit *visit, void *context,
+                 struct acre_error *err);
 };
 
-extern const struct acre_store_driver acre_store_sqlite;
-extern const struct acre_store_driver acre_store_memory;
+extern const struct store_driver store_sqlite;
+extern const struct store_driver store_memory;
 
 #endif

@@ -1,12 +1,12 @@
-/* tally.c - waits are gathered and sorted once: 100,000 take some ms, and there is no bucket whose
- * width somebody would have to know. */
+/* tally.c - waits are gathered and sorted once: 100,000 take some ms, and there is no bucket width
+ * to choose. */
 #include "store/tally.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void acre_tally_add(struct acre_tally *tally, const char *state, uint64_t submitted_ms,
-                    uint64_t started_ms, uint64_t ended_ms) {
+void tally_add(struct row_tally *tally, const char *state, uint64_t submitted_ms,
+               uint64_t started_ms, uint64_t ended_ms) {
     tally->counts.completed += strcmp(state, "completed") == 0;
     tally->counts.failed += strcmp(state, "failed") == 0;
     tally->counts.canceled += strcmp(state, "canceled") == 0;
@@ -27,12 +27,12 @@ static int compare_ms(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static uint64_t percentile(const struct acre_tally *tally, size_t percent) {
+static uint64_t percentile(const struct row_tally *tally, size_t percent) {
     ACRE_ASSERT(tally->wait_count > 0 && percent >= 1 && percent <= 100);
     return tally->waits_ms[(tally->wait_count * percent + 99) / 100 - 1];
 }
 
-struct acre_job_statistics acre_tally_finish(struct acre_tally *tally) {
+struct acre_job_statistics tally_finish(struct row_tally *tally) {
     struct acre_job_statistics result = tally->counts;
     if (tally->wait_count > 0) {
         qsort(tally->waits_ms, tally->wait_count, sizeof(uint64_t), compare_ms);
@@ -43,6 +43,6 @@ struct acre_job_statistics acre_tally_finish(struct acre_tally *tally) {
         result.run_mean_ms = (uint64_t)(tally->run_sum_ms / (double)tally->wait_count + 0.5);
     }
     free(tally->waits_ms);
-    *tally = (struct acre_tally){0};
+    *tally = (struct row_tally){0};
     return result;
 }

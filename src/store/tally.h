@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 
-struct acre_tally {
+struct row_tally {
     struct acre_job_statistics counts;
     uint64_t *waits_ms;
     size_t wait_count;
@@ -16,9 +16,9 @@ struct acre_tally {
 };
 
 /* Waits and runs are those of jobs that started; a clock that went back makes them 0. */
-void acre_tally_add(struct acre_tally *tally, const char *state, uint64_t submitted_ms,
-                    uint64_t started_ms, uint64_t ended_ms);
+void tally_add(struct row_tally *tally, const char *state, uint64_t submitted_ms,
+               uint64_t started_ms, uint64_t ended_ms);
 /* Frees what the tally holds. */
-struct acre_job_statistics acre_tally_finish(struct acre_tally *tally);
+struct acre_job_statistics tally_finish(struct row_tally *tally);
 
 #endif

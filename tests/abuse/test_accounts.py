@@ -61,7 +61,7 @@ class Places(kit.program.TestCase):
     def test_a_directory_that_is_used_for_something_else_is_left_as_it_is(self):
         self.make("state", mode=0o755)
         self.make(os.path.join("state", "passwords"))
-        self.refuse("other things", "acre.db", "--state")
+        self.refuse("other files", "acre.db", "--state")
         self.assertEqual(os.listdir(self.state), ["passwords"])
         self.assertEqual(os.stat(self.state).st_mode & 0o7777, 0o755)
 

@@ -40,7 +40,7 @@ class Changes(kit.TestCase):
             "PATCH", f"/arrays/{array}/priority", lambda i: {"priority": 1 + i % 2 * 2}, count=40)
         self.assertIn(413, statuses, answer)
         self.assertLess(statuses.get(200, 0), 10)
-        for word in (f"{MEMBERS} members", "accepted in", "max_queued_jobs"):
+        for word in (f"{MEMBERS} members", "try again in", "max_queued_jobs"):
             self.assertIn(word, answer["detail"])
         self.assertLess(self.newest_record() - before, 12 * MEMBERS)
         statuses, answer = self.mallory.ask("DELETE", f"/arrays/{array}")  # for nothing
@@ -48,7 +48,7 @@ class Changes(kit.TestCase):
         self.assert_runs(self.alice)
 
     def spend(self):
-        """Leave some 60 KiB of what mallory may add to the record."""
+        """Leave some 60 KiB of what mallory may more than your budget allows."""
         self.set_policy(max_queued_jobs=10)
         self.mallory.ask("DELETE", f"/jobs/{self.submit(script='#' + 'x' * 1000000)['job']['id']}")
 
@@ -58,7 +58,7 @@ class Changes(kit.TestCase):
         statuses, answer = self.mallory.ask(
             "PATCH", f"/jobs/{job}/priority", lambda i: {"priority": 1 + i % 2 * 2}, count=300)
         self.assertIn(413, statuses, answer)
-        self.assertIn("more than you may add to the record now", answer["detail"])
+        self.assertIn("more than your budget allows now", answer["detail"])
         self.assertIn(413, self.mallory.ask("POST", f"/jobs/{job}/hold", {}, count=30)[0])
         self.assertEqual(self.mallory.ask("DELETE", f"/jobs/{job}")[0], {202: 1})  # for nothing
 
@@ -78,7 +78,7 @@ class Changes(kit.TestCase):
             with self.subTest(path=path):
                 statuses, answer = make_and_remove(path, body)
                 self.assertEqual(statuses, {413: 1}, answer)
-                self.assertIn("add to the record", answer["detail"])
+                self.assertIn("more than your budget allows", answer["detail"])
 
     def test_a_priority_that_stays_is_no_record(self):
         array = self.submit(array=f"0-{MEMBERS - 1}")["array"]

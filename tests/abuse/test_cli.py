@@ -130,7 +130,7 @@ class Tokens(TestCase):
             with self.subTest(server=server):
                 result = self.alice.acre("queue", "--server", server, env={"ACRE_TOKEN": TOKEN})
                 self.assertEqual(result.returncode, 2, result)
-                self.assertIn("is no server", result.stderr)
+                self.assertIn("is not a server", result.stderr)
 
     def test_a_token_that_others_can_read_or_wrote_is_refused(self):
         cases = ((None, 0o644, "chmod 600"), (None, 0o640, "chmod 600"),

@@ -160,7 +160,7 @@ class Endings(TestCase):
         for run in (self.mallory.acre, self.daemon.run):
             result = run("submit", "--grace", "3650d", "--", "true")
             self.assertNotEqual(result.returncode, 0, result)
-            self.assertIn("grace: 3650d; accepted: at most 10m", result.stderr)
+            self.assertIn("grace: 3650d is too long; accepted: at most 10m", result.stderr)
             self.assertIn("max_grace", result.stderr)
 
     def test_a_grace_accepted_earlier_is_cut_when_the_job_starts(self):

@@ -95,7 +95,7 @@ class Submissions(kit.TestCase):
         statuses, answer = self.mallory.ask("POST", "/jobs", array)
         self.assertEqual(statuses, {413: 1}, answer)
         self.assertRegex(answer["detail"],
-                         r"500 members .* accepted in \d+s\. .*max_queued_jobs")
+                         r"500 members .* try again in \d+ s\. .*max_queued_jobs")
         self.assertEqual(self.mallory.ask("POST", "/jobs", {"command": "true"})[0], {201: 1})
         self.assertEqual(self.alice.ask("POST", "/jobs", array)[0], {201: 1})
 

@@ -161,7 +161,7 @@ class Children(kit.TestCase):
         self.assertEqual([client.get("/jobs").status for client in (brother, stranger)], [401, 200])
         rows = self.admin.get("/audit?limit=1000&action=token%20revoked").json["audit"]
         details = {row["target"]: row["detail"] for row in rows}
-        self.assertRegex(details[f"token:{third['id']}"], rf"made by token:{second['id']}\b")
+        self.assertRegex(details[f"token:{third['id']}"], rf"created with token:{second['id']}\b")
         self.assertNotIn(f"token:{other['id']}", details)
         before = self.ports()
         self.daemon.stop()

@@ -86,7 +86,7 @@ static void pool_holds_tenants_to_their_limit(void) { /* GPU-2 */
     }
     CHECK(count >= 14 && count <= 16); /* 64 / 4, less what rounding takes */
     FAILS(acre_buffer_alloc(kit.stream, ACRE_MEMORY_DEVICE, 4 * KIT_MIB, &buffer, ERR), ACRE_ELIMIT,
-          "small", "buffers");
+          "small", "buffer");
     CHECK_EQ(r, ACRE_ELIMIT);
     CHECK_EQ(report_of(kit.context).pressure, ACRE_PRESSURE_CRITICAL);
     struct acre_context *other = kit_context(&kit, (struct acre_context_options){.tenant = "b"});

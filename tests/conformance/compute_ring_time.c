@@ -428,6 +428,27 @@ static void kernels_stopped_with_the_process_do_not_hang(void) {
 }
 
 /* The fourth of a context is no resident one anywhere. */
+static void rings_that_hang_are_destroyed(void) { /* before the hang was noticed */
+    kit_needs_isolation();
+    struct kit kit;
+    kit_open(&kit);
+    uint32_t *word;
+    struct acre_buffer state = make_state(&kit, &word);
+    const struct acre_ring_options options = {.hang_ms = 1000, .state = state};
+    const uint32_t message[] = {1, 7};
+    uint32_t answer = 0;
+    struct acre_ring *ring = start_ring(&kit, handler_hangs, options);
+    CHECK(acre_ring_call(ring, message, &answer, 100, ERR) < 0);
+    acre_ring_destroy(ring);
+    *word = 1;
+    ring = start_ring(&kit, handler_waits, (struct acre_ring_options){.state = state});
+    OK(acre_ring_call(ring, message, &answer, 60000, ERR));
+    CHECK_EQ(answer, 7);
+    acre_ring_destroy(ring);
+    kit_free(&kit, state);
+    kit_close(&kit);
+}
+
 static void rings_that_hang_in_a_worker_are_told(void) {
     kit_needs_isolation();
     struct kit kit;
@@ -457,6 +478,7 @@ static void rings_that_hang_in_a_worker_are_told(void) {
 }
 
 static const struct acre_test tests[] = {
+    TEST(rings_that_hang_are_destroyed),
     TEST(rings_that_hang_in_a_worker_are_told),
     TEST(rings_take_slow_messages_after_fast_ones),
     TEST(rings_wait_behind_other_kernels),

@@ -153,12 +153,12 @@ static void sources_take_options(void) {
     kit_close(&kit);
 }
 
-/* "name:3" or "name(3)", as compilers write places. */
-static bool has_place(const char *text, const char *name, int line) {
-    char places[2][64];
-    snprintf(places[0], sizeof(places[0]), "%s:%d", name, line);
-    snprintf(places[1], sizeof(places[1]), "%s(%d)", name, line);
-    return strstr(text, places[0]) != NULL || strstr(text, places[1]) != NULL;
+/* "name:3" or "name(3)", as compilers write positions. */
+static bool has_position(const char *text, const char *name, int line) {
+    char positions[2][64];
+    snprintf(positions[0], sizeof(positions[0]), "%s:%d", name, line);
+    snprintf(positions[1], sizeof(positions[1]), "%s(%d)", name, line);
+    return strstr(text, positions[0]) != NULL || strstr(text, positions[1]) != NULL;
 }
 
 static void sources_that_do_not_compile_say_where(void) {
@@ -190,8 +190,8 @@ static void sources_that_do_not_compile_say_where(void) {
         CHECK_HAS(err->text, "wrong.acl");
         CHECK_HAS(report.log, rows[i].about);
         acre_test_context("row %zu: %.180s", i, report.log);
-        CHECK(rows[i].line == 0 || has_place(report.log, "wrong.acl", rows[i].line));
-        CHECK(rows[i].line == 0 || has_place(err->text, "wrong.acl", rows[i].line));
+        CHECK(rows[i].line == 0 || has_position(report.log, "wrong.acl", rows[i].line));
+        CHECK(rows[i].line == 0 || has_position(err->text, "wrong.acl", rows[i].line));
         CHECK(strstr(report.log, kit_choice.scratch) == NULL); /* no names of temporary files */
         CHECK(!report.was_cached);
         acre_build_report_finish(&report);
@@ -277,7 +277,7 @@ static void sources_that_require_a_group_get_no_other(void) {
         struct acre_grid grid = {.groups = {1},
                                  .group = {others[i][0], others[i][1], others[i][2]}};
         FAILS(acre_launch(kit.stream, fixed, grid, ARGS(ACRE_BUFFER(out)), ERR), ACRE_EINVALID,
-              "'fixed'", "accepted: 8 x 2 x 1, which its source requires");
+              "'fixed'", "the source requires 8 x 2 x 1");
     }
     OK(acre_launch(kit.stream, fixed, good, ARGS(ACRE_BUFFER(out)), ERR));
     kit_get(&kit, &got, out, sizeof(got));

@@ -217,7 +217,7 @@ static void storage_makes_no_file_when_refused(void) {
         acre_test_context("path %d", path);
         FAILS(acre_storage_write(kit.stream, path_of("refused"), 0, device, 0, 64,
                                  (enum acre_storage_path)path, NULL, ERR),
-              ACRE_ECONFLICT, "records a graph");
+              ACRE_ECONFLICT, "recording a graph");
         CHECK(access(path_of("refused"), F_OK) != 0);
     }
     OK(acre_graph_end(kit.stream, &graph, ERR));

@@ -325,7 +325,8 @@ static void notices_are_for_eventfds_only(void) {
     uint64_t count = 0;
     REQUIRE(fd >= 0);
     OK(acre_graph_begin(kit.stream, ERR));
-    FAILS(acre_stream_notify(kit.stream, fd, ERR), ACRE_EUNSUPPORTED, "records", "accepted");
+    FAILS(acre_stream_notify(kit.stream, fd, ERR), ACRE_EUNSUPPORTED, "recording a graph",
+          "notify on");
     OK(acre_graph_end(kit.stream, &graph, ERR));
     OK(acre_graph_launch(graph, kit.stream, ERR));
     OK(acre_stream_sync(kit.stream, ACRE_FOREVER, ERR));

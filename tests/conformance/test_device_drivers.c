@@ -28,17 +28,17 @@ static bool is_one_of(const char *text, const char *const *words, size_t count) 
 /* A valid field holds a value, not a driver's way of saying "unknown". */
 static void check_fields(const struct acre_record_type *type, const void *record) {
     for (uint32_t i = 0; i < type->count; i++) {
-        const struct acre_column *field = &type->fields[i];
+        const struct acre_column *field = &type->columns[i];
         const void *at = (const char *)record + field->offset;
-        if (!acre_column_known(type, record, i)) {
+        if (!column_known(type, record, i)) {
             continue;
         }
         acre_test_context("%s", field->name);
-        if (field->kind == ACRE_FIELD_text) {
+        if (field->kind == ACRE_COLUMN_text) {
             CHECK(((const char *)at)[0] != '\0');
             CHECK(strcmp(at, "N/A") != 0 && strcmp(at, "unknown") != 0);
         }
-        if (field->kind == ACRE_FIELD_number) {
+        if (field->kind == ACRE_COLUMN_number) {
             uint64_t value = *(const uint64_t *)at;
             CHECK(value != UINT64_MAX && value != UINT32_MAX);
             CHECK(field->unit != ACRE_UNIT_PCT || value <= 100);
@@ -46,11 +46,11 @@ static void check_fields(const struct acre_record_type *type, const void *record
             CHECK(field->unit != ACRE_UNIT_MW || value < 10 * 1000 * 1000);
             CHECK(field->unit != ACRE_UNIT_MHZ || value < 20 * 1000);
         }
-        if (field->kind == ACRE_FIELD_whole) {
+        if (field->kind == ACRE_COLUMN_whole) {
             int64_t value = *(const int64_t *)at;
             CHECK(field->unit != ACRE_UNIT_C || (value >= -60 && value <= 200));
         }
-        if (field->kind == ACRE_FIELD_reasons) {
+        if (field->kind == ACRE_COLUMN_reasons) {
             CHECK(*(const uint64_t *)at >> ACRE_THROTTLE_COUNT == 0);
         }
     }
@@ -62,7 +62,7 @@ static void check_info(const struct acre_device_driver *driver, void *self,
     static const char *const kinds[] = {"gpu", "mig", "xcp", "cpu"};
     struct acre_device_info *info = &infos[index];
     REQUIRE(driver->info(self, index, info, NULL) == 0);
-    check_fields(&acre_info_type, info);
+    check_fields(&info_type, info);
     REQUIRE(ACRE_HAS(info, ACRE_INFO, id));
     CHECK(ACRE_HAS(info, ACRE_INFO, simulated) && ACRE_HAS(info, ACRE_INFO, divided));
     CHECK_EQ(info->simulated, strcmp(driver->name, "sim") == 0);
@@ -71,7 +71,7 @@ static void check_info(const struct acre_device_driver *driver, void *self,
     CHECK(!ACRE_HAS(info, ACRE_INFO, memory_total_mib) || info->memory_total_mib > 0);
     char pci_id[ACRE_PCI_ID_MAX];
     CHECK(!ACRE_HAS(info, ACRE_INFO, pci_id) ||
-          acre_value_pci_id(acre_str_from(info->pci_id), pci_id, NULL) == 0);
+          value_pci_id(acre_str_from(info->pci_id), pci_id, NULL) == 0);
     bool parent_found = !ACRE_HAS(info, ACRE_INFO, parent_id);
     for (uint32_t i = 0; i < index; i++) {
         CHECK(strcmp(infos[i].id, info->id) != 0);
@@ -86,7 +86,7 @@ static void check_sample(const struct acre_device_driver *driver, void *self,
     static const char *const states[] = {"ok", "lost", "misconfigured", "unavailable"};
     struct acre_device_sample sample;
     REQUIRE(driver->sample(self, index, &sample, NULL) == 0);
-    check_fields(&acre_sample_type, &sample);
+    check_fields(&sample_type, &sample);
     REQUIRE(ACRE_HAS(&sample, ACRE_SAMPLE, state));
     CHECK(is_one_of(sample.state, states, ACRE_COUNT(states)));
     CHECK_EQ(ACRE_HAS(&sample, ACRE_SAMPLE, reason),
@@ -125,7 +125,7 @@ static void check_links(const struct acre_device_driver *driver, void *self, uin
         CHECK(links.items[i].a < links.items[i].b && links.items[i].b < count);
         CHECK(links.items[i].kind < ACRE_LINK_COUNT);
     }
-    acre_link_list_finish(&links);
+    link_list_finish(&links);
 }
 
 static void check_processes(const struct acre_device_driver *driver, void *self, uint32_t index) {
@@ -133,7 +133,7 @@ static void check_processes(const struct acre_device_driver *driver, void *self,
     if (driver->processes != NULL && driver->processes(self, index, &list, NULL) == 0) {
         for (uint32_t i = 0; i < list.count; i++) {
             CHECK(ACRE_HAS(&list.items[i], ACRE_PROCESS, pid) && list.items[i].pid > 0);
-            check_fields(&acre_process_type, &list.items[i]);
+            check_fields(&process_type, &list.items[i]);
         }
     }
     free(list.items);
@@ -250,7 +250,7 @@ static void sim_only_on_request(void) { /* DEV-4 */
     void *self = NULL;
     struct acre_error err = {0};
     CHECK_EQ(acre_driver_sim.open(&options, &self, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "only on request");
+    CHECK_HAS(err.text, "need --sim FILE");
     CHECK(self == NULL);
 }
 

@@ -24,7 +24,7 @@ static void over_all(void (*test)(struct rig *rig)) {
 static void endings(struct rig *rig) {
     static const struct {
         const char *script;
-        enum acre_run_ending ending;
+        enum run_ending ending;
         int code;
     } rows[] = {
         {"exit 0", ACRE_RUN_EXITED, 0},

@@ -181,7 +181,7 @@ static void read_settings_back(struct bed *bed) {
     acre_buf_init(&value, 8);
     acre_buf_puts(&value, "=");
     CHECK_EQ(acre_store_setting(bed->store, "policy", &value, &err), ACRE_ENOTFOUND);
-    CHECK_HAS(err.text, "'policy' was never set");
+    CHECK_HAS(err.text, "'policy' is not set");
     struct acre_batch *batch = acre_batch_create();
     acre_batch_put_setting(batch, "policy", ACRE_STR("fair"));
     acre_batch_put_setting(batch, "long", ACRE_STR("longer than that"));
@@ -312,7 +312,7 @@ static void fail_as_a_whole(struct bed *bed) {
     acre_batch_put_setting(batch, "policy", ACRE_STR("x"));
     acre_batch_add_job(batch, &job);
     CHECK_EQ(bed_commit(bed, batch, &err), ACRE_EEXISTS);
-    CHECK_HAS(err.text, "job 1 is there already");
+    CHECK_HAS(err.text, "job 1 already exists");
     CHECK_STR(kit_ids(bed->store, &everything), "1");
     struct acre_buf value;
     acre_buf_init(&value, 8);
@@ -349,7 +349,7 @@ static void on_entry(void *context, int code, const struct acre_error *err) {
     journal->text[journal->length++] = entry->name;
     journal->text[journal->length++] = code == 0 ? '+' : '-';
     if (code < 0) {
-        CHECK_HAS(err->text, "job 1 is there already"); /* the failure that began it */
+        CHECK_HAS(err->text, "job 1 already exists"); /* the failure that began it */
     }
     kit_count_done(&journal->count, code, err);
 }

@@ -291,8 +291,8 @@ static void places_that_cannot_be_opened_are_named(void) {
         const char *url, *text;
         int code;
     } rows[] = {
-        {"sqlite:", "names no file", ACRE_EINVALID},
-        {"sqlite::memory:", "names no file", ACRE_EINVALID},
+        {"sqlite:", "does not name a file", ACRE_EINVALID},
+        {"sqlite::memory:", "does not name a file", ACRE_EINVALID},
         {"sqlite:/nonexistent/acre.db", "/nonexistent/acre.db-lock: No such file", ACRE_ENOTFOUND},
         {"sqlite:/dev/null/acre.db", "/dev/null/acre.db-lock: Not a directory", ACRE_ENOTFOUND},
         {"postgres://db",
@@ -300,7 +300,7 @@ static void places_that_cannot_be_opened_are_named(void) {
         {"", "'' is not a store", ACRE_EINVALID},
         {"sqlite", "'sqlite' is not a store", ACRE_EINVALID},
         {"a\x1b[2J", "'a\\x1b[2J' is not a store", ACRE_EINVALID},
-        {"memory:x", "'memory:x' is not accepted", ACRE_EINVALID},
+        {"memory:x", "'memory:x' is not valid", ACRE_EINVALID},
         {"memory:fail=", "memory:fail", ACRE_EINVALID},
         {"memory:fail=0", "memory:fail", ACRE_EINVALID},
         {"memory:fail=2,,3", "memory:fail", ACRE_EINVALID},
@@ -572,7 +572,7 @@ static void strange_files_are_refused(void) {
         {"newer", "PRAGMA user_version = 1000", ACRE_EUNSUPPORTED, "newer acre (schema 1000"},
         {"foreign", "PRAGMA application_id = 7", ACRE_EINVALID, "of another program"},
         {"without an id", "PRAGMA application_id = 0", ACRE_EINVALID, "of another program"},
-        {"no head", "DELETE FROM meta", ACRE_ECORRUPT, "count of the audit trail is gone"},
+        {"no head", "DELETE FROM meta", ACRE_ECORRUPT, "count of audit records is missing"},
         {"table gone", "DROP TABLE job_specs", ACRE_EINTERNAL, "no such table"},
         {"audit after the end", "INSERT INTO audit VALUES(11, 1, '', '', '', '', '', '', x'00')",
          ACRE_ECORRUPT, "audit record 11 was not written by acre (it wrote 10)"},
@@ -594,7 +594,7 @@ static void strange_files_are_refused(void) {
     bed_close(&bed);
     run_sql(bed.path, "PRAGMA user_version = 0");
     CHECK_EQ(read_only_open(bed.path, &reader, &err), ACRE_EUNSUPPORTED);
-    CHECK_HAS(err.text, "start the daemon on it first");
+    CHECK_HAS(err.text, "start the daemon with it first");
     bed_remove(&bed);
 }
 
@@ -605,45 +605,45 @@ static void any_change_to_the_past_is_found(void) { /* SEC-3 */
         const char *what, *sql, *text;
     } rows[] = {
         {"nothing", "SELECT 1", NULL},
-        {"time", "UPDATE audit SET at_ms = at_ms + 1 WHERE seq = 4", "record 4 does not follow"},
-        {"actor", "UPDATE audit SET actor = 'user:eve' WHERE seq = 1", "record 1 does not follow"},
-        {"origin", "UPDATE audit SET origin = '' WHERE seq = 2", "record 2 does not follow"},
-        {"action", "UPDATE audit SET action = '' WHERE seq = 3", "record 3 does not follow"},
-        {"target", "UPDATE audit SET target = 'x' WHERE seq = 9", "record 9 does not follow"},
-        {"result", "UPDATE audit SET result = 'DENIED' WHERE seq = 5", "record 5 does not follow"},
-        {"detail", "UPDATE audit SET detail = '' WHERE seq = 10", "record 10 does not follow"},
+        {"time", "UPDATE audit SET at_ms = at_ms + 1 WHERE seq = 4", "record 4 does not match"},
+        {"actor", "UPDATE audit SET actor = 'user:eve' WHERE seq = 1", "record 1 does not match"},
+        {"origin", "UPDATE audit SET origin = '' WHERE seq = 2", "record 2 does not match"},
+        {"action", "UPDATE audit SET action = '' WHERE seq = 3", "record 3 does not match"},
+        {"target", "UPDATE audit SET target = 'x' WHERE seq = 9", "record 9 does not match"},
+        {"result", "UPDATE audit SET result = 'DENIED' WHERE seq = 5", "record 5 does not match"},
+        {"detail", "UPDATE audit SET detail = '' WHERE seq = 10", "record 10 does not match"},
         {"text moved to the next field",
          "UPDATE audit SET actor = 'user:adaunix:', origin = '1000' WHERE seq = 6",
-         "record 6 does not follow"},
-        {"hash", "UPDATE audit SET hash = zeroblob(32) WHERE seq = 7", "record 7 does not follow"},
-        {"no hash", "UPDATE audit SET hash = x'00' WHERE seq = 7", "record 7 does not follow"},
+         "record 6 does not match"},
+        {"hash", "UPDATE audit SET hash = zeroblob(32) WHERE seq = 7", "record 7 does not match"},
+        {"no hash", "UPDATE audit SET hash = x'00' WHERE seq = 7", "record 7 does not match"},
         {"first deleted", "DELETE FROM audit WHERE seq = 1", "record 1 is missing"},
         {"deleted", "DELETE FROM audit WHERE seq = 5", "record 5 is missing"},
         {"deleted and closed up",
          "DELETE FROM audit WHERE seq = 5; UPDATE audit SET seq = seq - 1 WHERE seq > 5",
-         "record 5 does not follow"},
+         "record 5 does not match"},
         {"swapped",
          "UPDATE audit SET seq = 100 WHERE seq = 4; UPDATE audit SET seq = 4 WHERE seq = 5;"
          "UPDATE audit SET seq = 5 WHERE seq = 100",
-         "record 4 does not follow"},
+         "record 4 does not match"},
         {"put in before",
          "INSERT INTO audit SELECT 0, at_ms, actor, origin, action, target,"
          " result, detail, hash FROM audit WHERE seq = 1",
-         "record 0 was put in"},
+         "record 0 was inserted"},
         {"put in between",
          "UPDATE audit SET seq = seq + 100 WHERE seq > 5; UPDATE audit SET seq = seq - 99 WHERE"
          " seq > 100; INSERT INTO audit SELECT 6, at_ms, actor, origin, action, target, result,"
          " detail, hash FROM audit WHERE seq = 5",
-         "record 6 does not follow"},
+         "record 6 does not match"},
         {"put in at the end",
          "INSERT INTO audit SELECT 11, at_ms, actor, origin, action, target,"
          " result, detail, hash FROM audit WHERE seq = 10",
-         "record 11 does not follow"},
-        {"cut off", "DELETE FROM audit WHERE seq > 8", "record 9 is missing at the end"},
-        {"all gone", "DELETE FROM audit", "record 1 is missing at the end"},
+         "record 11 does not match"},
+        {"cut off", "DELETE FROM audit WHERE seq > 8", "record 9 and the rest are missing"},
+        {"all gone", "DELETE FROM audit", "record 1 and the rest are missing"},
         {"cut off, count too", "DELETE FROM audit WHERE seq > 8; UPDATE meta SET audit_count = 8",
          "record 8 is not the one that was written"},
-        {"count", "UPDATE meta SET audit_count = 7", "record 8 was put in at the end"},
+        {"count", "UPDATE meta SET audit_count = 7", "record 8 was added at the end"},
         {"head", "UPDATE meta SET audit_head = zeroblob(32)", "record 10 is not the one"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {

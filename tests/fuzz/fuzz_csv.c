@@ -1,4 +1,4 @@
-/* CSV: every row has every field inside the text and free of quotes and controls, lines count
+/* CSV: every row has every cell inside the text and free of quotes and controls, lines count
  * up, and refusals name the file. */
 #include "core/csv.h"
 #include "fuzz.h"
@@ -11,10 +11,10 @@ static void check_refusal(const struct acre_error *err, int code) {
 }
 
 static void check_field(const struct acre_csv *csv, uint32_t index, struct acre_str text) {
-    struct acre_str field = acre_csv_field(csv, index);
-    ACRE_ASSERT(field.data >= text.data && field.data + field.length <= text.data + text.length);
-    for (size_t i = 0; i < field.length; i++) {
-        unsigned char c = (unsigned char)field.data[i];
+    struct acre_str cell = acre_csv_cell(csv, index);
+    ACRE_ASSERT(cell.data >= text.data && cell.data + cell.length <= text.data + text.length);
+    for (size_t i = 0; i < cell.length; i++) {
+        unsigned char c = (unsigned char)cell.data[i];
         ACRE_ASSERT(c != ',' && c != '"' && c != 0x7f && (c >= ' ' || c == '\t'));
     }
     struct acre_error err = {0};

@@ -12,9 +12,9 @@ static void walk(const struct acre_sim_cluster *cluster) {
         const struct acre_sim_node *node = acre_sim_node(cluster, n);
         ACRE_ASSERT(node->device_count <= ACRE_SIM_DEVICES_MAX);
         for (uint32_t d = 0; d < node->device_count; d++) {
-            uint32_t place = 0;
-            const struct acre_sim_group *group = acre_sim_device(cluster, node, d, &place);
-            ACRE_ASSERT(place < group->count && group->memory_mib > 0);
+            uint32_t in_group = 0;
+            const struct acre_sim_group *group = acre_sim_device(cluster, node, d, &in_group);
+            ACRE_ASSERT(in_group < group->count && group->memory_mib > 0);
             ACRE_ASSERT(group->used_mib <= group->memory_mib && strlen(group->model) > 0);
         }
         const struct acre_sim_label *labels = acre_sim_labels(cluster, node);

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct options options = {0}, flags = {.gpus = "0.5"};
     struct acre_error err = {0};
     struct acre_str text = {size > 0 ? (const char *)data : "", size};
-    int r = acre_directive_read("fuzz.sh", text, &command, &options, arena, &err);
+    int r = directive_read("fuzz.sh", text, &command, &options, arena, &err);
     if (r < 0) {
         acre_fuzz_check_error(&err, ACRE_EINVALID);
         ACRE_ASSERT(strncmp(err.text, "fuzz.sh:", 8) == 0);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             bytes += strlen(options.env.items[i]);
         }
         ACRE_ASSERT(bytes <= size);
-        acre_directive_under(&command, &flags, &options);
+        directive_under(&command, &flags, &options);
         ACRE_ASSERT(strcmp(flags.gpus, "0.5") == 0 && flags.hold == options.hold);
     }
     acre_arena_destroy(arena);

@@ -47,17 +47,17 @@ static void check_path(const char *path) {
     }
 }
 
-static void check_message(const struct acre_http_message *message, struct outcome *outcome) {
-    const struct acre_http_head *head = &message->head;
+static void check_message(const struct http_message *message, struct outcome *outcome) {
+    const struct http_head *head = &message->head;
     unsigned framings = 0, hosts = 0;
     ACRE_ASSERT(head->method[0] != '\0' && strlen(head->method) <= ACRE_HTTP_METHOD_MAX);
     check_text(head->method);
     check_path(head->path);
     mix(outcome, head->method, strlen(head->method));
     mix(outcome, head->path, strlen(head->path));
-    ACRE_ASSERT(head->field_count <= ACRE_HTTP_FIELDS_MAX);
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct acre_http_pair *field = &head->fields[i];
+    ACRE_ASSERT(head->header_count <= ACRE_HTTP_HEADERS_MAX);
+    for (uint32_t i = 0; i < head->header_count; i++) {
+        const struct http_pair *field = &head->headers[i];
         framings += strcasecmp(field->name, "content-length") == 0;
         framings += strcasecmp(field->name, "transfer-encoding") == 0;
         hosts += strcasecmp(field->name, "host") == 0;
@@ -84,23 +84,23 @@ static void check_message(const struct acre_http_message *message, struct outcom
 /* Show the reader the input in pieces of `piece` bytes, as a connection would. */
 static struct outcome read_all(struct acre_str input, size_t piece) {
     struct outcome outcome = {0};
-    struct acre_http_reader reader;
+    struct http_reader reader;
     struct acre_error err = {0};
     size_t shown = 0;
-    acre_http_reader_init(&reader, BODY_MAX);
+    http_reader_init(&reader, BODY_MAX);
     for (bool more = true; more && outcome.status == 0 && outcome.requests < REQUESTS_MAX;) {
         more = shown < input.length;
         shown += ACRE_MIN(piece, input.length - shown);
         for (int r = 1; r == 1 && outcome.requests < REQUESTS_MAX;) {
             size_t used = 0;
             struct acre_str view = {input.data + outcome.used, shown - outcome.used};
-            r = acre_http_reader_feed(&reader, view, &used, &err);
+            r = http_reader_feed(&reader, view, &used, &err);
             ACRE_ASSERT(used <= view.length);
             outcome.used += used;
             if (r == 1) {
-                struct acre_http_message message = acre_http_reader_take(&reader);
+                struct http_message message = http_reader_take(&reader);
                 check_message(&message, &outcome);
-                acre_http_message_finish(&message);
+                http_message_finish(&message);
                 outcome.requests++;
             } else if (r > 1) {
                 ACRE_ASSERT(r >= 400 && r <= 505);
@@ -109,7 +109,7 @@ static struct outcome read_all(struct acre_str input, size_t piece) {
             }
         }
     }
-    acre_http_reader_finish(&reader);
+    http_reader_finish(&reader);
     return outcome;
 }
 

@@ -13,7 +13,7 @@ static void handle(void *context, struct acre_call *call) {
 }
 
 static int authenticate(void *context, struct acre_exchange *exchange,
-                        const struct acre_http_request *request, struct acre_api_user *ret_user,
+                        const struct acre_http_request *request, struct api_user *ret_user,
                         struct acre_error *err) {
     (void)context;
     (void)exchange;
@@ -32,7 +32,7 @@ static const struct acre_route routes[] = {
 };
 
 static const char *const words[] = {"low", "normal", "high", NULL};
-static const struct acre_field fields[] = {
+static const struct field fields[] = {
     {.name = "command", .kinds = ACRE_KIND_STRING | ACRE_KIND_STRINGS, .max_length = 20},
     {.name = "gpus", .kinds = ACRE_KIND_NUMBER, .min = 0.1, .max = 64},
     {.name = "count", .kinds = ACRE_KIND_INTEGER, .min = -5, .max = 5},
@@ -46,23 +46,23 @@ static const struct acre_field fields[] = {
 };
 
 static void try_path(const char *method, struct acre_str path) {
-    static const struct acre_router_options options = {
+    static const struct router_options options = {
         .routes = routes, .count = ACRE_COUNT(routes), .authenticate = authenticate};
-    struct acre_router *router = acre_router_create(&options);
+    struct acre_router *router = router_create(&options);
     struct acre_arena *arena = acre_arena_create(ARENA_MAX);
     const struct acre_route *route = NULL;
     const char *parameters[ACRE_ROUTE_PARAMETERS_MAX] = {0};
     const char *allow = NULL;
     struct acre_error err = {0};
     const char *text = acre_arena_strndup(arena, path.data, path.length);
-    int r = acre_router_match(router, method, text, arena, &route, parameters, &allow, &err);
+    int r = router_match(router, method, text, arena, &route, parameters, &allow, &err);
     if (r == 0) {
         struct acre_call call = {.route = route};
         memcpy(call.parameters, parameters, sizeof(parameters));
         uint64_t id = 0;
         if (strstr(route->path, "{id}") != NULL) {
-            ACRE_ASSERT(acre_call_parameter(&call, "id")[0] != '\0');
-            int parsed = acre_call_id(&call, "id", &id, &err);
+            ACRE_ASSERT(call_parameter(&call, "id")[0] != '\0');
+            int parsed = call_id(&call, "id", &id, &err);
             ACRE_ASSERT(parsed == 0 || parsed == ACRE_ENOTFOUND);
         }
     } else {
@@ -70,7 +70,7 @@ static void try_path(const char *method, struct acre_str path) {
         ACRE_ASSERT((r == ACRE_EUNSUPPORTED) == (allow != NULL));
     }
     acre_arena_destroy(arena);
-    acre_router_destroy(router);
+    router_destroy(router);
 }
 
 /* What was accepted, asked again in other words. */
@@ -88,8 +88,8 @@ static void check_accepted(const json_t *body) {
                 (json_integer_value(count) >= -5 && json_integer_value(count) <= 5));
     ACRE_ASSERT(!json_is_string(command) || json_string_length(command) <= 20);
     ACRE_ASSERT(!json_is_array(command) || json_array_size(command) <= 20);
-    ACRE_ASSERT(limit == NULL || json_is_null(limit) || acre_field_duration(limit, &value));
-    ACRE_ASSERT(begin == NULL || json_is_null(begin) || acre_field_time(begin, &value));
+    ACRE_ASSERT(limit == NULL || json_is_null(limit) || field_duration(limit, &value));
+    ACRE_ASSERT(begin == NULL || json_is_null(begin) || field_time(begin, &value));
 }
 
 static void try_body(struct acre_str text) {
@@ -98,7 +98,7 @@ static void try_body(struct acre_str text) {
     if (acre_json_parse("body", text, INPUT_MAX, &body, &err) < 0) {
         return;
     }
-    int r = acre_fields_check_body(fields, body, &err);
+    int r = fields_check_body(fields, body, &err);
     if (r == 0) {
         check_accepted(body);
     } else {
@@ -112,9 +112,9 @@ static void try_texts(struct acre_str text) {
     if (!acre_str_copy(copy, sizeof(copy), text)) {
         return;
     }
-    for (const struct acre_field *field = fields; field->name != NULL; field++) {
+    for (const struct field *field = fields; field->name != NULL; field++) {
         struct acre_error err = {0};
-        int r = acre_field_check_text(field, copy, &err);
+        int r = field_check_text(field, copy, &err);
         if (r < 0) {
             acre_fuzz_check_error(&err, r);
         }

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_str text = {(const char *)data, size};
     struct acre_rules rules = {.min_milli = 77};
     struct acre_error err = {0};
-    int r = acre_rules_load("rules", text, &rules, &err);
+    int r = rules_load("rules", text, &rules, &err);
     if (r < 0) {
         acre_fuzz_check_error(&err, r);
         ACRE_ASSERT(rules.min_milli == 77 && rules.isolation_mask == 0);
@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < ACRE_ISOLATION_COUNT; i++) {
         bool allowed = (rules.isolation_mask & 1U << i) != 0;
         enum acre_isolation isolation = (enum acre_isolation)i;
-        ACRE_ASSERT(acre_rules_check(&rules, rules.max_milli, isolation, false, &err) ==
+        ACRE_ASSERT(rules_check(&rules, rules.max_milli, isolation, false, &err) ==
                     (allowed ? 0 : ACRE_EDENIED));
-        ACRE_ASSERT(acre_rules_check(&rules, rules.min_milli - 1, isolation, false, &err) ==
+        ACRE_ASSERT(rules_check(&rules, rules.min_milli - 1, isolation, false, &err) ==
                     ACRE_EDENIED);
     }
     return 0;

@@ -1,15 +1,15 @@
-/* What a runner reads: messages of the ring, requests, graphs. Damaged ones are refused; of whole
+/* What a runner reads: messages of the queue, requests, graphs. Damaged ones are refused; of whole
  * ones everything they point to is inside. The first byte says which it is. */
 #include "compute/runner/wire.h"
 #include "fuzz.h"
 
 #include <stdlib.h>
 
-static size_t walk_launch(const struct acre_native_launch *launch) {
+static size_t walk_launch(const struct native_launch *launch) {
     size_t sum = launch->kernel != 0;
     ACRE_ASSERT(launch->arg_count <= ACRE_ARGS_MAX && launch->extra_bytes <= ACRE_EXTRA_MAX);
     for (uint32_t i = 0; i < launch->arg_count; i++) {
-        const struct acre_native_arg *arg = &launch->args[i];
+        const struct native_arg *arg = &launch->args[i];
         ACRE_ASSERT(arg->kind <= ACRE_NATIVE_LOCAL);
         for (uint32_t j = 0; arg->kind == ACRE_NATIVE_VALUE && j < arg->bytes; j++) {
             sum += launch->extra[arg->region + j];
@@ -21,7 +21,7 @@ static size_t walk_launch(const struct acre_native_launch *launch) {
     return sum;
 }
 
-static size_t walk_nodes(const struct acre_native_node *nodes, uint32_t count) {
+static size_t walk_nodes(const struct native_node *nodes, uint32_t count) {
     size_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         ACRE_ASSERT(nodes[i].kind <= ACRE_NODE_FILL);
@@ -35,12 +35,12 @@ static size_t walk_nodes(const struct acre_native_node *nodes, uint32_t count) {
 
 static size_t try_message(const uint8_t *bytes, size_t size) {
     const struct wire_message *message = (const void *)bytes;
-    struct acre_native_launch launch;
+    struct native_launch launch;
     struct acre_error err = {0};
     uint32_t length;
     memcpy(&length, bytes, sizeof(length));
     if (size < WIRE_ALIGN || length != size || size % WIRE_ALIGN != 0) {
-        return 0; /* the ring's reader has seen to that */
+        return 0; /* the queue's reader has seen to that */
     }
     int r = wire_check_message(message, &launch, &err);
     if (r < 0) {
@@ -64,7 +64,7 @@ static size_t try_request(const uint8_t *bytes, size_t size) {
     size_t sum = 0;
     int r = wire_check_request(&request, payload, &err);
     if (r == 0 && request.op == WIRE_REQUEST_GRAPH_CREATE) {
-        struct acre_native_node *nodes;
+        struct native_node *nodes;
         uint32_t count = (uint32_t)request.number[0];
         r = wire_get_nodes(payload, request.payload_bytes, count, &nodes, &err);
         if (r == 0) {

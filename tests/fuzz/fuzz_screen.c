@@ -4,14 +4,14 @@
 #include "fuzz.h"
 
 static void show(const uint8_t *data, size_t size, size_t piece, struct acre_buf *out) {
-    struct acre_screen screen;
-    acre_screen_init(&screen, "\n\t\r\b");
+    struct screen screen;
+    screen_init(&screen, "\n\t\r\b");
     for (size_t at = 0; at < size; at += piece) {
         struct acre_str part = {(const char *)data + at, ACRE_MIN(piece, size - at)};
-        acre_screen_put(&screen, part, out);
+        screen_put(&screen, part, out);
         ACRE_ASSERT(screen.held_length <= ACRE_SCREEN_HELD_MAX);
     }
-    acre_screen_end(&screen, out);
+    screen_end(&screen, out);
 }
 
 /* The length of the colour at the front; 0: there is none. */

@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ACRE_ASSERT(count <= SIGNATURES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         ACRE_ASSERT(all[i].name[0] != '\0' && all[i].count <= SIGNATURE_PARAMETERS_MAX);
-        ACRE_ASSERT(all[i].line >= 1 && all[i].places >= 1);
-        for (uint32_t k = 0; k < all[i].places; k++) {
+        ACRE_ASSERT(all[i].line >= 1 && all[i].declarations >= 1);
+        for (uint32_t k = 0; k < all[i].declarations; k++) {
             ACRE_ASSERT(all[i].offsets[k] < text.length &&
                         (k == 0 || all[i].offsets[k] > all[i].offsets[k - 1]));
         }

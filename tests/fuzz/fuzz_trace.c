@@ -8,7 +8,7 @@ enum { ARRIVALS_FEW = 64, NODES_FEW = 8 };
 static void check_nodes(const struct acre_trace *trace) {
     uint64_t milli = 0;
     for (uint32_t i = 0; i < trace->node_count; i++) {
-        const struct acre_trace_node *node = &trace->nodes[i];
+        const struct trace_node *node = &trace->nodes[i];
         ACRE_ASSERT(acre_names_text(trace->names, node->name)[0] != '\0');
         ACRE_ASSERT(node->model <= acre_names_count(trace->names));
         ACRE_ASSERT(node->cpu_milli <= INT32_MAX && node->ram_mib <= INT32_MAX && node->gpus <= 64);
@@ -24,7 +24,7 @@ static void check_nodes(const struct acre_trace *trace) {
 static uint64_t check_tasks(const struct acre_trace *trace) {
     uint64_t milli = 0;
     for (uint32_t i = 0; i < trace->task_count; i++) {
-        const struct acre_trace_task *task = &trace->tasks[i];
+        const struct trace_task *task = &trace->tasks[i];
         ACRE_ASSERT(task->cpu_milli <= INT32_MAX && task->ram_mib <= INT32_MAX);
         ACRE_ASSERT(task->gpus <= 64 && task->milli <= 1000);
         ACRE_ASSERT(task->gpus > 0 ? task->milli > 0 : task->milli == 0);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct acre_str tasks = {text + ACRE_MIN(cut + 1, size), size - ACRE_MIN(cut + 1, size)};
     struct acre_trace *trace = NULL;
     struct acre_error err = {0};
-    int r = acre_trace_parse("nodes", nodes, "tasks", tasks, &trace, &err);
+    int r = trace_parse("nodes", nodes, "tasks", tasks, &trace, &err);
     if (r < 0) {
         acre_fuzz_check_error(&err, r);
         ACRE_ASSERT(trace == NULL);
@@ -77,6 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (few) {
         pack(trace, size);
     }
-    acre_trace_destroy(trace);
+    trace_destroy(trace);
     return 0;
 }

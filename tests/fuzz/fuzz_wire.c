@@ -1,19 +1,19 @@
 /* Starts, as the supervisor reads them: a damaged block is refused; of a whole one everything it
  * points to is inside. */
-#include "engine/wire.h"
+#include "engine/shim_wire.h"
 #include "fuzz.h"
 
 #include <stdlib.h>
 
 /* Reads every byte that the job points to. */
-static size_t walk(struct acre_wire_job *job) {
+static size_t walk(struct wire_job *job) {
     size_t sum = strlen(job->directory);
     for (uint32_t i = 0; i < job->argument_count; i++) {
         sum += strlen(job->arguments[i]);
     }
     ACRE_ASSERT(job->arguments[job->argument_count] == NULL);
     for (uint32_t i = 0; i < job->member_count; i++) {
-        for (char **line = acre_wire_environment(job, i); *line != NULL; line++) {
+        for (char **line = wire_environment(job, i); *line != NULL; line++) {
             sum += strlen(*line);
         }
     }
@@ -34,15 +34,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 0) {
         memcpy(bytes, data, size);
     }
-    struct acre_wire_job job;
+    struct wire_job job;
     struct acre_error err = {0};
-    int r = acre_wire_decode(bytes, size, &job, &err);
+    int r = wire_decode(bytes, size, &job, &err);
     if (r < 0) {
         acre_fuzz_check_error(&err, r);
     } else {
         volatile size_t sum = walk(&job);
         (void)sum;
-        acre_wire_job_finish(&job);
+        wire_job_finish(&job);
     }
     free(bytes);
     return 0;

@@ -1,7 +1,7 @@
-/* compute_cuda.c - every entry of the CUDA back end's table on a real GPU, one TAP line a rule.
+/* compute_cuda.c - every entry of the CUDA back end's table on a real GPU, one TAP line per rule.
  *
- * Run it where there is a GPU; elsewhere every line is a skip with the back end's own reason. What
- * a line starting with '#' tells is what the GPU answered. compute_cuda_trouble.c has the rest:
+ * Run it where there is a GPU; elsewhere every line is a skip with the back end's own reason. Lines
+ * that start with '#' show what the GPU returned. compute_cuda_trouble.c has the rest:
  * faults, exhaustion, resident kernels. GPU-1, GPU-2, GPU-3, GPU-5. */
 #include "support/gpu_kit.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #ifndef TABLE /* compute_hip is this file, too: see meson.build */
-#define TABLE (&acre_backend_cuda)
+#define TABLE (&backend_cuda)
 #endif
 
 enum { ITEMS = 100000, MIB = 1 << 20 };
@@ -90,10 +90,10 @@ static void devices_are_described(void) {
     }
     uint64_t unused = 0;
     uint64_t total = 0;
-    KIT_OK(&kit, TABLE->memory(kit.place, &unused, &total, &kit.err));
-    fprintf(stderr, "free %" PRIu64 " of %" PRIu64 " MiB\n", unused / MIB, total / MIB);
+    KIT_OK(&kit, TABLE->memory(kit.seat, &unused, &total, &kit.err));
+    fprintf(stderr, "%" PRIu64 " of %" PRIu64 " MiB free\n", unused / MIB, total / MIB);
     CHECK(total > 0 && unused <= total);
-    KIT_OK(&kit, TABLE->check(kit.place, &kit.err));
+    KIT_OK(&kit, TABLE->check(kit.seat, &kit.err));
     kit_close(&kit);
 }
 
@@ -105,11 +105,11 @@ static void copies_between_all_kinds_of_memory_keep_every_byte(void) {
     void *out = NULL;
     void *pinned = NULL;
     void *mapped = NULL;
-    struct acre_region from = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &in);
-    struct acre_region to = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &out);
-    struct acre_region kinds[] = {kit_device(&kit, bytes), kit_device(&kit, bytes),
-                                  kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &pinned),
-                                  kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &mapped)};
+    struct native_region from = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &in);
+    struct native_region to = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &out);
+    struct native_region kinds[] = {kit_device(&kit, bytes), kit_device(&kit, bytes),
+                                    kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &pinned),
+                                    kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &mapped)};
     for (uint32_t a = 0; a < ACRE_COUNT(kinds); a++) {
         for (uint32_t b = 0; b < ACRE_COUNT(kinds); b++) {
             acre_test_context("from kind %u to kind %u", a, b);
@@ -125,12 +125,12 @@ static void copies_between_all_kinds_of_memory_keep_every_byte(void) {
         }
     }
     acre_test_context("%s", "");
-    struct acre_native_copy part = {.to = kinds[0].handle,
-                                    .to_offset = 5,
-                                    .from = from.handle,
-                                    .from_offset = 77,
-                                    .bytes = 1001};
-    KIT_OK(&kit, TABLE->copy(kit.place, kit.streams[0], &part, &kit.err));
+    struct native_copy part = {.to = kinds[0].handle,
+                               .to_offset = 5,
+                               .from = from.handle,
+                               .from_offset = 77,
+                               .bytes = 1001};
+    KIT_OK(&kit, TABLE->copy(kit.seat, kit.streams[0], &part, &kit.err));
     kit_copy(&kit, 0, to, kinds[0], bytes);
     REQUIRE(kit_sync(&kit, 0));
     CHECK(memcmp((char *)in + 77, (char *)out + 5, 1001) == 0);
@@ -155,21 +155,21 @@ static void fills_write_their_pattern_and_nothing_else(void) {
     uint64_t bytes = 2 * MIB;
     void *host = NULL;
     void *mapped = NULL;
-    struct acre_region out = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
-    struct acre_region kinds[] = {kit_device(&kit, bytes),
-                                  kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &mapped)};
+    struct native_region out = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
+    struct native_region kinds[] = {kit_device(&kit, bytes),
+                                    kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &mapped)};
     for (uint32_t i = 0; i < ACRE_COUNT(rows) * 2; i++) {
         const uint32_t row = i / 2;
         acre_test_context("row %u, %s memory", row, i % 2 == 0 ? "device" : "mapped");
-        struct acre_native_fill clear = {
+        struct native_fill clear = {
             .to = kinds[i % 2].handle, .bytes = bytes, .pattern = 0x77, .pattern_bytes = 1};
-        struct acre_native_fill fill = {.to = kinds[i % 2].handle,
-                                        .to_offset = rows[row].offset,
-                                        .bytes = rows[row].bytes,
-                                        .pattern = rows[row].pattern,
-                                        .pattern_bytes = rows[row].pattern_bytes};
-        KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &clear, &kit.err));
-        KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &fill, &kit.err));
+        struct native_fill fill = {.to = kinds[i % 2].handle,
+                                   .to_offset = rows[row].offset,
+                                   .bytes = rows[row].bytes,
+                                   .pattern = rows[row].pattern,
+                                   .pattern_bytes = rows[row].pattern_bytes};
+        KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &clear, &kit.err));
+        KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &fill, &kit.err));
         kit_copy(&kit, 0, out, kinds[i % 2], bytes);
         REQUIRE(kit_sync(&kit, 0));
         uint64_t wrong = 0;
@@ -192,8 +192,8 @@ static void launches_of_one_dimension_compute(void) {
     uint64_t add = kit_kernel(&kit, source, "add");
     uint64_t bytes = ITEMS * sizeof(float);
     void *hosts[3];
-    struct acre_region pinned[3];
-    struct acre_region device[3];
+    struct native_region pinned[3];
+    struct native_region device[3];
     for (uint32_t i = 0; i < 3; i++) {
         pinned[i] = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &hosts[i]);
         device[i] = kit_device(&kit, bytes);
@@ -226,7 +226,7 @@ static void launches_of_three_dimensions_reach_every_item(void) {
     uint64_t where = kit_kernel(&kit, source, "where");
     void *host = NULL;
     uint64_t bytes = WIDTH * HEIGHT * DEPTH * sizeof(uint32_t);
-    struct acre_region out = kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &host);
+    struct native_region out = kit_host(&kit, ACRE_MEMORY_MAPPED, bytes, &host);
     struct acre_grid grid = {.groups = {WIDTH / 8, HEIGHT / 4, DEPTH / 2}, .group = {8, 4, 2}};
     uint32_t values[] = {WIDTH, HEIGHT};
     KIT_OK(&kit, kit_launch(&kit, 0, where, grid, &out, 1, values, 2));
@@ -248,7 +248,7 @@ static void local_memory_barriers_and_atomics_work(void) {
     uint64_t total = kit_kernel(&kit, source, "total");
     void *in = NULL;
     void *out = NULL;
-    struct acre_region regions[] = {
+    struct native_region regions[] = {
         kit_host(&kit, ACRE_MEMORY_MAPPED, 256 * 100 * sizeof(uint32_t), &in),
         kit_host(&kit, ACRE_MEMORY_MAPPED, sizeof(uint32_t), &out)};
     uint32_t expected = 0;
@@ -256,10 +256,10 @@ static void local_memory_barriers_and_atomics_work(void) {
         ((uint32_t *)in)[i] = i * 7;
         expected += i * 7;
     }
-    struct acre_region device = kit_device(&kit, 4096);
-    struct acre_native_fill clear = {.to = device.handle, .bytes = 4096, .pattern_bytes = 4};
-    KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &clear, &kit.err));
-    struct acre_region args[] = {regions[0], device};
+    struct native_region device = kit_device(&kit, 4096);
+    struct native_fill clear = {.to = device.handle, .bytes = 4096, .pattern_bytes = 4};
+    KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &clear, &kit.err));
+    struct native_region args[] = {regions[0], device};
     KIT_OK(&kit, kit_launch(&kit, 0, total, grid_for(25600), args, 2, NULL, 0));
     kit_copy(&kit, 0, regions[1], device, 4);
     REQUIRE(kit_sync(&kit, 0));
@@ -271,23 +271,23 @@ static void programs_tell_their_kernels_and_facts(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
     kit_kernel(&kit, source, "total");
-    struct acre_kernel_facts facts = {0};
+    struct kernel_facts facts = {0};
     uint64_t kernel = 0;
-    KIT_OK(&kit, TABLE->kernel(kit.place, kit.kernel_module, "total", &kernel, &facts, &kit.err));
+    KIT_OK(&kit, TABLE->kernel(kit.seat, kit.kernel_module, "total", &kernel, &facts, &kit.err));
     fprintf(stderr, "total: groups of %u, %u bytes local, %u registers\n", facts.group_max,
             facts.local_bytes, facts.registers);
     CHECK(facts.group_max >= 256);
     CHECK(facts.local_bytes >= 1024);
     CHECK(facts.registers > 0);
     /* Not extern "C": C++ calls it _Z7nothingv, its user does not. */
-    KIT_OK(&kit, TABLE->kernel(kit.place, kit.kernel_module, "nothing", &kernel, &facts, &kit.err));
+    KIT_OK(&kit, TABLE->kernel(kit.seat, kit.kernel_module, "nothing", &kernel, &facts, &kit.err));
     KIT_OK(&kit, kit_launch(&kit, 0, kernel, grid_for(1), NULL, 0, NULL, 0));
     CHECK(kit_sync(&kit, 0));
-    CHECK_EQ(TABLE->kernel(kit.place, kit.kernel_module, "absent", &kernel, &facts, &kit.err),
+    CHECK_EQ(TABLE->kernel(kit.seat, kit.kernel_module, "absent", &kernel, &facts, &kit.err),
              ACRE_ENOTFOUND);
     CHECK_HAS(kit.err.text, "absent");
     fprintf(stderr, "no kernel: %s\n", kit.err.text);
-    TABLE->unload(kit.place, kit.kernel_module);
+    TABLE->unload(kit.seat, kit.kernel_module);
     kit_close(&kit);
 }
 
@@ -299,8 +299,8 @@ static void bad_programs_are_refused_with_reasons(void) {
     acre_buf_init(&binary, 16 << 20);
     acre_buf_init(&log, 1 << 20);
     const char wrong[] = "__global__ void f(float *a) {\n    a[0] = ;\n}\n";
-    struct acre_native_source from = {.text = wrong, .length = sizeof(wrong) - 1, .options = ""};
-    int r = TABLE->compile(kit.place, &from, &binary, &log, &kit.err);
+    struct native_source from = {.text = wrong, .length = sizeof(wrong) - 1, .options = ""};
+    int r = TABLE->compile(kit.seat, &from, &binary, &log, &kit.err);
     if (r == ACRE_EUNSUPPORTED) {
         acre_test_skip("no source: %s", kit.err.text);
     }
@@ -309,15 +309,15 @@ static void bad_programs_are_refused_with_reasons(void) {
     fprintf(stderr, "does not compile: %s\n", kit.err.text);
     from.text = source;
     from.length = sizeof(source) - 1;
-    KIT_OK(&kit, TABLE->compile(kit.place, &from, &binary, &log, &kit.err));
+    KIT_OK(&kit, TABLE->compile(kit.seat, &from, &binary, &log, &kit.err));
     uint64_t module = 0;
-    CHECK_EQ(TABLE->load(kit.place, "rubbish", 7, &module, &kit.err), ACRE_ECORRUPT);
-    CHECK_EQ(TABLE->load(kit.place, "rubbish", 8, &module, &kit.err), ACRE_ECORRUPT);
+    CHECK_EQ(TABLE->load(kit.seat, "rubbish", 7, &module, &kit.err), ACRE_ECORRUPT);
+    CHECK_EQ(TABLE->load(kit.seat, "rubbish", 8, &module, &kit.err), ACRE_ECORRUPT);
     fprintf(stderr, "rubbish: %s\n", kit.err.text);
-    CHECK_EQ(TABLE->load(kit.place, binary.data, binary.length / 2, &module, &kit.err),
+    CHECK_EQ(TABLE->load(kit.seat, binary.data, binary.length / 2, &module, &kit.err),
              ACRE_ECORRUPT);
     fprintf(stderr, "half of it: %s\n", kit.err.text);
-    KIT_OK(&kit, TABLE->load(kit.place, binary.data, binary.length, &module, &kit.err));
+    KIT_OK(&kit, TABLE->load(kit.seat, binary.data, binary.length, &module, &kit.err));
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
     kit_close(&kit);
@@ -331,14 +331,14 @@ static void bad_launches_are_refused_and_the_stream_goes_on(void) {
     CHECK_EQ(kit_launch(&kit, 0, nothing, huge, NULL, 0, NULL, 0), ACRE_EINVALID);
     fprintf(stderr, "a group of 4096: %s\n", kit.err.text);
     CHECK_HAS(kit.err.text, "nothing");
-    struct acre_native_arg local = {.kind = ACRE_NATIVE_LOCAL, .bytes = 64};
-    struct acre_native_launch launch = {
+    struct native_arg local = {.kind = ACRE_NATIVE_LOCAL, .bytes = 64};
+    struct native_launch launch = {
         .kernel = nothing, .grid = grid_for(1), .args = &local, .arg_count = 1};
-    CHECK_EQ(TABLE->launch(kit.place, kit.streams[0], &launch, &kit.err), ACRE_EUNSUPPORTED);
+    CHECK_EQ(TABLE->launch(kit.seat, kit.streams[0], &launch, &kit.err), ACRE_EUNSUPPORTED);
     fprintf(stderr, "local memory: %s\n", kit.err.text);
     KIT_OK(&kit, kit_launch(&kit, 0, nothing, grid_for(1), NULL, 0, NULL, 0));
     CHECK(kit_sync(&kit, 0));
-    KIT_OK(&kit, TABLE->check(kit.place, &kit.err));
+    KIT_OK(&kit, TABLE->check(kit.seat, &kit.err));
     kit_close(&kit);
 }
 
@@ -350,7 +350,7 @@ static void a_stream_waits_for_the_word_of_another(void) {
     kit_stream(&kit, 1);
     uint64_t scale = kit_kernel(&kit, source, "scale");
     void *host = NULL;
-    struct acre_region data = kit_host(&kit, ACRE_MEMORY_MAPPED, ITEMS * sizeof(float), &host);
+    struct native_region data = kit_host(&kit, ACRE_MEMORY_MAPPED, ITEMS * sizeof(float), &host);
     for (uint32_t i = 0; i < ITEMS; i++) {
         ((float *)host)[i] = 1;
     }
@@ -359,13 +359,13 @@ static void a_stream_waits_for_the_word_of_another(void) {
     uint32_t values[] = {ITEMS, 0};
     memcpy(&values[1], &three, sizeof(three));
     KIT_OK(&kit,
-           TABLE->wait(kit.place, kit.streams[1], kit.words_region.handle, 15 * 8, 9, &kit.err));
+           TABLE->wait(kit.seat, kit.streams[1], kit.words_region.handle, 15 * 8, 9, &kit.err));
     KIT_OK(&kit, kit_launch(&kit, 1, scale, grid_for(ITEMS), &data, 1, values, 2));
-    KIT_OK(&kit, TABLE->signal(kit.place, kit.streams[1], 7, &kit.err));
+    KIT_OK(&kit, TABLE->signal(kit.seat, kit.streams[1], 7, &kit.err));
     KIT_OK(&kit,
-           TABLE->wait(kit.place, kit.streams[0], kit.words_region.handle, 1 * 8, 7, &kit.err));
+           TABLE->wait(kit.seat, kit.streams[0], kit.words_region.handle, 1 * 8, 7, &kit.err));
     KIT_OK(&kit, kit_launch(&kit, 0, scale, grid_for(ITEMS), &data, 1, values, 2));
-    KIT_OK(&kit, TABLE->signal(kit.place, kit.streams[0], 1, &kit.err));
+    KIT_OK(&kit, TABLE->signal(kit.seat, kit.streams[0], 1, &kit.err));
     uint64_t begun_ns = kit_now_ns();
     while (kit_now_ns() - begun_ns < 20000000) { /* long enough to see that nothing goes on */
         CHECK_U64(atomic_load(&kit.words[0]) + atomic_load(&kit.words[1]), 0);
@@ -382,8 +382,8 @@ static void notify_adds_one_to_the_eventfd(void) {
     kit_open(&kit, TABLE);
     int fd = eventfd(0, EFD_CLOEXEC);
     REQUIRE(fd >= 0);
-    KIT_OK(&kit, TABLE->notify(kit.place, kit.streams[0], fd, &kit.err));
-    KIT_OK(&kit, TABLE->notify(kit.place, kit.streams[0], fd, &kit.err));
+    KIT_OK(&kit, TABLE->notify(kit.seat, kit.streams[0], fd, &kit.err));
+    KIT_OK(&kit, TABLE->notify(kit.seat, kit.streams[0], fd, &kit.err));
     REQUIRE(kit_sync(&kit, 0));
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     REQUIRE_EQ(poll(&polled, 1, KIT_WAIT_MS), 1);
@@ -410,9 +410,9 @@ static void graphs_replay_fills_launches_and_copies_in_order(void) {
     uint64_t scale = kit_kernel(&kit, source, "scale");
     uint64_t bytes = ITEMS * sizeof(float);
     void *host = NULL;
-    struct acre_region out = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
-    struct acre_region data[] = {kit_device(&kit, bytes), kit_device(&kit, bytes),
-                                 kit_device(&kit, bytes)};
+    struct native_region out = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
+    struct native_region data[] = {kit_device(&kit, bytes), kit_device(&kit, bytes),
+                                   kit_device(&kit, bytes)};
     float two = 2;
     float five = 5;
     uint32_t values[] = {ITEMS, 0};
@@ -422,7 +422,7 @@ static void graphs_replay_fills_launches_and_copies_in_order(void) {
     uint32_t both[] = {1, 2};
     uint32_t third[] = {3};
     /* a = {1.0, 2.0, ...} by a pattern of 8 bytes; b = 3.0; a *= 2; out = a + b */
-    const struct acre_native_node nodes[] = {
+    const struct native_node nodes[] = {
         {.kind = ACRE_NODE_FILL,
          .fill = {data[0].handle, 0, bytes, UINT64_C(0x400000003f800000), 8}},
         {.kind = ACRE_NODE_LAUNCH,
@@ -439,25 +439,25 @@ static void graphs_replay_fills_launches_and_copies_in_order(void) {
          .after = third,
          .after_count = 1}};
     uint64_t graph = 0;
-    KIT_OK(&kit, TABLE->graph_create(kit.place, nodes, ACRE_COUNT(nodes), &graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_create(kit.seat, nodes, ACRE_COUNT(nodes), &graph, &kit.err));
     for (int round = 0; round < 3; round++) {
         memset(host, 0, bytes);
-        KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+        KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
         REQUIRE(kit_sync(&kit, 0));
         CHECK_NEAR((double)((float *)host)[0], 5.0, 0);
         CHECK_NEAR((double)((float *)host)[ITEMS - 1], 7.0, 0);
     }
     memcpy(&values[1], &five, sizeof(five));
-    struct acre_native_launch other =
+    struct native_launch other =
         kit_launch_make(&rooms[2], scale, grid_for(ITEMS), &data[0], 1, values, 2);
-    KIT_OK(&kit, TABLE->graph_update(kit.place, graph, 1, &other, &kit.err));
-    KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_update(kit.seat, graph, 1, &other, &kit.err));
+    KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
     REQUIRE(kit_sync(&kit, 0));
     CHECK_NEAR((double)((float *)host)[0], 8.0, 0);
     CHECK_NEAR((double)((float *)host)[ITEMS - 1], 13.0, 0);
-    CHECK_EQ(TABLE->graph_update(kit.place, graph, 0, &other, &kit.err), ACRE_EINVALID);
-    CHECK_EQ(TABLE->graph_update(kit.place, graph, 99, &other, &kit.err), ACRE_EINVALID);
-    TABLE->graph_destroy(kit.place, graph);
+    CHECK_EQ(TABLE->graph_update(kit.seat, graph, 0, &other, &kit.err), ACRE_EINVALID);
+    CHECK_EQ(TABLE->graph_update(kit.seat, graph, 99, &other, &kit.err), ACRE_EINVALID);
+    TABLE->graph_destroy(kit.seat, graph);
     kit_close(&kit);
 }
 
@@ -466,17 +466,17 @@ static void graphs_take_mapped_memory_too(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
     void *host = NULL;
-    struct acre_region mapped = kit_host(&kit, ACRE_MEMORY_MAPPED, 8192, &host);
+    struct native_region mapped = kit_host(&kit, ACRE_MEMORY_MAPPED, 8192, &host);
     uint32_t first[] = {0};
-    const struct acre_native_node nodes[] = {
+    const struct native_node nodes[] = {
         {.kind = ACRE_NODE_FILL, .fill = {mapped.handle, 0, 4096, 0x1111111122222222, 8}},
         {.kind = ACRE_NODE_COPY,
          .copy = {mapped.handle, 4096, mapped.handle, 0, 4096},
          .after = first,
          .after_count = 1}};
     uint64_t graph = 0;
-    KIT_OK(&kit, TABLE->graph_create(kit.place, nodes, ACRE_COUNT(nodes), &graph, &kit.err));
-    KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_create(kit.seat, nodes, ACRE_COUNT(nodes), &graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
     REQUIRE(kit_sync(&kit, 0));
     CHECK_U64(((uint64_t *)host)[0], 0x1111111122222222);
     CHECK_U64(((uint64_t *)host)[1023], 0x1111111122222222);
@@ -491,27 +491,27 @@ static void profiled_streams_tell_names_and_times(void) {
     uint64_t scale = kit_kernel(&kit, source, "scale");
     void *host = NULL;
     uint64_t bytes = 16 * MIB;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
-    struct acre_region device = kit_device(&kit, bytes);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &host);
+    struct native_region device = kit_device(&kit, bytes);
     uint32_t values[] = {ITEMS, 0x3f800000};
     struct acre_timing timings[8];
     uint32_t count = 99;
-    KIT_OK(&kit, TABLE->timings(kit.place, kit.streams[0], timings, 8, &count, &kit.err));
+    KIT_OK(&kit, TABLE->timings(kit.seat, kit.streams[0], timings, 8, &count, &kit.err));
     CHECK_U64(count, 0);
-    KIT_OK(&kit, TABLE->profile(kit.place, kit.streams[0], true, &kit.err));
+    KIT_OK(&kit, TABLE->profile(kit.seat, kit.streams[0], true, &kit.err));
     kit_copy(&kit, 0, device, pinned, bytes);
     KIT_OK(&kit, kit_launch(&kit, 0, scale, grid_for(ITEMS), &device, 1, values, 2));
-    struct acre_native_fill fill = {.to = device.handle, .bytes = bytes, .pattern_bytes = 4};
-    KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &fill, &kit.err));
+    struct native_fill fill = {.to = device.handle, .bytes = bytes, .pattern_bytes = 4};
+    KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &fill, &kit.err));
     kit_copy(&kit, 0, pinned, device, bytes);
     REQUIRE(kit_sync(&kit, 0));
-    KIT_OK(&kit, TABLE->profile(kit.place, kit.streams[0], false, &kit.err));
+    KIT_OK(&kit, TABLE->profile(kit.seat, kit.streams[0], false, &kit.err));
     kit_copy(&kit, 0, pinned, device, bytes); /* not measured */
     REQUIRE(kit_sync(&kit, 0));
     static const char *const names[] = {"copy in", "scale", "fill", "copy out"};
-    KIT_OK(&kit, TABLE->timings(kit.place, kit.streams[0], timings, 3, &count, &kit.err));
+    KIT_OK(&kit, TABLE->timings(kit.seat, kit.streams[0], timings, 3, &count, &kit.err));
     REQUIRE_EQ(count, 3);
-    KIT_OK(&kit, TABLE->timings(kit.place, kit.streams[0], timings + 3, 5, &count, &kit.err));
+    KIT_OK(&kit, TABLE->timings(kit.seat, kit.streams[0], timings + 3, 5, &count, &kit.err));
     REQUIRE_EQ(count, 1);
     for (uint32_t i = 0; i < ACRE_COUNT(names); i++) {
         fprintf(stderr, "%-9s %9" PRIu64 " bytes, queued %8.1f us, running %8.1f us\n",
@@ -534,8 +534,8 @@ static void files_go_straight_to_the_device_and_back(void) {
     uint64_t bytes = 8 * MIB;
     void *in = NULL;
     void *out = NULL;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &out);
-    struct acre_region device = kit_device(&kit, bytes);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, bytes, &out);
+    struct native_region device = kit_device(&kit, bytes);
     in = malloc(bytes);
     REQUIRE(in != NULL);
     fill_random(in, bytes, 5);
@@ -546,7 +546,7 @@ static void files_go_straight_to_the_device_and_back(void) {
     fsync(fd);
     close(fd);
     char how[96] = "";
-    int r = TABLE->transfer(kit.place, path, 0, device.handle, 0, bytes, false, how, &kit.err);
+    int r = TABLE->transfer(kit.seat, path, 0, device.handle, 0, bytes, false, how, &kit.err);
     if (r == ACRE_EUNSUPPORTED) {
         unlink(path);
         acre_test_skip("not here: %s", kit.err.text);
@@ -558,21 +558,21 @@ static void files_go_straight_to_the_device_and_back(void) {
     CHECK(memcmp(in, out, bytes) == 0);
     /* Odd offsets and sizes; then out to the file again. */
     KIT_OK(&kit,
-           TABLE->transfer(kit.place, path, 4097, device.handle, 3, 100001, false, how, &kit.err));
+           TABLE->transfer(kit.seat, path, 4097, device.handle, 3, 100001, false, how, &kit.err));
     kit_copy(&kit, 0, pinned, device, bytes);
     REQUIRE(kit_sync(&kit, 0));
     CHECK(memcmp((char *)in + 4097, (char *)out + 3, 100001) == 0);
-    KIT_OK(&kit, TABLE->transfer(kit.place, path, MIB, device.handle, 0, MIB, true, how, &kit.err));
-    KIT_OK(&kit, TABLE->transfer(kit.place, path, MIB, device.handle, 4 * MIB, MIB, false, how,
-                                 &kit.err));
+    KIT_OK(&kit, TABLE->transfer(kit.seat, path, MIB, device.handle, 0, MIB, true, how, &kit.err));
+    KIT_OK(&kit,
+           TABLE->transfer(kit.seat, path, MIB, device.handle, 4 * MIB, MIB, false, how, &kit.err));
     kit_copy(&kit, 0, pinned, device, bytes);
     REQUIRE(kit_sync(&kit, 0));
     CHECK(memcmp((char *)out + 4 * MIB, out, MIB) == 0);
     CHECK_EQ(
-        TABLE->transfer(kit.place, path, bytes - 1, device.handle, 0, 4096, false, how, &kit.err),
+        TABLE->transfer(kit.seat, path, bytes - 1, device.handle, 0, 4096, false, how, &kit.err),
         ACRE_EIO);
     fprintf(stderr, "too short: %s\n", kit.err.text);
-    CHECK_EQ(TABLE->transfer(kit.place, "/tmp/acre/absent", 0, device.handle, 0, 4096, false, how,
+    CHECK_EQ(TABLE->transfer(kit.seat, "/tmp/acre/absent", 0, device.handle, 0, 4096, false, how,
                              &kit.err),
              ACRE_ENOTFOUND);
     unlink(path);
@@ -588,10 +588,10 @@ static int other_process(int from, int to) {
         return 0; /* the first one skipped */
     }
     kit_open(&kit, TABLE);
-    struct acre_region theirs;
-    KIT_OK(&kit, TABLE->region_import(kit.place, ticket, &theirs, &kit.err));
+    struct native_region theirs;
+    KIT_OK(&kit, TABLE->region_import(kit.seat, ticket, &theirs, &kit.err));
     void *host = NULL;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
     kit_copy(&kit, 0, pinned, theirs, MIB);
     REQUIRE(kit_sync(&kit, 0));
     for (uint32_t i = 0; i < MIB; i++) {
@@ -599,7 +599,7 @@ static int other_process(int from, int to) {
     }
     kit_copy(&kit, 0, theirs, pinned, MIB);
     REQUIRE(kit_sync(&kit, 0));
-    TABLE->region_destroy(kit.place, theirs.handle);
+    TABLE->region_destroy(kit.seat, theirs.handle);
     kit_close(&kit);
     return write(to, "x", 1) == 1 ? 0 : 1;
 }
@@ -619,15 +619,15 @@ static void regions_are_shared_between_processes(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
     void *host = NULL;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
     kit_device(&kit, MIB); /* so that it is not the first of the driver's block */
-    struct acre_region device = kit_device(&kit, MIB);
+    struct native_region device = kit_device(&kit, MIB);
     memset(host, 41, MIB);
     kit_copy(&kit, 0, device, pinned, MIB);
     REQUIRE(kit_sync(&kit, 0));
     uint8_t ticket[64];
-    CHECK_EQ(TABLE->region_export(kit.place, pinned.handle, ticket, &kit.err), ACRE_EUNSUPPORTED);
-    KIT_OK(&kit, TABLE->region_export(kit.place, device.handle, ticket, &kit.err));
+    CHECK_EQ(TABLE->region_export(kit.seat, pinned.handle, ticket, &kit.err), ACRE_EUNSUPPORTED);
+    KIT_OK(&kit, TABLE->region_export(kit.seat, device.handle, ticket, &kit.err));
     REQUIRE_EQ(write(there[1], ticket, sizeof(ticket)), (ssize_t)sizeof(ticket));
     char done = 0;
     CHECK_EQ(read(back[0], &done, 1), 1);
@@ -646,15 +646,15 @@ static void regions_of_two_devices_are_copied(void) {
     kit_open(&kit, TABLE);
     if (TABLE->count(kit.self) < 2) {
         kit_close(&kit);
-        acre_test_skip("one device only");
+        acre_test_skip("there is only one device");
     }
     void *other = NULL;
-    KIT_OK(&kit, TABLE->place_open(kit.self, 1, &other, &kit.err));
-    struct acre_region there;
+    KIT_OK(&kit, TABLE->seat_open(kit.self, 1, &other, &kit.err));
+    struct native_region there;
     KIT_OK(&kit, TABLE->region_create(other, ACRE_MEMORY_DEVICE, MIB, NULL, &there, &kit.err));
     void *host = NULL;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
-    struct acre_region here = kit_device(&kit, MIB);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
+    struct native_region here = kit_device(&kit, MIB);
     memset(host, 17, MIB);
     kit_copy(&kit, 0, here, pinned, MIB);
     kit_copy(&kit, 0, there, here, MIB);
@@ -662,7 +662,7 @@ static void regions_of_two_devices_are_copied(void) {
     kit_copy(&kit, 0, pinned, there, MIB);
     REQUIRE(kit_sync(&kit, 0));
     CHECK_EQ(((uint8_t *)host)[MIB - 1], 17);
-    TABLE->place_close(other);
+    TABLE->seat_close(other);
     kit_close(&kit);
 }
 

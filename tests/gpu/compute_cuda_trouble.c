@@ -4,7 +4,7 @@
  * As compute_cuda.c: TAP, skips with the reason where there is no GPU. GPU-3, GPU-4, GPU-6. */
 #include "support/gpu_kit.h"
 
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define TABLE (&acre_backend_cuda)
+#define TABLE (&backend_cuda)
 
 enum { MIB = 1 << 20, GIB = 1 << 30 };
 
@@ -28,30 +28,30 @@ static const char source[] =
 
 static const struct acre_grid one = {.groups = {1, 1, 1}, .group = {1, 1, 1}};
 
-/* Launch the kernel, wait until the place says that it is lost, and see what it says then. */
+/* Launch the kernel, wait until the seat says that it is lost, and see what it says then. */
 static void fault(const char *name, const char *words) {
     struct kit kit;
     kit_open(&kit, TABLE);
     uint64_t kernel = kit_kernel(&kit, source, name);
-    struct acre_region device = kit_device(&kit, 4096);
-    KIT_OK(&kit, TABLE->check(kit.place, &kit.err));
+    struct native_region device = kit_device(&kit, 4096);
+    KIT_OK(&kit, TABLE->check(kit.seat, &kit.err));
     uint64_t begun_ns = kit_now_ns();
     KIT_OK(&kit, kit_launch(&kit, 0, kernel, one, &device, 1, NULL, 0));
-    TABLE->signal(kit.place, kit.streams[0], 1, NULL);
+    TABLE->signal(kit.seat, kit.streams[0], 1, NULL);
     int r = 0;
     while (r == 0) { /* a trap is told after seconds; the test's own limit ends what never is */
-        r = TABLE->check(kit.place, &kit.err);
+        r = TABLE->check(kit.seat, &kit.err);
     }
     fprintf(stderr, "after %.1f ms: %s\n", (double)(kit_now_ns() - begun_ns) / 1e6, kit.err.text);
     REQUIRE_EQ(r, ACRE_EUNAVAILABLE);
     CHECK_HAS(kit.err.text, words);
     CHECK_U64(atomic_load(&kit.words[0]), 0); /* what came after it never happens */
     /* Nothing works any more, and says so; check() does not forget. */
-    struct acre_region more;
-    CHECK_EQ(TABLE->region_create(kit.place, ACRE_MEMORY_DEVICE, 4096, NULL, &more, &kit.err),
+    struct native_region more;
+    CHECK_EQ(TABLE->region_create(kit.seat, ACRE_MEMORY_DEVICE, 4096, NULL, &more, &kit.err),
              ACRE_EUNAVAILABLE);
     CHECK_EQ(kit_launch(&kit, 0, kernel, one, &device, 1, NULL, 0), ACRE_EUNAVAILABLE);
-    CHECK_EQ(TABLE->check(kit.place, &kit.err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(TABLE->check(kit.seat, &kit.err), ACRE_EUNAVAILABLE);
     kit_close(&kit); /* ends, and does not hang */
 }
 
@@ -60,7 +60,7 @@ static void a_kernel_outside_its_memory_is_told(void) {
 }
 
 static void a_kernel_at_a_crooked_address_is_told(void) {
-    fault("crooked", "not a multiple");
+    fault("crooked", "misaligned address");
 }
 
 static void a_kernel_that_traps_is_told(void) {
@@ -77,18 +77,18 @@ static void exhausted_memory_is_refused_and_all_goes_on(void) {
     uint64_t unused = 0;
     uint64_t total = 0;
     uint64_t later = 0;
-    KIT_OK(&kit, TABLE->memory(kit.place, &unused, &total, &kit.err));
-    struct acre_region region;
+    KIT_OK(&kit, TABLE->memory(kit.seat, &unused, &total, &kit.err));
+    struct native_region region;
     CHECK_EQ(
-        TABLE->region_create(kit.place, ACRE_MEMORY_DEVICE, total + MIB, NULL, &region, &kit.err),
+        TABLE->region_create(kit.seat, ACRE_MEMORY_DEVICE, total + MIB, NULL, &region, &kit.err),
         ACRE_ENOMEM);
     fprintf(stderr, "%s\n", kit.err.text);
-    KIT_OK(&kit, TABLE->check(kit.place, &kit.err));
+    KIT_OK(&kit, TABLE->check(kit.seat, &kit.err));
     region = kit_device(&kit, GIB);
-    KIT_OK(&kit, TABLE->memory(kit.place, &later, &total, &kit.err));
+    KIT_OK(&kit, TABLE->memory(kit.seat, &later, &total, &kit.err));
     CHECK(unused - later >= GIB);
-    TABLE->region_destroy(kit.place, region.handle);
-    KIT_OK(&kit, TABLE->memory(kit.place, &later, &total, &kit.err));
+    TABLE->region_destroy(kit.seat, region.handle);
+    KIT_OK(&kit, TABLE->memory(kit.seat, &later, &total, &kit.err));
     CHECK(later + 8 * MIB >= unused);
     CHECK(kit_sync(&kit, 0));
     kit_close(&kit);
@@ -97,8 +97,8 @@ static void exhausted_memory_is_refused_and_all_goes_on(void) {
 static void host_memory_is_made_known_once(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
-    struct acre_region again;
-    CHECK_EQ(TABLE->region_create(kit.place, ACRE_MEMORY_MAPPED, 4096, (void *)kit.words, &again,
+    struct native_region again;
+    CHECK_EQ(TABLE->region_create(kit.seat, ACRE_MEMORY_MAPPED, 4096, (void *)kit.words, &again,
                                   &kit.err),
              ACRE_ECONFLICT);
     fprintf(stderr, "%s\n", kit.err.text);
@@ -112,21 +112,21 @@ static void closing_a_place_gives_all_back(void) {
     uint64_t before = 0;
     uint64_t after = 0;
     uint64_t total = 0;
-    KIT_OK(&kit, TABLE->memory(kit.place, &before, &total, &kit.err));
+    KIT_OK(&kit, TABLE->memory(kit.seat, &before, &total, &kit.err));
     void *second = NULL;
-    KIT_OK(&kit, TABLE->place_open(kit.self, 0, &second, &kit.err));
-    struct acre_region region;
+    KIT_OK(&kit, TABLE->seat_open(kit.self, 0, &second, &kit.err));
+    struct native_region region;
     KIT_OK(&kit, TABLE->region_create(second, ACRE_MEMORY_DEVICE, GIB, NULL, &region, &kit.err));
-    TABLE->place_close(second);
-    KIT_OK(&kit, TABLE->memory(kit.place, &after, &total, &kit.err));
+    TABLE->seat_close(second);
+    KIT_OK(&kit, TABLE->memory(kit.seat, &after, &total, &kit.err));
     CHECK(after + 16 * MIB >= before);
     CHECK(kit_sync(&kit, 0));
     kit_close(&kit);
 }
 
 /* On a stream of its own, until its flag is set. */
-static void keep(struct kit *kit, uint32_t stream, uint64_t kernel, struct acre_region flag) {
-    KIT_OK(kit, TABLE->stream_own(kit->place, kit->streams[stream], &kit->err));
+static void keep(struct kit *kit, uint32_t stream, uint64_t kernel, struct native_region flag) {
+    KIT_OK(kit, TABLE->stream_own(kit->seat, kit->streams[stream], &kit->err));
     KIT_OK(kit, kit_launch(kit, stream, kernel, one, &flag, 1, NULL, 0));
 }
 
@@ -139,51 +139,51 @@ static void all_ordinary_work_goes_on_beside_a_resident_kernel(void) {
     uint64_t count = kit_kernel(&kit, source, "count");
     void *flag = NULL;
     void *host = NULL;
-    struct acre_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
-    struct acre_region device = kit_device(&kit, MIB);
+    struct native_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, MIB, &host);
+    struct native_region device = kit_device(&kit, MIB);
     struct kit_launch_room room;
     uint32_t by = 3;
-    const struct acre_native_node node = {
+    const struct native_node node = {
         .kind = ACRE_NODE_LAUNCH, .launch = kit_launch_make(&room, count, one, &device, 1, &by, 1)};
     uint64_t graph = 0;
-    KIT_OK(&kit, TABLE->graph_create(kit.place, &node, 1, &graph, &kit.err));
-    struct acre_native_fill clear = {.to = device.handle, .bytes = MIB, .pattern_bytes = 4};
+    KIT_OK(&kit, TABLE->graph_create(kit.seat, &node, 1, &graph, &kit.err));
+    struct native_fill clear = {.to = device.handle, .bytes = MIB, .pattern_bytes = 4};
     int fd = eventfd(0, EFD_CLOEXEC);
 
     keep(&kit, 1, stay, flag_region);
-    KIT_OK(&kit, TABLE->signal(kit.place, kit.streams[1], 1, &kit.err));
-    KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &clear, &kit.err));
+    KIT_OK(&kit, TABLE->signal(kit.seat, kit.streams[1], 1, &kit.err));
+    KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &clear, &kit.err));
     CHECK(kit_sync(&kit, 0));
     fprintf(stderr, "fill: done\n");
     KIT_OK(&kit, kit_launch(&kit, 0, count, one, &device, 1, &by, 1));
     CHECK(kit_sync(&kit, 0));
     fprintf(stderr, "launch: done\n");
-    KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
     CHECK(kit_sync(&kit, 0));
     by = 4;
-    struct acre_native_launch other = kit_launch_make(&room, count, one, &device, 1, &by, 1);
-    KIT_OK(&kit, TABLE->graph_update(kit.place, graph, 0, &other, &kit.err));
-    KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+    struct native_launch other = kit_launch_make(&room, count, one, &device, 1, &by, 1);
+    KIT_OK(&kit, TABLE->graph_update(kit.seat, graph, 0, &other, &kit.err));
+    KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
     CHECK(kit_sync(&kit, 0));
     fprintf(stderr, "graph: done\n");
     kit_copy(&kit, 0, pinned, device, MIB);
-    KIT_OK(&kit, TABLE->notify(kit.place, kit.streams[0], fd, &kit.err));
+    KIT_OK(&kit, TABLE->notify(kit.seat, kit.streams[0], fd, &kit.err));
     CHECK(kit_sync(&kit, 0));
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     CHECK_EQ(poll(&polled, 1, KIT_WAIT_MS), 1);
     fprintf(stderr, "copy, notify: done\n");
     CHECK_U64(*(uint32_t *)host, 3 + 3 + 4);
-    KIT_OK(&kit, TABLE->check(kit.place, &kit.err));
+    KIT_OK(&kit, TABLE->check(kit.seat, &kit.err));
     kit_stream(&kit, 2);
     CHECK(kit_sync(&kit, 2));
     fprintf(stderr, "check, new stream: done\n");
-    KIT_OK(&kit, TABLE->profile(kit.place, kit.streams[2], true, &kit.err));
+    KIT_OK(&kit, TABLE->profile(kit.seat, kit.streams[2], true, &kit.err));
     KIT_OK(&kit, kit_launch(&kit, 2, count, one, &device, 1, &by, 1));
     CHECK(kit_sync(&kit, 2));
     struct acre_timing timing;
     uint32_t told = 0;
-    KIT_OK(&kit, TABLE->timings(kit.place, kit.streams[2], &timing, 1, &told, &kit.err));
+    KIT_OK(&kit, TABLE->timings(kit.seat, kit.streams[2], &timing, 1, &told, &kit.err));
     CHECK_U64(told, 1);
     fprintf(stderr, "profile: done\n");
 
@@ -203,25 +203,25 @@ static void memory_and_graphs_are_made_beside_a_resident_kernel(void) {
     uint64_t count = kit_kernel(&kit, source, "count");
     void *flag = NULL;
     void *host = NULL;
-    struct acre_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
+    struct native_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
     keep(&kit, 1, stay, flag_region);
-    struct acre_region device = kit_device(&kit, 64 * MIB);
-    fprintf(stderr, "device memory: taken\n");
+    struct native_region device = kit_device(&kit, 64 * MIB);
+    fprintf(stderr, "device memory: allocated\n");
     struct kit_launch_room room;
     uint32_t by = 3;
-    const struct acre_native_node node = {
+    const struct native_node node = {
         .kind = ACRE_NODE_LAUNCH, .launch = kit_launch_make(&room, count, one, &device, 1, &by, 1)};
     uint64_t graph = 0;
-    KIT_OK(&kit, TABLE->graph_create(kit.place, &node, 1, &graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_create(kit.seat, &node, 1, &graph, &kit.err));
     fprintf(stderr, "graph: made\n");
-    KIT_OK(&kit, TABLE->graph_launch(kit.place, kit.streams[0], graph, &kit.err));
+    KIT_OK(&kit, TABLE->graph_launch(kit.seat, kit.streams[0], graph, &kit.err));
     CHECK(kit_sync(&kit, 0));
-    TABLE->graph_destroy(kit.place, graph);
+    TABLE->graph_destroy(kit.seat, graph);
     fprintf(stderr, "graph: launched and destroyed\n");
     kit_host(&kit, ACRE_MEMORY_PINNED, 64 * MIB, &host);
-    fprintf(stderr, "host memory: made known\n");
+    fprintf(stderr, "host memory: registered\n");
     kit_stream(&kit, 2);
-    TABLE->stream_destroy(kit.place, kit.streams[2]);
+    TABLE->stream_destroy(kit.seat, kit.streams[2]);
     fprintf(stderr, "stream: made and destroyed\n");
     *(volatile uint32_t *)flag = 1;
     CHECK(kit_sync(&kit, 1));
@@ -235,8 +235,8 @@ static void no_stream_waits_behind_a_resident_kernel(void) {
     uint64_t stay = kit_kernel(&kit, source, "stay");
     uint64_t count = kit_kernel(&kit, source, "count");
     void *flag = NULL;
-    struct acre_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
-    struct acre_region device = kit_device(&kit, 4096);
+    struct native_region flag_region = kit_host(&kit, ACRE_MEMORY_MAPPED, 4096, &flag);
+    struct native_region device = kit_device(&kit, 4096);
     for (uint32_t i = 1; i < KIT_STREAMS; i++) {
         kit_stream(&kit, i);
     }
@@ -266,7 +266,7 @@ struct worker {
     struct kit *kit;
     uint32_t stream;
     uint64_t kernel;
-    struct acre_region device;
+    struct native_region device;
     int result;
 };
 
@@ -275,13 +275,13 @@ static void *work(void *user) {
     struct kit *kit = worker->kit;
     struct kit_launch_room room;
     uint32_t by = 1;
-    struct acre_native_launch launch =
+    struct native_launch launch =
         kit_launch_make(&room, worker->kernel, one, &worker->device, 1, &by, 1);
     struct acre_error err;
     for (uint32_t i = 0; i < LAUNCHES && worker->result == 0; i++) {
-        worker->result = TABLE->launch(kit->place, kit->streams[worker->stream], &launch, &err);
+        worker->result = TABLE->launch(kit->seat, kit->streams[worker->stream], &launch, &err);
         if (worker->result == 0 && i % 50 == 49) {
-            worker->result = TABLE->signal(kit->place, kit->streams[worker->stream], i + 1, &err);
+            worker->result = TABLE->signal(kit->seat, kit->streams[worker->stream], i + 1, &err);
         }
     }
     return NULL;
@@ -291,11 +291,11 @@ static void eight_threads_work_at_once(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
     uint64_t kernel = kit_kernel(&kit, source, "count");
-    struct acre_region device = kit_device(&kit, 4096);
+    struct native_region device = kit_device(&kit, 4096);
     void *host = NULL;
-    struct acre_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, 4096, &host);
-    struct acre_native_fill clear = {.to = device.handle, .bytes = 4096, .pattern_bytes = 4};
-    KIT_OK(&kit, TABLE->fill(kit.place, kit.streams[0], &clear, &kit.err));
+    struct native_region pinned = kit_host(&kit, ACRE_MEMORY_PINNED, 4096, &host);
+    struct native_fill clear = {.to = device.handle, .bytes = 4096, .pattern_bytes = 4};
+    KIT_OK(&kit, TABLE->fill(kit.seat, kit.streams[0], &clear, &kit.err));
     REQUIRE(kit_sync(&kit, 0));
     pthread_t threads[THREADS];
     struct worker workers[THREADS];
@@ -310,7 +310,7 @@ static void eight_threads_work_at_once(void) {
         CHECK_EQ(workers[i].result, 0);
         CHECK(kit_wait(&kit, i + 1, LAUNCHES));
     }
-    fprintf(stderr, "%.2f us a launch over all\n",
+    fprintf(stderr, "%.2f us per launch overall\n",
             (double)(kit_now_ns() - begun_ns) / 1e3 / (THREADS * LAUNCHES));
     kit_copy(&kit, 0, pinned, device, 4);
     REQUIRE(kit_sync(&kit, 0));
@@ -338,14 +338,14 @@ static void a_call_costs_what_the_driver_costs(void) {
     struct kit kit;
     kit_open(&kit, TABLE);
     uint64_t kernel = kit_kernel(&kit, source, "count");
-    struct acre_region device = kit_device(&kit, 4096);
+    struct native_region device = kit_device(&kit, 4096);
     static uint64_t ours[ROUNDS];
     static uint64_t raw[ROUNDS];
     struct kit_launch_room room;
     uint32_t by = 0;
-    struct acre_native_launch launch = kit_launch_make(&room, kernel, one, &device, 1, &by, 1);
-    const struct gpu_place *place = kit.place;
-    const struct gpu_driver *driver = &place->gpu->driver;
+    struct native_launch launch = kit_launch_make(&room, kernel, one, &device, 1, &by, 1);
+    const struct gpu_seat *seat = kit.seat;
+    const struct gpu_driver *driver = &seat->gpu->driver;
     const struct gpu_stream *stream = gpu_stream_of(kit.streams[0]);
     gpu_handle function = gpu_kernel_of(kernel)->function;
     uintptr_t address = (uintptr_t)device.address;
@@ -353,8 +353,8 @@ static void a_call_costs_what_the_driver_costs(void) {
     uint64_t value = 0;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint64_t begun_ns = kit_now_ns();
-        TABLE->launch(kit.place, kit.streams[0], &launch, NULL);
-        TABLE->signal(kit.place, kit.streams[0], ++value, NULL);
+        TABLE->launch(kit.seat, kit.streams[0], &launch, NULL);
+        TABLE->signal(kit.seat, kit.streams[0], ++value, NULL);
         while (atomic_load_explicit(&kit.words[0], memory_order_acquire) < value) {
         }
         uint64_t middle_ns = kit_now_ns();

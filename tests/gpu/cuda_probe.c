@@ -1,4 +1,5 @@
-/* cuda_probe.c - a CUDA program that tells what it sees and gets: devices, multiprocessors, memory.
+/* cuda_probe.c - a CUDA program that reports what it sees and gets: devices, multiprocessors,
+ * memory.
  *
  *   cuda_probe [--allocate MIB] [--chunk MIB] [--hold SECONDS]
  *

@@ -214,7 +214,7 @@ def check_equal_shares(trial, gpu, whole, parts, cgroup):
     trial.check(part, "ran at the same time", True, overlap(answers), overlap(answers))
     seen = [a.get("multiprocessors") for a in answers]
     odd = sms % 2  # the hardware gives them in pairs
-    trial.check(part, "multiprocessors each is told", f"{sms} +- {odd}", seen,
+    trial.check(part, "multiprocessors each one sees", f"{sms} +- {odd}", seen,
                 all(n is not None and abs(n - sms) <= odd for n in seen))
     used = [a.get("multiprocessors_used") for a in answers]
     trial.check(part, "multiprocessors each ran on", f"1 to {sms + odd}", used,
@@ -223,7 +223,7 @@ def check_equal_shares(trial, gpu, whole, parts, cgroup):
                 all(a.get("correct") for a in answers))
     trial.check(part, "memory each got (MiB)", target, [a.get("allocated_mib") for a in answers],
                 all(a.get("allocated_mib") == target for a in answers))
-    trial.check(part, "daemon came and went", 0, result["exit"], result["exit"] == 0)
+    trial.check(part, "the daemon started and ended", 0, result["exit"], result["exit"] == 0)
 
 
 def check_too_much(trial, gpu, whole, cgroup):
@@ -260,7 +260,7 @@ def check_loss(trial, gpu, whole):
                         during=kill_daemon)
     trial.notes[part] = result
     lost = [e["text"] for e in result["events"] if e["event"] == "lost"]
-    trial.check(part, "the loss is told", "once", len(lost), len(lost) == 1)
+    trial.check(part, "the loss is reported", "once", len(lost), len(lost) == 1)
     trial.check(part, "the client ends", "some exit code", result["shares"][0]["code"],
                 result["shares"][0]["code"] is not None)
 
@@ -428,7 +428,7 @@ def check_halves(trial, daemon, whole):
     trial.check(part, "exit codes", [0, 0], codes, codes == [0, 0])
     sms = whole["multiprocessors"] // 2
     seen = [a.get("multiprocessors") for a in answers]
-    trial.check(part, "multiprocessors each is told", sms, seen, all(n == sms for n in seen))
+    trial.check(part, "multiprocessors each one sees", sms, seen, all(n == sms for n in seen))
     trial.check(part, "ran at the same time", True, overlap(answers), overlap(answers))
     if isinstance(third, int):
         code = code_of(daemon.wait(third, ENDED, 120))
@@ -448,7 +448,7 @@ def check_greedy(trial, daemon, whole):
     answers = [daemon.answer(job) for job in jobs]
     trial.notes[part] = {"codes": codes, "answers": answers}
     expected = ["out of memory: CUDA_ERROR_OUT_OF_MEMORY", 0]
-    trial.check(part, "fails alone, and it is said of what", expected, codes, codes == expected)
+    trial.check(part, "fails alone, and the reason is reported", expected, codes, codes == expected)
     got = answers[0].get("allocated_mib", 0)
     trial.check(part, "what it got at most (MiB)", limit, got, 0 < got <= limit)
 

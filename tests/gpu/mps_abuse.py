@@ -480,7 +480,7 @@ def run(arguments):
         raise enforcement.Skip("needs root: users, and MPS for several of them")
     uuid, _ = enforcement.find_gpu()
     if processes():
-        raise enforcement.Skip(f"somebody else's MPS runs here: {processes()}")
+        raise enforcement.Skip(f"another MPS daemon is running here: {processes()}")
     kit.need_users()
     trial = Abuse(os.path.abspath(arguments.programs), arguments.python, uuid)
     signal.signal(signal.SIGALRM, on_alarm)

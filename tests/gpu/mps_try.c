@@ -44,7 +44,7 @@ struct try {
     struct share shares[SHARES_MAX];
     uint32_t share_count, running;
     struct acre_loop *loop;
-    struct acre_mps *mps;
+    struct mps *mps;
     uint64_t began_ms;
     bool failed;
 };
@@ -70,7 +70,7 @@ static void fail(struct try *try, const char *event, uint32_t share, const char 
 static void look_down(void *context) {
     struct try *try = context;
     uint32_t lost;
-    if (acre_mps_count(try->mps, &lost) == 0) {
+    if (mps_count(try->mps, &lost) == 0) {
         say(try, "down", 0, lost, "");
         acre_loop_stop(try->loop);
     }
@@ -78,7 +78,7 @@ static void look_down(void *context) {
 
 static void ended(struct share *share) {
     struct try *try = share->try;
-    acre_mps_give(try->mps, try->gpu, share->number);
+    mps_give(try->mps, try->gpu, share->number);
     if (--try->running == 0) {
         say(try, "all ended", 0, 0, "");
         acre_loop_timer(try->loop, 0, DOWN_LOOK_MS, look_down, try);
@@ -102,8 +102,8 @@ static void on_exit_of(void *context) {
 static int enclose(struct try *try, const struct share *share) {
     char path[256];
     struct acre_error err = {0};
-    struct acre_visible_nodes nodes = {0};
-    struct acre_bpf_rule rules[32];
+    struct visible_nodes nodes = {0};
+    struct bpf_rule rules[32];
     snprintf(path, sizeof(path), "%s/acre-try-%u", try->cgroup, share->number);
     mkdir(path, 0755);
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,13 +111,13 @@ static int enclose(struct try *try, const struct share *share) {
         fail(try, "cgroup", share->number, strerror(errno));
         return -1;
     }
-    int r = acre_visible_find_nodes(NULL, &share->device, 1, 0, &nodes, &err);
+    int r = visible_find_nodes(NULL, &share->device, 1, 0, &nodes, &err);
     for (uint32_t i = 0; r == 0 && i < nodes.count && i < ACRE_COUNT(rules); i++) {
         rules[i] = nodes.items[i].rule;
         say(try, "node", share->number, rules[i].minor, nodes.items[i].path);
     }
     if (r == 0) {
-        r = acre_bpf_attach(directory, rules, nodes.count, &err);
+        r = bpf_attach(directory, rules, nodes.count, &err);
     }
     if (r < 0) {
         fail(try, "filter", share->number, err.text);
@@ -125,7 +125,7 @@ static int enclose(struct try *try, const struct share *share) {
         say(try, "filter", share->number, nodes.count, "in force");
     }
     int procs = openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-    acre_visible_nodes_finish(&nodes);
+    visible_nodes_finish(&nodes);
     close(directory);
     return procs;
 }
@@ -172,12 +172,12 @@ static void on_ready(void *context, int result, const struct acre_error *err) {
         return;
     }
     say(try, "ready", share->number, 0, "");
-    acre_mps_pipe(try->mps, try->gpu, pipe_path);
+    mps_pipe(try->mps, try->gpu, pipe_path);
     acre_buf_init(&text, 65536);
     const char *libraries = getenv("LD_LIBRARY_PATH");
     acre_buf_printf(&text, "LD_LIBRARY_PATH=%s", libraries != NULL ? libraries : "");
     acre_buf_putc(&text, '\0');
-    if (acre_visible_environment(NULL, &share->device, 1, 0, pipe_path, &text, &failure) < 0) {
+    if (visible_environment(NULL, &share->device, 1, 0, pipe_path, &text, &failure) < 0) {
         fail(try, "environment", share->number, failure.text);
     }
     uint32_t count = 0;
@@ -251,10 +251,10 @@ int main(int argc, char **argv) {
                         "--share MILLI:MIB:UID ... -- COMMAND ...\n");
         return 2;
     }
-    struct acre_mps_options options = {
+    struct mps_options options = {
         .directory = try.directory, .sink = {on_lost, &try}, .multiuser = true};
     if (acre_loop_create(&try.loop, &err) < 0 ||
-        acre_mps_create(&options, try.loop, &try.mps, &err) < 0) {
+        mps_create(&options, try.loop, &try.mps, &err) < 0) {
         fprintf(stderr, "mps_try: %s\n", err.text);
         return 1;
     }
@@ -262,14 +262,14 @@ int main(int argc, char **argv) {
         struct share *share = &try.shares[i];
         share->device.id = try.gpu;
         share->device.pci = try.pci;
-        if (acre_mps_take(try.mps, try.gpu, i, share->user, on_ready, share, &err) < 0) {
+        if (mps_take(try.mps, try.gpu, i, share->user, on_ready, share, &err) < 0) {
             fail(&try, "not taken", i, err.text);
         } else {
             try.running++;
         }
     }
     acre_loop_run(try.loop);
-    acre_mps_destroy(try.mps);
+    mps_destroy(try.mps);
     acre_loop_destroy(try.loop);
     return try.failed;
 }

@@ -137,7 +137,7 @@ class Daemon(daemon.Daemon):
     @property
     def admin_token(self):
         """As the first start leaves it."""
-        path = self.wait_said(r"the admin's token is in a file.* path=\"?([^\s\"]+)")
+        path = self.wait_said(r"admin token written.* path=\"?([^\s\"]+)")
         with open(path, encoding="ascii") as file:
             return file.read().strip()
 

@@ -50,7 +50,7 @@ class Cluster(daemon.TestCase):
         for words in [("drain", "--reason", "\udcff", "gpu-b"), ("token", "create", "-u", "\udcff"),
                       ("reserve", "--device", "\udcff", "--for", "1h")]:
             with self.subTest(words=words):
-                self.assert_ended(self.daemon.run(*words), 2, r"'\xff' is no text")
+                self.assert_ended(self.daemon.run(*words), 2, r"'\xff' is not valid UTF-8")
 
     def test_what_cannot_be_written_is_told(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -62,7 +62,7 @@ class Cluster(daemon.TestCase):
 
     def test_unknown_names(self):
         self.assert_ended(self.daemon.run("drain", "nowhere"), 4, "nowhere")
-        self.assert_ended(self.daemon.run("drain", ".."), 2, "'..' is no name")
+        self.assert_ended(self.daemon.run("drain", ".."), 2, "'..' is not a valid name")
         self.assert_ended(self.daemon.run("drain", "--gpu", "sim:x/9"), 4, "sim:x/9")
 
     def test_reservations(self):
@@ -74,11 +74,11 @@ class Cluster(daemon.TestCase):
         self.assertIn(number, self.daemon.run("reserve", "list", "-q").stdout.split())
         self.assert_ended(self.daemon.run("reserve", "cancel", number))
         self.assert_ended(self.daemon.run("reserve", "cancel", "999999"), 4, "acre: ")
-        self.assert_ended(self.daemon.run("reserve", "--for", "1h"), 2, "which GPUs?")
-        self.assert_ended(self.daemon.run("reserve", "--gpus", "1"), 2, "until when?")
+        self.assert_ended(self.daemon.run("reserve", "--for", "1h"), 2, "no GPUs given")
+        self.assert_ended(self.daemon.run("reserve", "--gpus", "1"), 2, "no end given")
         self.assert_ended(self.daemon.run("reserve", "--gpus", "1", "--for", "x"), 2, "--for: 'x'")
         self.assert_ended(self.daemon.run("reserve", "--gpus", "1", "--end", "then"), 2,
-                          "--end: 'then' is no time")
+                          "--end: 'then' is not a time")
 
     def test_stats_and_usage(self):
         self.assert_ended(self.daemon.run("run", "--", "true"))
@@ -98,7 +98,8 @@ class Rules(daemon.TestCase):
         answer = self.daemon.json("policy", "show")
         self.assertEqual((answer["policy"], answer["backfill"]), ("fcfs", False))
         for words, message in [(["policy=chaos"], "chaos"), (["nonsense=1"], "nonsense"),
-                               (["backfill"], "'backfill' is no setting"), ([], "nothing to set")]:
+                               (["backfill"], "'backfill' is not a setting"),
+                               ([], "nothing to set")]:
             self.assert_ended(self.daemon.run("policy", "set", *words), 2, message)
 
     def test_a_policy_from_a_file(self):
@@ -115,7 +116,7 @@ class Rules(daemon.TestCase):
             file.write("[1]")
             file.flush()
             self.assert_ended(self.daemon.run("policy", "set", "--file", file.name), 2,
-                              "is not an object; accepted: {")
+                              "not a JSON object; accepted: {")
         self.assert_ended(self.daemon.run("policy", "set", "--file", "/nonexistent"), 4,
                           "/nonexistent")
 
@@ -124,7 +125,7 @@ class Rules(daemon.TestCase):
         self.assert_ended(self.daemon.run("quota", "set", "--gpus", "4", "--running", "8",
                                           "--gpu-memory", "160GiB", "--soft", "user:*"))
         self.assertRegex(self.daemon.run("quota", "list").stdout, r"user:\* +4 .* 8 .*soft")
-        self.assert_ended(self.daemon.run("quota", "set", "user:ada"), 2, "no limit is given")
+        self.assert_ended(self.daemon.run("quota", "set", "user:ada"), 2, "no limit given")
         self.assert_ended(self.daemon.run("quota", "set", "--gpus", "x", "user:ada"), 2, "gpus")
         self.assert_ended(self.daemon.run("quota", "remove", "user:*"))
         self.assert_ended(self.daemon.run("quota", "remove", "user:*"), 4, "user:*")
@@ -139,14 +140,14 @@ class Records(daemon.TestCase):
         self.assert_ended(made)
         token = made.stdout.strip()
         self.assertRegex(token, r"\Aacre_\S+\Z")
-        self.assertRegex(self.daemon.run("token").stdout, r"ada .*viewer .*good +for a test")
+        self.assertRegex(self.daemon.run("token").stdout, r"ada .*viewer .*active +for a test")
         port = re.search(r"tcp=\S*:(\d+)", self.daemon.said())[1]
         url = f"http://127.0.0.1:{port}"
         self.assert_ended(self.daemon.run("queue", "--server", url, ACRE_TOKEN=token))
         self.assert_ended(self.daemon.run("submit", "--server", url, "--", "true",
                                           ACRE_TOKEN=token), 3, "acre: ")
         self.assert_ended(self.daemon.run("queue", "--server", url, HOME="/nonexistent"), 3,
-                          "a token is wanted: --token-file, ACRE_TOKEN")
+                          "give a token with --token-file, ACRE_TOKEN")
         with tempfile.TemporaryDirectory() as home:
             os.makedirs(os.path.join(home, ".config", "acre"))
             path = os.path.join(home, ".config", "acre", "token")

@@ -102,27 +102,27 @@ class Submit(daemon.TestCase):
 
     def test_bad_requests_are_refused_before_anything_is_sent(self):
         for words, message in [
-                ("--gpus 0.05 -- true", "--gpus: '0.05' is no number of GPUs; accepted: whole"),
+                ("--gpus 0.05 -- true", "--gpus: '0.05' is not a number of GPUs; accepted: whole"),
                 ("--gpus 1000000000 -- true", "--gpus: '1000000000'"),
                 ("--gpus x -- true", "--gpus: 'x'"),
                 ("--time 5 -- true", "--time: '5'"),
                 ("--memory much -- true", "--memory: 'much'"),
-                ("--priority urgent -- true", "--priority: 'urgent' is not a choice"),
-                ("--env 1A=2 -- true", "--env: '1A=2' is no variable"),
-                ("--env ACRE_UNSET_HERE -- true", "ACRE_UNSET_HERE is not set here"),
-                ("--begin noon -- true", "--begin: 'noon' is no time"),
+                ("--priority urgent -- true", "--priority: unknown value 'urgent'"),
+                ("--env 1A=2 -- true", "--env: '1A=2' is not a variable"),
+                ("--env ACRE_UNSET_HERE -- true", "ACRE_UNSET_HERE is not set in your environment"),
+                ("--begin noon -- true", "--begin: 'noon' is not a time"),
                 ("--gpsu 1 -- true", "did you mean --gpus?"),
                 # "\udcff" is how Python says the byte 0xff, which is no UTF-8
-                ("--env A=\udcff -- true", r"A: '\xff' is no text; accepted: UTF-8"),
+                ("--env A=\udcff -- true", r"A: '\xff' is not valid UTF-8"),
                 (f"--env {'A' * 256}=1 -- true", "at most 255 bytes; this one has 256"),
-                ("--label a=\udcff -- true", r"labels: 'a=\xff' is no text"),
-                ("--model H100,\udcff -- true", r"model: 'H100,\xff' is no text"),
-                ("--name \udcff -- true", r"name: '\xff' is no text"),
-                ("--directory /\udcff -- true", r"directory: '/\xff' is no text"),
+                ("--label a=\udcff -- true", r"labels: 'a=\xff' is not valid UTF-8"),
+                ("--model H100,\udcff -- true", r"model: 'H100,\xff' is not valid UTF-8"),
+                ("--name \udcff -- true", r"name: '\xff' is not valid UTF-8"),
+                ("--directory /\udcff -- true", r"directory: '/\xff' is not valid UTF-8"),
                 ("--", "no command after --"),
                 ("", "0 arguments; accepted: 1 or more"),
-                ("nothing-here.sh", "no such script; to run a command write: acre submit"),
-                ("README.md", "is no script (it does not begin with #!)"),
+                ("nothing-here.sh", "no such script; to run a command, use: acre submit"),
+                ("README.md", "not a script (it does not start with #!)"),
                 ("scripts/demo x", "a script takes no arguments")]:
             with self.subTest(words=words):
                 result = self.daemon.run("submit", *words.split())
@@ -141,6 +141,82 @@ class Submit(daemon.TestCase):
                 self.assertEqual(result.returncode, status, result)
                 self.assertRegex(result.stderr, r"\Aacre: .*\n\Z")
                 self.assertIn(message, result.stderr)
+
+
+MANIFEST = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    metadata:
+      annotations:
+        kaiwo.ai/gpu-fraction: "0.5"
+        kaiwo.ai/gpu-memory: 4096
+    spec:
+      containers:
+      - resources: {limits: {cpu: 4, nvidia.com/gpu: 1}}
+"""
+
+
+class Annotations(daemon.TestCase):
+    """ALC-5, from a file to the request of the job."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, text, name="pod.yaml"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def request(self, *words, **changes):
+        result = self.daemon.run("submit", "--hold", "-q", *words, "--", "true", **changes)
+        self.assert_ended(result)
+        return self.daemon.job(result.stdout.strip())["request"]
+
+    def test_a_manifest_and_a_map_in_yaml_and_json(self):
+        asked = self.request("--annotations", self.write(MANIFEST))
+        self.assertEqual((asked["gpus"], asked["share_milli"], asked["gpu_memory_mib"]),
+                         (1, 500, 4096))
+        self.assertEqual(asked["vendor"], "NVIDIA")
+        asked = self.request("--annotations",
+                             self.write('{"nvidia.com/gpu": 2}', "map.json"))
+        self.assertEqual((asked["gpus"], asked["share_milli"]), (2, 1000))
+        asked = self.request("--annotations", self.write("kaiwo.ai/gpu-fraction: 0.25"),
+                             "--gpus", "0.25", "--isolation", "mps")
+        self.assertEqual((asked["share_milli"], asked["isolation"]), (250, "mps"))
+
+    def test_standard_input(self):
+        child = subprocess.run([program.ACRE, "submit", "--hold", "-q", "--annotations", "-", "--",
+                                "true"], input=MANIFEST, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=program.TIMEOUT_S,
+                               env=program.environment(ACRE_SERVER=self.daemon.socket))
+        self.assertEqual((child.returncode, child.stderr), (0, ""))
+        self.assertEqual(self.daemon.job(child.stdout.strip())["request"]["share_milli"], 500)
+
+    def test_what_is_refused(self):
+        for text, status, says in [
+                ("kaiwo.ai/gpu-fraction: 2", 2,
+                 "annotations: kaiwo.ai/gpu-fraction: '2' is not a valid share; accepted: 0.1"),
+                ("kaiwo.ai/gpu-isolation: walls\nnvidia.com/gpu: 1", 2, "'walls' is not valid"),
+                ("nothing: here", 2, "nothing there asks for a GPU"),
+                ("amd.com/gpu: 500", 6, "vendor: no GPU here is from 'AMD'"),
+                ("kaiwo.ai/gpu-fraction: 0.5\nkaiwo.ai/gpu-isolation: mig", 6, "never fits"),
+                ("a: [", 2, "invalid YAML: did not find"),
+                ("- a", 2, "accepted: a mapping"),
+                ("{\"a\": ", 2, "pod.yaml"),
+                ("a: &b 1\nc: *b", 2, "pod.yaml:2: an alias")]:
+            with self.subTest(text=text):
+                self.assert_ended(self.daemon.run("submit", "--annotations", self.write(text), "--",
+                                                  "true"), status, says)
+        self.assert_ended(self.daemon.run("submit", "--gpus", "1", "--annotations",
+                                          self.write(MANIFEST), "--", "true"), 2,
+                          "gpus: 1 contradicts kaiwo.ai/gpu-fraction 0.5")
+        self.assert_ended(self.daemon.run("submit", "--annotations", "/nowhere/x.yaml", "--",
+                                          "true"), 4, "--annotations: /nowhere/x.yaml")
 
 
 class Scripts(daemon.TestCase):
@@ -216,9 +292,9 @@ class Run(daemon.TestCase):
         self.assertEqual(self.daemon.job(number)["state"], "canceled")
 
     def test_why_a_job_ended(self):
-        for words, told in [(("sh", "-c", "exit 3"), "it is failed (status 3)."),
-                            (("true",), "it is completed (status 0)."),
-                            (("/absent",), "it is failed (not started: command /absent:")]:
+        for words, told in [(("sh", "-c", "exit 3"), "it has failed (status 3)."),
+                            (("true",), "it has completed (status 0)."),
+                            (("/absent",), "it has failed (not started: command /absent:")]:
             number = self.daemon.submit("--", *words)
             self.daemon.wait_for(number, "failed", "completed")
             self.assertIn(told, self.daemon.run("why", number).stdout)
@@ -234,7 +310,7 @@ class Run(daemon.TestCase):
 
     def test_arrays_are_not_followed(self):
         self.assert_ended(self.daemon.run("run", "--array", "0-1", "--", "true"), 2,
-                          "--array: 'run' follows one job")
+                          "--array: 'acre run' follows a single job")
 
 
 class Waiting(daemon.TestCase):
@@ -252,9 +328,9 @@ class Waiting(daemon.TestCase):
     def test_why_is_a_paragraph(self):
         result = self.daemon.run("why", self.waits)
         self.assert_ended(result)
-        self.assertRegex(result.stdout, rf"\AJob {self.waits} waits \([a-z-]+\): .*\n\Z")
+        self.assertRegex(result.stdout, rf"\AJob {self.waits} is waiting \([a-z-]+\): .*\n\Z")
         self.assertIn("It starts in about", result.stdout)
-        self.assertIn("does not wait: it is running on gpu-", self.daemon.run("why", "1").stdout)
+        self.assertIn("is not waiting: it is running on gpu-", self.daemon.run("why", "1").stdout)
         answer = self.daemon.json("why", self.waits)
         self.assertIn("reason", answer["why"])
         self.assertTrue(answer["when"]["known"])
@@ -309,9 +385,9 @@ class Waiting(daemon.TestCase):
         self.assertIn("(held)", self.daemon.run("why", number).stdout)
         self.assertEqual(self.daemon.run("release", number).stdout, f"job {number} queued\n")
         self.assertEqual(self.daemon.run("priority", number, "high").stdout,
-                         f"job {number} has priority 3\n")
+                         f"job {number} now has priority 3\n")
         self.assertEqual(self.daemon.job(number)["priority"], 3)
-        self.assert_ended(self.daemon.run("priority", number, "huge"), 2, "'huge' is no level")
+        self.assert_ended(self.daemon.run("priority", number, "huge"), 2, "unknown level 'huge'")
         self.assert_ended(self.daemon.run("priority", "1", "low"), 5, "acre: ")
         self.assertEqual(self.daemon.run("cancel", number).stdout, f"job {number} canceled\n")
         self.assert_ended(self.daemon.run("cancel", number), 5, "acre: ")
@@ -355,7 +431,7 @@ class Logs(daemon.TestCase):
         self.assertEqual(self.daemon.run("logs", "--attempt", "1", number).stdout, "try 1\n")
         self.assertEqual(self.daemon.run("logs", number).stdout, "try 2\n")
         page = self.daemon.run("show", number).stdout
-        self.assertIn("2 begun; retries 1 of 1", page)
+        self.assertIn("2 started; 1 of 1 retry used", page)
         self.assertIn("status 1", page)
 
     def test_what_cannot_be_written_is_told(self):
@@ -387,16 +463,16 @@ class Away(program.TestCase):
                       "gpus --cluster", "stats", "audit", "token", "policy", "usage"):
             with self.subTest(words=words):
                 result = program.run(*words.split(), ACRE_SERVER="/nonexistent.sock")
-                self.assert_ended(result, 9, "no daemon answers at /nonexistent.sock; start one "
-                                             "with 'acre serve'")
+                self.assert_ended(result, 9, "no daemon is listening at /nonexistent.sock; start "
+                                             "one with 'acre serve'")
                 self.assertEqual(result.stdout, "")
 
     def test_a_bad_server_is_refused(self):
-        self.assert_ended(program.run("queue", "--server", "ftp://x"), 2, "is no server")
+        self.assert_ended(program.run("queue", "--server", "ftp://x"), 2, "is not a server")
         self.assert_ended(program.run("queue", "--server", "localhost:1", "--token-file",
                                       "/nonexistent"), 4, "/nonexistent")
         self.assert_ended(program.run("queue", "--server", "http://127.0.0.1:1"), 9,
-                          "no daemon answers at http://127.0.0.1:1")
+                          "no daemon is listening at http://127.0.0.1:1")
 
     def test_following_survives_a_restart(self):
         with daemon.Daemon() as one:

@@ -91,6 +91,6 @@ class Pocl(program.TestCase):
             with self.subTest(home=home):
                 said = self.run_at(home, "threads").stdout
                 self.assertIn("absent: ", said)
-                self.assertIn(f"PoCL needs a directory it can write: {home}/.cache/pocl/kcache: ",
+                self.assertIn(f"PoCL needs a writable directory: {home}/.cache/pocl/kcache: ",
                               said)
-                self.assertIn("POCL_CACHE_DIR may name one", said)
+                self.assertIn("set POCL_CACHE_DIR to one", said)

@@ -3,7 +3,7 @@
 In the documents: every fenced block ```sh whose first line is `# tested`, as one script. In --help:
 every line under Example(s). Both run in a folder that has examples/ and build/acre, with acre also
 on the path, a cache of its own, and a daemon with simulated devices to ask; a watch ends after one
-picture, and what a pipe does with the output is left out.
+picture, a daemon after two seconds, and what a pipe does with the output is left out.
 """
 import os
 import re
@@ -35,6 +35,8 @@ def examples_of(text):
 
 def runnable(line):
     line = line.split(" | ")[0]
+    if line.startswith("acre serve"):
+        return f"timeout --preserve-status --signal TERM 2 {line}"
     return line + " --count 1" if " --watch" in line and " --count" not in line else line
 
 
@@ -95,7 +97,8 @@ class Documents(program.TestCase):
                 with self.subTest(line=line):
                     self.assertTrue(line.startswith("acre "), line)
                     result = run_script(runnable(line), fresh.socket)
-                    self.assertEqual(result.returncode, 0, result.stdout)
+                    good = (0, 9) if line.startswith("acre doctor") else (0,)  # 9: a broken GPU
+                    self.assertIn(result.returncode, good, result.stdout)
                     quiet = ">" in line or " stderr " in line
                     self.assertTrue(quiet or result.stdout, line)
 

@@ -154,7 +154,7 @@ class ThisMachine(program.TestCase):
     def test_gpus_without_one_says_so_and_what_to_do(self):  # Must show 2
         result = program.run("gpus")
         self.assert_ended(result)
-        self.assertIn("No GPU was found. 'acre doctor' says what was tried and what to do.",
+        self.assertIn("No GPU found. 'acre doctor' shows what was tried and what to do.",
                       result.stdout)
         self.assertNotIn("simulated", result.stdout)
 

@@ -107,7 +107,7 @@ class Installed(program.TestCase):
         os.rename(self.runner, self.runner + "-away")
         self.addCleanup(os.rename, self.runner + "-away", self.runner)
         result = self.run_installed(self.compiled(tutorial.read()[-1][1]), None)
-        self.assert_ended(result, 1, f"not at {place};")
+        self.assert_ended(result, 1, f"or at {place};")
 
     def check_headers(self, compiler, suffix, body, *flags):
         needs(compiler)

@@ -23,12 +23,13 @@ BAD_FILES = [
     (NODE_LINES, "/", 2, "/t.csv: is a directory; accepted: a file"),
     ("", TASK_LINES, 2, "/n.csv:1: the file is empty"),
     (NODE_LINES[:-1], TASK_LINES, 2, "/n.csv:2: the file is truncated"),
-    (NODE_LINES + "a,1,1,1,\n", TASK_LINES, 2, "/n.csv:3: column 'sn': node 'a' is there twice"),
+    (NODE_LINES + "a,1,1,1,\n", TASK_LINES, 2, "/n.csv:3: column 'sn': node 'a' appears twice"),
     (NODE_LINES.replace("4,H100", "65,H100"), TASK_LINES, 2, "/n.csv:2: column 'gpu': '65'"),
     (NODE_LINES, TASK_LINES.replace("500", "1001"), 2, "/t.csv:2: column 'gpu_milli': '1001'"),
     (NODE_LINES, TASK_LINES + "t,-1,1,1,500,\n", 2, "/t.csv:3: column 'cpu_milli': '-1'"),
     (NODE_LINES, TASK_LINES.replace("num_gpu", "gpus"), 2, "/t.csv:1: column 'num_gpu' is missing"),
-    (NODE_LINES.replace("\na", "\n\x1b[31m"), TASK_LINES, 2, "/n.csv:2: '\\x1b' at byte 1"),
+    (NODE_LINES.replace("\na", "\n\x1b[31m"), TASK_LINES, 2,
+     "/n.csv:2: invalid character '\\x1b' at byte 1"),
 ]
 
 

@@ -80,7 +80,7 @@ class Jobs(api.TestCase):
         first = self.admin.post("/jobs", {"command": "sleep 60", "array": "0-2",
                                           "hold": True}).json["array"]
         members = [first, first + 1, first + 2]
-        self.assert_problem(self.admin.post(f"/arrays/{first}/hold"), 409, "held already")
+        self.assert_problem(self.admin.post(f"/arrays/{first}/hold"), 409, "already held")
         self.assertEqual(self.admin.ask("DELETE", f"/jobs/{first + 1}").status, 202)
         answer = self.admin.ask("PATCH", f"/arrays/{first}/priority", {"priority": "high"})
         self.assertEqual((answer.status, answer.json),
@@ -91,11 +91,11 @@ class Jobs(api.TestCase):
         self.admin.wait(first, "running")
         self.admin.wait(first + 2, "running")
         self.assert_problem(self.admin.post(f"/arrays/{first}/hold"), 409,
-                            "only a queued one can be held")
+                            "only queued jobs can be held")
         self.assertEqual(self.admin.ask("DELETE", f"/arrays/{first}").status, 202)
         for member in members:
             self.admin.wait(member, "canceled")
-        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{first}"), 409, "have ended already")
+        self.assert_problem(self.admin.ask("DELETE", f"/arrays/{first}"), 409, "have already ended")
         single = self.admin.submit(command="true")
         self.assert_problem(self.admin.ask("DELETE", f"/arrays/{single}"), 404,
                             f"no array {single}")
@@ -125,7 +125,8 @@ class Jobs(api.TestCase):
         for number, other in ((waits, held), (last, waits)):
             ended = self.admin.wait(number, "canceled")["exit"]
             self.assertEqual(ended["kind"], "not started")
-            self.assertEqual(ended["text"], f"job {other}, which it waited for, did not complete")
+            self.assertEqual(ended["text"],
+                             f"job {other}, which it was waiting for, did not complete")
             self.assertIsNone(ended["peak_ram_mib"])
             self.assertIsNone(ended["code"])
 
@@ -137,7 +138,7 @@ class Jobs(api.TestCase):
         self.assertEqual(self.admin.post(f"/jobs/{number}/hold").status, 409)
         answer = self.admin.ask("DELETE", f"/jobs/{number}")
         self.assertEqual((answer.status, answer.json["job"]["state"]), (202, "canceled"))
-        self.assert_problem(self.admin.ask("DELETE", f"/jobs/{number}"), 409, "has ended already")
+        self.assert_problem(self.admin.ask("DELETE", f"/jobs/{number}"), 409, "has already ended")
 
     def test_canceling_a_running_job_ends_all_of_it(self):
         number = self.admin.submit(command="(trap '' TERM; sleep 600) & sleep 600", grace="300ms")
@@ -180,7 +181,7 @@ class Jobs(api.TestCase):
                          ("out of memory", 3, "CUDA out of memory"))
 
     def test_a_submission_that_can_never_fit_is_refused(self):
-        for body, part in [({"gpus": 9}, "never fits"), ({"model": "Z9"}, "'Z9' is not here"),
+        for body, part in [({"gpus": 9}, "never fits"), ({"model": "Z9"}, "no GPU here is a 'Z9'"),
                            ({"labels": ["rack=none"]}, ""), ({"gpu_memory": "1TiB"}, "")]:
             with self.subTest(body=body):
                 self.assert_problem(self.admin.post("/jobs", {"command": "true", **body}), 409,
@@ -269,7 +270,7 @@ class Seeds(api.TestCase):
         self.assertEqual((job["state"], job["exit"]["code"], job["name"]), ("failed", 1, "12"))
         own = self.admin.submit(command="sleep 600")
         self.admin.wait(own, "running")
-        self.assert_problem(self.admin.post(f"/jobs/{own}/complete"), 409, "runs here")
+        self.assert_problem(self.admin.post(f"/jobs/{own}/complete"), 409, "runs on this cluster")
         self.admin.ask("DELETE", f"/jobs/{own}")
         self.admin.wait(own, "canceled")
 
@@ -353,18 +354,18 @@ class Cluster(api.TestCase):
         self.assert_problem(self.admin.post("/reservations", {"gpus": 17, "duration": "1h"}), 409,
                             "gpus: 17")
         self.assert_problem(self.admin.post("/reservations", {"gpus": 1, "duration": "0s"}), 400,
-                            "duration: it is over when it begins")
+                            "duration: the reservation would end before it starts")
 
     def test_jobs_end_with_their_reservation_and_say_so(self):
         made = self.admin.post("/reservations", {"gpus": 2, "duration": "1h"}).json["reservation"]
         self.assert_problem(self.admin.post("/jobs", {"command": "true", "gpus": 2, "nodes": 2,
                                                       "reservation": made["id"]}), 409,
-                            f"reservation: {made['id']} holds 2 GPUs, and 4 are asked for")
+                            f"reservation {made['id']} has 2 GPUs; this job asks for 4")
         number = self.admin.submit(command="sleep 600", gpus=2, reservation=made["id"])
         self.admin.wait(number, "running")
         self.assertEqual(self.admin.ask("DELETE", f"/reservations/{made['id']}").status, 200)
         ended = self.admin.wait(number, "failed")["exit"]
-        self.assertEqual(ended["text"], f"its reservation {made['id']} is over")
+        self.assertEqual(ended["text"], f"its reservation {made['id']} has ended")
 
     def test_quotas_hold(self):
         self.assertEqual(self.admin.ask("PUT", "/quotas/user:bob", {"queued": 2}).status, 200)
@@ -459,7 +460,7 @@ class Restart(unittest.TestCase):
                 file.write("nonsense = 1\n")
                 file.flush()
                 one.child.send_signal(signal.SIGHUP)
-                while "stay as they were" not in one.said() and time.monotonic() < deadline:
+                while "keeping the old settings" not in one.said() and time.monotonic() < deadline:
                     time.sleep(0.02)
-                self.assertIn("'nonsense' is no setting", one.said())
+                self.assertIn("unknown setting 'nonsense'", one.said())
                 self.assertEqual(one.admin.get("/health/ready").status, 200)

@@ -73,7 +73,7 @@ class BadInput(api.TestCase):
         self.assert_problem(self.admin.post(f"/jobs/{number}/release"), 409)
         self.admin.ask("DELETE", f"/jobs/{number}")
         self.admin.wait(number, "canceled")
-        self.assert_problem(self.admin.ask("DELETE", f"/jobs/{number}"), 409, "has ended already")
+        self.assert_problem(self.admin.ask("DELETE", f"/jobs/{number}"), 409, "has already ended")
 
     def test_refusals_are_in_the_audit_trail(self):
         self.admin.ask("POST", "/jobs", {"command": "x", "gpus": 0})
@@ -167,8 +167,8 @@ class Callers(api.TestCase):
 
     def test_tokens(self):
         mine = self.clients["user"]
-        self.assert_problem(mine.post("/tokens", {"role": "admin"}), 403, "more than your own")
-        self.assert_problem(mine.post("/tokens", {"user": "bob"}), 403, "needs an admin")
+        self.assert_problem(mine.post("/tokens", {"role": "admin"}), 403, "higher than your own")
+        self.assert_problem(mine.post("/tokens", {"user": "bob"}), 403, "requires the admin role")
         made = mine.post("/tokens", {"note": "second", "expires": "1h"})
         self.assertEqual(made.status, 201, made)
         second = api.Client(self.port, made.json["secret"])
@@ -271,7 +271,7 @@ class Starting(unittest.TestCase):
             result = self.serve("--state", state)
             self.assertEqual(result.returncode, 14, result)
             self.assertIn("acre.db", result.stderr)
-            self.assertIn("Put back a copy of it", result.stderr)
+            self.assertIn("Restore it from a backup", result.stderr)
             self.assertGreater(number, 0)
 
     def test_a_changed_row(self):
@@ -318,13 +318,13 @@ class Starting(unittest.TestCase):
                 file.write("rate = 10\nspeed = high\n")
             for arguments, code, part in [
                     (["--rate", "none"], 2, "--rate: 'none'"),
-                    (["--log-level", "loud"], 2, "log-level: 'loud'"),
+                    (["--log-level", "loud"], 2, "log-level: unknown level 'loud'"),
                     (["--sample", "5"], 2, "--sample"), (["--tls-cert", "x"], 2, "tls-key"),
-                    (["--config", config], 2, f"{config}:2: 'speed' is no setting"),
+                    (["--config", config], 2, f"{config}:2: unknown setting 'speed'"),
                     (["--config", "/nonexistent"], 4, "/nonexistent"),
                     (["--policy", "/nonexistent"], 4, "/nonexistent"),
                     (["--sim", "/nonexistent"], 4, "/nonexistent"),
-                    (["--engine", "nope"], 2, "unknown engine 'nope'; expected one of: local, "),
+                    (["--engine", "nope"], 2, "unknown engine 'nope'; accepted: local, "),
                     (["--listen", "nowhere:x"], 2, "nowhere"), (["--speed", "9"], 2, "--speed")]:
                 with self.subTest(arguments=arguments):
                     result = self.serve("--state", os.path.join(folder, "state"),
@@ -359,7 +359,7 @@ class FullDisk(unittest.TestCase):
                 acknowledged.append(answer.json["job"]["id"])
             self.assertIsNotNone(refused)
             self.assertIn(refused.status, (503, 507), refused)
-            self.assertIn("could not be recorded", refused.json["detail"])
+            self.assertIn("cannot record the change", refused.json["detail"])
             self.assertIn("full", refused.json["detail"])
             self.assertTrue(acknowledged)
             answer = admin.post("/jobs", {"command": "true"})
@@ -429,7 +429,7 @@ class Tls(unittest.TestCase):
                 with open(certificate, "w", encoding="utf-8") as file:
                     file.write("no certificate")
                 reload(2)
-                self.assertIn("the certificate stays as it was", one.said())
+                self.assertIn("keeping the old certificate", one.said())
                 self.assertEqual(served(), second)
 
     def test_tcp_speaks_tls_only(self):

@@ -27,7 +27,7 @@ for name in $(echo "$*" | sed 's/.*--no-install-recommends//'); do
 done
 """
 ALL = ("gcc libc6-dev meson ninja-build pkg-config libuv1-dev libjansson-dev libsqlite3-dev "
-       "libssl-dev libseccomp-dev libcurl4-openssl-dev").split()
+       "libssl-dev libseccomp-dev libcurl4-openssl-dev libyaml-dev").split()
 OPENCL = ["ocl-icd-libopencl1", "pocl-opencl-icd"]
 
 

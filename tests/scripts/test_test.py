@@ -97,7 +97,7 @@ class Choosing(unittest.TestCase):
     def test_a_name_is_of_one_test(self):
         status, names, _ = self.run_main(tests=(("http", ["unit"]), ("http", ["fuzz"])))
         self.assertIsNone(names)
-        self.assertIn("http: a name of two tests", status)
+        self.assertIn("http: two tests have this name", status)
 
     def test_no_match_is_an_error_and_does_not_run_all(self):
         for words in (("--only", "abuse"), ("--only", "abuse_*", "--except", "*")):

@@ -90,6 +90,21 @@ CASES = [
     ("docs/a.md", "see /ho" "me/me/x\n", "path of one machine"),
     ("docs/a.md", "see /usr/share/x and src/home/x\n", None),
     ("tests/fuzz/corpus/x/a.c", "TO" "DO \n", "must open with a comment"),
+    # words, where people read them
+    ("README.md", "The daemon tells why.\n", "'tells': write says, reports, shows"),
+    ("docs/a.md", "Whoever asks is told\nanew.\n", "'Whoever': write the caller that"),
+    ("docs/a.md", "Two GPUs can be told apart; besides, foretold\n", None),
+    ("docs/a.md", "acre serve --run-as nobody, or as `nobody`\n", None),
+    ("docs/a.md", "nobody waits\n", "'nobody': write no one, none"),
+    ("docs/benchmarks/enforcement.md", "each is told 66\n", None),
+    ("include/acre/a.h", TOP + "/* as whoever called it */\n", "'whoever'"),
+    ("src/core/a.c", "/* a.c - tells the time. */\n", "'tells'"),
+    ("src/core/a.h", "/* a.h - tells the time. */\n", "'tells'"),
+    ("src/core/a.c", TOP + "/* nobody reads this */\n/* TOP told */\n", None),
+    ("src/core/a.c", TOP + 'const char *const t = "beside it";\n', "'beside': write next to"),
+    ("src/core/a.c", TOP + 'const char *const t = "nobody";\nint told(void);\n', None),
+    ("src/core/a.c", TOP + 'const char *const t = "cancelled";\n', "'cancelled': write canceled"),
+    ("src/core/a.c", TOP + 'const char *const t = "cancellation, colors, behavior";\n', None),
     # tests, python, shell
     ("tests/unit/test_a.c", TOP + "void f(void) {\n    g();\n}\n", "checks nothing"),
     ("tests/unit/test_a.c", TOP + "/* CHECK(x) */\n", "checks nothing"),
@@ -116,6 +131,16 @@ class Rules(unittest.TestCase):
     def test_violations_name_the_line(self):
         file = tidy.File("src/core/a.c", TOP + "\n/* a\n b */\nvoid f(void) {\n    gets(x);\n}\n")
         self.assertEqual([line for _, line, _ in tidy.check_file(file)], [6])
+
+    def test_a_word_is_found_at_its_line(self):
+        file = tidy.File("src/core/a.c", TOP + "/* told */\nconst char *const t =\n    \"anew\";\n")
+        self.assertEqual([line for _, line, _ in tidy.check_file(file)], [4])
+
+    def test_every_banned_word_has_a_better_one(self):
+        for word, better in tidy.BANNED_WORDS.items():
+            with self.subTest(word=word):
+                file = tidy.File("docs/a.md", better + "\n")
+                self.assertEqual(list(tidy.check_words(file)), [])
 
     def test_every_c_file_is_named_in_a_meson_file(self):
         texts = {
@@ -148,3 +173,29 @@ class Rules(unittest.TestCase):
         files = {path: tidy.File(path, text) for path, text in texts.items()}
         self.assertEqual([(path, line) for path, line, _ in tidy.check_cycles(files)],
                          [("src/core/c.h", 2)])
+
+    def test_the_prefix_says_whether_other_directories_may_call(self):
+        texts = {"src/sched/a.c": '#include "ledger/shown.h"\n#include "sched/inner.h"\n',
+                 "src/ledger/shown.h": "int acre_fit(int n);\nint fit(struct x *x);\n",
+                 "src/ledger/inner.h": "int acre_fit_find(\n  int n);\nextern const int acre_t[];\n"
+                                       "int fit_find(void);\n#define acre_x(n) (n)\n"
+                                       "int acre_public(void);\n",
+                 "include/acre/a.h": "int acre_public(void);\n"}
+        files = {path: tidy.File(path, text) for path, text in texts.items()}
+        self.assertEqual(sorted((path, line) for path, line, _ in tidy.check_prefix(files)),
+                         [("src/ledger/inner.h", 1), ("src/ledger/inner.h", 3),
+                          ("src/ledger/shown.h", 2)])
+
+    def test_tags_are_unique(self):
+        texts = {"src/core/a.c": "struct one {\n    int n;\n};\nenum two { A };\n",
+                 "src/desk/b.h": "struct one;\nstruct three {\n    struct one *one;\n};\n",
+                 "src/desk/c.c": "\nstruct one { int n; };\nunion two { int n; };\n"}
+        files = {path: tidy.File(path, text) for path, text in texts.items()}
+        self.assertEqual([(path, line) for path, line, _ in tidy.check_tags(files)],
+                         [("src/desk/c.c", 2), ("src/desk/c.c", 3)])
+
+    def test_files_of_one_name_are_the_same_idea(self):
+        paths = ["src/core/a.c", "src/desk/a.c", "src/desk/a.h", "src/api/submit.c",
+                 "src/cli/submit.c", "tests/unit/a.c"]
+        files = {path: tidy.File(path, "") for path in paths}
+        self.assertEqual([path for path, _, _ in tidy.check_base_names(files)], ["src/desk/a.c"])

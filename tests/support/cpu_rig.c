@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct acre_backend *const table = &acre_backend_cpu;
+static const struct backend *const table = &backend_cpu;
 
 void cpu_rig_require(int r, const struct acre_error *err) {
     if (r < 0) {
@@ -23,20 +23,20 @@ void cpu_rig_init(struct cpu_rig *rig) {
     struct acre_error err;
     *rig = (struct cpu_rig){0};
     cpu_rig_require(table->open(&rig->self, &err), &err);
-    cpu_rig_require(table->place_open(rig->self, 0, &rig->place, &err), &err);
+    cpu_rig_require(table->seat_open(rig->self, 0, &rig->seat, &err), &err);
     void *pages =
         mmap(NULL, CPU_RIG_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(pages != MAP_FAILED);
     rig->words = pages;
-    struct acre_region region;
-    cpu_rig_require(table->region_create(rig->place, ACRE_MEMORY_MAPPED, CPU_RIG_WORDS * 8, pages,
+    struct native_region region;
+    cpu_rig_require(table->region_create(rig->seat, ACRE_MEMORY_MAPPED, CPU_RIG_WORDS * 8, pages,
                                          &region, &err),
                     &err);
     rig->words_region = region.handle;
 }
 
 void cpu_rig_finish(struct cpu_rig *rig) {
-    table->place_close(rig->place);
+    table->seat_close(rig->seat);
     table->close(rig->self);
     munmap((void *)rig->words, CPU_RIG_WORDS * 8);
 }
@@ -44,16 +44,16 @@ void cpu_rig_finish(struct cpu_rig *rig) {
 uint64_t cpu_rig_stream(struct cpu_rig *rig, uint32_t word) {
     struct acre_error err;
     uint64_t stream = 0;
-    cpu_rig_require(table->stream_create(rig->place, rig->words_region, word * 8, &stream, &err),
+    cpu_rig_require(table->stream_create(rig->seat, rig->words_region, word * 8, &stream, &err),
                     &err);
     return stream;
 }
 
-struct acre_region cpu_rig_region(struct cpu_rig *rig, uint64_t bytes) {
+struct native_region cpu_rig_region(struct cpu_rig *rig, uint64_t bytes) {
     struct acre_error err;
-    struct acre_region region = {0};
-    cpu_rig_require(
-        table->region_create(rig->place, ACRE_MEMORY_DEVICE, bytes, NULL, &region, &err), &err);
+    struct native_region region = {0};
+    cpu_rig_require(table->region_create(rig->seat, ACRE_MEMORY_DEVICE, bytes, NULL, &region, &err),
+                    &err);
     REQUIRE(region.address != 0);
     return region;
 }
@@ -61,7 +61,7 @@ struct acre_region cpu_rig_region(struct cpu_rig *rig, uint64_t bytes) {
 uint64_t cpu_rig_native(struct cpu_rig *rig, acre_native_function *function) {
     struct acre_error err;
     uint64_t kernel = 0;
-    cpu_rig_require(table->native(rig->place, function, &kernel, &err), &err);
+    cpu_rig_require(table->native(rig->seat, function, &kernel, &err), &err);
     return kernel;
 }
 
@@ -77,36 +77,36 @@ void cpu_rig_await(struct cpu_rig *rig, uint32_t word, uint64_t value) {
 
 void cpu_rig_sync(struct cpu_rig *rig, uint64_t stream, uint32_t word, uint64_t value) {
     struct acre_error err;
-    cpu_rig_require(table->signal(rig->place, stream, value, &err), &err);
+    cpu_rig_require(table->signal(rig->seat, stream, value, &err), &err);
     cpu_rig_await(rig, word, value);
 }
 
-struct acre_native_arg cpu_rig_buffer(const struct acre_region *region, uint64_t offset) {
-    return (struct acre_native_arg){
+struct native_arg cpu_rig_buffer(const struct native_region *region, uint64_t offset) {
+    return (struct native_arg){
         .kind = ACRE_NATIVE_BUFFER, .region = region->handle, .offset = offset};
 }
 
-void cpu_rig_fill(struct cpu_rig *rig, uint64_t stream, const struct acre_region *to,
+void cpu_rig_fill(struct cpu_rig *rig, uint64_t stream, const struct native_region *to,
                   uint64_t offset, uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes) {
-    struct acre_native_fill work = {.to = to->handle,
-                                    .to_offset = offset,
-                                    .bytes = bytes,
-                                    .pattern = pattern,
-                                    .pattern_bytes = pattern_bytes};
+    struct native_fill work = {.to = to->handle,
+                               .to_offset = offset,
+                               .bytes = bytes,
+                               .pattern = pattern,
+                               .pattern_bytes = pattern_bytes};
     struct acre_error err;
-    cpu_rig_require(table->fill(rig->place, stream, &work, &err), &err);
+    cpu_rig_require(table->fill(rig->seat, stream, &work, &err), &err);
 }
 
-void cpu_rig_copy(struct cpu_rig *rig, uint64_t stream, const struct acre_region *to,
-                  uint64_t to_offset, const struct acre_region *from, uint64_t from_offset,
+void cpu_rig_copy(struct cpu_rig *rig, uint64_t stream, const struct native_region *to,
+                  uint64_t to_offset, const struct native_region *from, uint64_t from_offset,
                   uint64_t bytes) {
-    struct acre_native_copy work = {.to = to->handle,
-                                    .to_offset = to_offset,
-                                    .from = from->handle,
-                                    .from_offset = from_offset,
-                                    .bytes = bytes};
+    struct native_copy work = {.to = to->handle,
+                               .to_offset = to_offset,
+                               .from = from->handle,
+                               .from_offset = from_offset,
+                               .bytes = bytes};
     struct acre_error err;
-    cpu_rig_require(table->copy(rig->place, stream, &work, &err), &err);
+    cpu_rig_require(table->copy(rig->seat, stream, &work, &err), &err);
 }
 
 int cpu_rig_build(struct cpu_rig *rig, const char *name, const char *text, const char *options,
@@ -127,9 +127,9 @@ int cpu_rig_build(struct cpu_rig *rig, const char *name, const char *text, const
         r = dialect_write("cpu", &source, ACRE_LANGUAGE_PORTABLE, all, count, &c, err);
         signatures_free(all, count);
     }
-    struct acre_native_source native = {.text = c.data, .length = c.length, .options = options};
-    r = r == 0 ? table->compile(rig->place, &native, &binary, &log, err) : r;
-    r = r == 0 ? table->load(rig->place, binary.data, binary.length, &ret_program->module, err) : r;
+    struct native_source native = {.text = c.data, .length = c.length, .options = options};
+    r = r == 0 ? table->compile(rig->seat, &native, &binary, &log, err) : r;
+    r = r == 0 ? table->load(rig->seat, binary.data, binary.length, &ret_program->module, err) : r;
     snprintf(ret_program->log, sizeof(ret_program->log), "%s", log.data);
     acre_buf_finish(&c);
     acre_buf_finish(&log);
@@ -139,8 +139,8 @@ int cpu_rig_build(struct cpu_rig *rig, const char *name, const char *text, const
 
 uint64_t cpu_rig_kernel(struct cpu_rig *rig, uint64_t module, const char *name) {
     struct acre_error err;
-    struct acre_kernel_facts facts;
+    struct kernel_facts facts;
     uint64_t kernel = 0;
-    cpu_rig_require(table->kernel(rig->place, module, name, &kernel, &facts, &err), &err);
+    cpu_rig_require(table->kernel(rig->seat, module, name, &kernel, &facts, &err), &err);
     return kernel;
 }

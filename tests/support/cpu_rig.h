@@ -1,4 +1,4 @@
-/* cpu_rig.h - a place of the CPU back end, and its table called with little writing. Everything
+/* cpu_rig.h - a seat of the CPU back end, and its table called with little writing. Everything
  * that fails ends the test with the text. */
 #ifndef ACRE_TEST_CPU_RIG_H
 #define ACRE_TEST_CPU_RIG_H
@@ -10,7 +10,7 @@
 enum { CPU_RIG_WORDS = 512 };
 
 struct cpu_rig {
-    void *self, *place;
+    void *self, *seat;
     _Atomic uint64_t *words;
     uint64_t words_region;
 };
@@ -19,16 +19,16 @@ void cpu_rig_require(int r, const struct acre_error *err);
 void cpu_rig_init(struct cpu_rig *rig);
 void cpu_rig_finish(struct cpu_rig *rig);
 uint64_t cpu_rig_stream(struct cpu_rig *rig, uint32_t word);
-struct acre_region cpu_rig_region(struct cpu_rig *rig, uint64_t bytes);
+struct native_region cpu_rig_region(struct cpu_rig *rig, uint64_t bytes);
 uint64_t cpu_rig_native(struct cpu_rig *rig, acre_native_function *function);
 /* As the front waits: sleep on the low half of the word. */
 void cpu_rig_await(struct cpu_rig *rig, uint32_t word, uint64_t value);
 void cpu_rig_sync(struct cpu_rig *rig, uint64_t stream, uint32_t word, uint64_t value);
-struct acre_native_arg cpu_rig_buffer(const struct acre_region *region, uint64_t offset);
-void cpu_rig_fill(struct cpu_rig *rig, uint64_t stream, const struct acre_region *to,
+struct native_arg cpu_rig_buffer(const struct native_region *region, uint64_t offset);
+void cpu_rig_fill(struct cpu_rig *rig, uint64_t stream, const struct native_region *to,
                   uint64_t offset, uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes);
-void cpu_rig_copy(struct cpu_rig *rig, uint64_t stream, const struct acre_region *to,
-                  uint64_t to_offset, const struct acre_region *from, uint64_t from_offset,
+void cpu_rig_copy(struct cpu_rig *rig, uint64_t stream, const struct native_region *to,
+                  uint64_t to_offset, const struct native_region *from, uint64_t from_offset,
                   uint64_t bytes);
 
 /* A portable source: read, written as C, compiled, loaded. */

@@ -16,15 +16,18 @@ static void on_event(void *context, const struct acre_desk_event *event) {
 
 static void on_trouble(void *context, const char *what, const struct acre_error *err) {
     struct desk_kit *kit = context;
-    (void)what;
+    snprintf(kit->trouble, sizeof(kit->trouble), "%s: %s", what, err != NULL ? err->text : "");
     kit->troubles += err != NULL;
     kit->recoveries += err == NULL;
 }
 
-static void plan(void *context, const struct acre_run_spec *spec, struct acre_fake_plan *to) {
-    const struct desk_kit *kit = context;
-    (void)spec;
+static void plan(void *context, const struct acre_run_spec *spec, struct fake_plan *to) {
+    struct desk_kit *kit = context;
+    *to = kit->plan;
     to->run_ms = kit->run_ms;
+    if (kit->started != NULL) {
+        kit->started(kit, spec);
+    }
 }
 
 static void on_begin(void *context, struct acre_run run, const struct acre_run_device *devices,
@@ -85,9 +88,9 @@ void desk_kit_prepare(struct desk_kit *kit) {
         }
         kit->clock = acre_clock_virtual(KIT_WALL_MS);
         make_nodes(kit);
-        struct acre_fake_world_options world = {.seed = 1, .plan = plan, .context = kit};
-        kit->world = acre_fake_world_create(&world);
-        kit->second_world = kit->two_engines ? acre_fake_world_create(&world) : NULL;
+        struct fake_world_options world = {.seed = 1, .plan = plan, .context = kit};
+        kit->world = fake_world_create(&world);
+        kit->second_world = kit->two_engines ? fake_world_create(&world) : NULL;
         REQUIRE_EQ(acre_loop_create(&kit->loop, &err), 0);
     }
 }
@@ -99,11 +102,14 @@ void desk_kit_start(struct desk_kit *kit) {
     kit->driver = acre_engine_fake;
     kit->driver.pids = tell_pids;
     kit->driver.remembers_nodes = kit->remembers_nodes;
+    if (kit->alter != NULL) {
+        kit->alter(&kit->driver);
+    }
     struct acre_desk_options options = {.loop = kit->loop,
                                         .clock = &kit->clock,
                                         .store_url = kit->url != NULL ? kit->url : "memory:",
                                         .logs_directory = kit->logs_directory,
-                                        .probe_ms = 5,
+                                        .probe_ms = kit->slow_probe ? 0 : 5,
                                         .sink = {.event = on_event,
                                                  .begin = on_begin,
                                                  .end = on_end,
@@ -112,15 +118,15 @@ void desk_kit_start(struct desk_kit *kit) {
     int r = acre_desk_create(&options, &kit->desk, &err);
     CHECK_STR(err.text, "");
     REQUIRE_EQ(r, 0);
-    struct acre_fake_options fake = {.world = kit->world,
-                                     .nodes = kit->nodes,
-                                     .node_count = kit->two_engines ? 1 : kit->node_count};
+    struct fake_options fake = {.world = kit->world,
+                                .nodes = kit->nodes,
+                                .node_count = kit->two_engines ? 1 : kit->node_count};
     struct acre_engine_options engine = {.own = &fake};
     REQUIRE_EQ(acre_desk_add_engine(kit->desk, &kit->driver, &engine, &err), 0);
     if (kit->two_engines) {
         kit->second = kit->driver;
         kit->second.name = "other";
-        fake = (struct acre_fake_options){
+        fake = (struct fake_options){
             .world = kit->second_world, .nodes = &kit->nodes[1], .node_count = 1};
         REQUIRE_EQ(acre_desk_add_engine(kit->desk, &kit->second, &engine, &err), 0);
     }
@@ -144,8 +150,8 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 
 void desk_kit_finish(struct desk_kit *kit) {
     desk_kit_stop(kit);
-    acre_fake_world_destroy(kit->world);
-    acre_fake_world_destroy(kit->second_world);
+    fake_world_destroy(kit->world);
+    fake_world_destroy(kit->second_world);
     acre_loop_destroy(kit->loop);
     if (kit->on_disk) {
         nftw(kit->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

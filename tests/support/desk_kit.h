@@ -14,9 +14,11 @@ struct desk_kit {
     const char *url; /* of the store; NULL: "memory:" */
     bool on_disk;    /* a SQLite file of its own instead */
     char folder[64], file_url[96];
-    uint64_t run_ms;      /* of each run, in the loop's time */
-    bool remembers_nodes; /* its engine, over restarts */
-    bool two_engines;     /* the second node is that of another engine, "other" */
+    uint64_t run_ms;       /* of each run, in the loop's time */
+    struct fake_plan plan; /* what else becomes of each run */
+    bool slow_probe;       /* between tries after a failed commit: the default */
+    bool remembers_nodes;  /* its engine, over restarts */
+    bool two_engines;      /* the second node is that of another engine, "other" */
     const char *logs_directory;
     bool real;      /* the devices pretend to be real ones */
     uint32_t milli; /* of each device that jobs ask for; 0: all of it */
@@ -24,6 +26,8 @@ struct desk_kit {
     bool limited;    /* its jobs are those of a user who is held to the limits of the policy */
     int64_t pids[4]; /* what the engine says are the processes of `pid_job` */
     uint64_t pid_job;
+    void (*alter)(struct acre_engine_driver *driver); /* before it is opened */
+    void (*started)(struct desk_kit *kit, const struct acre_run_spec *spec); /* by an engine */
     /* Whoever watches runs, as in struct acre_desk_sink. */
     void *watcher;
     void (*begin)(void *context, struct acre_run run, const struct acre_run_device *devices,
@@ -38,10 +42,11 @@ struct desk_kit {
     uint32_t node_count;
     char ids[KIT_NODES][KIT_DEVICES][32];
     struct acre_desk *desk;
-    struct acre_fake_world *world, *second_world;  /* second: NULL without two engines */
+    struct fake_world *world, *second_world;       /* second: NULL without two engines */
     struct acre_desk_event events[KIT_EVENTS_MAX]; /* told after their commit */
     uint32_t event_count;
     uint32_t troubles, recoveries;
+    char trouble[200]; /* the last one */
 };
 
 void desk_kit_prepare(struct desk_kit *kit); /* loop, nodes, world; start does it too */

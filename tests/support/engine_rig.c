@@ -48,10 +48,10 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
 }
 
 /* What the fake makes of the scripts the tests use. */
-static void plan(void *context, const struct acre_run_spec *spec, struct acre_fake_plan *ret_plan) {
+static void plan(void *context, const struct acre_run_spec *spec, struct fake_plan *ret_plan) {
     static const struct {
         const char *script;
-        struct acre_fake_plan plan;
+        struct fake_plan plan;
     } known[] = {
         {"exit 3", {.code = 3}},
         {"kill -9 $$", {.ending = ACRE_RUN_SIGNALED, .code = SIGKILL}},
@@ -85,10 +85,10 @@ void rig_init(struct rig *rig, const struct acre_engine_driver *driver) {
     }
     snprintf(rig->state, sizeof(rig->state), "/tmp/acre-test-%d", (int)getpid());
     snprintf(rig->cgroup, sizeof(rig->cgroup), "acre-test-%d", (int)getpid());
-    rig->local = (struct acre_local_options){
+    rig->local = (struct local_options){
         .state_directory = rig->state, .program = ACRE_SHIM, .cgroup_name = rig->cgroup};
-    struct acre_fake_world_options world = {.plan = plan};
-    rig->world = driver == &acre_engine_fake ? acre_fake_world_create(&world) : NULL;
+    struct fake_world_options world = {.plan = plan};
+    rig->world = driver == &acre_engine_fake ? fake_world_create(&world) : NULL;
     struct acre_error err = {0};
     REQUIRE_EQ(acre_loop_create(&rig->loop, &err), 0);
 }
@@ -114,7 +114,7 @@ void rig_become(struct rig *rig, uid_t user) {
 void rig_open(struct rig *rig) {
     struct acre_error err = {0};
     struct acre_engine_sink sink = {.started = on_started, .exited = on_exited, .context = rig};
-    struct acre_fake_options fake = {.world = rig->world};
+    struct fake_options fake = {.world = rig->world};
     struct acre_engine_options options = {.own = rig->world != NULL ? (const void *)&fake
                                                                     : (const void *)&rig->local};
     int r = rig->driver->open(&options, rig->loop, &sink, &rig->engine, &err);
@@ -139,7 +139,7 @@ void rig_finish(struct rig *rig) {
         rig_close(rig);
     }
     acre_loop_destroy(rig->loop);
-    acre_fake_world_destroy(rig->world);
+    fake_world_destroy(rig->world);
     nftw(rig->state, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     if (rig->shared[0] != '\0') {
         nftw(rig->shared, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
@@ -217,7 +217,7 @@ void rig_turn(struct rig *rig, uint64_t ms) {
     acre_loop_run(rig->loop);
 }
 
-void rig_expect(struct rig *rig, uint64_t job, enum acre_run_ending ending, int code) {
+void rig_expect(struct rig *rig, uint64_t job, enum run_ending ending, int code) {
     const struct rig_seen *seen = rig_wait_exit(rig, job);
     CHECK_EQ((int)seen->result.ending, (int)ending);
     CHECK_EQ(seen->result.code, code);

@@ -23,9 +23,9 @@ struct rig {
     const struct acre_engine_driver *driver;
     struct acre_loop *loop;
     void *engine;
-    const char *user;                /* whom jobs belong to */
-    struct acre_local_options local; /* set what differs before rig_open */
-    struct acre_fake_world *world;
+    const char *user;           /* whom jobs belong to */
+    struct local_options local; /* set what differs before rig_open */
+    struct fake_world *world;
     char state[64], cgroup[64];
     char shared[64], program[80];   /* of rig_become */
     struct rig_seen seen[RIG_RUNS]; /* by job number; the latest attempt */
@@ -53,7 +53,7 @@ const struct rig_seen *rig_wait_exit(struct rig *rig, uint64_t job); /* with a d
 void rig_turn(struct rig *rig, uint64_t ms);                         /* let the loop run so long */
 
 /* Run it and check how it ended. */
-void rig_expect(struct rig *rig, uint64_t job, enum acre_run_ending ending, int code);
+void rig_expect(struct rig *rig, uint64_t job, enum run_ending ending, int code);
 
 /* What the job wrote so far, until the next call; "" : nothing. */
 const char *rig_output(struct rig *rig, uint64_t job, int stream);

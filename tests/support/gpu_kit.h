@@ -13,17 +13,17 @@
 enum { KIT_STREAMS = 16, KIT_WAIT_MS = 10000 };
 
 struct kit {
-    const struct acre_backend *table;
-    void *self, *place;
+    const struct backend *table;
+    void *self, *seat;
     struct acre_error err;
     _Atomic uint64_t *words; /* one for each stream, from 0 */
-    struct acre_region words_region;
+    struct native_region words_region;
     uint64_t streams[KIT_STREAMS];
     uint64_t sequence[KIT_STREAMS];
     uint64_t kernel_module;
 };
 
-void kit_open(struct kit *kit, const struct acre_backend *table); /* and one stream: 0 */
+void kit_open(struct kit *kit, const struct backend *table); /* and one stream: 0 */
 void kit_close(struct kit *kit);
 void kit_stream(struct kit *kit, uint32_t stream);
 /* Signal and wait: false (and said) when it does not come within KIT_WAIT_MS. */
@@ -34,28 +34,28 @@ bool kit_wait(struct kit *kit, uint32_t stream, uint64_t value); /* wait alone *
 #define KIT_OK(kit, call) kit_ok((kit), (call), #call, __FILE__, __LINE__)
 void kit_ok(struct kit *kit, int result, const char *call, const char *file, int line);
 
-struct acre_region kit_device(struct kit *kit, uint64_t bytes);
+struct native_region kit_device(struct kit *kit, uint64_t bytes);
 /* Pages of this process, registered. */
-struct acre_region kit_host(struct kit *kit, enum acre_memory kind, uint64_t bytes,
-                            void **ret_host);
-void kit_copy(struct kit *kit, uint32_t stream, struct acre_region to, struct acre_region from,
+struct native_region kit_host(struct kit *kit, enum acre_memory kind, uint64_t bytes,
+                              void **ret_host);
+void kit_copy(struct kit *kit, uint32_t stream, struct native_region to, struct native_region from,
               uint64_t bytes);
 
 /* Compile, load and find one kernel; ends the test where the device takes no source. */
 uint64_t kit_kernel(struct kit *kit, const char *source, const char *name);
 /* Queue a launch of buffers first and then values of 4 bytes. */
 int kit_launch(struct kit *kit, uint32_t stream, uint64_t kernel, struct acre_grid grid,
-               const struct acre_region *buffers, uint32_t buffer_count, const uint32_t *values,
+               const struct native_region *buffers, uint32_t buffer_count, const uint32_t *values,
                uint32_t value_count);
 /* The same, not queued: for nodes of graphs. `launch` points into `room`. */
 struct kit_launch_room {
-    struct acre_native_arg args[16];
+    struct native_arg args[16];
     uint8_t extra[256];
 };
-struct acre_native_launch kit_launch_make(struct kit_launch_room *room, uint64_t kernel,
-                                          struct acre_grid grid, const struct acre_region *buffers,
-                                          uint32_t buffer_count, const uint32_t *values,
-                                          uint32_t value_count);
+struct native_launch kit_launch_make(struct kit_launch_room *room, uint64_t kernel,
+                                     struct acre_grid grid, const struct native_region *buffers,
+                                     uint32_t buffer_count, const uint32_t *values,
+                                     uint32_t value_count);
 
 uint64_t kit_now_ns(void);
 

@@ -16,7 +16,7 @@ struct oracle *oracle_create(struct acre_ledger *ledger,
                              const struct acre_ledger_options *options) {
     struct oracle *oracle = acre_calloc(1, sizeof(*oracle));
     enum acre_strategy strategy = options->strategy;
-    oracle->rules = options->rules != NULL ? *options->rules : *acre_rules_default();
+    oracle->rules = options->rules != NULL ? *options->rules : *rules_default();
     oracle->ledger = ledger;
     oracle->strategy = strategy != ACRE_STRATEGY_DEFAULT ? strategy : ACRE_STRATEGY_LEAST_WASTE;
     oracle->counts_shares = strategy == ACRE_STRATEGY_LOAD_BALANCED;
@@ -114,10 +114,10 @@ void oracle_add_node(struct oracle *oracle, const struct acre_node_spec *spec) {
     }
 }
 
-struct oracle_hold *oracle_find(struct oracle *oracle, uint64_t id) {
-    for (uint32_t i = 0; i < oracle->hold_count; i++) {
-        if (oracle->holds[i].id == id) {
-            return &oracle->holds[i];
+struct oracle_grant *oracle_find(struct oracle *oracle, uint64_t id) {
+    for (uint32_t i = 0; i < oracle->grant_count; i++) {
+        if (oracle->grants[i].id == id) {
+            return &oracle->grants[i];
         }
     }
     return NULL;
@@ -140,8 +140,8 @@ int oracle_want_from(const struct oracle *oracle, const struct acre_request *req
     bool whole = request->gpus > 0 && (request->exclusive || request->milli == 1000 ||
                                        request->isolation == ACRE_ISOLATION_MIG);
     if (request->gpus > 0 &&
-        acre_rules_check(&oracle->rules, request->exclusive ? 1000U : request->milli,
-                         request->isolation, !whole, NULL) < 0) {
+        rules_check(&oracle->rules, request->exclusive ? 1000U : request->milli, request->isolation,
+                    !whole, NULL) < 0) {
         return ACRE_EDENIED;
     }
     *ret_want = (struct oracle_want){
@@ -426,14 +426,14 @@ int oracle_check_parts(struct oracle *oracle, const struct acre_part *parts, uin
     return r;
 }
 
-struct oracle_hold *oracle_keep(struct oracle *oracle, const struct acre_part *parts,
-                                uint32_t count, uint64_t id) {
-    ACRE_ASSERT(oracle->hold_count < ORACLE_HOLDS_MAX && count <= ORACLE_PARTS_MAX);
-    struct oracle_hold *hold = &oracle->holds[oracle->hold_count++];
-    *hold = (struct oracle_hold){.id = id != 0 ? id : oracle->next_id, .part_count = count};
-    memcpy(hold->parts, parts, count * sizeof(*parts));
-    oracle->next_id = ACRE_MAX(oracle->next_id, hold->id + 1);
-    return hold;
+struct oracle_grant *oracle_keep(struct oracle *oracle, const struct acre_part *parts,
+                                 uint32_t count, uint64_t id) {
+    ACRE_ASSERT(oracle->grant_count < ORACLE_GRANTS_MAX && count <= ORACLE_PARTS_MAX);
+    struct oracle_grant *grant = &oracle->grants[oracle->grant_count++];
+    *grant = (struct oracle_grant){.id = id != 0 ? id : oracle->next_id, .part_count = count};
+    memcpy(grant->parts, parts, count * sizeof(*parts));
+    oracle->next_id = ACRE_MAX(oracle->next_id, grant->id + 1);
+    return grant;
 }
 
 int oracle_place(struct oracle *oracle, const struct acre_request *request,
@@ -463,76 +463,76 @@ int oracle_place(struct oracle *oracle, const struct acre_request *request,
     for (uint32_t i = 0; i < count; i++) {
         oracle_count_part(oracle, &parts[i], want.kind, with_device, true);
     }
-    struct oracle_hold *hold = oracle_keep(oracle, parts, count, id);
-    hold->owner = request->owner;
-    hold->tenant = request->tenant;
-    hold->created_ms = now_ms;
-    hold->expires_ms = request->expires_ms;
-    hold->reservation = request->reservation;
-    hold->isolation = request->isolation;
-    hold->exclusive = want.whole;
-    hold->pending = request->pending;
+    struct oracle_grant *grant = oracle_keep(oracle, parts, count, id);
+    grant->owner = request->owner;
+    grant->tenant = request->tenant;
+    grant->created_ms = now_ms;
+    grant->expires_ms = request->expires_ms;
+    grant->reservation = request->reservation;
+    grant->isolation = request->isolation;
+    grant->exclusive = want.whole;
+    grant->pending = request->pending;
     oracle->next_node = parts[count - 1].node + 1;
-    *ret_id = hold->id;
+    *ret_id = grant->id;
     return 0;
 }
 
-void oracle_end(struct oracle *oracle, struct oracle_hold *hold) {
-    for (uint32_t i = 0; i < hold->part_count; i++) {
-        oracle_count_part(oracle, &hold->parts[i], hold->isolation + 1U, hold->reservation == 0,
+void oracle_end(struct oracle *oracle, struct oracle_grant *grant) {
+    for (uint32_t i = 0; i < grant->part_count; i++) {
+        oracle_count_part(oracle, &grant->parts[i], grant->isolation + 1U, grant->reservation == 0,
                           false);
     }
-    *hold = oracle->holds[--oracle->hold_count];
+    *grant = oracle->grants[--oracle->grant_count];
 }
 
 int oracle_activate(struct oracle *oracle, uint64_t id) {
-    struct oracle_hold *hold = oracle_find(oracle, id);
-    if (hold == NULL) {
+    struct oracle_grant *grant = oracle_find(oracle, id);
+    if (grant == NULL) {
         return ACRE_ENOTFOUND;
     }
-    if (!hold->pending) {
+    if (!grant->pending) {
         return ACRE_ECONFLICT;
     }
-    hold->pending = false;
+    grant->pending = false;
     return 0;
 }
 
 int oracle_release(struct oracle *oracle, uint64_t id) {
-    struct oracle_hold *hold = oracle_find(oracle, id);
-    if (hold == NULL) {
+    struct oracle_grant *grant = oracle_find(oracle, id);
+    if (grant == NULL) {
         return ACRE_ENOTFOUND;
     }
-    if (hold->is_reserved) {
+    if (grant->is_reserved) {
         return ACRE_ECONFLICT;
     }
-    oracle_end(oracle, hold);
+    oracle_end(oracle, grant);
     return 0;
 }
 
 int oracle_extend(struct oracle *oracle, uint64_t id, uint64_t expires_ms, uint64_t now_ms) {
-    struct oracle_hold *hold = oracle_find(oracle, id);
-    if (hold == NULL) {
+    struct oracle_grant *grant = oracle_find(oracle, id);
+    if (grant == NULL) {
         return ACRE_ENOTFOUND;
     }
-    if (hold->is_reserved) {
+    if (grant->is_reserved) {
         return ACRE_ECONFLICT;
     }
     if (expires_ms != 0 && expires_ms <= now_ms) {
         return ACRE_EINVALID;
     }
-    if (!oracle_may_last(oracle, hold, expires_ms)) {
+    if (!oracle_may_last(oracle, grant, expires_ms)) {
         return ACRE_ECONFLICT;
     }
-    hold->expires_ms = expires_ms;
+    grant->expires_ms = expires_ms;
     return 0;
 }
 
 uint32_t oracle_tick(struct oracle *oracle, uint64_t now_ms) {
     uint32_t changed = 0;
-    for (uint32_t i = 0; i < oracle->hold_count;) {
-        struct oracle_hold *hold = &oracle->holds[i];
-        if (hold->expires_ms != 0 && hold->expires_ms <= now_ms && !hold->is_reserved) {
-            oracle_end(oracle, hold);
+    for (uint32_t i = 0; i < oracle->grant_count;) {
+        struct oracle_grant *grant = &oracle->grants[i];
+        if (grant->expires_ms != 0 && grant->expires_ms <= now_ms && !grant->is_reserved) {
+            oracle_end(oracle, grant);
             changed++;
         } else {
             i++;

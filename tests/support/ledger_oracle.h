@@ -20,7 +20,7 @@ enum {
     ORACLE_DEVICES_MAX = ORACLE_NODES_MAX * ORACLE_NODE_DEVICES_MAX,
     ORACLE_LABELS_MAX = 4,
     ORACLE_PARTS_MAX = 64,
-    ORACLE_HOLDS_MAX = 512,
+    ORACLE_GRANTS_MAX = 512,
     ORACLE_RESERVATIONS_MAX = 512,
 };
 
@@ -47,7 +47,7 @@ struct oracle_node {
     bool drained;
 };
 
-struct oracle_hold {
+struct oracle_grant {
     uint64_t id, owner, created_ms, expires_ms, reservation;
     uint32_t tenant;
     enum acre_isolation isolation;
@@ -73,10 +73,10 @@ struct oracle {
     bool counts_shares; /* states tell how many more shares a device takes */
     uint32_t next_node; /* where round robin goes on */
     uint64_t next_id, next_reservation;
-    uint32_t node_count, device_count, hold_count, reservation_count, calendar_count;
+    uint32_t node_count, device_count, grant_count, reservation_count, calendar_count;
     struct oracle_node nodes[ORACLE_NODES_MAX];
     struct oracle_device devices[ORACLE_DEVICES_MAX];
-    struct oracle_hold holds[ORACLE_HOLDS_MAX];
+    struct oracle_grant grants[ORACLE_GRANTS_MAX];
     struct oracle_reservation reservations[ORACLE_RESERVATIONS_MAX];
     uint32_t calendars[ORACLE_DEVICES_MAX]; /* devices with windows ahead, as they came */
 };
@@ -98,7 +98,7 @@ uint32_t oracle_tick(struct oracle *oracle, uint64_t now_ms);
 int oracle_reserve(struct oracle *oracle, const struct acre_reservation_spec *spec, uint64_t now_ms,
                    uint64_t *ret_id);
 int oracle_cancel(struct oracle *oracle, uint64_t id);
-struct oracle_hold *oracle_find(struct oracle *oracle, uint64_t id); /* NULL: none */
+struct oracle_grant *oracle_find(struct oracle *oracle, uint64_t id); /* NULL: none */
 /* The largest share a new open-ended request could get. */
 uint32_t oracle_largest_milli(const struct oracle *oracle, uint32_t device);
 

@@ -66,14 +66,14 @@ static void add_usage(struct oracle_usage *usage, uint32_t milli, uint32_t asked
 static struct oracle_state state_at(const struct oracle *oracle, uint32_t device, uint64_t time_ms,
                                     uint64_t without) {
     struct oracle_usage usage = {0};
-    for (uint32_t i = 0; i < oracle->hold_count; i++) {
-        const struct oracle_hold *hold = &oracle->holds[i];
-        bool ended = hold->expires_ms != 0 && hold->expires_ms <= time_ms;
-        for (uint32_t j = 0; j < hold->part_count && !ended && hold->reservation == 0; j++) {
-            const struct acre_part *part = &hold->parts[j];
-            if (part->device == device && hold->id != without) {
+    for (uint32_t i = 0; i < oracle->grant_count; i++) {
+        const struct oracle_grant *grant = &oracle->grants[i];
+        bool ended = grant->expires_ms != 0 && grant->expires_ms <= time_ms;
+        for (uint32_t j = 0; j < grant->part_count && !ended && grant->reservation == 0; j++) {
+            const struct acre_part *part = &grant->parts[j];
+            if (part->device == device && grant->id != without) {
                 add_usage(&usage, part->milli, part->by_share ? 0 : part->mib, part->by_share,
-                          hold->isolation + 1U);
+                          grant->isolation + 1U);
             }
         }
     }
@@ -151,13 +151,13 @@ const struct oracle_reservation *oracle_find_reservation(const struct oracle *or
 static struct oracle_usage drawn_on(const struct oracle *oracle, uint64_t reservation,
                                     uint32_t device) {
     struct oracle_usage usage = {0};
-    for (uint32_t i = 0; i < oracle->hold_count; i++) {
-        const struct oracle_hold *hold = &oracle->holds[i];
-        for (uint32_t j = 0; j < hold->part_count && hold->reservation == reservation; j++) {
-            const struct acre_part *part = &hold->parts[j];
+    for (uint32_t i = 0; i < oracle->grant_count; i++) {
+        const struct oracle_grant *grant = &oracle->grants[i];
+        for (uint32_t j = 0; j < grant->part_count && grant->reservation == reservation; j++) {
+            const struct acre_part *part = &grant->parts[j];
             if (part->device == device) {
                 add_usage(&usage, part->milli, part->by_share ? 0 : part->mib, part->by_share,
-                          hold->isolation + 1U);
+                          grant->isolation + 1U);
             }
         }
     }
@@ -238,24 +238,24 @@ static bool is_pending_on(const struct oracle *oracle, uint32_t device) {
     return false;
 }
 
-bool oracle_may_last(const struct oracle *oracle, const struct oracle_hold *hold,
+bool oracle_may_last(const struct oracle *oracle, const struct oracle_grant *grant,
                      uint64_t expires_ms) {
     uint64_t until_ms = expires_ms != 0 ? expires_ms : UINT64_MAX;
-    for (uint32_t device = 0; device < oracle->device_count && hold->reservation == 0; device++) {
+    for (uint32_t device = 0; device < oracle->device_count && grant->reservation == 0; device++) {
         if (!is_pending_on(oracle, device)) {
             continue;
         }
-        struct oracle_state state = oracle_state_without(oracle, device, until_ms, hold->id);
-        for (uint32_t i = 0; i < hold->part_count; i++) {
-            const struct acre_part *part = &hold->parts[i];
+        struct oracle_state state = oracle_state_without(oracle, device, until_ms, grant->id);
+        for (uint32_t i = 0; i < grant->part_count; i++) {
+            const struct acre_part *part = &grant->parts[i];
             if (part->device != device) {
                 continue;
             }
             struct acre_request request = {.gpus = 1, .mib = part->by_share ? 0 : part->mib};
             struct oracle_want want = {.request = &request,
                                        .milli = part->milli,
-                                       .kind = hold->isolation + 1U,
-                                       .whole = hold->exclusive};
+                                       .kind = grant->isolation + 1U,
+                                       .whole = grant->exclusive};
             if (!oracle_fits(&want, &oracle->devices[device], &state)) {
                 return false;
             }
@@ -304,7 +304,7 @@ static int check_spec(const struct oracle *oracle, const struct acre_reservation
         spec->start_ms - now_ms > limits->max_ahead_ms) {
         return ACRE_EINVALID;
     }
-    return acre_rules_check(&oracle->rules, spec->milli, spec->isolation, spec->milli < 1000, NULL);
+    return rules_check(&oracle->rules, spec->milli, spec->isolation, spec->milli < 1000, NULL);
 }
 
 static int check_counts(const struct oracle *oracle, const struct acre_reservation_spec *spec) {
@@ -403,27 +403,27 @@ static bool start(struct oracle *oracle, struct oracle_reservation *reservation,
     for (uint32_t i = 0; i < reservation->device_count; i++) {
         oracle_count_part(oracle, &parts[i], kind, true, true);
     }
-    struct oracle_hold *hold = oracle_keep(oracle, parts, reservation->device_count, 0);
-    hold->owner = reservation->id;
-    hold->tenant = reservation->user;
-    hold->created_ms = now_ms;
-    hold->expires_ms = reservation->end_ms;
-    hold->isolation = reservation->isolation;
-    hold->exclusive = alone;
-    hold->is_reserved = true;
-    reservation->allocation = hold->id;
+    struct oracle_grant *grant = oracle_keep(oracle, parts, reservation->device_count, 0);
+    grant->owner = reservation->id;
+    grant->tenant = reservation->user;
+    grant->created_ms = now_ms;
+    grant->expires_ms = reservation->end_ms;
+    grant->isolation = reservation->isolation;
+    grant->exclusive = alone;
+    grant->is_reserved = true;
+    reservation->allocation = grant->id;
     return true;
 }
 
 /* End what was drawn on it and its own allocation; returns how many were drawn. */
 static uint32_t end(struct oracle *oracle, struct oracle_reservation *reservation) {
     uint32_t drawn = 0;
-    for (uint32_t i = 0; i < oracle->hold_count;) {
-        struct oracle_hold *hold = &oracle->holds[i];
-        bool is_drawn = hold->reservation == reservation->id;
-        if (is_drawn || hold->id == reservation->allocation) {
+    for (uint32_t i = 0; i < oracle->grant_count;) {
+        struct oracle_grant *grant = &oracle->grants[i];
+        bool is_drawn = grant->reservation == reservation->id;
+        if (is_drawn || grant->id == reservation->allocation) {
             drawn += is_drawn;
-            oracle_end(oracle, hold);
+            oracle_end(oracle, grant);
         } else {
             i++;
         }

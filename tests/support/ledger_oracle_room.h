@@ -104,11 +104,11 @@ void oracle_count_part(struct oracle *oracle, const struct acre_part *part, uint
                        bool with_device, bool taken);
 int oracle_check_parts(struct oracle *oracle, const struct acre_part *parts, uint32_t count,
                        uint32_t kind, bool exclusive, bool with_device);
-struct oracle_hold *oracle_keep(struct oracle *oracle, const struct acre_part *parts,
-                                uint32_t count, uint64_t id);
-void oracle_end(struct oracle *oracle, struct oracle_hold *hold);
+struct oracle_grant *oracle_keep(struct oracle *oracle, const struct acre_part *parts,
+                                 uint32_t count, uint64_t id);
+void oracle_end(struct oracle *oracle, struct oracle_grant *grant);
 uint32_t oracle_tick_reservations(struct oracle *oracle, uint64_t now_ms);
-bool oracle_may_last(const struct oracle *oracle, const struct oracle_hold *hold,
+bool oracle_may_last(const struct oracle *oracle, const struct oracle_grant *grant,
                      uint64_t expires_ms);
 int oracle_may_draw(const struct oracle *oracle, uint64_t reservation,
                     const struct acre_part *parts, uint32_t count, uint32_t kind, bool exclusive);

@@ -36,14 +36,14 @@ static void on_ready(void *context, int result, const struct acre_error *err) {
 }
 
 void mps_rig_open(struct mps_rig *rig, uint64_t check_ms, uint64_t answer_ms) {
-    struct acre_mps_options options = {.directory = rig->directory,
-                                       .program = MPS_DOUBLE,
-                                       .sink = {on_lost, rig},
-                                       .multiuser = true,
-                                       .check_ms = check_ms,
-                                       .answer_ms = answer_ms};
+    struct mps_options options = {.directory = rig->directory,
+                                  .program = MPS_DOUBLE,
+                                  .sink = {on_lost, rig},
+                                  .multiuser = true,
+                                  .check_ms = check_ms,
+                                  .answer_ms = answer_ms};
     struct acre_error err = {0};
-    CHECK_EQ(acre_mps_create(&options, rig->loop, &rig->mps, &err), 0);
+    CHECK_EQ(mps_create(&options, rig->loop, &rig->mps, &err), 0);
     CHECK_STR(err.text, "");
     REQUIRE(rig->mps != NULL);
 }
@@ -53,7 +53,7 @@ void mps_rig_init(struct mps_rig *rig, uint64_t check_ms, uint64_t answer_ms) {
     REQUIRE(chmod(rig->tree.root, 0711) == 0);
     snprintf(rig->directory, sizeof(rig->directory), "%s/mps", rig->tree.root);
     REQUIRE_EQ(acre_loop_create(&rig->loop, NULL), 0);
-    REQUIRE_EQ(acre_mps_place_init(&rig->place, rig->directory, MPS_GPU, NULL), 0);
+    REQUIRE_EQ(mps_paths_init(&rig->paths, rig->directory, MPS_GPU, NULL), 0);
     mps_rig_open(rig, check_ms, answer_ms);
 }
 
@@ -62,7 +62,7 @@ void mps_rig_finish(struct mps_rig *rig) {
     if (pid > 0) {
         kill(pid, SIGKILL);
     }
-    acre_mps_destroy(rig->mps);
+    mps_destroy(rig->mps);
     acre_loop_destroy(rig->loop);
     tree_erase(&rig->tree);
 }
@@ -104,7 +104,7 @@ bool mps_rig_has_lost(struct mps_rig *rig) {
 
 bool mps_rig_is_down(struct mps_rig *rig) {
     uint32_t lost;
-    return acre_mps_count(rig->mps, &lost) == 0;
+    return mps_count(rig->mps, &lost) == 0;
 }
 
 bool mps_rig_is_other(struct mps_rig *rig) {
@@ -114,12 +114,12 @@ bool mps_rig_is_other(struct mps_rig *rig) {
 
 void mps_rig_take(struct mps_rig *rig, uint64_t holder, uid_t user) {
     struct acre_error err = {0};
-    CHECK_EQ(acre_mps_take(rig->mps, MPS_GPU, holder, user, on_ready, rig, &err), 0);
+    CHECK_EQ(mps_take(rig->mps, MPS_GPU, holder, user, on_ready, rig, &err), 0);
     CHECK_STR(err.text, "");
 }
 
 pid_t mps_rig_daemon(const struct mps_rig *rig) {
-    return acre_mps_process_find(&rig->place, MPS_DOUBLE);
+    return mps_process_find(&rig->paths, MPS_DOUBLE);
 }
 
 bool mps_rig_lives(pid_t pid) {
@@ -172,8 +172,8 @@ pid_t mps_rig_spawn(const struct mps_rig *rig, uid_t user, bool is_daemon) {
         copy_double(rig, path);
     }
     char pipe_line[160], log_line[160];
-    snprintf(pipe_line, sizeof(pipe_line), "CUDA_MPS_PIPE_DIRECTORY=%s", rig->place.pipe);
-    snprintf(log_line, sizeof(log_line), "CUDA_MPS_LOG_DIRECTORY=%s", rig->place.log);
+    snprintf(pipe_line, sizeof(pipe_line), "CUDA_MPS_PIPE_DIRECTORY=%s", rig->paths.pipe);
+    snprintf(log_line, sizeof(log_line), "CUDA_MPS_LOG_DIRECTORY=%s", rig->paths.log);
     int ends[2]; /* closed by the exec: from then on it has its environment */
     char byte;
     REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);

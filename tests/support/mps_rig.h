@@ -14,9 +14,9 @@
 struct mps_rig {
     struct tree tree; /* users may pass through it */
     struct acre_loop *loop;
-    struct acre_mps *mps;
+    struct mps *mps;
     char directory[96]; /* <tree>/mps */
-    struct acre_mps_place place;
+    struct mps_paths paths;
     uint32_t ready, failed, lost;
     char text[ACRE_ERROR_TEXT_MAX]; /* of the last failure or loss */
     bool (*condition)(struct mps_rig *rig);

@@ -12,7 +12,7 @@
 
 const char *const rig_memories[2] = {"svm", "buffers"};
 
-static const struct acre_backend *const cl = &acre_backend_opencl;
+static const struct backend *const cl = &backend_opencl;
 
 int rig_main(const struct acre_test *tests, size_t count, int argc, char **argv) {
     struct tree cache = tree_create(NULL);
@@ -44,35 +44,35 @@ struct rig rig_open(const char *memory, uint32_t streams) {
         acre_test_skip("%s", err.text);
     }
     require(r, &err, "open");
-    require(cl->place_open(rig.self, 0, &rig.place, &err), &err, "place_open");
+    require(cl->seat_open(rig.self, 0, &rig.seat, &err), &err, "seat_open");
     rig.words = rig_pages(RIG_PAGE);
     rig.words_region = rig_region(&rig, ACRE_MEMORY_MAPPED, RIG_PAGE, (void *)rig.words);
     ACRE_ASSERT(streams <= RIG_STREAMS);
     for (uint32_t i = 0; i < streams; i++) {
-        r = cl->stream_create(rig.place, rig.words_region, i * sizeof(uint64_t), &rig.streams[i],
+        r = cl->stream_create(rig.seat, rig.words_region, i * sizeof(uint64_t), &rig.streams[i],
                               &err);
         require(r, &err, "stream_create");
     }
     return rig;
 }
 
-/* As the front: streams, the words, the place. */
+/* As the front: streams, the words, the seat. */
 void rig_close(struct rig *rig) {
     for (uint32_t i = 0; i < RIG_STREAMS; i++) {
         if (rig->streams[i] != 0) {
             rig_sync(rig, i);
-            cl->stream_destroy(rig->place, rig->streams[i]);
+            cl->stream_destroy(rig->seat, rig->streams[i]);
         }
     }
-    cl->region_destroy(rig->place, rig->words_region);
+    cl->region_destroy(rig->seat, rig->words_region);
     munmap((void *)rig->words, RIG_PAGE);
-    cl->place_close(rig->place);
+    cl->seat_close(rig->seat);
     cl->close(rig->self);
 }
 
 void rig_signal(struct rig *rig, uint32_t stream) {
     struct acre_error err = {0};
-    int r = cl->signal(rig->place, rig->streams[stream], ++rig->signaled[stream], &err);
+    int r = cl->signal(rig->seat, rig->streams[stream], ++rig->signaled[stream], &err);
     require(r, &err, "signal");
 }
 
@@ -90,9 +90,9 @@ void rig_sync(struct rig *rig, uint32_t stream) {
 }
 
 uint64_t rig_region(struct rig *rig, enum acre_memory kind, uint64_t bytes, void *host) {
-    struct acre_region region = {0};
+    struct native_region region = {0};
     struct acre_error err = {0};
-    int r = cl->region_create(rig->place, kind, bytes, host, &region, &err);
+    int r = cl->region_create(rig->seat, kind, bytes, host, &region, &err);
     require(r, &err, "region_create");
     REQUIRE(region.handle != 0);
     return region.handle;
@@ -101,8 +101,8 @@ uint64_t rig_region(struct rig *rig, enum acre_memory kind, uint64_t bytes, void
 static void move(struct rig *rig, uint64_t to, uint64_t to_offset, uint64_t from,
                  uint64_t from_offset, uint64_t bytes) {
     struct acre_error err = {0};
-    struct acre_native_copy copy = {to, to_offset, from, from_offset, bytes};
-    int r = cl->copy(rig->place, rig->streams[0], &copy, &err);
+    struct native_copy copy = {to, to_offset, from, from_offset, bytes};
+    int r = cl->copy(rig->seat, rig->streams[0], &copy, &err);
     require(r, &err, "copy");
     rig_sync(rig, 0);
 }
@@ -113,7 +113,7 @@ void rig_write(struct rig *rig, uint64_t region, uint64_t offset, const void *fr
     uint64_t host = rig_region(rig, ACRE_MEMORY_PINNED, bytes, pages);
     memcpy(pages, from, bytes);
     move(rig, region, offset, host, 0, bytes);
-    cl->region_destroy(rig->place, host);
+    cl->region_destroy(rig->seat, host);
     munmap(pages, bytes);
 }
 
@@ -122,7 +122,7 @@ void rig_read(struct rig *rig, uint64_t region, uint64_t offset, void *to, uint6
     uint64_t host = rig_region(rig, ACRE_MEMORY_PINNED, bytes, pages);
     move(rig, host, 0, region, offset, bytes);
     memcpy(to, pages, bytes);
-    cl->region_destroy(rig->place, host);
+    cl->region_destroy(rig->seat, host);
     munmap(pages, bytes);
 }
 
@@ -132,14 +132,14 @@ uint64_t rig_load(struct rig *rig, const char *source) {
     struct acre_buf log;
     acre_buf_init(&binary, 64 << 20);
     acre_buf_init(&log, 1 << 20);
-    struct acre_native_source native = {.text = source, .length = strlen(source), .options = ""};
-    int r = cl->compile(rig->place, &native, &binary, &log, &err);
+    struct native_source native = {.text = source, .length = strlen(source), .options = ""};
+    int r = cl->compile(rig->seat, &native, &binary, &log, &err);
     if (r < 0) {
         fprintf(stderr, "%s\n", log.data);
     }
     require(r, &err, "compile");
     uint64_t module = 0;
-    r = cl->load(rig->place, binary.data, binary.length, &module, &err);
+    r = cl->load(rig->seat, binary.data, binary.length, &module, &err);
     require(r, &err, "load");
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
@@ -148,15 +148,15 @@ uint64_t rig_load(struct rig *rig, const char *source) {
 
 uint64_t rig_kernel(struct rig *rig, uint64_t module, const char *name) {
     struct acre_error err = {0};
-    struct acre_kernel_facts facts;
+    struct kernel_facts facts;
     uint64_t kernel = 0;
-    int r = cl->kernel(rig->place, module, name, &kernel, &facts, &err);
+    int r = cl->kernel(rig->seat, module, name, &kernel, &facts, &err);
     require(r, &err, "kernel");
     return kernel;
 }
 
 void rig_launch_begin(struct rig_launch *launch, uint64_t kernel, struct acre_grid grid) {
-    launch->native = (struct acre_native_launch){
+    launch->native = (struct native_launch){
         .kernel = kernel, .grid = grid, .args = launch->args, .extra = launch->extra};
     for (uint32_t i = 0; i < 3; i++) { /* as the front: no zeros */
         launch->native.grid.groups[i] = ACRE_MAX(grid.groups[i], 1U);
@@ -164,7 +164,7 @@ void rig_launch_begin(struct rig_launch *launch, uint64_t kernel, struct acre_gr
     }
 }
 
-static void add(struct rig_launch *launch, struct acre_native_arg arg) {
+static void add(struct rig_launch *launch, struct native_arg arg) {
     REQUIRE(launch->native.arg_count < ACRE_ARGS_MAX);
     launch->args[launch->native.arg_count++] = arg;
 }
@@ -172,7 +172,7 @@ static void add(struct rig_launch *launch, struct acre_native_arg arg) {
 void rig_launch_buffer(struct rig_launch *launch, uint64_t region, uint64_t offset,
                        uint64_t length) {
     add(launch,
-        (struct acre_native_arg){
+        (struct native_arg){
             .kind = ACRE_NATIVE_BUFFER, .region = region, .offset = offset, .length = length});
 }
 
@@ -180,9 +180,9 @@ void rig_launch_value(struct rig_launch *launch, const void *value, uint32_t byt
     uint32_t at = launch->native.extra_bytes;
     memcpy(launch->extra + at, value, bytes);
     launch->native.extra_bytes += (bytes + 15) / 16 * 16;
-    add(launch, (struct acre_native_arg){.kind = ACRE_NATIVE_VALUE, .bytes = bytes, .region = at});
+    add(launch, (struct native_arg){.kind = ACRE_NATIVE_VALUE, .bytes = bytes, .region = at});
 }
 
 void rig_launch_local(struct rig_launch *launch, uint32_t bytes) {
-    add(launch, (struct acre_native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = bytes});
+    add(launch, (struct native_arg){.kind = ACRE_NATIVE_LOCAL, .bytes = bytes});
 }

@@ -1,4 +1,4 @@
-/* opencl_rig.h - a place of the OpenCL back end for tests: streams with their words, kernels from
+/* opencl_rig.h - a seat of the OpenCL back end for tests: streams with their words, kernels from
  * source, launches put together an argument at a time. Skips the test, with the reason, where
  * there is no OpenCL device; any other failure ends it. */
 #ifndef ACRE_TEST_OPENCL_RIG_H
@@ -13,7 +13,7 @@
 enum { RIG_STREAMS = 16, RIG_PAGE = 4096 };
 
 struct rig {
-    void *self, *place;
+    void *self, *seat;
     _Atomic uint64_t *words; /* one for each stream */
     uint64_t words_region;
     uint64_t streams[RIG_STREAMS];
@@ -42,8 +42,8 @@ uint64_t rig_load(struct rig *rig, const char *source);
 uint64_t rig_kernel(struct rig *rig, uint64_t module, const char *name);
 
 struct rig_launch {
-    struct acre_native_launch native;
-    struct acre_native_arg args[ACRE_ARGS_MAX];
+    struct native_launch native;
+    struct native_arg args[ACRE_ARGS_MAX];
     _Alignas(16) uint8_t extra[ACRE_EXTRA_MAX];
 };
 void rig_launch_begin(struct rig_launch *launch, uint64_t kernel, struct acre_grid grid);

@@ -5,7 +5,7 @@
  * buffer of 32-bit numbers, a number to add), "crash", "abort", "hang", "fault" (nothing works any
  * more, found by check alone), "refuse" (the launch fails), "open" (lets "slow" sources compile).
  * A source is compiled to itself; "bad" is not. Where DOUBLE_FILES names a directory, "hang" makes
- * a file "hangs" there, and a place takes long to close, as with a tool in the process, and makes a
+ * a file "hangs" there, and a seat takes long to close, as with a tool in the process, and makes a
  * file "cleaned" in the end. */
 #include "compute/runner/runner.h"
 #include "core/futex.h"
@@ -37,15 +37,15 @@ struct stream {
 
 struct graph {
     uint32_t count;
-    struct acre_native_node nodes[];
+    struct native_node nodes[];
 };
 
-struct made { /* before each thing of a place */
+struct made { /* before each thing of a seat */
     struct made *next, *previous;
 };
 
-struct place {
-    struct made made; /* ring of them */
+struct seat {
+    struct made made; /* circle of them */
     atomic_bool is_faulty;
     atomic_int regions;
     pthread_mutex_t lock;
@@ -57,22 +57,22 @@ static void *pointer(uint64_t handle) {
     return (void *)(uintptr_t)handle; // NOLINT
 }
 
-static void *make(struct place *place, size_t bytes) {
+static void *make(struct seat *seat, size_t bytes) {
     struct made *made = acre_calloc(1, sizeof(*made) + bytes);
-    pthread_mutex_lock(&place->lock);
-    *made = (struct made){.next = &place->made, .previous = place->made.previous};
+    pthread_mutex_lock(&seat->lock);
+    *made = (struct made){.next = &seat->made, .previous = seat->made.previous};
     made->previous->next = made;
-    place->made.previous = made;
-    pthread_mutex_unlock(&place->lock);
+    seat->made.previous = made;
+    pthread_mutex_unlock(&seat->lock);
     return made + 1;
 }
 
-static void unmake(struct place *place, void *thing) {
+static void unmake(struct seat *seat, void *thing) {
     struct made *made = (struct made *)thing - 1;
-    pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&seat->lock);
     made->previous->next = made->next;
     made->next->previous = made->previous;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     free(made);
 }
 
@@ -93,14 +93,13 @@ static uint32_t double_count(void *self) {
     return 2;
 }
 
-static int double_place_open(void *self, uint32_t device, void **ret_place,
-                             struct acre_error *err) {
+static int double_seat_open(void *self, uint32_t device, void **ret_seat, struct acre_error *err) {
     (void)self, (void)device, (void)err;
-    struct place *place = acre_calloc(1, sizeof(*place));
-    pthread_mutex_init(&place->lock, NULL);
-    pthread_cond_init(&place->opened, NULL);
-    place->made = (struct made){&place->made, &place->made};
-    *ret_place = place;
+    struct seat *seat = acre_calloc(1, sizeof(*seat));
+    pthread_mutex_init(&seat->lock, NULL);
+    pthread_cond_init(&seat->opened, NULL);
+    seat->made = (struct made){&seat->made, &seat->made};
+    *ret_seat = seat;
     return 0;
 }
 
@@ -113,77 +112,77 @@ static void leave_file(const char *name) {
     }
 }
 
-static void double_place_close(void *place) {
+static void double_seat_close(void *seat) {
     enum { CLEANS_MS = 3500 }; /* longer than a runner with work under way is waited for */
-    struct place *self = place;
+    struct seat *self = seat;
     while (self->made.next != &self->made) {
         unmake(self, self->made.next + 1);
     }
-    free(place);
+    free(seat);
     if (getenv("DOUBLE_FILES") != NULL) {
         poll(NULL, 0, CLEANS_MS);
         leave_file("cleaned");
     }
 }
 
-static int double_check(void *place, struct acre_error *err) {
-    return atomic_load(&((struct place *)place)->is_faulty)
+static int double_check(void *seat, struct acre_error *err) {
+    return atomic_load(&((struct seat *)seat)->is_faulty)
                ? acre_fail(err, ACRE_EUNAVAILABLE,
                            "a kernel read or wrote outside its memory (DOUBLE_ERROR_ADDRESS)")
                : 0;
 }
 
 /* The environment stands in for figures: what the runner was started with. */
-static int double_memory(void *place, uint64_t *ret_free, uint64_t *ret_total,
+static int double_memory(void *seat, uint64_t *ret_free, uint64_t *ret_total,
                          struct acre_error *err) {
     (void)err;
     const char *eager = getenv("CUDA_MODULE_LOADING");
-    *ret_free = (uint64_t)atomic_load(&((struct place *)place)->regions);
+    *ret_free = (uint64_t)atomic_load(&((struct seat *)seat)->regions);
     *ret_total = eager != NULL && strcmp(eager, "EAGER") == 0 ? 4096 : 0;
     return 0;
 }
 
-static int double_region_create(void *place, enum acre_memory kind, uint64_t bytes, void *host,
-                                struct acre_region *ret_region, struct acre_error *err) {
+static int double_region_create(void *seat, enum acre_memory kind, uint64_t bytes, void *host,
+                                struct native_region *ret_region, struct acre_error *err) {
     if (kind == ACRE_MEMORY_DEVICE && bytes > UINT64_C(1) << 30) {
         return acre_fail(err, ACRE_ENOMEM, "doubleAlloc: DOUBLE_ERROR_OUT_OF_MEMORY");
     }
-    struct region *region = make(place, sizeof(*region));
+    struct region *region = make(seat, sizeof(*region));
     *region = (struct region){.bytes = host, .size = bytes, .is_own = host == NULL};
     if (host == NULL) {
-        region->bytes = make(place, bytes);
+        region->bytes = make(seat, bytes);
     }
-    atomic_fetch_add(&((struct place *)place)->regions, 1);
+    atomic_fetch_add(&((struct seat *)seat)->regions, 1);
     ret_region->handle = (uintptr_t)region;
     ret_region->address = (uintptr_t)region->bytes;
     return 0;
 }
 
-static void double_region_destroy(void *place, uint64_t handle) {
+static void double_region_destroy(void *seat, uint64_t handle) {
     struct region *region = pointer(handle);
-    atomic_fetch_sub(&((struct place *)place)->regions, 1);
+    atomic_fetch_sub(&((struct seat *)seat)->regions, 1);
     if (region->is_own) {
-        unmake(place, region->bytes);
+        unmake(seat, region->bytes);
     }
-    unmake(place, region);
+    unmake(seat, region);
 }
 
-static int double_stream_create(void *place, uint64_t word_region, uint64_t word_offset,
+static int double_stream_create(void *seat, uint64_t word_region, uint64_t word_offset,
                                 uint64_t *ret_stream, struct acre_error *err) {
     (void)err;
-    struct stream *stream = make(place, sizeof(*stream));
+    struct stream *stream = make(seat, sizeof(*stream));
     stream->word = (void *)(((struct region *)pointer(word_region))->bytes + word_offset);
     *ret_stream = (uintptr_t)stream;
     return 0;
 }
 
-static void double_stream_destroy(void *place, uint64_t stream) {
-    unmake(place, pointer(stream));
+static void double_stream_destroy(void *seat, uint64_t stream) {
+    unmake(seat, pointer(stream));
 }
 
-static int double_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
+static int double_copy(void *seat, uint64_t stream, const struct native_copy *copy,
                        struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     const struct region *to = pointer(copy->to);
     const struct region *from = pointer(copy->from);
     memmove(to->bytes + copy->to_offset, from->bytes + copy->from_offset, copy->bytes);
@@ -191,9 +190,9 @@ static int double_copy(void *place, uint64_t stream, const struct acre_native_co
     return 0;
 }
 
-static int double_fill(void *place, uint64_t stream, const struct acre_native_fill *fill,
+static int double_fill(void *seat, uint64_t stream, const struct native_fill *fill,
                        struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     const struct region *to = pointer(fill->to);
     for (uint64_t i = 0; i < fill->bytes; i += fill->pattern_bytes) {
         memcpy(to->bytes + fill->to_offset + i, &fill->pattern, fill->pattern_bytes);
@@ -202,8 +201,8 @@ static int double_fill(void *place, uint64_t stream, const struct acre_native_fi
     return 0;
 }
 
-static void add(const struct acre_native_launch *launch) {
-    const struct acre_native_arg *args = launch->args;
+static void add(const struct native_launch *launch) {
+    const struct native_arg *args = launch->args;
     const struct region *region = pointer(args[0].region);
     uint32_t *numbers = (void *)(region->bytes + args[0].offset);
     uint32_t value;
@@ -218,9 +217,9 @@ __attribute__((no_sanitize("undefined"))) static void crash(void) {
     *nowhere = 1; // NOLINT
 }
 
-static int double_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
+static int double_launch(void *seat, uint64_t stream, const struct native_launch *launch,
                          struct acre_error *err) {
-    struct place *self = place;
+    struct seat *self = seat;
     switch (launch->kernel) {
     case ADD:
         add(launch);
@@ -251,27 +250,27 @@ static int double_launch(void *place, uint64_t stream, const struct acre_native_
     return 0;
 }
 
-static int double_signal(void *place, uint64_t stream, uint64_t value, struct acre_error *err) {
+static int double_signal(void *seat, uint64_t stream, uint64_t value, struct acre_error *err) {
     (void)err;
     _Atomic uint64_t *word = ((struct stream *)pointer(stream))->word;
-    if (!atomic_load(&((struct place *)place)->is_faulty)) { /* a faulty device does nothing more */
+    if (!atomic_load(&((struct seat *)seat)->is_faulty)) { /* a faulty device does nothing more */
         atomic_store(word, value);
         acre_futex_wake(acre_futex_low_half(word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     }
     return 0;
 }
 
-static int double_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err) {
-    (void)place, (void)stream;
+static int double_notify(void *seat, uint64_t stream, int event_fd, struct acre_error *err) {
+    (void)seat, (void)stream;
     uint64_t one = 1;
     return write(event_fd, &one, sizeof(one)) == sizeof(one)
                ? 0
                : acre_fail_errno(err, errno, "eventfd");
 }
 
-static int double_compile(void *place, const struct acre_native_source *source,
-                          struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
-    struct place *self = place;
+static int double_compile(void *seat, const struct native_source *source, struct acre_buf *binary,
+                          struct acre_buf *log, struct acre_error *err) {
+    struct seat *self = seat;
     if (strcmp(source->text, "bad") == 0) {
         acre_buf_puts(log, "kernel:1: bad");
         return acre_fail(err, ACRE_EINVALID, "kernel:1: bad");
@@ -288,9 +287,9 @@ static int double_compile(void *place, const struct acre_native_source *source,
     return 0;
 }
 
-static int double_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+static int double_load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
                        struct acre_error *err) {
-    (void)place;
+    (void)seat;
     if (length == 0 || memchr(binary, 'k', length) == NULL) {
         return acre_fail(err, ACRE_ECORRUPT, "%zu bytes without a k", length);
     }
@@ -298,17 +297,17 @@ static int double_load(void *place, const void *binary, size_t length, uint64_t 
     return 0;
 }
 
-static void double_unload(void *place, uint64_t module) {
-    (void)place, (void)module;
+static void double_unload(void *seat, uint64_t module) {
+    (void)seat, (void)module;
 }
 
-static int double_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-                         struct acre_kernel_facts *ret_facts, struct acre_error *err) {
-    (void)place;
+static int double_kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+                         struct kernel_facts *ret_facts, struct acre_error *err) {
+    (void)seat;
     for (uint64_t i = 1; i < ACRE_COUNT(kernels); i++) {
         if (strcmp(kernels[i], name) == 0) {
             *ret_kernel = i;
-            *ret_facts = (struct acre_kernel_facts){
+            *ret_facts = (struct kernel_facts){
                 .group_max = 1024, .local_bytes = (uint32_t)module, .registers = 32};
             return 0;
         }
@@ -316,8 +315,8 @@ static int double_kernel(void *place, uint64_t module, const char *name, uint64_
     return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s'", name);
 }
 
-static struct acre_native_launch keep(const struct acre_native_launch *launch) {
-    struct acre_native_launch kept = *launch;
+static struct native_launch keep(const struct native_launch *launch) {
+    struct native_launch kept = *launch;
     void *args = acre_calloc(launch->arg_count + 1, sizeof(*launch->args));
     void *extra = acre_calloc(1, launch->extra_bytes + 1);
     memcpy(args, launch->args, launch->arg_count * sizeof(*launch->args));
@@ -327,9 +326,9 @@ static struct acre_native_launch keep(const struct acre_native_launch *launch) {
     return kept;
 }
 
-static int double_graph_create(void *place, const struct acre_native_node *nodes, uint32_t count,
+static int double_graph_create(void *seat, const struct native_node *nodes, uint32_t count,
                                uint64_t *ret_graph, struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     struct graph *graph = acre_calloc(1, sizeof(*graph) + count * sizeof(*nodes));
     graph->count = count;
     for (uint32_t i = 0; i < count; i++) {
@@ -342,16 +341,16 @@ static int double_graph_create(void *place, const struct acre_native_node *nodes
     return 0;
 }
 
-static void drop(struct acre_native_node *node) {
+static void drop(struct native_node *node) {
     if (node->kind == ACRE_NODE_LAUNCH) {
         free((void *)(uintptr_t)node->launch.args);
         free((void *)(uintptr_t)node->launch.extra);
     }
 }
 
-static int double_graph_update(void *place, uint64_t handle, uint32_t node,
-                               const struct acre_native_launch *launch, struct acre_error *err) {
-    (void)place;
+static int double_graph_update(void *seat, uint64_t handle, uint32_t node,
+                               const struct native_launch *launch, struct acre_error *err) {
+    (void)seat;
     struct graph *graph = pointer(handle);
     if (node >= graph->count || graph->nodes[node].kind != ACRE_NODE_LAUNCH) {
         return acre_fail(err, ACRE_EINVALID, "node %u is no launch", node);
@@ -361,21 +360,21 @@ static int double_graph_update(void *place, uint64_t handle, uint32_t node,
     return 0;
 }
 
-static int double_graph_launch(void *place, uint64_t stream, uint64_t handle,
+static int double_graph_launch(void *seat, uint64_t stream, uint64_t handle,
                                struct acre_error *err) {
     const struct graph *graph = pointer(handle);
     int r = 0;
     for (uint32_t i = 0; i < graph->count && r == 0; i++) {
-        const struct acre_native_node *node = &graph->nodes[i];
-        r = node->kind == ACRE_NODE_LAUNCH ? double_launch(place, stream, &node->launch, err)
-            : node->kind == ACRE_NODE_COPY ? double_copy(place, stream, &node->copy, err)
-                                           : double_fill(place, stream, &node->fill, err);
+        const struct native_node *node = &graph->nodes[i];
+        r = node->kind == ACRE_NODE_LAUNCH ? double_launch(seat, stream, &node->launch, err)
+            : node->kind == ACRE_NODE_COPY ? double_copy(seat, stream, &node->copy, err)
+                                           : double_fill(seat, stream, &node->fill, err);
     }
     return r;
 }
 
-static void double_graph_destroy(void *place, uint64_t handle) {
-    (void)place;
+static void double_graph_destroy(void *seat, uint64_t handle) {
+    (void)seat;
     struct graph *graph = pointer(handle);
     for (uint32_t i = 0; i < graph->count; i++) {
         drop(&graph->nodes[i]);
@@ -383,16 +382,16 @@ static void double_graph_destroy(void *place, uint64_t handle) {
     free(graph);
 }
 
-static int double_profile(void *place, uint64_t stream, bool on, struct acre_error *err) {
-    (void)place, (void)err;
+static int double_profile(void *seat, uint64_t stream, bool on, struct acre_error *err) {
+    (void)seat, (void)err;
     *(struct stream *)pointer(stream) =
         (struct stream){.word = ((struct stream *)pointer(stream))->word, .is_profiled = on};
     return 0;
 }
 
-static int double_timings(void *place, uint64_t stream, struct acre_timing *ret_timings,
+static int double_timings(void *seat, uint64_t stream, struct acre_timing *ret_timings,
                           uint32_t max, uint32_t *ret_count, struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     const struct stream *self = pointer(stream);
     uint32_t count = ACRE_MIN(self->done, max);
     for (uint32_t i = 0; i < count; i++) {
@@ -402,10 +401,10 @@ static int double_timings(void *place, uint64_t stream, struct acre_timing *ret_
     return 0;
 }
 
-static int double_transfer(void *place, const char *file, uint64_t file_offset, uint64_t handle,
+static int double_transfer(void *seat, const char *file, uint64_t file_offset, uint64_t handle,
                            uint64_t region_offset, uint64_t bytes, bool is_write, char *how,
                            struct acre_error *err) {
-    (void)place;
+    (void)seat;
     const struct region *region = pointer(handle);
     int fd = open(file, is_write ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -419,29 +418,29 @@ static int double_transfer(void *place, const char *file, uint64_t file_offset, 
     return done == (ssize_t)bytes ? 0 : acre_fail(err, ACRE_EIO, "%s: short", file);
 }
 
-static int double_export(void *place, uint64_t region, uint8_t ret_ticket[64],
+static int double_export(void *seat, uint64_t region, uint8_t ret_ticket[64],
                          struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     memset(ret_ticket, 7, 64);
     memcpy(ret_ticket, &region, sizeof(region));
     return 0;
 }
 
-static int double_import(void *place, const uint8_t ticket[64], struct acre_region *ret_region,
+static int double_import(void *seat, const uint8_t ticket[64], struct native_region *ret_region,
                          struct acre_error *err) {
-    (void)place;
+    (void)seat;
     memcpy(&ret_region->handle, ticket, sizeof(ret_region->handle));
     ret_region->address = 1;
     return ticket[63] == 7 ? 0 : acre_fail(err, ACRE_EINVALID, "no such ticket");
 }
 
-static const struct acre_backend double_backend = {
+static const struct backend double_backend = {
     .name = "double",
     .open = double_open,
     .close = double_close,
     .count = double_count,
-    .place_open = double_place_open,
-    .place_close = double_place_close,
+    .seat_open = double_seat_open,
+    .seat_close = double_seat_close,
     .check = double_check,
     .memory = double_memory,
     .region_create = double_region_create,
@@ -469,6 +468,6 @@ static const struct acre_backend double_backend = {
 };
 
 int main(void) {
-    static const struct acre_backend *const tables[] = {&double_backend};
-    return acre_runner_run(tables, ACRE_COUNT(tables));
+    static const struct backend *const tables[] = {&double_backend};
+    return runner_run(tables, ACRE_COUNT(tables));
 }

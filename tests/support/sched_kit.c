@@ -74,7 +74,7 @@ void sched_kit_settle(struct sched_kit *kit) {
         for (uint32_t i = 0; i < kit->action_count; i++) {
             struct acre_sched_action action = kit->actions[i];
             if (action.kind == ACRE_ACTION_START) {
-                acre_sched_launched(kit->sched, action.job, action.attempt, kit->now_ms);
+                acre_sched_dispatched(kit->sched, action.job, action.attempt, kit->now_ms);
                 acre_sched_started(kit->sched, action.job, action.attempt, kit->now_ms);
             }
         }

@@ -34,7 +34,7 @@ struct acre_job_spec sched_kit_spec(struct sched_kit *kit, const char *user,
 #define SCHED_KIT_SUBMIT(kit, spec) sched_kit_submit((kit), (spec), __FILE__, __LINE__)
 uint64_t sched_kit_submit(struct sched_kit *kit, const struct acre_job_spec *spec, const char *file,
                           int line);
-/* Passes until nothing more is placed; what is placed is launched and started at once. */
+/* Passes until nothing more is placed; what is placed is dispatched and started at once. */
 void sched_kit_settle(struct sched_kit *kit);
 /* The run of a job exits with 0, and what then fits starts. */
 void sched_kit_end(struct sched_kit *kit, uint64_t job);

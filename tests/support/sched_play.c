@@ -130,7 +130,7 @@ bool play_act(struct play *play) {
             CHECK(job->end_ms == 0);
             job->end_ms = play->now_ms + job->run_ms;
             job->attempt = action.attempt;
-            acre_sched_launched(play->sched, action.job, action.attempt, play->now_ms);
+            acre_sched_dispatched(play->sched, action.job, action.attempt, play->now_ms);
             acre_sched_started(play->sched, action.job, action.attempt, play->now_ms);
             break;
         case ACRE_ACTION_TERMINATE:

@@ -204,7 +204,7 @@ static bool carry_out(struct script *script) {
         struct acre_sched_action action = script->actions[i];
         if (action.kind == ACRE_ACTION_START) {
             any = true;
-            acre_sched_launched(script->sched, action.job, action.attempt, script->now_ms);
+            acre_sched_dispatched(script->sched, action.job, action.attempt, script->now_ms);
             acre_sched_started(script->sched, action.job, action.attempt, script->now_ms);
         }
     }
@@ -222,9 +222,9 @@ static int do_go(struct script *script) {
     return 0;
 }
 
-static int do_launched(struct script *script) {
+static int do_dispatched(struct script *script) {
     struct acre_job job = find(script, word_number(script, 1));
-    acre_sched_launched(script->sched, job.spec.id, job.attempt, script->now_ms);
+    acre_sched_dispatched(script->sched, job.spec.id, job.attempt, script->now_ms);
     return 0;
 }
 
@@ -382,7 +382,7 @@ static const struct {
     int (*run)(struct script *script);
 } verbs[] = {
     {"at", do_at},           {"job", do_job},       {"pass", do_pass},
-    {"go", do_go},           {"exit", do_exit},     {"launched", do_launched},
+    {"go", do_go},           {"exit", do_exit},     {"launched", do_dispatched},
     {"started", do_started}, {"late", do_late},     {"die", do_die},
     {"use", do_use},         {"cancel", do_cancel}, {"hold", do_hold},
     {"release", do_release}, {"prio", do_prio},     {"drop", do_drop},

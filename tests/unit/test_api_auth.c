@@ -17,7 +17,7 @@ struct world {
 static void begin(struct world *world) {
     *world = (struct world){.clock = acre_clock_virtual(1000)};
     struct acre_auth_options options = {.clock = &world->clock};
-    world->auth = acre_auth_create(&options);
+    world->auth = auth_create(&options);
 }
 
 static uint64_t make(struct world *world, const char *user, uint64_t parent, uint64_t expires_ms) {
@@ -31,7 +31,7 @@ static uint64_t make(struct world *world, const char *user, uint64_t parent, uin
     struct acre_store_token row;
     char text[ACRE_TOKEN_TEXT_MAX];
     struct acre_error err = {0};
-    REQUIRE_EQ(acre_auth_make(world->auth, &token, &row, text, &err), 0);
+    REQUIRE_EQ(auth_make(world->auth, &token, &row, text, &err), 0);
     CHECK_U64(row.parent, parent);
     return row.id;
 }
@@ -46,7 +46,7 @@ static void note(void *context, const struct acre_store_token *row) {
 
 static int revoke(struct world *world, uint64_t id) {
     world->revoked[0] = '\0';
-    return acre_auth_revoke(world->auth, id, acre_clock_wall_ms(&world->clock), note, world, NULL);
+    return auth_revoke(world->auth, id, acre_clock_wall_ms(&world->clock), note, world, NULL);
 }
 
 static void a_family_is_revoked_together(void) {
@@ -69,7 +69,7 @@ static void a_family_is_revoked_together(void) {
     CHECK_EQ(revoke(&world, 3), 0);
     CHECK_STR(world.revoked, "3 7");
     CHECK_EQ(revoke(&world, 99), ACRE_ENOTFOUND);
-    acre_auth_destroy(world.auth);
+    auth_destroy(world.auth);
 }
 
 static void only_good_ones_count(void) {
@@ -78,14 +78,14 @@ static void only_good_ones_count(void) {
     make(&world, "ada", 0, 0);
     make(&world, "ada", 0, HOUR_MS);
     make(&world, "bob", 0, 0);
-    CHECK_U64(acre_auth_count_good(world.auth, "ada"), 2);
-    CHECK_U64(acre_auth_count_good(world.auth, "bob"), 1);
-    CHECK_U64(acre_auth_count_good(world.auth, "eve"), 0);
+    CHECK_U64(auth_count_good(world.auth, "ada"), 2);
+    CHECK_U64(auth_count_good(world.auth, "bob"), 1);
+    CHECK_U64(auth_count_good(world.auth, "eve"), 0);
     acre_clock_advance(&world.clock, 2 * HOUR_MS);
-    CHECK_U64(acre_auth_count_good(world.auth, "ada"), 1);
+    CHECK_U64(auth_count_good(world.auth, "ada"), 1);
     CHECK_EQ(revoke(&world, 1), 0);
-    CHECK_U64(acre_auth_count_good(world.auth, "ada"), 0);
-    acre_auth_destroy(world.auth);
+    CHECK_U64(auth_count_good(world.auth, "ada"), 0);
+    auth_destroy(world.auth);
 }
 
 static void the_oldest_dead_are_forgotten(void) {
@@ -100,17 +100,17 @@ static void the_oldest_dead_are_forgotten(void) {
     }
     make(&world, "ada", 0, 0);
     for (uint64_t i = 0; i < MADE - KEPT; i++) {
-        REQUIRE(acre_auth_forget(world.auth, "ada", &id));
+        REQUIRE(auth_forget(world.auth, "ada", &id));
         CHECK_U64(id, 3 + i);
     }
-    CHECK(!acre_auth_forget(world.auth, "ada", &id));
-    CHECK(!acre_auth_forget(world.auth, "bob", &id));
-    CHECK_U64(acre_auth_count(world.auth), KEPT + 3);
-    CHECK_U64(acre_auth_count_good(world.auth, "ada"), 2);
+    CHECK(!auth_forget(world.auth, "ada", &id));
+    CHECK(!auth_forget(world.auth, "bob", &id));
+    CHECK_U64(auth_count(world.auth), KEPT + 3);
+    CHECK_U64(auth_count_good(world.auth, "ada"), 2);
     CHECK_EQ(revoke(&world, 2), 0); /* those that are left are still found */
     CHECK_EQ(revoke(&world, 3), ACRE_ENOTFOUND);
     CHECK_U64(make(&world, "bob", 0, 0), MADE + 4);
-    acre_auth_destroy(world.auth);
+    auth_destroy(world.auth);
 }
 
 static const struct acre_test tests[] = {

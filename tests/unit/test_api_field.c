@@ -7,7 +7,7 @@
 
 static const char *const words[] = {"low", "normal", "high", NULL};
 
-static const struct acre_field fields[] = {
+static const struct field fields[] = {
     {.name = "command",
      .kinds = ACRE_KIND_STRING | ACRE_KIND_STRINGS,
      .required = true,
@@ -33,7 +33,7 @@ static const struct acre_field fields[] = {
 static int check(const char *text, struct acre_error *err) {
     json_t *body = NULL;
     REQUIRE_EQ(acre_json_parse("body", acre_str_from(text), 1 << 20, &body, err), 0);
-    int r = acre_fields_check_body(fields, body, err);
+    int r = fields_check_body(fields, body, err);
     json_decref(body);
     return r;
 }
@@ -69,46 +69,52 @@ static void bad_bodies_are_refused_by_field_value_and_range(void) {
     static const struct {
         const char *body, *text;
     } rows[] = {
-        {"[]", "body: is not an object; accepted: {\"field\": ...}"},
-        {"{}", "command: is missing; accepted: a string of at most 20 bytes, or a list of at most "
-               "20 strings"},
-        {"{\"command\":null}", "command: is missing; accepted: a string"},
-        {"{\"command\":7}", "command: '7' is not accepted; accepted: a string"},
+        {"[]", "body: not an object; accepted: {\"field\": ...}"},
+        {"{}", "command: required; accepted: a string of at most 20 bytes, or a list of at most 20 "
+               "strings"},
+        {"{\"command\":null}", "command: required; accepted: a string of at most 20 bytes, or a "
+                               "list of at most 20 strings"},
+        {"{\"command\":7}", "command: '7' is not valid; accepted: a string of at most 20 bytes, or "
+                            "a list of at most 20 strings"},
         {"{\"command\":\"123456789012345678901\"}", "command: '123456789012345678901' is not"},
-        {"{\"command\":[1]}", "command: '[...]' is not accepted"},
-        {"{\"command\":{}}", "command: '{...}' is not accepted"},
+        {"{\"command\":[1]}", "command: '[...]' is not valid; accepted: a string of at most 20 "
+                              "bytes, or a list of at most 20 strings"},
+        {"{\"command\":{}}", "command: '{...}' is not valid; accepted: a string of at most 20 "
+                             "bytes, or a list of at most 20 strings"},
         {"{\"command\":\"x\",\"gpus\":0.05}",
-         "gpus: '0.05' is not accepted; accepted: a number from 0.1 to 64"},
-        {"{\"command\":\"x\",\"gpus\":1000000000}", "gpus: '1000000000' is not accepted"},
-        {"{\"command\":\"x\",\"gpus\":\"1\"}", "gpus: '1' is not accepted"},
-        {"{\"command\":\"x\",\"gpus\":true}", "gpus: 'true' is not accepted"},
+         "gpus: '0.05' is not valid; accepted: a number from 0.1 to 64"},
+        {"{\"command\":\"x\",\"gpus\":1000000000}",
+         "gpus: '1000000000' is not valid; accepted: a number from 0.1 to 64"},
+        {"{\"command\":\"x\",\"gpus\":\"1\"}",
+         "gpus: '1' is not valid; accepted: a number from 0.1 to 64"},
+        {"{\"command\":\"x\",\"gpus\":true}", "gpus: 'true' is not valid"},
         {"{\"command\":\"x\",\"count\":-1}",
-         "count: '-1' is not accepted; accepted: a whole number from 0 to 9007199254740992"},
-        {"{\"command\":\"x\",\"count\":1.5}", "count: '1.5' is not accepted"},
+         "count: '-1' is not valid; accepted: a whole number from 0 to 9007199254740992"},
+        {"{\"command\":\"x\",\"count\":1.5}", "count: '1.5' is not valid"},
         {"{\"command\":\"x\",\"count\":9223372036854775807}", "count: '9223372036854775807'"},
-        {"{\"command\":\"x\",\"offset\":-101}", "offset: '-101' is not accepted; accepted: a whole "
+        {"{\"command\":\"x\",\"offset\":-101}", "offset: '-101' is not valid; accepted: a whole "
                                                 "number from -100 to 100"},
         {"{\"command\":\"x\",\"priority\":5}",
-         "priority: '5' is not accepted; accepted: low, normal, high, or a whole number from 1 to "
+         "priority: '5' is not valid; accepted: low, normal, high, or a whole number from 1 to "
          "4"},
-        {"{\"command\":\"x\",\"priority\":\"urgent\"}", "priority: 'urgent' is not accepted"},
-        {"{\"command\":\"x\",\"hold\":1}", "hold: '1' is not accepted; accepted: true or false"},
-        {"{\"command\":\"x\",\"environment\":{\"A\":1}}", "environment: '{...}' is not accepted"},
+        {"{\"command\":\"x\",\"priority\":\"urgent\"}", "priority: 'urgent' is not valid"},
+        {"{\"command\":\"x\",\"hold\":1}", "hold: '1' is not valid; accepted: true or false"},
+        {"{\"command\":\"x\",\"environment\":{\"A\":1}}", "environment: '{...}' is not valid"},
         {"{\"command\":\"x\",\"environment\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}",
-         "environment: '{...}' is not accepted; accepted: an object of at most 2 strings"},
-        {"{\"command\":\"x\",\"environment\":[]}", "environment: '[...]' is not accepted"},
-        {"{\"command\":\"x\",\"limit\":-1}", "limit: '-1' is not accepted; accepted: a duration"},
-        {"{\"command\":\"x\",\"limit\":1e300}", "limit: '1e300' is not accepted"},
-        {"{\"command\":\"x\",\"limit\":\"2 hours\"}", "limit: '2 hours' is not accepted"},
-        {"{\"command\":\"x\",\"memory\":0}", "memory: '0' is not accepted; accepted: a size like"},
-        {"{\"command\":\"x\",\"memory\":1.5}", "memory: '1.5' is not accepted"},
-        {"{\"command\":\"x\",\"memory\":\"much\"}", "memory: 'much' is not accepted"},
-        {"{\"command\":\"x\",\"begin\":\"tomorrow\"}", "begin: 'tomorrow' is not accepted"},
-        {"{\"command\":\"x\",\"policy\":[]}", "policy: '[...]' is not accepted; accepted: an "
+         "environment: '{...}' is not valid; accepted: an object of at most 2 strings"},
+        {"{\"command\":\"x\",\"environment\":[]}", "environment: '[...]' is not valid"},
+        {"{\"command\":\"x\",\"limit\":-1}", "limit: '-1' is not valid; accepted: a duration"},
+        {"{\"command\":\"x\",\"limit\":1e300}", "limit: '1e300' is not valid"},
+        {"{\"command\":\"x\",\"limit\":\"2 hours\"}", "limit: '2 hours' is not valid"},
+        {"{\"command\":\"x\",\"memory\":0}", "memory: '0' is not valid; accepted: a size like"},
+        {"{\"command\":\"x\",\"memory\":1.5}", "memory: '1.5' is not valid"},
+        {"{\"command\":\"x\",\"memory\":\"much\"}", "memory: 'much' is not valid"},
+        {"{\"command\":\"x\",\"begin\":\"tomorrow\"}", "begin: 'tomorrow' is not valid"},
+        {"{\"command\":\"x\",\"policy\":[]}", "policy: '[...]' is not valid; accepted: an "
                                               "object"},
-        {"{\"command\":\"x\",\"rows\":{}}", "rows: '{...}' is not accepted; accepted: a list"},
-        {"{\"command\":\"x\",\"cmd\":1}", "cmd: is not a known field; accepted: command, gpus, "},
-        {"{\"\\u001b[2J\":1}", "\\x1b[2J: is not a known field"},
+        {"{\"command\":\"x\",\"rows\":{}}", "rows: '{...}' is not valid; accepted: a list"},
+        {"{\"command\":\"x\",\"cmd\":1}", "cmd: unknown field; accepted: command, gpus, "},
+        {"{\"\\u001b[2J\":1}", "\\x1b[2J: unknown field"},
         {"{\"command\":\"\\u001b[2Jxxxxxxxxxxxxxxxxxxxx\"}", "command: '\\x1b[2Jxxx"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -123,18 +129,19 @@ static void bad_bodies_are_refused_by_field_value_and_range(void) {
 static void a_table_without_fields_accepts_nothing(void) {
     struct acre_error err = {0};
     json_t *body = json_object();
-    CHECK_EQ(acre_fields_check_body(NULL, body, &err), 0);
-    CHECK_EQ(acre_fields_check_body(NULL, NULL, &err), 0);
+    CHECK_EQ(fields_check_body(NULL, body, &err), 0);
+    CHECK_EQ(fields_check_body(NULL, NULL, &err), 0);
     json_object_set_new(body, "x", json_true());
-    CHECK_EQ(acre_fields_check_body(NULL, body, &err), ACRE_EINVALID);
-    CHECK_STR(err.text, "x: is not a known field; accepted: none");
+    CHECK_EQ(fields_check_body(NULL, body, &err), ACRE_EINVALID);
+    CHECK_STR(err.text, "x: unknown field; accepted: none");
     json_decref(body);
-    CHECK_EQ(acre_fields_check_body(fields, NULL, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "command: is missing");
+    CHECK_EQ(fields_check_body(fields, NULL, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "command: required; accepted: a string of at most 20 bytes, or a list of "
+                        "at most 20 strings");
 }
 
-static const struct acre_field *find(const char *name) {
-    const struct acre_field *field = fields;
+static const struct field *find(const char *name) {
+    const struct field *field = fields;
     while (strcmp(field->name, name) != 0) {
         field++;
     }
@@ -184,7 +191,7 @@ static void texts_of_a_query_are_checked_like_values(void) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_error err = {0};
         acre_test_context("%s=%s", rows[i].field, rows[i].text);
-        int r = acre_field_check_text(find(rows[i].field), rows[i].text, &err);
+        int r = field_check_text(find(rows[i].field), rows[i].text, &err);
         CHECK_EQ(r, rows[i].ok ? 0 : ACRE_EINVALID);
         if (!rows[i].ok) {
             CHECK_HAS(err.text, rows[i].field);
@@ -228,7 +235,7 @@ static void times_are_read_to_the_millisecond(void) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         uint64_t ms = UINT64_MAX;
         acre_test_context("%s", rows[i].text);
-        CHECK(acre_field_time_text(rows[i].text, &ms) == (rows[i].ms != UINT64_MAX));
+        CHECK(field_time_text(rows[i].text, &ms) == (rows[i].ms != UINT64_MAX));
         CHECK_U64(ms, rows[i].ms);
     }
 }
@@ -239,24 +246,24 @@ static void values_are_read_in_their_units(void) {
     const char *text = "{\"a\":1.5,\"b\":\"1h\",\"c\":2048,\"d\":\"1GiB\",\"e\":true,"
                        "\"f\":\"1970-01-01T00:00:01Z\"}";
     REQUIRE_EQ(acre_json_parse("body", acre_str_from(text), 1024, &body, NULL), 0);
-    CHECK(acre_field_duration(json_object_get(body, "a"), &value));
+    CHECK(field_duration(json_object_get(body, "a"), &value));
     CHECK_U64(value, 1500);
-    CHECK(acre_field_duration(json_object_get(body, "b"), &value));
+    CHECK(field_duration(json_object_get(body, "b"), &value));
     CHECK_U64(value, 3600000);
-    CHECK(acre_field_memory(json_object_get(body, "c"), &value));
+    CHECK(field_memory(json_object_get(body, "c"), &value));
     CHECK_U64(value, 2048);
-    CHECK(acre_field_memory(json_object_get(body, "d"), &value));
+    CHECK(field_memory(json_object_get(body, "d"), &value));
     CHECK_U64(value, 1024);
-    CHECK(acre_field_time(json_object_get(body, "f"), &value));
+    CHECK(field_time(json_object_get(body, "f"), &value));
     CHECK_U64(value, 1000);
-    CHECK(acre_field_duration_text("90", &value));
+    CHECK(field_duration_text("90", &value));
     CHECK_U64(value, 90000);
     value = 7;
-    CHECK(!acre_field_duration(json_object_get(body, "e"), &value));
-    CHECK(!acre_field_duration(NULL, &value));
-    CHECK(!acre_field_memory(json_object_get(body, "e"), &value));
-    CHECK(!acre_field_memory(NULL, &value));
-    CHECK(!acre_field_time(json_object_get(body, "a"), &value));
+    CHECK(!field_duration(json_object_get(body, "e"), &value));
+    CHECK(!field_duration(NULL, &value));
+    CHECK(!field_memory(json_object_get(body, "e"), &value));
+    CHECK(!field_memory(NULL, &value));
+    CHECK(!field_time(json_object_get(body, "a"), &value));
     CHECK_U64(value, 7);
     json_decref(body);
 }

@@ -8,7 +8,7 @@
 
 static struct acre_limit *create(uint32_t keys, uint32_t burst, uint32_t per_minute) {
     struct acre_limit_options options = {.keys = keys, .burst = burst, .per_minute = per_minute};
-    return acre_limit_create(&options);
+    return limit_create(&options);
 }
 
 static void a_burst_is_followed_by_the_rate(void) {
@@ -23,10 +23,10 @@ static void a_burst_is_followed_by_the_rate(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
-        CHECK_U64(acre_limit_take(limit, key, rows[i].now_ms), rows[i].wait_ms);
+        CHECK_U64(limit_take(limit, key, rows[i].now_ms), rows[i].wait_ms);
     }
-    acre_limit_destroy(limit);
-    acre_limit_destroy(NULL);
+    limit_destroy(limit);
+    limit_destroy(NULL);
 }
 
 static void keys_do_not_share(void) {
@@ -34,22 +34,22 @@ static void keys_do_not_share(void) {
     char name[128];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "user:%d", i);
-        CHECK_U64(acre_limit_take(limit, acre_str_from(name), 7), 0);
+        CHECK_U64(limit_take(limit, acre_str_from(name), 7), 0);
     }
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "user:%d", i);
-        CHECK_U64(acre_limit_take(limit, acre_str_from(name), 7), 60000);
+        CHECK_U64(limit_take(limit, acre_str_from(name), 7), 60000);
     }
     /* long keys that differ only at their end */
     char other[128];
     memset(name, 'x', sizeof(name));
     memset(other, 'x', sizeof(other));
     other[127] = 'y';
-    CHECK_U64(acre_limit_take(limit, (struct acre_str){name, 128}, 7), 0);
-    CHECK_U64(acre_limit_take(limit, (struct acre_str){other, 128}, 7), 0);
-    CHECK_U64(acre_limit_take(limit, (struct acre_str){name, 128}, 7), 60000);
-    CHECK_U64(acre_limit_take(limit, (struct acre_str){NULL, 0}, 7), 0);
-    acre_limit_destroy(limit);
+    CHECK_U64(limit_take(limit, (struct acre_str){name, 128}, 7), 0);
+    CHECK_U64(limit_take(limit, (struct acre_str){other, 128}, 7), 0);
+    CHECK_U64(limit_take(limit, (struct acre_str){name, 128}, 7), 60000);
+    CHECK_U64(limit_take(limit, (struct acre_str){NULL, 0}, 7), 0);
+    limit_destroy(limit);
 }
 
 /* Thousands of addresses cannot free one that is held back: they push out each other. */
@@ -57,16 +57,16 @@ static void a_full_table_forgets_the_one_that_loses_least(void) {
     struct acre_limit *limit = create(8, 10, 60);
     struct acre_str held = ACRE_STR("address:10.0.0.1");
     for (int i = 0; i < 10; i++) {
-        CHECK_U64(acre_limit_take(limit, held, 0), 0);
+        CHECK_U64(limit_take(limit, held, 0), 0);
     }
-    CHECK_U64(acre_limit_take(limit, held, 0), 1000);
+    CHECK_U64(limit_take(limit, held, 0), 1000);
     for (int i = 0; i < 5000; i++) {
         char name[64];
         snprintf(name, sizeof(name), "address:10.1.%d.%d", i / 256, i % 256);
-        CHECK_U64(acre_limit_take(limit, acre_str_from(name), 0), 0);
+        CHECK_U64(limit_take(limit, acre_str_from(name), 0), 0);
     }
-    CHECK_U64(acre_limit_take(limit, held, 0), 1000);
-    acre_limit_destroy(limit);
+    CHECK_U64(limit_take(limit, held, 0), 1000);
+    limit_destroy(limit);
 }
 
 static void the_long_run_obeys_the_rate(void) {
@@ -78,14 +78,14 @@ static void the_long_run_obeys_the_rate(void) {
         uint64_t taken = 0;
         for (uint64_t ms = 0; ms < 10 * 60000; ms += 10) { /* ten minutes, four tries a time */
             for (int j = 0; j < 4; j++) {
-                taken += acre_limit_take(limit, ACRE_STR("k"), ms) == 0;
+                taken += limit_take(limit, ACRE_STR("k"), ms) == 0;
             }
         }
         uint64_t most = rows[i].burst + (uint64_t)rows[i].per_minute * 10;
         acre_test_context("%u a minute", rows[i].per_minute);
         CHECK(taken <= most);
         CHECK(taken + 2 >= ACRE_MIN(most, (uint64_t)4 * 60000));
-        acre_limit_destroy(limit);
+        limit_destroy(limit);
     }
 }
 
@@ -104,18 +104,18 @@ static void nonsense_is_a_programmers_error(void) {
 
 static void many_at_once_are_asked_for_then_charged(void) {
     struct acre_limit_options options = {.keys = 8, .burst = 100, .per_minute = 60};
-    struct acre_limit *limit = acre_limit_create(&options);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 100, 1000), 0);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 101, 1000), 1000);
-    acre_limit_charge(limit, ACRE_STR("a"), 90, 1000);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 40, 1000), 30000);
-    acre_limit_charge(limit, ACRE_STR("a"), 40, 1000); /* too many: none */
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("a"), 40, 31000), 0);
-    CHECK_U64(acre_limit_ask(limit, ACRE_STR("b"), 100, 1000), 0);
-    CHECK(acre_limit_ask(limit, ACRE_STR("b"), UINT32_MAX, 1000) > 0);
-    acre_limit_destroy(limit);
+    struct acre_limit *limit = limit_create(&options);
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 100, 1000), 0);
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 101, 1000), 1000);
+    limit_charge(limit, ACRE_STR("a"), 90, 1000);
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 40, 1000), 30000);
+    limit_charge(limit, ACRE_STR("a"), 40, 1000); /* too many: none */
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 10, 1000), 0);
+    CHECK_U64(limit_ask(limit, ACRE_STR("a"), 40, 31000), 0);
+    CHECK_U64(limit_ask(limit, ACRE_STR("b"), 100, 1000), 0);
+    CHECK(limit_ask(limit, ACRE_STR("b"), UINT32_MAX, 1000) > 0);
+    limit_destroy(limit);
 }
 
 static const struct acre_test tests[] = {

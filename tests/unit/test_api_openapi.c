@@ -12,13 +12,13 @@ static void handle(void *context, struct acre_call *call) {
 }
 
 static const char *const words[] = {"low", "high", NULL};
-static const struct acre_field query[] = {
+static const struct field query[] = {
     {.name = "limit", .kinds = ACRE_KIND_INTEGER, .min = 1, .max = 1000, .help = "how many"},
     {.name = "since", .kinds = ACRE_KIND_DURATION | ACRE_KIND_TIME, .required = true},
     {.name = "all", .kinds = ACRE_KIND_BOOL},
     {0},
 };
-static const struct acre_field body[] = {
+static const struct field body[] = {
     {.name = "command", .kinds = ACRE_KIND_STRING | ACRE_KIND_STRINGS, .required = true},
     {.name = "gpus", .kinds = ACRE_KIND_NUMBER, .min = 0.1, .max = 64},
     {.name = "environment", .kinds = ACRE_KIND_MAP},
@@ -42,7 +42,7 @@ static json_t *write_document(void) {
     struct acre_error err = {0};
     json_t *root = NULL;
     acre_buf_init(&buf, 1 << 20);
-    REQUIRE_EQ(acre_openapi_write(routes, ACRE_COUNT(routes), "1.2.3", &buf), 0);
+    REQUIRE_EQ(openapi_write(routes, ACRE_COUNT(routes), "1.2.3", &buf), 0);
     acre_json_parse("openapi", (struct acre_str){buf.data, buf.length}, 1 << 20, &root, &err);
     CHECK_STR(err.text, "");
     REQUIRE(root != NULL);
@@ -80,7 +80,7 @@ static void every_route_is_in_the_document(void) {
         acre_test_context("%s %s", methods[i], routes[i].path);
         json_t *operation = DIG(root, "paths", routes[i].path, methods[i]);
         CHECK_STR(text_at(DIG(operation, "summary")), routes[i].summary);
-        CHECK_STR(text_at(DIG(operation, "x-acre-role")), acre_role_name(routes[i].role));
+        CHECK_STR(text_at(DIG(operation, "x-acre-role")), role_name(routes[i].role));
         CHECK_EQ(json_array_size(DIG(operation, "security")),
                  routes[i].role == ACRE_ROLE_NONE ? 0 : 2);
         CHECK((DIG(operation, "requestBody") != NULL) == (routes[i].body != NULL));
@@ -140,7 +140,7 @@ static void answers_and_schemes_are_described(void) {
 static void a_buffer_too_small_is_an_error(void) {
     struct acre_buf buf;
     acre_buf_init(&buf, 1000);
-    CHECK_EQ(acre_openapi_write(routes, ACRE_COUNT(routes), "1", &buf), ACRE_ELIMIT);
+    CHECK_EQ(openapi_write(routes, ACRE_COUNT(routes), "1", &buf), ACRE_ELIMIT);
     acre_buf_finish(&buf);
 }
 

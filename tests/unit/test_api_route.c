@@ -22,7 +22,7 @@ static void show(void *context, struct acre_call *call) {
     (void)context;
     answer_text(call, acre_arena_printf(call->arena, "%s %s %s %s %s %s %s %d", call->route->method,
                                         call->route->path, call->user.name, call->user.project,
-                                        acre_role_name(call->user.role),
+                                        role_name(call->user.role),
                                         call->parameters[0] != NULL ? call->parameters[0] : "-",
                                         call->parameters[1] != NULL ? call->parameters[1] : "-",
                                         (int)json_object_size(call->body)));
@@ -32,29 +32,29 @@ static void show_logs(void *context, struct acre_call *call) {
     (void)context;
     struct acre_error err = {0};
     uint64_t id;
-    if (acre_call_id(call, "id", &id, &err) < 0) {
+    if (call_id(call, "id", &id, &err) < 0) {
         acre_problem_answer(call->exchange, &err);
         return;
     }
-    const char *stream = acre_call_query(call, "stream");
+    const char *stream = call_query(call, "stream");
     answer_text(call, acre_arena_printf(call->arena, "%" PRIu64 " %s %" PRId64 " %d", id,
                                         stream != NULL ? stream : "none",
-                                        acre_call_query_i64(call, "offset", -7),
-                                        acre_call_query_bool(call, "follow")));
+                                        call_query_i64(call, "offset", -7),
+                                        call_query_bool(call, "follow")));
 }
 
 static const char *const streams[] = {"stdout", "stderr", NULL};
-static const struct acre_field logs_query[] = {
+static const struct field logs_query[] = {
     {.name = "stream", .kinds = ACRE_KIND_STRING, .words = streams},
     {.name = "offset", .kinds = ACRE_KIND_INTEGER, .min = -1000, .max = 1000},
     {.name = "follow", .kinds = ACRE_KIND_BOOL},
     {0},
 };
-static const struct acre_field find_query[] = {
+static const struct field find_query[] = {
     {.name = "name", .kinds = ACRE_KIND_STRING, .required = true},
     {0},
 };
-static const struct acre_field submit_body[] = {
+static const struct field submit_body[] = {
     {.name = "command", .kinds = ACRE_KIND_STRING, .required = true},
     {.name = "gpus", .kinds = ACRE_KIND_NUMBER, .min = 0.1, .max = 64},
     {0},
@@ -78,7 +78,7 @@ static const struct acre_route routes[] = {
 
 /* The token is the role; "broken" is a store that does not answer. */
 static int authenticate(void *context, struct acre_exchange *exchange,
-                        const struct acre_http_request *request, struct acre_api_user *ret_user,
+                        const struct acre_http_request *request, struct api_user *ret_user,
                         struct acre_error *err) {
     (void)context;
     (void)request;
@@ -86,11 +86,11 @@ static int authenticate(void *context, struct acre_exchange *exchange,
     if (token != NULL && strcmp(token, "broken") == 0) {
         return acre_fail(err, ACRE_EUNAVAILABLE, "the store does not answer");
     }
-    enum acre_role role;
-    if (token == NULL || !acre_role_parse(token, &role)) {
+    enum role role;
+    if (token == NULL || !role_parse(token, &role)) {
         return acre_fail(err, ACRE_EDENIED, "no valid token");
     }
-    *ret_user = (struct acre_api_user){.name = token, .project = "p", .role = role};
+    *ret_user = (struct api_user){.name = token, .project = "p", .role = role};
     return 0;
 }
 
@@ -109,8 +109,7 @@ static uint64_t now(void *context) {
 }
 
 static void note_refusal(void *context, const struct acre_http_request *request,
-                         const struct acre_api_user *user, int status,
-                         const struct acre_error *err) {
+                         const struct api_user *user, int status, const struct acre_error *err) {
     struct world *world = context;
     CHECK(request->path[0] == '/' && err->text[0] != '\0');
     world->refusals++;
@@ -120,24 +119,24 @@ static void note_refusal(void *context, const struct acre_http_request *request,
 
 static void start(struct world *world, struct acre_limit *requests, struct acre_limit *strangers,
                   struct acre_limit *guesses) {
-    struct acre_router_options options = {.routes = routes,
-                                          .count = ACRE_COUNT(routes),
-                                          .authenticate = authenticate,
-                                          .refused = note_refusal,
-                                          .context = world,
-                                          .requests = requests,
-                                          .strangers = strangers,
-                                          .guesses = guesses,
-                                          .now_ms = now};
-    world->router = acre_router_create(&options);
-    world->kit.options.handler = acre_router_handle;
+    struct router_options options = {.routes = routes,
+                                     .count = ACRE_COUNT(routes),
+                                     .authenticate = authenticate,
+                                     .refused = note_refusal,
+                                     .context = world,
+                                     .requests = requests,
+                                     .strangers = strangers,
+                                     .guesses = guesses,
+                                     .now_ms = now};
+    world->router = router_create(&options);
+    world->kit.options.handler = router_handle;
     world->kit.options.context = world->router;
     http_kit_start(&world->kit);
 }
 
 static void stop(struct world *world) {
     http_kit_stop(&world->kit);
-    acre_router_destroy(world->router);
+    router_destroy(world->router);
 }
 
 /* Ask; what comes back is in `answer`, to be freed. */
@@ -173,12 +172,13 @@ static const struct {
     {"GET /jobs/9/logs?stream=stderr&offset=-5&follow=1", "viewer", "", 200, "9 stderr -5 1"},
     {"GET /jobs/9/logs", "viewer", "", 200, "9 none -7 0"},
     {"GET /jobs/18446744073709551615/logs", "viewer", "", 200, "18446744073709551615 none"},
-    {"GET /jobs/18446744073709551616/logs", "viewer", "", 404, "there is no '184467440737095"},
-    {"GET /jobs/x/logs", "viewer", "", 404, "id: there is no 'x'; accepted: a number"},
+    {"GET /jobs/18446744073709551616/logs", "viewer", "", 404,
+     "id: '18446744073709551616' is not an id"},
+    {"GET /jobs/x/logs", "viewer", "", 404, "id: 'x' is not an id; accepted: a number"},
     {"GET /find?name=a", "viewer", "", 200, "GET /find"},
 
-    {"GET /nothing", "admin", "", 404, "there is no '/nothing'; /openapi.json lists"},
-    {"GET /jobs/", "admin", "", 404, "there is no '/jobs/'"},
+    {"GET /nothing", "admin", "", 404, "there is no route '/nothing'; see /openapi.json"},
+    {"GET /jobs/", "admin", "", 404, "there is no route '/jobs/'"},
     {"GET /jobs/1/2", "admin", "", 404, "there is no"},
     {"GET //jobs", "admin", "", 404, "there is no"},
     {"GET /Jobs", "admin", "", 404, "there is no"},
@@ -194,29 +194,29 @@ static const struct {
     {"GET /jobs", "broken", "", 503, "the store does not answer"},
     {"POST /jobs", NULL, "{nonsense", 401, "\r\nWWW-Authenticate: Bearer"},
     {"POST /jobs", "viewer", "{nonsense", 403,
-     "viewer has the role viewer; accepted: user or higher"},
-    {"PUT /a/1/b/2", "user", "", 403, "accepted: operator or higher"},
-    {"GET /tokens", "operator", "", 403, "accepted: admin or higher"},
+     "requires the user role; viewer has the viewer role"},
+    {"PUT /a/1/b/2", "user", "", 403, "requires the operator role; user has the user role"},
+    {"GET /tokens", "operator", "", 403, "requires the admin role; operator has the operator role"},
 
     {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":null}", 200,
      "POST /jobs user p user - - 1"}, /* null is absent */
     {"POST /jobs", "user", "{nonsense", 400, "body:1:"},
     {"POST /jobs", "user", "", 400, "\"field\":\"command\""},
-    {"POST /jobs", "user", "[]", 400, "body: is not an object"},
+    {"POST /jobs", "user", "[]", 400, "body: not an object"},
     {"POST /jobs", "user", "{\"command\":\"x\",\"gpus\":0.05}", 400,
-     "gpus: '0.05' is not accepted; accepted: a number from 0.1 to 64"},
+     "gpus: '0.05' is not valid; accepted: a number from 0.1 to 64"},
     {"POST /jobs", "user", "{\"command\":\"x\",\"command\":\"y\"}", 400, "duplicate"},
     {"POST /jobs", "user", "{\"command\":\"x\",\"gpu\":1}", 400,
-     "gpu: is not a known field; accepted: command, gpus"},
+     "gpu: unknown field; accepted: command, gpus"},
     {"POST /jobs", "user",
      "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", 413,
      "nested too deep"},
-    {"DELETE /jobs/1", "user", "{\"x\":1}", 400, "x: is not a known field; accepted: none"},
-    {"GET /jobs?x=1", "viewer", "", 400, "x: is not a known query key; accepted: none"},
+    {"DELETE /jobs/1", "user", "{\"x\":1}", 400, "x: unknown field; accepted: none"},
+    {"GET /jobs?x=1", "viewer", "", 400, "x: unknown query parameter; accepted: none"},
     {"GET /jobs/9/logs?stream=out", "viewer", "", 400,
-     "stream: 'out' is not accepted; accepted: stdout, stderr"},
-    {"GET /jobs/9/logs?offset=-1001", "viewer", "", 400, "offset: '-1001' is not accepted"},
-    {"GET /find", "viewer", "", 400, "name: is missing"},
+     "stream: 'out' is not valid; accepted: stdout, stderr"},
+    {"GET /jobs/9/logs?offset=-1001", "viewer", "", 400, "offset: '-1001' is not valid"},
+    {"GET /find", "viewer", "", 400, "name: required"},
 };
 
 static void requests_find_their_route_or_are_told_why_not(void) {
@@ -249,9 +249,9 @@ static void head_is_get(void) {
 
 static void too_many_requests_of_a_user_wait(void) {
     struct acre_limit_options options = {.keys = 64, .burst = 2, .per_minute = 30};
-    struct acre_limit *requests = acre_limit_create(&options);
+    struct acre_limit *requests = limit_create(&options);
     struct world world = {0};
-    struct acre_limit *strangers = acre_limit_create(&options);
+    struct acre_limit *strangers = limit_create(&options);
     start(&world, requests, strangers, NULL);
     static const struct {
         uint64_t now_ms;
@@ -283,14 +283,14 @@ static void too_many_requests_of_a_user_wait(void) {
         http_answer_free(&answer);
     }
     stop(&world);
-    acre_limit_destroy(requests);
-    acre_limit_destroy(strangers);
+    limit_destroy(requests);
+    limit_destroy(strangers);
 }
 
 /* After three wrong tokens the next wrong one waits; the right one does not. */
 static void guessing_tokens_is_slow(void) {
     struct acre_limit_options options = {.keys = 64, .burst = 3, .per_minute = 60};
-    struct acre_limit *guesses = acre_limit_create(&options);
+    struct acre_limit *guesses = limit_create(&options);
     struct world world = {0};
     start(&world, NULL, NULL, guesses);
     static const struct {
@@ -313,13 +313,13 @@ static void guessing_tokens_is_slow(void) {
         http_answer_free(&answer);
     }
     stop(&world);
-    acre_limit_destroy(guesses);
+    limit_destroy(guesses);
 }
 
 /* Every further request over the limit costs a stranger a connection, and a user nothing. */
 static void strangers_over_their_limit_are_hung_up_on(void) {
     struct acre_limit_options options = {.keys = 64, .burst = 1, .per_minute = 1};
-    struct acre_limit *limits[] = {acre_limit_create(&options), acre_limit_create(&options)};
+    struct acre_limit *limits[] = {limit_create(&options), limit_create(&options)};
     struct world world = {0};
     start(&world, limits[0], limits[1], NULL);
     struct http_client client = http_client_open(&world.kit);
@@ -339,8 +339,8 @@ static void strangers_over_their_limit_are_hung_up_on(void) {
     }
     http_client_close(&client);
     stop(&world);
-    acre_limit_destroy(limits[0]);
-    acre_limit_destroy(limits[1]);
+    limit_destroy(limits[0]);
+    limit_destroy(limits[1]);
 }
 
 static void a_refusal_names_the_user_also_where_there_is_nothing(void) {
@@ -364,20 +364,19 @@ static void a_refusal_names_the_user_also_where_there_is_nothing(void) {
 }
 
 static void roles_have_an_order_and_names(void) {
-    enum acre_role role = ACRE_ROLE_NONE;
+    enum role role = ACRE_ROLE_NONE;
     CHECK(ACRE_ROLE_VIEWER < ACRE_ROLE_USER && ACRE_ROLE_USER < ACRE_ROLE_OPERATOR &&
           ACRE_ROLE_OPERATOR < ACRE_ROLE_ADMIN);
-    CHECK(acre_role_parse("operator", &role) && role == ACRE_ROLE_OPERATOR);
-    CHECK(!acre_role_parse("none", &role)); /* nobody can be given it */
-    CHECK(!acre_role_parse("root", &role));
-    CHECK_STR(acre_role_name(ACRE_ROLE_ADMIN), "admin");
+    CHECK(role_parse("operator", &role) && role == ACRE_ROLE_OPERATOR);
+    CHECK(!role_parse("none", &role)); /* nobody can be given it */
+    CHECK(!role_parse("root", &role));
+    CHECK_STR(role_name(ACRE_ROLE_ADMIN), "admin");
     CHECK(role == ACRE_ROLE_OPERATOR);
 }
 
 static void create_with(const struct acre_route *rows, size_t count) {
-    struct acre_router_options options = {
-        .routes = rows, .count = count, .authenticate = authenticate};
-    acre_router_destroy(acre_router_create(&options));
+    struct router_options options = {.routes = rows, .count = count, .authenticate = authenticate};
+    router_destroy(router_create(&options));
 }
 
 static void create_twins(void) {
@@ -404,7 +403,7 @@ static void a_broken_table_is_a_programmers_error(void) {
     CHECK(acre_dies(create_twins));
     CHECK(acre_dies(create_broken_path));
     CHECK(acre_dies(create_relative_path));
-    acre_router_destroy(NULL);
+    router_destroy(NULL);
 }
 
 static const struct acre_test tests[] = {

@@ -10,7 +10,7 @@
 enum { NOW_MS = 1000000 };
 
 static struct acre_inventory *make_inventory(void) {
-    struct acre_inventory *inventory = acre_inventory_create();
+    struct acre_inventory *inventory = inventory_create();
     static const char *const models[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "A100"};
     static const char *const ids[] = {"g0", "g1", "g2"};
     struct acre_engine_device devices[ACRE_COUNT(models)] = {0};
@@ -24,7 +24,7 @@ static struct acre_inventory *make_inventory(void) {
                                     .devices = devices,
                                     .device_count = ACRE_COUNT(devices)};
     uint32_t index;
-    REQUIRE_EQ(acre_inventory_put(inventory, 0, &node, &index, NULL), 0);
+    REQUIRE_EQ(inventory_put(inventory, 0, &node, &index, NULL), 0);
     return inventory;
 }
 
@@ -50,27 +50,26 @@ static int submit(struct rig *rig, const char *text) {
     for (size_t i = 0; i < ACRE_COUNT(here); i++) {
         acre_names_intern(rig->names, acre_str_from(here[i]));
     }
-    for (uint32_t i = 0; i < acre_inventory_devices(rig->inventory); i++) {
-        acre_names_intern(rig->names,
-                          acre_str_from(acre_inventory_device(rig->inventory, i)->model));
+    for (uint32_t i = 0; i < inventory_devices(rig->inventory); i++) {
+        acre_names_intern(rig->names, acre_str_from(inventory_device(rig->inventory, i)->model));
     }
     rig->err = (struct acre_error){0};
     int r = acre_json_parse("body", acre_str_from(text), 1 << 20, &rig->body, &rig->err);
     if (r == 0) {
-        r = acre_fields_check_body(acre_submit_fields, rig->body, &rig->err);
+        r = fields_check_body(submit_fields, rig->body, &rig->err);
     }
-    struct acre_submit_context context = {.names = rig->names,
-                                          .inventory = rig->inventory,
-                                          .now_ms = NOW_MS,
-                                          .max_grace_ms = 600000,
-                                          .find = find_job};
-    return r == 0 ? acre_submit_read(rig->body, &context, &rig->submission, &rig->err) : r;
+    struct submit_context context = {.names = rig->names,
+                                     .inventory = rig->inventory,
+                                     .now_ms = NOW_MS,
+                                     .max_grace_ms = 600000,
+                                     .find = find_job};
+    return r == 0 ? submit_read(rig->body, &context, &rig->submission, &rig->err) : r;
 }
 
 static void finish(struct rig *rig) {
     json_decref(rig->body);
     acre_names_destroy(rig->names);
-    acre_inventory_destroy(rig->inventory);
+    inventory_destroy(rig->inventory);
     *rig = (struct rig){0};
 }
 
@@ -83,25 +82,27 @@ static void bad_bodies_name_the_field(void) {
         {"{}", ACRE_EINVALID, "command: absent"},
         {"{\"command\": \"\"}", ACRE_EINVALID, "command: empty"},
         {"{\"command\": \"  \\t\"}", ACRE_EINVALID, "command: empty"},
-        {"{\"command\": []}", ACRE_EINVALID, "command: 0 words"},
-        {"{\"command\": [\"\"]}", ACRE_EINVALID, "command: 1 words"},
+        {"{\"command\": []}", ACRE_EINVALID, "the program is missing"},
+        {"{\"command\": [\"\"]}", ACRE_EINVALID, "the program is missing"},
         {"{\"command\": \"a\\u0000b\"}", ACRE_EINVALID, "\\u0000"},
         {"{\"command\": 7}", ACRE_EINVALID, "command"},
-        {"{\"command\": \"x\", \"script\": \"y\"}", ACRE_EINVALID, "one of command and script"},
+        {"{\"command\": \"x\", \"script\": \"y\"}", ACRE_EINVALID,
+         "command: given together with script; accepted: either command or script"},
         {"{\"script\": \"\\n\"}", ACRE_EINVALID, "script: empty"},
         {"{\"command\": \"x\", \"grace\": \"601s\"}", ACRE_EINVALID,
-         "grace: 10m1s; accepted: at most 10m (max_grace in the policy"},
+         "grace: 10m1s is too long; accepted: at most 10m (max_grace in the policy)"},
         {"{\"command\": \"x\", \"grace\": \"3650d\"}", ACRE_EINVALID, "grace: "},
         {"{\"command\": \"x\", \"gpu\": 1}", ACRE_EINVALID, "gpu"},
-        {"{\"command\": \"x\", \"gpus\": 0}", ACRE_EINVALID, "gpus: 0; accepted: a whole number"},
+        {"{\"command\": \"x\", \"gpus\": 0}", ACRE_EINVALID, "gpus: 0; accepted: 1 to 64 whole"},
         {"{\"command\": \"x\", \"gpus\": 0.05}", ACRE_EINVALID, "gpus: 0.05"},
-        {"{\"command\": \"x\", \"gpus\": 0.12345}", ACRE_EINVALID, "thousandths"},
+        {"{\"command\": \"x\", \"gpus\": 0.12345}", ACRE_EINVALID, "steps of 0.001"},
         {"{\"command\": \"x\", \"gpus\": 1.5}", ACRE_EINVALID, "gpus: 1.5"},
         {"{\"command\": \"x\", \"gpus\": 65}", ACRE_EINVALID, "gpus: 65"},
         {"{\"command\": \"x\", \"gpus\": 1000000000}", ACRE_EINVALID, "gpus: 1000000000"},
         {"{\"command\": \"x\", \"gpus\": -1}", ACRE_EINVALID, "gpus"},
         {"{\"command\": \"x\", \"gpus\": \"two\"}", ACRE_EINVALID, "gpus"},
-        {"{\"command\": \"x\", \"gpus\": 1, \"gpu_count\": 1}", ACRE_EINVALID, "given as gpus too"},
+        {"{\"command\": \"x\", \"gpus\": 1, \"gpu_count\": 1}", ACRE_EINVALID,
+         "also given as gpus"},
         {"{\"command\": \"x\", \"gpu_memory\": \"lots\"}", ACRE_EINVALID, "gpu_memory"},
         {"{\"command\": \"x\", \"memory_gb\": 0}", ACRE_EINVALID, "memory_gb: 0 MiB"},
         {"{\"command\": \"x\", \"memory\": \"8192TiB\"}", ACRE_EINVALID, "memory: "},
@@ -115,11 +116,11 @@ static void bad_bodies_name_the_field(void) {
         {"{\"command\": \"x\", \"environment\": {\"\": \"\"}}", ACRE_EINVALID, "environment: ''"},
         {"{\"command\": \"x\", \"environment\": {\"A\": 1}}", ACRE_EINVALID, "environment"},
         {"{\"command\": \"x\", \"labels\": [\"zone\"]}", ACRE_EINVALID, "KEY=VALUE"},
-        {"{\"command\": \"x\", \"labels\": [\"zone=b\"]}", ACRE_ENOFIT, "no node has 'zone=b'"},
+        {"{\"command\": \"x\", \"labels\": [\"zone=b\"]}", ACRE_ENOFIT, "the label 'zone=b'"},
         {"{\"command\": \"x\", \"vendor\": \"zone=a\"}", ACRE_EINVALID, "vendor: 'zone=a'"},
-        {"{\"command\": \"x\", \"vendor\": \"AMD\"}", ACRE_ENOFIT, "vendor: 'AMD'"},
-        {"{\"command\": \"x\", \"model\": \"Z9000\"}", ACRE_ENOFIT, "'Z9000' is not here"},
-        {"{\"command\": \"x\", \"model\": \"\"}", ACRE_ENOFIT, "there are: NVIDIA H100"},
+        {"{\"command\": \"x\", \"vendor\": \"AMD\"}", ACRE_ENOFIT, "here is from 'AMD'"},
+        {"{\"command\": \"x\", \"model\": \"Z9000\"}", ACRE_ENOFIT, "no GPU here is a 'Z9000'"},
+        {"{\"command\": \"x\", \"model\": \"\"}", ACRE_ENOFIT, "available: NVIDIA H100"},
         {"{\"command\": \"x\", \"after\": [\"6\"]}", ACRE_ENOTFOUND, "there is no job 6"},
         {"{\"command\": \"x\", \"after\": [\"soon\"]}", ACRE_EINVALID, "after: 'soon'"},
         {"{\"command\": \"x\", \"after\": [\"bad:1\"]}", ACRE_EINVALID, "ok:ID"},
@@ -178,6 +179,120 @@ static void gpus_in_every_way(void) {
     }
 }
 
+/* Quotes as in YAML, so that the rows can be read. */
+static void submit_annotated(struct rig *rig, const char *annotations, const char *rest, int code) {
+    char body[1000];
+    snprintf(body, sizeof(body), "{'command': 'x', 'annotations': %s%s}", annotations, rest);
+    for (char *c = body; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    acre_test_context("%s", body);
+    CHECK_EQ(submit(rig, body), code);
+}
+
+#define FRACTION "{'kaiwo.ai/gpu-fraction': '0.5'}"
+#define POD(annotations, limits)                                                                   \
+    "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'x', 'annotations': " annotations    \
+    "}, 'spec': {'containers': [{'name': 'c', 'resources': {'limits': " limits "}}]}}"
+
+/* ALC-5 */
+static void annotations_ask_as_fields_do(void) {
+    static const struct {
+        const char *annotations, *rest;
+        uint32_t gpus, milli;
+        uint64_t mib;
+        enum acre_isolation isolation;
+        const char *vendor;
+    } rows[] = {
+        {FRACTION, "", 1, 500, 0, ACRE_ISOLATION_NONE, ""},
+        {"{'kaiwo.ai/gpu-fraction': 0.25, 'kaiwo.ai/gpu-memory': 4096}", "", 1, 250, 4096,
+         ACRE_ISOLATION_NONE, ""},
+        {"{'kaiwo.ai/gpu-memory': '4096', 'kaiwo.ai/gpu-sharing': true}", "", 1, 0, 4096,
+         ACRE_ISOLATION_NONE, ""},
+        {"{'kaiwo.ai/gpu-memory': '4096', 'kaiwo.ai/gpu-sharing': false}", "", 1, 1000, 4096,
+         ACRE_ISOLATION_NONE, ""},
+        {"{'nvidia.com/gpu': 2}", "", 2, 1000, 0, ACRE_ISOLATION_NONE, "NVIDIA"},
+        {"{'nvidia.com/gpu': '1', 'kaiwo.ai/gpu-fraction': '0.3', 'kaiwo.ai/gpu-isolation': 'mps'}",
+         "", 1, 300, 0, ACRE_ISOLATION_MPS, "NVIDIA"},
+        {POD(FRACTION, "{'cpu': 4, 'nvidia.com/gpu': 1}"), "", 1, 500, 0, ACRE_ISOLATION_NONE,
+         "NVIDIA"},
+        {"{'kind': 'Job', 'spec': {'template': " POD(FRACTION, "null") "}}", "", 1, 500, 0,
+         ACRE_ISOLATION_NONE, ""},
+        {"{'spec': {'jobTemplate': {'spec': {'template': " POD("{}",
+                                                               "{'nvidia.com/gpu': 8}") "}}}}",
+         "", 8, 1000, 0, ACRE_ISOLATION_NONE, "NVIDIA"},
+        {FRACTION, ", 'gpus': 0.5, 'exclusive': false", 1, 500, 0, ACRE_ISOLATION_NONE, ""},
+        {FRACTION, ", 'gpu_memory': '2GiB', 'isolation': 'mps', 'vendor': 'nvidia'", 1, 500, 2048,
+         ACRE_ISOLATION_MPS, "NVIDIA"},
+        {"{'nvidia.com/gpu': 1}", ", 'gpu_count': 1, 'exclusive': true", 1, 1000, 0,
+         ACRE_ISOLATION_NONE, "NVIDIA"},
+        {"{'kaiwo.ai/gpu-memory': 2048}", ", 'memory_gb': 2", 1, 0, 2048, ACRE_ISOLATION_NONE, ""},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct rig rig = {0};
+        submit_annotated(&rig, rows[i].annotations, rows[i].rest, 0);
+        const struct acre_request *request = &rig.submission.spec.request;
+        CHECK_STR(rig.err.text, "");
+        CHECK_U64(request->gpus, rows[i].gpus);
+        CHECK_U64(request->milli, rows[i].milli);
+        CHECK_U64(request->mib, rows[i].mib);
+        CHECK_EQ(request->isolation, rows[i].isolation);
+        CHECK_STR(acre_names_text(rig.names, request->vendor), rows[i].vendor);
+        finish(&rig);
+    }
+}
+
+static void bad_annotations_name_the_key_and_contradictions_both(void) {
+    static const struct {
+        const char *annotations, *rest;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"'0.5'", "", ACRE_EINVALID, "annotations"},
+        {"{}", "", ACRE_EINVALID, "annotations: nothing there asks for a GPU; accepted: kaiwo.ai/"},
+        {POD("{}", "{'cpu': 4}"), "", ACRE_EINVALID, "annotations: nothing there asks for a GPU"},
+        {"{'kaiwo.ai/gpu-fraction': '0.05'}", "", ACRE_EINVALID,
+         "annotations: kaiwo.ai/gpu-fraction: '0.05' is not a valid share; accepted: 0.1 to 1.0"},
+        {"{'kaiwo.ai/gpu-fractoin': '0.5'}", "", ACRE_EINVALID,
+         "annotations: unknown annotation 'kaiwo.ai/gpu-fractoin'"},
+        {"{'kaiwo.ai/gpu-fraction': ['0.5']}", "", ACRE_EINVALID,
+         "annotations: top level: 'kaiwo.ai/gpu-fraction' is a list; accepted: text, a number"},
+        {"{'metadata': {'annotations': []}}", "", ACRE_EINVALID, "metadata.annotations: accepted"},
+        {POD("{'nvidia.com/gpu': 1}", "{'nvidia.com/gpu': 1}"), "", ACRE_EINVALID, "given twice"},
+        {"{'amd.com/gpu': 500}", "", ACRE_ENOFIT, "vendor: no GPU here is from 'AMD'"},
+        {"{'amd.com/gpu': 1500}", "", ACRE_EINVALID,
+         "amd.com/gpu: '1500' is not valid; accepted: 1 to 99"},
+        {"{'nvidia.com/gpu': 65}", "", ACRE_EINVALID,
+         "annotations: nvidia.com/gpu 65; accepted: at most 64 on a node"},
+        {"{'kaiwo.ai/gpu-memory': 4294967296}", "", ACRE_EINVALID, "1 to 4294967295 MiB"},
+        {FRACTION, ", 'gpus': 1", ACRE_EINVALID,
+         "gpus: 1 contradicts kaiwo.ai/gpu-fraction 0.5 of the annotations"},
+        {FRACTION, ", 'gpu_count': 0.4", ACRE_EINVALID, "gpu_count: 0.4 contradicts"},
+        {FRACTION, ", 'gpus': 0, 'cpus': 1", ACRE_EINVALID, "gpus: 0 contradicts"},
+        {"{'kaiwo.ai/gpu-memory': 2048}", ", 'gpus': 1", ACRE_EINVALID,
+         "gpus: 1 contradicts kaiwo.ai/gpu-memory 2048"},
+        {"{'kaiwo.ai/gpu-memory': 2048}", ", 'gpu_memory': '1GiB'", ACRE_EINVALID,
+         "gpu_memory: 1024 MiB contradicts kaiwo.ai/gpu-memory 2048"},
+        {"{'kaiwo.ai/gpu-fraction': 0.5, 'kaiwo.ai/gpu-isolation': 'mps'}",
+         ", 'isolation': 'time-slicing'", ACRE_EINVALID,
+         "isolation: time-slicing contradicts kaiwo.ai/gpu-isolation mps"},
+        {FRACTION, ", 'exclusive': true", ACRE_EINVALID,
+         "exclusive: true contradicts kaiwo.ai/gpu-fraction 0.5"},
+        {"{'kaiwo.ai/gpu-fraction': 0.5, 'kaiwo.ai/gpu-sharing': 'true'}", ", 'exclusive': true",
+         ACRE_EINVALID, "exclusive: true contradicts kaiwo.ai/gpu-sharing true"},
+        {"{'nvidia.com/gpu': 1, 'kaiwo.ai/gpu-sharing': 'false'}", ", 'exclusive': false",
+         ACRE_EINVALID, "exclusive: false contradicts kaiwo.ai/gpu-sharing false"},
+        {"{'nvidia.com/gpu': 1}", ", 'vendor': 'AMD'", ACRE_EINVALID,
+         "vendor: AMD contradicts nvidia.com/gpu"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct rig rig = {0};
+        submit_annotated(&rig, rows[i].annotations, rows[i].rest, rows[i].code);
+        CHECK_HAS(rig.err.text, rows[i].says);
+        finish(&rig);
+    }
+}
+
 static void every_field_is_understood(void) {
     struct rig rig = {0};
     REQUIRE_EQ(submit(&rig,
@@ -223,12 +338,12 @@ static void every_field_is_understood(void) {
     CHECK_U64(spec->array_index, 10);
     CHECK_U64(spec->array_limit, 2);
     CHECK_U64(rig.submission.count, 10);
-    CHECK(rig.submission.launch.no_network);
-    CHECK_U64(rig.submission.launch.warn_ms, 60000);
-    CHECK_U64(rig.submission.launch.grace_ms, 5000);
-    CHECK_EQ(rig.submission.launch.warn_signal, SIGUSR2);
-    CHECK_STR(rig.submission.launch.directory, "/d");
-    CHECK_U64(json_array_size(rig.submission.launch.command), 2);
+    CHECK(rig.submission.recipe.no_network);
+    CHECK_U64(rig.submission.recipe.warn_ms, 60000);
+    CHECK_U64(rig.submission.recipe.grace_ms, 5000);
+    CHECK_EQ(rig.submission.recipe.warn_signal, SIGUSR2);
+    CHECK_STR(rig.submission.recipe.directory, "/d");
+    CHECK_U64(json_array_size(rig.submission.recipe.command), 2);
     finish(&rig);
 }
 
@@ -245,6 +360,9 @@ static void a_begin_that_is_past_is_now(void) {
 static const struct acre_test tests[] = {
     {"bad_bodies_name_the_field", bad_bodies_name_the_field, 0},
     {"gpus_in_every_way", gpus_in_every_way, 0},
+    {"annotations_ask_as_fields_do", annotations_ask_as_fields_do, 0},
+    {"bad_annotations_name_the_key_and_contradictions_both",
+     bad_annotations_name_the_key_and_contradictions_both, 0},
     {"every_field_is_understood", every_field_is_understood, 0},
     {"a_begin_that_is_past_is_now", a_begin_that_is_past_is_now, 0},
 };

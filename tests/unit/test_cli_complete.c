@@ -55,7 +55,7 @@ static void check(const char *line, const char *expect) {
     }
     struct acre_buf out;
     acre_buf_init(&out, 1 << 16);
-    acre_complete(commands, ACRE_COUNT(commands), count, words, live, NULL, &out);
+    complete_words(commands, ACRE_COUNT(commands), count, words, live, NULL, &out);
     struct acre_buf names;
     acre_buf_init(&names, 1 << 16);
     for (char *at = out.data; *at != '\0'; at = strchr(at, '\n') + 1) {

@@ -38,7 +38,7 @@ static const struct acre_command command = {
 
 static int read(const char *text, struct options *options, struct acre_arena *arena,
                 struct acre_error *err) {
-    return acre_directive_read("job.sh", acre_str_from(text), &command, options, arena, err);
+    return directive_read("job.sh", acre_str_from(text), &command, options, arena, err);
 }
 
 static void directives_of_the_first_comments_are_options(void) {
@@ -84,16 +84,18 @@ static void bad_directives_are_refused_by_file_and_line(void) {
     } cases[] = {
         {"#!/bin/sh\n#ACRE --gpsu 1\n", "job.sh:2: unknown option '--gpsu'; did you mean --gpus?"},
         {"#ACRE --gpus 9\n", "job.sh:1: --gpus: '9' is too many"},
-        {"\n\n#ACRE --gpus\n", "job.sh:3: --gpus: needs a value"},
+        {"\n\n#ACRE --gpus\n", "job.sh:3: --gpus needs a value"},
         {"#ACRE --gpus 1\n#ACRE --gpus 2\n", "job.sh:2: --gpus: given twice"},
         {"#ACRE --hold --hold\n", "job.sh:1: --hold: given twice"},
-        {"#ACRE train.py\n", "job.sh:1: 1 argument ('train.py' is one too many); accepted: none"},
+        {"#ACRE train.py\n",
+         "job.sh:1: got 1 argument ('train.py' is one too many); accepted: none"},
         {"#ACRE --json\n", "job.sh:1: unknown option '--json'"},
-        {"#ACRE --help\n", "job.sh:1: --help: is for the command line"},
-        {"#ACRE --name 'open\n", "job.sh:1: a quote is not closed"},
-        {"#ACRE --level middle\n", "job.sh:1: --level: 'middle' is not a choice; accepted: low"},
-        {"# ACRE --gpus 1\n", "job.sh:1: write #ACRE, without the blank"},
-        {"#!/bin/sh\ntrue\n#ACRE --gpus 1\n", "job.sh:3: a directive after the first command"},
+        {"#ACRE --help\n", "job.sh:1: --help works only on the command line"},
+        {"#ACRE --name 'open\n", "job.sh:1: unclosed quote"},
+        {"#ACRE --level middle\n", "job.sh:1: --level: unknown value 'middle'; accepted: low"},
+        {"# ACRE --gpus 1\n", "job.sh:1: write #ACRE, without a space"},
+        {"#!/bin/sh\ntrue\n#ACRE --gpus 1\n",
+         "job.sh:3: this directive comes after the first command"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         struct acre_arena *arena = acre_arena_create(1 << 20);
@@ -111,10 +113,10 @@ static void odd_bytes_are_refused_not_run(void) {
     struct acre_arena *arena = acre_arena_create(16 << 20);
     struct options options;
     struct acre_error err = {0};
-    CHECK_EQ(acre_directive_read("a\x1b.sh", (struct acre_str){nul, sizeof(nul) - 1}, &command,
-                                 &options, arena, &err),
+    CHECK_EQ(directive_read("a\x1b.sh", (struct acre_str){nul, sizeof(nul) - 1}, &command, &options,
+                            arena, &err),
              ACRE_EINVALID);
-    CHECK_HAS(err.text, "a\\x1b.sh:1: a NUL byte");
+    CHECK_HAS(err.text, "a\\x1b.sh:1: the directive contains a NUL byte");
     struct acre_buf many;
     acre_buf_init(&many, 1 << 20);
     acre_buf_puts(&many, "#ACRE");
@@ -137,7 +139,7 @@ static void flags_win_over_directives(void) {
     struct options flags = {.gpus = "2", .env = {.items = {"A=flag"}, .count = 1}};
     struct options directives = {
         .gpus = "1", .name = "n", .hold = true, .env = {.items = {"B=1"}, .count = 1}};
-    acre_directive_under(&command, &flags, &directives);
+    directive_under(&command, &flags, &directives);
     CHECK_STR(flags.gpus, "2");
     CHECK_STR(flags.name, "n");
     CHECK(flags.hold && flags.level == NULL);

@@ -3,7 +3,7 @@
 
 #include "support/test.h"
 
-static void note(void *context, const struct acre_server_event *event) {
+static void note(void *context, const struct server_event *event) {
     acre_buf_printf(context, "[%s|%s]", event->name, event->data);
 }
 
@@ -18,40 +18,40 @@ static void events_are_the_same_however_they_are_cut(void) { /* API-2 */
     static const char expect[] = "[job|{\"a\":1}][message|no blank\nsecond][message|][message|cr]";
     for (size_t piece = 1; piece < sizeof(stream); piece++) {
         struct acre_buf seen;
-        struct acre_events events;
+        struct events events;
         acre_buf_init(&seen, 4096);
-        acre_events_init(&events, note, &seen);
+        events_init(&events, note, &seen);
         for (size_t at = 0; at < sizeof(stream) - 1; at += piece) {
             size_t length = ACRE_MIN(piece, sizeof(stream) - 1 - at);
-            acre_events_feed(&events, (struct acre_str){stream + at, length});
+            events_feed(&events, (struct acre_str){stream + at, length});
         }
         acre_test_context("pieces of %zu", piece);
         CHECK_STR(seen.data, expect);
         CHECK_STR(events.last_id, "8");
-        acre_events_restart(&events);
-        acre_events_feed(&events, ACRE_STR("data: new\n\n"));
+        events_restart(&events);
+        events_feed(&events, ACRE_STR("data: new\n\n"));
         CHECK_HAS(seen.data, "[message|new]");
         CHECK(strstr(seen.data, "half") == NULL);
         CHECK_STR(events.last_id, "8");
-        acre_events_finish(&events);
+        events_finish(&events);
         acre_buf_finish(&seen);
     }
 }
 
 static void too_long_lines_are_dropped_with_their_event(void) {
     struct acre_buf seen;
-    struct acre_events events;
+    struct events events;
     static char much[1 << 16];
     memset(much, 'x', sizeof(much));
     acre_buf_init(&seen, 4096);
-    acre_events_init(&events, note, &seen);
-    acre_events_feed(&events, ACRE_STR("data: "));
+    events_init(&events, note, &seen);
+    events_feed(&events, ACRE_STR("data: "));
     for (int i = 0; i < 20; i++) {
-        acre_events_feed(&events, (struct acre_str){much, sizeof(much)});
+        events_feed(&events, (struct acre_str){much, sizeof(much)});
     }
-    acre_events_feed(&events, ACRE_STR("\n\ndata: after\n\n"));
+    events_feed(&events, ACRE_STR("\n\ndata: after\n\n"));
     CHECK_STR(seen.data, "[message|after]");
-    acre_events_finish(&events);
+    events_finish(&events);
     acre_buf_finish(&seen);
 }
 

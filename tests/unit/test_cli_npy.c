@@ -44,14 +44,14 @@ static void headers_are_read(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         char bytes[FILE_MAX], text[ACRE_NPY_SHAPE_MAX];
-        struct acre_npy npy = {0};
+        struct npy npy = {0};
         struct acre_error err = {0};
         uint32_t length = 0;
         acre_test_context("%s", rows[i].header);
         struct acre_str all = make(bytes, rows[i].version, rows[i].header);
-        CHECK_EQ(acre_npy_read_header("x", all, &npy, &length, &err), 0);
+        CHECK_EQ(npy_read_header("x", all, &npy, &length, &err), 0);
         CHECK_STR(err.text, "");
-        CHECK_STR(acre_npy_format(&npy, text, sizeof(text)), rows[i].expect);
+        CHECK_STR(npy_format(&npy, text, sizeof(text)), rows[i].expect);
         CHECK_U64(npy.bytes, rows[i].bytes);
         CHECK_U64(length, all.length);
     }
@@ -63,24 +63,27 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
         const char *header;
         const char *message;
     } rows[] = {
-        {3, "{}", "x: a .npy file of version 3.0; accepted: 1.0 and 2.0"},
-        {1, "", "no '{'"},
-        {1, "{", "no key"},
-        {1, "{}", "has no descr"},
-        {1, "{'descr': '<f4', 'shape': (1,)}", "has no fortran_order"},
-        {1, "{'descr': '<f4', 'fortran_order': False}", "has no shape"},
-        {1, "{'descr' '<f4'}", "no ':'"},
-        {1, "{'descr': '<f4' 'shape': (1,)}", "neither ',' nor '}'"},
-        {1, "{'descr': '<f4'", "neither ',' nor '}'"},
-        {1, "{'descr': '<f4", "no plain type"},
+        {3, "{}", "x: .npy version 3.0; accepted: 1.0 and 2.0"},
+        {1, "", "missing '{'"},
+        {1, "{", "missing key"},
+        {1, "{}", "descr is missing"},
+        {1, "{'descr': '<f4', 'shape': (1,)}", "fortran_order is missing"},
+        {1, "{'descr': '<f4', 'fortran_order': False}", "shape is missing"},
+        {1, "{'descr' '<f4'}", "missing ':'"},
+        {1, "{'descr': '<f4' 'shape': (1,)}", "missing ',' or '}'"},
+        {1, "{'descr': '<f4'", "missing ',' or '}'"},
+        {1, "{'descr': '<f4", "not a plain type"},
         {1, "{'descr': [('a', '<f4')], }",
-         "no plain type at '[('a', '<f4')], }'; accepted: one, as in"},
+         "not a plain type at '[('a', '<f4')], }'; accepted: a type such as"},
         {1, "{'fortran_order': Maybe}", "neither True nor False"},
-        {1, "{'shape': 3}", "no tuple"},
-        {1, "{'shape': (3", "no tuple"},
-        {1, "{'descr': '<f4', 'descr': '<f4'}", "'descr'; accepted: descr, fortran_order and"},
-        {1, "{'extra': 1}", "'extra'; accepted"},
-        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x", "more after the end"},
+        {1, "{'shape': 3}", "not a tuple"},
+        {1, "{'shape': (3", "not a tuple"},
+        {1, "{'descr': '<f4', 'descr': '<f4'}",
+         "repeated key 'descr' in the .npy header; "
+         "accepted: descr,"},
+        {1, "{'extra': 1}", "unknown or repeated key 'extra' in the .npy header; accepted"},
+        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x",
+         "extra text after the end"},
         {1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", "'>f4'; accepted: little"},
         {1, "{'descr': '=f4', 'fortran_order': False, 'shape': (1,)}", "'=f4'"},
         {1, "{'descr': '|f4', 'fortran_order': False, 'shape': (1,)}", "'|f4'"},
@@ -93,10 +96,10 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,,2)}", "shape (1,,2)"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
          "shape (-1,); accepted: at "
-         "most 8 lengths, whole and not negative"},
+         "most 8 whole numbers"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1.0,)}", "shape (1.0,)"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}",
-         "at most 8 lengths"},
+         "at most 8 whole numbers"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (70368744177665,)}", "2^48 bytes"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}",
          "2^48 bytes"},
@@ -105,12 +108,12 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         char bytes[FILE_MAX];
-        struct acre_npy npy;
+        struct npy npy;
         struct acre_error err = {0};
         uint32_t length = 7;
         acre_test_context("%s", rows[i].header);
         struct acre_str all = make(bytes, rows[i].version, rows[i].header);
-        CHECK_EQ(acre_npy_read_header("x", all, &npy, &length, &err), ACRE_EINVALID);
+        CHECK_EQ(npy_read_header("x", all, &npy, &length, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, rows[i].message);
         CHECK(strncmp(err.text, "x: ", 3) == 0);
         CHECK_U64(length, 7);
@@ -119,21 +122,21 @@ static void bad_headers_are_refused_with_what_is_wrong(void) {
 
 static void headers_that_are_cut_are_refused(void) {
     char bytes[FILE_MAX];
-    struct acre_npy npy;
+    struct npy npy;
     uint32_t length = 0;
     struct acre_str all =
         make(bytes, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (256,), }");
     for (size_t i = 0; i < all.length; i++) {
         struct acre_error err = {0};
         acre_test_context("%zu bytes", i);
-        CHECK_EQ(acre_npy_read_header("x", (struct acre_str){bytes, i}, &npy, &length, &err),
+        CHECK_EQ(npy_read_header("x", (struct acre_str){bytes, i}, &npy, &length, &err),
                  ACRE_EINVALID);
-        CHECK_HAS(err.text, i < 8 ? "x: is no .npy file" : "x: ends in the header");
+        CHECK_HAS(err.text, i < 8 ? "x: not a .npy file" : "x: truncated in the .npy header");
     }
     bytes[10] = 1; /* 64 KiB more than there are */
     struct acre_error err = {0};
-    CHECK_EQ(acre_npy_read_header("x", all, &npy, &length, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "the header of the .npy file has 65595 bytes; accepted: at most 65524");
+    CHECK_EQ(npy_read_header("x", all, &npy, &length, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "the .npy header has 65595 bytes; accepted: at most 65524");
 }
 
 static void arrays_in_words_are_read(void) {
@@ -146,23 +149,23 @@ static void arrays_in_words_are_read(void) {
         {"float32[1000]", 0, 4000, ""},
         {"int8[2,3]", 0, 6, ""},
         {"bool[1]", 0, 1, ""},
-        {"float32", ACRE_EINVALID, 0, "--arg x: 'float32' is no array; accepted: TYPE[COUNT]"},
-        {"float[3]", ACRE_EINVALID, 0, "TYPE one of bool, int8"},
+        {"float32", ACRE_EINVALID, 0, "--arg x: 'float32' is not an array; accepted: TYPE[COUNT]"},
+        {"float[3]", ACRE_EINVALID, 0, "where TYPE is one of bool, int8"},
         {"float32[]", ACRE_EINVALID, 0, "'' in 'float32[]'"},
-        {"float32[0]", ACRE_EINVALID, 0, "'0' in 'float32[0]'; accepted: lengths of 1 or more"},
+        {"float32[0]", ACRE_EINVALID, 0,
+         "invalid length '0' in 'float32[0]'; accepted: at most 8 lengths of 1 or more"},
         {"float32[-1]", ACRE_EINVALID, 0, "'-1'"},
         {"float32[1,]", ACRE_EINVALID, 0, "''"},
-        {"float32[1] ", ACRE_EINVALID, 0, "is no array"},
+        {"float32[1] ", ACRE_EINVALID, 0, "is not an array"},
         {"float32[18446744073709551617]", ACRE_EINVALID, 0, "2^48 bytes"},
         {"float64[35184372088833]", ACRE_EINVALID, 0, "2^48 bytes"},
-        {"", ACRE_EINVALID, 0, "is no array"},
+        {"", ACRE_EINVALID, 0, "is not an array"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        struct acre_npy npy = {0};
+        struct npy npy = {0};
         struct acre_error err = {0};
         acre_test_context("%s", rows[i].text);
-        CHECK_EQ(acre_npy_parse("--arg x", acre_str_from(rows[i].text), &npy, &err),
-                 rows[i].expect);
+        CHECK_EQ(npy_parse("--arg x", acre_str_from(rows[i].text), &npy, &err), rows[i].expect);
         CHECK_U64(npy.bytes, rows[i].bytes);
         CHECK_HAS(err.text, rows[i].message);
     }
@@ -170,7 +173,7 @@ static void arrays_in_words_are_read(void) {
 
 static void values_are_those_of_their_type(void) {
     static const struct {
-        enum acre_npy_type type;
+        enum npy_type type;
         const char *bytes;
         double expect;
     } rows[] = {
@@ -193,24 +196,24 @@ static void values_are_those_of_their_type(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         char bytes[17] = "";
-        uint32_t size = acre_npy_type_bytes(rows[i].type);
-        struct acre_npy npy = {.type = rows[i].type};
+        uint32_t size = npy_type_bytes(rows[i].type);
+        struct npy npy = {.type = rows[i].type};
         memcpy(bytes + size + 1, rows[i].bytes, size); /* the second, and not aligned */
-        acre_test_context("%s", acre_npy_type_name(rows[i].type));
-        CHECK(acre_npy_value(&npy, bytes + 1, 1) == rows[i].expect);
+        acre_test_context("%s", npy_type_name(rows[i].type));
+        CHECK(npy_value(&npy, bytes + 1, 1) == rows[i].expect);
     }
-    struct acre_npy wide = {.type = ACRE_NPY_UINT64}, narrow = {.type = ACRE_NPY_INT64};
+    struct npy wide = {.type = ACRE_NPY_UINT64}, narrow = {.type = ACRE_NPY_INT64};
     const uint64_t high[] = {UINT64_MAX - 1, UINT64_MAX};
     const int64_t low[] = {(INT64_C(1) << 53) + 1, INT64_C(1) << 53, INT64_MIN};
     char text[32];
-    CHECK_STR(acre_npy_show(&wide, high, 1, 6, text, sizeof(text)), "18446744073709551615");
-    CHECK_STR(acre_npy_show(&narrow, low, 0, 6, text, sizeof(text)), "9007199254740993");
-    CHECK_STR(acre_npy_show(&narrow, low, 2, 6, text, sizeof(text)), "-9223372036854775808");
-    CHECK(acre_npy_is_less(&wide, high, 0, 1) && !acre_npy_is_less(&wide, high, 1, 0));
-    CHECK(acre_npy_is_less(&narrow, low, 1, 0) && acre_npy_is_less(&narrow, low, 2, 1));
-    CHECK(!acre_npy_is_less(&narrow, low, 1, 1));
-    struct acre_npy half = {.type = ACRE_NPY_FLOAT16};
-    CHECK(isnan(acre_npy_value(&half, "\x01\x7e", 0)));
+    CHECK_STR(npy_show(&wide, high, 1, 6, text, sizeof(text)), "18446744073709551615");
+    CHECK_STR(npy_show(&narrow, low, 0, 6, text, sizeof(text)), "9007199254740993");
+    CHECK_STR(npy_show(&narrow, low, 2, 6, text, sizeof(text)), "-9223372036854775808");
+    CHECK(npy_is_less(&wide, high, 0, 1) && !npy_is_less(&wide, high, 1, 0));
+    CHECK(npy_is_less(&narrow, low, 1, 0) && npy_is_less(&narrow, low, 2, 1));
+    CHECK(!npy_is_less(&narrow, low, 1, 1));
+    struct npy half = {.type = ACRE_NPY_FLOAT16};
+    CHECK(isnan(npy_value(&half, "\x01\x7e", 0)));
 }
 
 static void what_is_written_is_read_again(void) {
@@ -218,56 +221,55 @@ static void what_is_written_is_read_again(void) {
                                          "uint16[4294967296]"};
     for (size_t i = 0; i < ACRE_COUNT(arrays); i++) {
         char header[ACRE_NPY_WRITTEN_MAX], text[ACRE_NPY_SHAPE_MAX];
-        struct acre_npy npy = {0}, again = {0};
+        struct npy npy = {0}, again = {0};
         uint32_t length = 0;
         acre_test_context("%s", arrays[i]);
-        REQUIRE_EQ(acre_npy_parse("x", acre_str_from(arrays[i]), &npy, NULL), 0);
-        uint32_t written = acre_npy_write_header(&npy, header);
+        REQUIRE_EQ(npy_parse("x", acre_str_from(arrays[i]), &npy, NULL), 0);
+        uint32_t written = npy_write_header(&npy, header);
         CHECK_U64(written % 64, 0);
         CHECK_EQ(header[written - 1], '\n');
-        CHECK_EQ(
-            acre_npy_read_header("x", (struct acre_str){header, written}, &again, &length, NULL),
-            0);
+        CHECK_EQ(npy_read_header("x", (struct acre_str){header, written}, &again, &length, NULL),
+                 0);
         CHECK_U64(length, written);
-        CHECK_STR(acre_npy_format(&again, text, sizeof(text)), arrays[i]);
+        CHECK_STR(npy_format(&again, text, sizeof(text)), arrays[i]);
     }
 }
 
-static void write_file(const char *path, const struct acre_npy *npy, size_t data_bytes) {
+static void write_file(const char *path, const struct npy *npy, size_t data_bytes) {
     char bytes[FILE_MAX] = "";
-    uint32_t length = acre_npy_write_header(npy, bytes);
+    uint32_t length = npy_write_header(npy, bytes);
     memset(bytes + length, 7, data_bytes);
     REQUIRE_EQ(acre_file_write(path, bytes, length + data_bytes, NULL), 0);
 }
 
 static void files_are_read_whole_or_not_at_all(void) {
     struct tree tree = tree_create(NULL);
-    struct acre_npy npy = {0}, read = {0};
+    struct npy npy = {0}, read = {0};
     struct acre_error err = {0};
     char data[64], message[128];
     int fd = -1;
-    REQUIRE_EQ(acre_npy_parse("x", ACRE_STR("uint8[8]"), &npy, NULL), 0);
+    REQUIRE_EQ(npy_parse("x", ACRE_STR("uint8[8]"), &npy, NULL), 0);
     const char *path = tree_path(&tree, "a.npy");
     write_file(path, &npy, 8);
-    REQUIRE_EQ(acre_npy_open(path, &read, &fd, &err), 0);
+    REQUIRE_EQ(npy_open(path, &read, &fd, &err), 0);
     CHECK_U64(read.bytes, 8);
-    CHECK_EQ(acre_npy_load(path, fd, &read, data, &err), 0);
+    CHECK_EQ(npy_load(path, fd, &read, data, &err), 0);
     CHECK_EQ(data[7], 7);
-    CHECK_EQ(acre_npy_load(path, fd, &read, data, &err), ACRE_EIO); /* it is at the end */
-    CHECK_HAS(err.text, "became shorter");
+    CHECK_EQ(npy_load(path, fd, &read, data, &err), ACRE_EIO); /* it is at the end */
+    CHECK_HAS(err.text, "got shorter");
     close(fd);
     for (size_t bytes = 7; bytes <= 9; bytes += 2) {
         write_file(path, &npy, bytes);
-        CHECK_EQ(acre_npy_open(path, &read, &fd, &err), ACRE_EINVALID);
+        CHECK_EQ(npy_open(path, &read, &fd, &err), ACRE_EINVALID);
         snprintf(message, sizeof(message), "has %zu bytes of data; uint8[8] has 8", bytes);
         CHECK_HAS(err.text, message);
     }
     tree_put(&tree, "text.npy", "hello");
-    CHECK_EQ(acre_npy_open(tree_path(&tree, "text.npy"), &read, &fd, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "is no .npy file");
-    CHECK_EQ(acre_npy_open(tree_path(&tree, "none"), &read, &fd, &err), ACRE_ENOTFOUND);
-    CHECK_EQ(acre_npy_open(tree.root, &read, &fd, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "is no regular file");
+    CHECK_EQ(npy_open(tree_path(&tree, "text.npy"), &read, &fd, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "not a .npy file");
+    CHECK_EQ(npy_open(tree_path(&tree, "none"), &read, &fd, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(npy_open(tree.root, &read, &fd, &err), ACRE_EINVALID);
+    CHECK_HAS(err.text, "not a regular file");
     tree_erase(&tree);
 }
 

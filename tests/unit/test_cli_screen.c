@@ -7,14 +7,14 @@ static const char logs[] = "\n\t\r\b";
 
 /* In pieces of so many bytes. */
 static void show(const char *controls, struct acre_str text, size_t piece, struct acre_buf *out) {
-    struct acre_screen screen;
-    acre_screen_init(&screen, controls);
+    struct screen screen;
+    screen_init(&screen, controls);
     acre_buf_clear(out);
     for (size_t at = 0; at < text.length; at += piece) {
         struct acre_str part = {text.data + at, ACRE_MIN(piece, text.length - at)};
-        acre_screen_put(&screen, part, out);
+        screen_put(&screen, part, out);
     }
-    acre_screen_end(&screen, out);
+    screen_end(&screen, out);
 }
 
 #define CASE(in, out)                                                                              \
@@ -70,15 +70,15 @@ static void the_caller_says_which_controls(void) {
 }
 
 static void what_is_whole_is_shown_at_once(void) {
-    struct acre_screen screen;
+    struct screen screen;
     struct acre_buf out;
     acre_buf_init(&out, 4096);
-    acre_screen_init(&screen, logs);
-    acre_screen_put(&screen, ACRE_STR("question? "), &out);
+    screen_init(&screen, logs);
+    screen_put(&screen, ACRE_STR("question? "), &out);
     CHECK_STR(out.data, "question? ");
-    acre_screen_put(&screen, ACRE_STR("\033[3"), &out);
+    screen_put(&screen, ACRE_STR("\033[3"), &out);
     CHECK_STR(out.data, "question? ");
-    acre_screen_put(&screen, ACRE_STR("1mx"), &out);
+    screen_put(&screen, ACRE_STR("1mx"), &out);
     CHECK_STR(out.data, "question? \033[31mx");
     acre_buf_finish(&out);
 }

@@ -21,10 +21,10 @@ static void clean(void) {
     setenv("HOME", "/nonexistent", 1);
 }
 
-static int find(const char *named, const char *token_file, struct acre_server *ret_server,
+static int find(const char *named, const char *token_file, struct server_address *ret_server,
                 struct acre_error *err) {
-    struct acre_server_options options = {.server = named, .token_file = token_file};
-    return acre_server_find(&options, ret_server, err);
+    struct server_options options = {.server = named, .token_file = token_file};
+    return server_find(&options, ret_server, err);
 }
 
 static void every_way_to_name_a_server(void) {
@@ -45,14 +45,14 @@ static void every_way_to_name_a_server(void) {
     clean();
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         for (int way = 0; way < 2; way++) { /* option, environment */
-            struct acre_server server;
+            struct server_address server;
             struct acre_error err = {0};
             acre_test_context("%s", cases[i].named);
             setenv("ACRE_SERVER", way == 1 ? cases[i].named : "https://other", 1);
             REQUIRE_EQ(find(way == 0 ? cases[i].named : NULL, NULL, &server, &err), 0);
             CHECK_STR(server.socket, cases[i].socket);
             CHECK_STR(server.url, cases[i].url);
-            CHECK_STR(acre_server_name(&server),
+            CHECK_STR(server_name(&server),
                       cases[i].socket[0] != '\0' ? cases[i].socket : cases[i].url);
             CHECK_STR(server.token, "");
         }
@@ -65,28 +65,28 @@ static void what_is_no_server_is_refused(void) {
     const struct {
         const char *named, *says;
     } cases[] = {
-        {"ftp://host", "'ftp://host' is no server; accepted: the path of a socket"},
-        {"http://a b", "is no server"},
-        {"", "is no server"},
-        {"http://", "is no server"},
-        {"http:///x", "is no server"},
-        {"https://127.0.0.1@host", "is no server"},
-        {"https://host:1:2", "is no server"},
-        {"https://host:0", "is no server"},
-        {"https://host:65536", "is no server"},
-        {"https://host:", "is no server"},
-        {"https://host?x", "is no server"},
-        {"https://host#x", "is no server"},
-        {"https://host\\x", "is no server"},
-        {"https://[::1", "is no server"},
-        {"https://[]", "is no server"},
-        {"https://[::1]x", "is no server"},
-        {"h\x1b", "'h\\x1b' is no server"},
+        {"ftp://host", "'ftp://host' is not a server; accepted: the path of a socket"},
+        {"http://a b", "is not a server"},
+        {"", "is not a server"},
+        {"http://", "is not a server"},
+        {"http:///x", "is not a server"},
+        {"https://127.0.0.1@host", "is not a server"},
+        {"https://host:1:2", "is not a server"},
+        {"https://host:0", "is not a server"},
+        {"https://host:65536", "is not a server"},
+        {"https://host:", "is not a server"},
+        {"https://host?x", "is not a server"},
+        {"https://host#x", "is not a server"},
+        {"https://host\\x", "is not a server"},
+        {"https://[::1", "is not a server"},
+        {"https://[]", "is not a server"},
+        {"https://[::1]x", "is not a server"},
+        {"h\x1b", "'h\\x1b' is not a server"},
         {long_path, "at most 107 bytes; this one has 299"},
     };
     clean();
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
-        struct acre_server server;
+        struct server_address server;
         struct acre_error err = {0};
         CHECK_EQ(find(cases[i].named, NULL, &server, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, cases[i].says);
@@ -115,19 +115,19 @@ static void plain_http_stays_on_this_machine(void) {
         "http://localhost.x", "http://[::2]", "http://[::ffff:8.8.8.8]", "0.0.0.0:1"};
     clean();
     for (size_t i = 0; i < ACRE_COUNT(beyond); i++) {
-        struct acre_server server;
+        struct server_address server;
         struct acre_error err = {0};
-        struct acre_server_options options = {.server = beyond[i]};
+        struct server_options options = {.server = beyond[i]};
         acre_test_context("%s", beyond[i]);
-        CHECK_EQ(acre_server_find(&options, &server, &err), ACRE_EINVALID);
+        CHECK_EQ(server_find(&options, &server, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "--insecure (ACRE_INSECURE=1)");
         setenv("ACRE_INSECURE", "0", 1);
-        CHECK_EQ(acre_server_find(&options, &server, &err), ACRE_EINVALID);
+        CHECK_EQ(server_find(&options, &server, &err), ACRE_EINVALID);
         setenv("ACRE_INSECURE", "1", 1);
-        CHECK_EQ(acre_server_find(&options, &server, &err), 0);
+        CHECK_EQ(server_find(&options, &server, &err), 0);
         unsetenv("ACRE_INSECURE");
         options.insecure = true;
-        CHECK_EQ(acre_server_find(&options, &server, &err), 0);
+        CHECK_EQ(server_find(&options, &server, &err), 0);
     }
 }
 
@@ -138,7 +138,7 @@ static void the_usual_sockets_and_nothing_else(void) {
     struct tree tree = tree_create(NULL);
     const char *folder = tree.root;
     char path[200];
-    struct acre_server server;
+    struct server_address server;
     struct acre_error err = {0};
     clean();
     setenv("HOME", folder, 1);
@@ -177,7 +177,7 @@ static void the_usual_sockets_and_nothing_else(void) {
 static void a_token_goes_to_its_server(void) {
     struct tree tree = tree_create(NULL);
     char list[200], bare[200];
-    struct acre_server server;
+    struct server_address server;
     struct acre_error err = {0};
     clean();
     setenv("HOME", tree.root, 1);
@@ -223,16 +223,16 @@ static void a_bad_token_file_is_refused(void) {
         mode_t mode;
         int code;
     } cases[] = {
-        {"token", "two\nlines\n", "token: is no token", 0600, ACRE_EINVALID},
-        {"token", "", "token: is no token", 0600, ACRE_EINVALID},
-        {"token", "acre_1_a\n", "mode 0640 lets others", 0640, ACRE_EDENIED},
+        {"token", "two\nlines\n", "token: not a token", 0600, ACRE_EINVALID},
+        {"token", "", "token: not a token", 0600, ACRE_EINVALID},
+        {"token", "acre_1_a\n", "mode 0640 lets other users", 0640, ACRE_EDENIED},
         {"token", "acre_1_a\n", "chmod 600", 0602, ACRE_EDENIED},
-        {"tokens", "#\nacre_1_a\n", "tokens:2: accepted: a server and its token", 0600,
+        {"tokens", "#\nacre_1_a\n", "tokens:2: malformed line; accepted: a server and its token",
+         0600, ACRE_EINVALID},
+        {"tokens", "ftp://x y\n", "tokens:1: --server: 'ftp://x' is not a server", 0600,
          ACRE_EINVALID},
-        {"tokens", "ftp://x y\n", "tokens:1: --server: 'ftp://x' is no server", 0600,
-         ACRE_EINVALID},
-        {"tokens", "https://h a b\n", "tokens:1: is no token", 0600, ACRE_EINVALID},
-        {"tokens", "https://h a\n", "mode 0644 lets others", 0644, ACRE_EDENIED},
+        {"tokens", "https://h a b\n", "tokens:1: not a token", 0600, ACRE_EINVALID},
+        {"tokens", "https://h a\n", "mode 0644 lets other users", 0644, ACRE_EDENIED},
     };
     struct tree tree = tree_create(NULL);
     clean();
@@ -240,7 +240,7 @@ static void a_bad_token_file_is_refused(void) {
     tree_make_directory(&tree, ".config/acre");
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char path[200];
-        struct acre_server server;
+        struct server_address server;
         struct acre_error err = {0};
         acre_test_context("%s: %s", cases[i].name, cases[i].text);
         snprintf(path, sizeof(path), "%s/.config/acre/%s", tree.root, cases[i].name);
@@ -250,7 +250,7 @@ static void a_bad_token_file_is_refused(void) {
         CHECK_HAS(err.text, cases[i].says);
         unlink(path);
     }
-    struct acre_server server;
+    struct server_address server;
     CHECK_EQ(find("https://h", "/nonexistent", &server, NULL), ACRE_ENOTFOUND);
     tree_erase(&tree);
 }

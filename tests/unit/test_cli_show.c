@@ -38,8 +38,7 @@ static const char failed[] =
     "\"peak_ram_mib\":2048,\"peak_gpu_mib\":null,\"cpu_ms\":61000,\"gpu_use_milli\":870}}";
 
 /* Show `json` (with %s filled in) on a terminal of `width`. Returned in a static buffer's place. */
-static void show(struct acre_buf *out, acre_show_function *function, uint32_t width,
-                 const char *json) {
+static void show(struct acre_buf *out, show_function *function, uint32_t width, const char *json) {
     json_error_t error;
     json_t *root = json_loads(json, 0, &error);
     acre_test_context("%s", error.text);
@@ -48,7 +47,7 @@ static void show(struct acre_buf *out, acre_show_function *function, uint32_t wi
     setenv("TZ", "UTC", 1);
     tzset();
     acre_buf_init(out, 1 << 20);
-    struct acre_show view = {
+    struct show view = {
         .term = {.is_terminal = width > 0, .width = width}, .now_ms = now_ms, .out = out};
     function(&view, root);
     json_decref(root);
@@ -64,7 +63,7 @@ static char *jobs_json(void) {
 static void the_queue_fits_80_columns(void) {
     char *json = jobs_json();
     struct acre_buf out;
-    show(&out, acre_show_jobs, 80, json);
+    show(&out, show_jobs, 80, json);
     CHECK_STR(out.data,
               "ID  NAME      USER  STATE    GPUS   TIME  START   EXIT      WHERE/WHY\n"
               " 1  train     ada   running   0.5  5m00s  5m ago  -         gpu-a:3\n"
@@ -78,7 +77,7 @@ static void the_queue_fits_80_columns(void) {
 static void pipes_get_all_columns(void) {
     char *json = jobs_json();
     struct acre_buf out;
-    show(&out, acre_show_jobs, 0, json);
+    show(&out, show_jobs, 0, json);
     CHECK_HAS(out.data, "ID  NAME            USER  PROJECT  STATE    GPUS  PRIO  TRY");
     CHECK_HAS(out.data, " 1  train           ada   vision   running   0.5     2    2");
     CHECK_HAS(out.data, "12  sleep 5         bob   -        queued    2x8     4    -");
@@ -89,11 +88,11 @@ static void pipes_get_all_columns(void) {
     CHECK(strchr(out.data, '\033') == NULL);
     acre_buf_finish(&out);
     free(json);
-    show(&out, acre_show_jobs, 0, "{\"jobs\":[],\"next\":null}");
-    CHECK_STR(out.data, "No job is queued or running. ('acre queue --all': history.)\n");
+    show(&out, show_jobs, 0, "{\"jobs\":[],\"next\":null}");
+    CHECK_STR(out.data, "No jobs are queued or running. ('acre queue --all' shows ended jobs.)\n");
     acre_buf_finish(&out);
-    show(&out, acre_show_jobs, 0, "{\"jobs\":[{}],\"next\":\"x\"}"); /* nothing known: '-' */
-    CHECK_HAS(out.data, "There are more; --limit shows them.\n");
+    show(&out, show_jobs, 0, "{\"jobs\":[{}],\"next\":\"x\"}"); /* nothing known: '-' */
+    CHECK_HAS(out.data, "There are more jobs; raise --limit to see them.\n");
     acre_buf_finish(&out);
 }
 
@@ -101,23 +100,23 @@ static void a_page_has_every_fact(void) {
     struct acre_buf out, json;
     acre_buf_init(&json, 1 << 16);
     acre_buf_printf(&json, "{\"job\":%s}", running);
-    show(&out, acre_show_job, 0, json.data);
+    show(&out, show_job, 0, json.data);
     CHECK_STR(out.data,
               "job 1  train  running\n"
               "  user       ada, project vision\n"
               "  command    python train.py\n"
-              "  asked for  GPUs 0.5, 20 GiB of each; CPUs 4.0; H100; zone=a; isolation mps\n"
+              "  requested  GPUs 0.5, 20 GiB of each; CPUs 4.0; H100; zone=a; isolation mps\n"
               "  priority   2 (normal)\n"
               "  submitted  02:20:00 (10m ago)\n"
               "  started    02:25:00 (5m ago)\n"
               "  waited     5m00s\n"
               "  ran        5m00s\n"
-              "  runs       2 begun; retries 1 of 3; preempted 0 times\n"
+              "  runs       2 started; 1 of 3 retries used\n"
               "  runs on    gpu-a  sim:gpu-a/3  share 0.5, 20 GiB  (SIMULATED)\n");
     acre_buf_finish(&out);
     acre_buf_clear(&json);
     acre_buf_printf(&json, "{\"job\":%s}", failed);
-    show(&out, acre_show_job, 0, json.data);
+    show(&out, show_job, 0, json.data);
     CHECK_HAS(out.data, "  exit       signal 9\n"
                         "  peak RAM   2 GiB\n"
                         "  CPU time   1m01s\n"
@@ -127,40 +126,59 @@ static void a_page_has_every_fact(void) {
     acre_buf_finish(&json);
 }
 
+static void preemptions_are_counted_in_words(void) {
+    static const struct {
+        const char *json, *line;
+    } rows[] = {
+        {"{\"job\":{\"attempt\":2,\"max_retries\":1}}", "2 started; 0 of 1 retry used\n"},
+        {"{\"job\":{\"attempt\":2,\"preemptions\":1}}",
+         "2 started; 0 of 0 retries used; preempted once\n"},
+        {"{\"job\":{\"attempt\":3,\"preemptions\":2}}",
+         "3 started; 0 of 0 retries used; preempted 2 times\n"},
+    };
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_buf out;
+        show(&out, show_job, 0, rows[i].json);
+        CHECK_HAS(out.data, rows[i].line);
+        acre_buf_finish(&out);
+    }
+}
+
 static void why_is_one_paragraph_with_numbers_and_a_time(void) { /* POL-9 */
     struct acre_buf out, json;
     acre_buf_init(&json, 1 << 16);
     acre_buf_printf(&json, "{\"job\":%s}", waiting);
-    show(&out, acre_show_why, 0, json.data);
-    CHECK_STR(out.data,
-              "Job 12 waits (busy): It asks for 16 GPUs; 3 are free. What helps: Ask for 3, or "
-              "wait. It is number 2 in the queue, 1 ahead. It starts in about 5m (02:35:00), nine "
-              "times in ten between 02:33:00 and 02:50:00.\n");
+    show(&out, show_why, 0, json.data);
+    CHECK_STR(
+        out.data,
+        "Job 12 is waiting (busy): It asks for 16 GPUs; 3 are free. What helps: Ask for 3, or "
+        "wait. It is number 2 in the queue, with 1 ahead. It starts in about 5m (02:35:00), "
+        "90 % likely between 02:33:00 and 02:50:00.\n");
     acre_buf_finish(&out);
-    show(&out, acre_show_submitted, 0, json.data);
+    show(&out, show_submitted, 0, json.data);
     CHECK_STR(out.data, "job 12 queued, position 2, starts in about 5m (It asks for 16 GPUs; 3 are "
                         "free.)\n");
     acre_buf_finish(&out);
-    show(&out, acre_show_job_line, 0, json.data);
+    show(&out, show_job_line, 0, json.data);
     CHECK_STR(out.data, "job 12 queued\n");
     acre_buf_finish(&out);
     acre_buf_clear(&json);
     acre_buf_printf(&json, "{\"job\":%s}", running);
-    show(&out, acre_show_why, 0, json.data);
-    CHECK_STR(out.data, "Job 1 does not wait: it is running on gpu-a:3.\n");
+    show(&out, show_why, 0, json.data);
+    CHECK_STR(out.data, "Job 1 is not waiting: it is running on gpu-a:3.\n");
     acre_buf_finish(&out);
     acre_buf_finish(&json);
 }
 
 static void quiet_is_ids_alone(void) {
     struct acre_buf out;
-    show(&out, acre_show_job_ids, 0, "{\"job\":{\"id\":5}}");
+    show(&out, show_job_ids, 0, "{\"job\":{\"id\":5}}");
     CHECK_STR(out.data, "5\n");
     acre_buf_finish(&out);
-    show(&out, acre_show_job_ids, 0, "{\"jobs\":[7,8,9],\"array\":7}");
+    show(&out, show_job_ids, 0, "{\"jobs\":[7,8,9],\"array\":7}");
     CHECK_STR(out.data, "7\n8\n9\n");
     acre_buf_finish(&out);
-    show(&out, acre_show_submitted, 0, "{\"jobs\":[7,8,9],\"array\":7}");
+    show(&out, show_submitted, 0, "{\"jobs\":[7,8,9],\"array\":7}");
     CHECK_STR(out.data, "array 7 queued, 3 jobs: 7 to 9\n");
     acre_buf_finish(&out);
 }
@@ -195,20 +213,20 @@ static void words_for_parts_of_a_job(void) {
         json_t *job = json_loads(cases[i].json, JSON_DECODE_ANY, NULL);
         REQUIRE(job != NULL);
         acre_test_context("%s", cases[i].json);
-        CHECK_STR(acre_show_state(job), cases[i].state);
-        CHECK_STR(acre_show_gpus(job, text, sizeof(text)), cases[i].gpus);
-        CHECK_STR(acre_show_exit(job, text, sizeof(text)), cases[i].exit);
-        CHECK_STR(acre_show_where(job, text, sizeof(text)), cases[i].where);
+        CHECK_STR(show_state(job), cases[i].state);
+        CHECK_STR(show_cluster_gpus(job, text, sizeof(text)), cases[i].gpus);
+        CHECK_STR(show_exit(job, text, sizeof(text)), cases[i].exit);
+        CHECK_STR(show_where(job, text, sizeof(text)), cases[i].where);
         json_decref(job);
     }
 }
 
 /* Everything else there is to show: function, canned answer, what is seen. */
 static const struct {
-    acre_show_function *function;
+    show_function *function;
     const char *json, *expect;
 } answers[] = {
-    {acre_show_nodes,
+    {show_nodes,
      "{\"nodes\":[{\"name\":\"gpu-a\",\"simulated\":true,\"gpus\":8,\"free_milli\":3500,"
      "\"cpu_milli\":64000,\"cpu_free_milli\":60000,\"ram_mib\":524288,\"ram_free_mib\":1024,"
      "\"jobs\":3,\"drained\":false,\"labels\":[\"a=1\",\"b=2\"]},"
@@ -219,8 +237,8 @@ static const struct {
      "gpu-a  ok        3.5 of 8   60 of 64  1 GiB of 512 GiB     3  a=1,b=2  SIMULATED  -\n"
      "gpu-b  drained     0 of 8          4             2 GiB     -  -        -          new "
      "fan\n"},
-    {acre_show_nodes, "{\"nodes\":[]}", "No node.\n"},
-    {acre_show_gpus_table,
+    {show_nodes, "{\"nodes\":[]}", "No nodes.\n"},
+    {show_gpus_table,
      "{\"gpus\":[{\"id\":\"GPU-1\",\"node\":\"a\",\"model\":\"H200\",\"free_milli\":400,"
      "\"free_mib\":1024,\"utilization_pct\":7,\"simulated\":false,\"holders\":[{\"job\":3,"
      "\"user\":\"ada\",\"share_milli\":500},{\"reservation\":4,\"share_milli\":100}]},"
@@ -231,20 +249,22 @@ static const struct {
      "reservation 4 (0.1)  -     -\n"
      "-     GPU-2  -      lost   -                                -    -  -"
      "                                     -     -\n"},
-    {acre_show_gpus_table, "{\"gpus\":[]}",
-     "No GPU. 'acre doctor' on the daemon's machine says why.\n"},
-    {acre_show_reservations,
+    {show_gpus_table, "{\"gpus\":[]}",
+     "No GPUs. 'acre doctor' on the daemon's machine shows why.\n"},
+    {show_reservation_list,
      "{\"reservations\":[{\"id\":1,\"user\":\"ada\",\"state\":\"pending\","
      "\"share_milli\":500,\"start\":\"2026-11-15T04:30:00.000Z\","
      "\"end\":\"2026-11-15T12:30:00.000Z\",\"devices\":[\"x\",\"y\"]}]}",
      "ID  USER  STATE    GPUS  SHARE  FROM      UNTIL      DEVICES\n"
      " 1  ada   pending     2    0.5  in 2h00m  in 10h00m  x,y\n"},
-    {acre_show_reservation,
+    {show_reservation,
      "{\"reservation\":{\"id\":1,\"state\":\"pending\","
      "\"start\":\"2026-11-15T04:30:00.000Z\",\"end\":\"2026-11-15T12:30:00.000Z\","
      "\"devices\":[\"x\",\"y\"]}}",
      "reservation 1 pending: 2 GPUs from 04:30:00 (in 2h00m) until 12:30:00 (in 10h00m)\n"},
-    {acre_show_policy,
+    {show_reservation, "{\"reservation\":{\"id\":2,\"state\":\"active\",\"devices\":[\"x\"]}}",
+     "reservation 2 active: 1 GPU from - until -\n"},
+    {show_policy,
      "{\"policy\":\"fcfs\",\"backfill\":true,\"half_life\":\"7d\","
      "\"quotas\":[{},{}],\"idle_below\":0.05,\"x\":null}",
      "policy               fcfs\n"
@@ -253,38 +273,40 @@ static const struct {
      "quotas               2 rows\n"
      "idle_below           0.05\n"
      "x                    -\n"},
-    {acre_show_quotas,
+    {show_quotas,
      "{\"quotas\":[{\"who\":\"user:*\",\"gpus\":4,\"memory\":\"160GiB\",\"running\":0,"
      "\"soft\":true}]}",
      "WHO     GPUS  GPU MEMORY  RUNNING  QUEUED  GPU HOURS  KIND\n"
      "user:*     4      160GiB        -       -          -  soft\n"},
-    {acre_show_usage,
+    {show_usage,
      "{\"accounts\":[{\"project\":\"p\",\"user\":\"ada\",\"gpu_hours\":1.25,"
      "\"share\":0.5,\"used\":0.75,\"factor\":0.25,\"held_milli\":500,\"running\":1,"
      "\"queued\":0},{}]}",
      "PROJECT  USER  GPU HOURS    USED   SHARE  FACTOR  GPUS NOW  RUNNING  QUEUED\n"
      "p        ada         1.2  75.0 %  50.0 %   0.250       0.5        1       0\n"
      "-        -             -       -       -       -         -        -       -\n"},
-    {acre_show_tokens,
+    {show_tokens,
      "{\"tokens\":[{\"id\":1,\"user\":\"ada\",\"role\":\"user\",\"note\":\"n\","
      "\"created\":\"2026-11-15T02:00:00.000Z\",\"expires\":\"2026-11-15T02:20:00.000Z\"},"
      "{\"id\":2,\"revoked\":\"2026-11-15T02:20:00.000Z\"},{\"id\":3,\"parent\":2}]}",
      "ID  USER  PROJECT  ROLE  PARENT  CREATED  EXPIRES  STATE    NOTE\n"
      " 1  ada   -        user       -  30m ago  10m ago  expired  n\n"
      " 2  -     -        -          -  -        -        revoked  -\n"
-     " 3  -     -        -          2  -        -        good     -\n"},
-    {acre_show_token, "{\"token\":{\"id\":2},\"secret\":\"acre_2_x\"}", "acre_2_x\n"},
-    {acre_show_audit,
+     " 3  -     -        -          2  -        -        active   -\n"},
+    {show_token, "{\"token\":{\"id\":2},\"secret\":\"acre_2_x\"}", "acre_2_x\n"},
+    {show_audit,
      "{\"audit\":[{\"seq\":7,\"at\":\"2026-11-15T02:29:00.000Z\",\"actor\":\"user:ada\","
      "\"origin\":\"unix:1000\",\"action\":\"job submitted\",\"target\":\"job:42\","
      "\"result\":\"ok\",\"detail\":\"\"}]}",
      "SEQ  TIME      WHO       FROM       WHAT           TARGET  RESULT  DETAIL\n"
      "  7  02:29:00  user:ada  unix:1000  job submitted  job:42  ok      -\n"},
-    {acre_show_audit_verdict, "{\"ok\":true,\"count\":12,\"text\":\"\"}",
+    {show_audit_verdict, "{\"ok\":true,\"count\":12,\"text\":\"\"}",
      "unchanged: 12 records checked\n"},
-    {acre_show_audit_verdict, "{\"ok\":false,\"count\":12,\"text\":\"record 9\"}",
+    {show_audit_verdict, "{\"ok\":true,\"count\":1,\"text\":\"\"}",
+     "unchanged: 1 record checked\n"},
+    {show_audit_verdict, "{\"ok\":false,\"count\":12,\"text\":\"record 9\"}",
      "CHANGED: record 9\n"},
-    {acre_show_stats,
+    {show_stats,
      "{\"policy\":\"fcfs\",\"started\":\"2026-11-15T02:00:00.000Z\",\"simulated\":true,"
      "\"jobs\":{\"queued\":0,\"running\":3,\"completed\":9},\"wait_ms\":{\"mean\":1000,"
      "\"p50\":500,\"p90\":2000,\"p99\":61000},\"jobs_last_hour\":9,\"success_rate\":0.75,"
@@ -292,16 +314,24 @@ static const struct {
      "\"scheduler\":{\"pass_last_us\":210,\"pass_max_us\":3400,\"paused\":true}}",
      "  policy     fcfs\n"
      "  up since   02:00:00 (30m ago)\n"
-     "  GPUs       16 total, 12 free, 4 busy, 0 drained, 3.5 given out; SIMULATED\n"
+     "  GPUs       16 total, 12 free, 4 busy, 0 drained, 3.5 allocated; SIMULATED\n"
      "  jobs       running 3, completed 9\n"
-     "  waits      mean 1s; half within 0s, 90 % within 2s, 99 % within 1m01s\n"
+     "  waits      mean 1s, median 0s, 90 % within 2s, 99 % within 1m01s\n"
      "  throughput 9 jobs ended in the last hour\n"
-     "  success    75.0 % of those that ended by themselves\n"
-     "  decision   0.21 ms the last time, at most 3.40 ms\n"
-     "  paused     nothing new starts (POST /orchestrator/start goes on)\n"},
-    {acre_show_stats, "{}", "  jobs       none\n"},
-    {acre_show_node_names, "{\"nodes\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a\nb\n"},
-    {acre_show_gpu_ids, "{\"gpus\":[{\"id\":\"GPU-1\"}]}", "GPU-1\n"},
+     "  success    75.0 % of the jobs that completed or failed\n"
+     "  decision   last 0.21 ms, at most 3.40 ms\n"
+     "  paused     no new jobs start (POST /orchestrator/start resumes)\n"},
+    {show_stats, "{}", "  jobs       none\n"},
+    {show_stats, "{\"jobs_last_hour\":1}",
+     "  jobs       none\n  throughput 1 job ended in the last hour\n"},
+    {show_why,
+     "{\"job\":{\"id\":3,\"state\":\"failed\",\"exit\":{\"kind\":\"exited\",\"code\":2}}}",
+     "Job 3 is not waiting: it has failed (status 2).\n"},
+    {show_why, "{\"job\":{\"id\":3,\"state\":\"canceled\"}}",
+     "Job 3 is not waiting: it was canceled.\n"},
+    {show_submitted, "{\"array\":7,\"jobs\":[7]}", "array 7 queued, 1 job: 7 to 7\n"},
+    {show_node_names, "{\"nodes\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a\nb\n"},
+    {show_gpu_ids, "{\"gpus\":[{\"id\":\"GPU-1\"}]}", "GPU-1\n"},
 };
 
 static void every_other_answer_has_its_view(void) {
@@ -322,7 +352,7 @@ static void a_bar_shows_any_use(void) {
                  {5000, "[##########]"}};
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char text[32];
-        CHECK_STR(acre_show_bar(cases[i].used, text, sizeof(text)), cases[i].bar);
+        CHECK_STR(show_bar(cases[i].used, text, sizeof(text)), cases[i].bar);
     }
 }
 
@@ -332,6 +362,7 @@ static const struct acre_test tests[] = {
     TEST(the_queue_fits_80_columns),
     TEST(pipes_get_all_columns),
     TEST(a_page_has_every_fact),
+    TEST(preemptions_are_counted_in_words),
     TEST(why_is_one_paragraph_with_numbers_and_a_time),
     TEST(quiet_is_ids_alone),
     TEST(words_for_parts_of_a_job),

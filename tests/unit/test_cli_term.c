@@ -9,33 +9,33 @@
 
 #define COLUMN(name, is_right, its_rank, shrinks_to)                                               \
     { .heading = name, .right = is_right, .rank = its_rank, .shrink_to = shrinks_to }
-static const struct acre_table_column columns[] = {
+static const struct table_column columns[] = {
     COLUMN("DEVICE", false, 0, 10), COLUMN("MODEL", false, 0, 6), COLUMN("MEMORY", true, 0, 0),
     COLUMN("DRIVER", false, 6, 0),  COLUMN("CLOCK", true, 9, 0),  COLUMN("GHOST", true, 0, 0),
     COLUMN("STATE", false, 0, 0),
 };
 
-static struct acre_table *make_table(void) {
-    struct acre_table *table = acre_table_create(columns, ACRE_COUNT(columns));
+static struct text_table *make_table(void) {
+    struct text_table *table = table_create(columns, ACRE_COUNT(columns));
     static const char *const rows[][7] = {
         {"GPU-5d2b31a1-0000-c1f0", "NVIDIA H200", "139.8 GiB", "nvml", "1980 MHz", "-", "ok"},
         {"cpu", "Intel", "8 GiB", "cpu", "-", "-", "lost"},
     };
     for (size_t r = 0; r < ACRE_COUNT(rows); r++) {
-        acre_table_row(table);
+        table_row(table);
         for (size_t c = 0; c < ACRE_COUNT(rows[r]); c++) {
-            acre_table_cell(table, c == 6 ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, rows[r][c]);
+            table_cell(table, c == 6 ? ACRE_COLOUR_GREEN : ACRE_COLOUR_NONE, rows[r][c]);
         }
     }
     return table;
 }
 
 static void print(struct acre_buf *out, uint32_t width, bool colour) {
-    struct acre_table *table = make_table();
-    struct acre_term term = {.is_terminal = width > 0, .colour = colour, .width = width};
+    struct text_table *table = make_table();
+    struct term term = {.is_terminal = width > 0, .colour = colour, .width = width};
     acre_buf_init(out, 1 << 16);
-    acre_table_print(table, &term, out);
-    acre_table_destroy(table);
+    table_print(table, &term, out);
+    table_destroy(table);
 }
 
 static void pipes_get_every_column_whole(void) {
@@ -102,47 +102,47 @@ static void cuts_keep_head_and_tail(void) {
 }
 
 static void sentences_are_cut_at_the_end_and_get_room_first(void) {
-    static const struct acre_table_column two[] = {
+    static const struct table_column two[] = {
         {.heading = "NAME", .shrink_to = 4},
         {.heading = "X", .rank = 1},
         {.heading = "WHY", .shrink_to = 6, .cut_end = true},
     };
-    struct acre_table *table = acre_table_create(two, ACRE_COUNT(two));
-    struct acre_term term = {.is_terminal = true, .width = 20};
+    struct text_table *table = table_create(two, ACRE_COUNT(two));
+    struct term term = {.is_terminal = true, .width = 20};
     struct acre_buf out;
-    acre_table_row(table);
-    acre_table_cell(table, ACRE_COLOUR_NONE, "a name of many words");
-    acre_table_cell(table, ACRE_COLOUR_NONE, "0123456789");
-    acre_table_cell(table, ACRE_COLOUR_NONE, "it asks for more than there is");
+    table_row(table);
+    table_cell(table, ACRE_COLOUR_NONE, "a name of many words");
+    table_cell(table, ACRE_COLOUR_NONE, "0123456789");
+    table_cell(table, ACRE_COLOUR_NONE, "it asks for more than there is");
     acre_buf_init(&out, 1 << 16);
-    acre_table_print(table, &term, &out);
+    table_print(table, &term, &out);
     CHECK_STR(out.data, "NAME  WHY\na ..  it asks for ..\n");
     acre_buf_finish(&out);
-    acre_table_destroy(table);
+    table_destroy(table);
 }
 
 static void a_picture_is_redrawn_within_the_screen(void) {
-    struct acre_term term = {.is_terminal = true, .width = 80, .height = 3};
+    struct term term = {.is_terminal = true, .width = 80, .height = 3};
     struct acre_buf picture, out;
     acre_buf_init(&picture, 1 << 16);
     acre_buf_init(&out, 1 << 16);
     uint32_t lines = ACRE_TERM_CLEAR;
     acre_buf_puts(&picture, "one\ntwo\nthree\n");
-    acre_term_redraw(&term, &picture, &lines, &out);
+    term_redraw(&term, &picture, &lines, &out);
     CHECK_STR(out.data, "\033[H\033[2Jone\033[K\ntwo\033[K\n\033[J");
     acre_buf_clear(&out);
-    acre_term_redraw(&term, &picture, &lines, &out);
+    term_redraw(&term, &picture, &lines, &out);
     CHECK_STR(out.data, "\033[Hone\033[K\ntwo\033[K\n\033[J");
     acre_buf_clear(&out);
     acre_buf_clear(&picture);
     acre_buf_puts(&picture, "one\n");
     lines = 0;
-    acre_term_redraw(&term, &picture, &lines, &out);
+    term_redraw(&term, &picture, &lines, &out);
     CHECK_STR(out.data, "one\033[K\n\033[J");
     CHECK_U64(lines, 1);
     acre_buf_clear(&out);
     acre_buf_puts(&picture, "two\n");
-    acre_term_redraw(&term, &picture, &lines, &out);
+    term_redraw(&term, &picture, &lines, &out);
     CHECK_STR(out.data, "\033[1Aone\033[K\ntwo\033[K\n\033[J");
     CHECK_U64(lines, 2);
     acre_buf_finish(&picture);
@@ -161,38 +161,37 @@ static void colours_only_where_wanted(void) {
 }
 
 static void characters_are_counted_not_bytes(void) {
-    static const struct acre_table_column two[] = {COLUMN("A", false, 0, 4),
-                                                   COLUMN("B", false, 0, 0)};
-    struct acre_table *table = acre_table_create(two, 2);
-    struct acre_term wide = {0};
-    struct acre_term narrow = {.is_terminal = true, .width = 9};
+    static const struct table_column two[] = {COLUMN("A", false, 0, 4), COLUMN("B", false, 0, 0)};
+    struct text_table *table = table_create(two, 2);
+    struct term wide = {0};
+    struct term narrow = {.is_terminal = true, .width = 9};
     struct acre_buf out;
-    acre_table_row(table);
-    acre_table_cell(table, ACRE_COLOUR_NONE, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
-    acre_table_cell(table, ACRE_COLOUR_NONE, "xyz");
-    acre_table_row(table); /* missing cells are empty */
-    CHECK_U64(acre_table_rows(table), 2);
+    table_row(table);
+    table_cell(table, ACRE_COLOUR_NONE, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    table_cell(table, ACRE_COLOUR_NONE, "xyz");
+    table_row(table); /* missing cells are empty */
+    CHECK_U64(table_rows(table), 2);
     acre_buf_init(&out, 4096);
-    acre_table_print(table, &wide, &out);
+    table_print(table, &wide, &out);
     CHECK_STR(out.data,
               "A       B\n\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9  xyz\n        \n");
     acre_buf_clear(&out);
-    acre_table_print(table, &narrow, &out);
+    table_print(table, &narrow, &out);
     CHECK_HAS(out.data, "\xc3\xa9\xc3\xa9..  xyz\n");
     acre_buf_finish(&out);
-    acre_table_destroy(table);
-    acre_table_destroy(NULL);
+    table_destroy(table);
+    table_destroy(NULL);
 }
 
 static void texts_wrap_at_blanks(void) {
-    struct acre_term term = {.is_terminal = true, .width = 16};
+    struct term term = {.is_terminal = true, .width = 16};
     struct acre_buf out;
     acre_buf_init(&out, 4096);
-    acre_term_wrap(&term, &out, 4, "one two three averyverylongword x");
+    term_wrap(&term, &out, 4, "one two three averyverylongword x");
     CHECK_STR(out.data, "one two\n    three\n    averyverylongword\n    x\n");
     acre_buf_clear(&out);
     term.width = 0;
-    acre_term_wrap(&term, &out, 4, "one two");
+    term_wrap(&term, &out, 4, "one two");
     CHECK_STR(out.data, "one two\n");
     acre_buf_finish(&out);
 }
@@ -200,7 +199,7 @@ static void texts_wrap_at_blanks(void) {
 static void a_file_is_no_terminal(void) {
     FILE *file = tmpfile();
     REQUIRE(file != NULL);
-    struct acre_term term = acre_term_detect(fileno(file));
+    struct term term = term_detect(fileno(file));
     CHECK(!term.is_terminal && !term.colour);
     CHECK_U64(term.width, 0);
     fclose(file);

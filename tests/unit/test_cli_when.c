@@ -24,13 +24,13 @@ static void wire_times_are_read_exactly(void) {
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         uint64_t ms = 1;
         acre_test_context("%s", cases[i].text);
-        CHECK(acre_when_parse(cases[i].text, &ms));
+        CHECK(when_parse(cases[i].text, &ms));
         CHECK_U64(ms, cases[i].ms);
     }
     for (uint64_t at = 1; at < UINT64_C(253402300799999); at = at * 3 + 7) { /* and back */
         char text[25];
         uint64_t ms = 0;
-        CHECK(acre_when_parse(acre_format_time(at, text), &ms));
+        CHECK(when_parse(acre_format_time(at, text), &ms));
         CHECK_U64(ms, at);
     }
 }
@@ -62,7 +62,7 @@ static void what_is_no_time_is_refused(void) {
     for (size_t i = 0; i < ACRE_COUNT(texts); i++) {
         uint64_t ms = 42;
         acre_test_context("%s", texts[i]);
-        CHECK(!acre_when_parse(texts[i], &ms));
+        CHECK(!when_parse(texts[i], &ms));
         CHECK_U64(ms, 42);
     }
 }
@@ -86,9 +86,9 @@ static void spans_show_two_units(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char text[ACRE_WHEN_MAX];
-        CHECK_STR(acre_when_span(cases[i].ms, text, sizeof(text)), cases[i].span);
+        CHECK_STR(when_span(cases[i].ms, text, sizeof(text)), cases[i].span);
         if (cases[i].about != NULL) {
-            CHECK_STR(acre_when_about(cases[i].ms, text, sizeof(text)), cases[i].about);
+            CHECK_STR(when_about(cases[i].ms, text, sizeof(text)), cases[i].about);
         }
     }
 }
@@ -98,17 +98,17 @@ static void times_are_told_from_now(void) {
     char text[2 * ACRE_WHEN_MAX];
     setenv("TZ", "UTC", 1);
     tzset();
-    CHECK_STR(acre_when_relative(now, now, text, sizeof(text)), "now");
-    CHECK_STR(acre_when_relative(now + 999, now, text, sizeof(text)), "now");
-    CHECK_STR(acre_when_relative(now - 65000, now, text, sizeof(text)), "65s ago");
-    CHECK_STR(acre_when_relative(now + 65000, now, text, sizeof(text)), "in 65s");
-    CHECK_STR(acre_when_clock(now - 1000, now, text, sizeof(text)), "02:29:59");
-    CHECK_STR(acre_when_clock(now - UINT64_C(86400000), now, text, sizeof(text)), "Nov 14 02:30");
-    CHECK_STR(acre_when_clock(0, now, text, sizeof(text)), "1970-01-01");
-    CHECK_STR(acre_when_both(now - 65000, now, text, sizeof(text)), "02:28:55 (65s ago)");
+    CHECK_STR(when_relative(now, now, text, sizeof(text)), "now");
+    CHECK_STR(when_relative(now + 999, now, text, sizeof(text)), "now");
+    CHECK_STR(when_relative(now - 65000, now, text, sizeof(text)), "65s ago");
+    CHECK_STR(when_relative(now + 65000, now, text, sizeof(text)), "in 65s");
+    CHECK_STR(when_clock(now - 1000, now, text, sizeof(text)), "02:29:59");
+    CHECK_STR(when_clock(now - UINT64_C(86400000), now, text, sizeof(text)), "Nov 14 02:30");
+    CHECK_STR(when_clock(0, now, text, sizeof(text)), "1970-01-01");
+    CHECK_STR(when_both(now - 65000, now, text, sizeof(text)), "02:28:55 (65s ago)");
     setenv("TZ", "UTC-3", 1); /* people live in places */
     tzset();
-    CHECK_STR(acre_when_clock(now, now, text, sizeof(text)), "05:30:00");
+    CHECK_STR(when_clock(now, now, text, sizeof(text)), "05:30:00");
 }
 
 static const struct acre_test tests[] = {

@@ -171,7 +171,7 @@ static void functions_get_the_arrays_themselves(void) {
     CHECK_U64(cost.calls[ACRE_WAY_CPU], 1000);
     CHECK_EQ(cost.items, 4);
     CHECK_STR(cost.reason[ACRE_WAY_CPU], "");
-    CHECK_HAS(cost.reason[ACRE_WAY_RING], "no context was given (device)");
+    CHECK_HAS(cost.reason[ACRE_WAY_RING], "device: no context was given");
     close_bench(&bench);
 }
 
@@ -197,18 +197,20 @@ static void bad_options_are_refused_by_name(void) {
         uint32_t count;
         const char *says;
     } rows[] = {
-        {&auto_source, "axpy", odd, 3, "array 1 'a': items of 3 bytes"},
-        {&auto_source, "axpy", written, 3, "array 1 'a' is written (out_bytes 4), but const"},
-        {&auto_source, "axpy", none, 3, "array 1 'a': in_bytes 0, out_bytes 0"},
-        {&auto_source, "axpy", huge, 3, "items of 2147483652 bytes"},
-        {&auto_source, "axpy", four, 4, "parameter 4 'k' is float; accepted: 4 arrays"},
+        {&auto_source, "axpy", odd, 3,
+         "array 1 'a': an item has 3 bytes; accepted: multiples of 4"},
+        {&auto_source, "axpy", written, 3, "array 1 'a' is const, but out_bytes is 4"},
+        {&auto_source, "axpy", none, 3, "array 1 'a': in_bytes is 0 and out_bytes is 0"},
+        {&auto_source, "axpy", huge, 3, "an item has 2147483652 bytes in all"},
+        {&auto_source, "axpy", four, 4,
+         "parameter 4 'k' is float; the first 4 parameters must be arrays"},
         {&auto_source, "axpy", four, 2, "parameter 3 'c' is global float *; accepted: a value"},
         {&auto_source, "axpy", NULL, 3, "array_count"},
         {&auto_source, "axpy", four, 17, "array_count: 17; accepted: 1 to 16"},
-        {&auto_source, "turn", four, 4, "kernel 'turn' has 3 parameters; accepted: 4 arrays"},
+        {&auto_source, "turn", four, 4, "kernel 'turn' has 3 parameters; required: 4 arrays"},
         {&signed_number, "axpy", axpy_arrays, 3, "parameter 4 'n' is int; accepted: uint"},
-        {&bare, "axpy", axpy_arrays, 3, "source: NULL"},
-        {&auto_source, NULL, axpy_arrays, 3, "kernel: NULL"},
+        {&bare, "axpy", axpy_arrays, 3, "source: must not be NULL"},
+        {&auto_source, NULL, axpy_arrays, 3, "kernel: must not be NULL"},
         {&broken, "axpy", axpy_arrays, 3, "nonsense"},
     };
     struct bench bench;
@@ -231,7 +233,7 @@ static void bad_options_are_refused_by_name(void) {
     struct acre_auto_options options = bench.options;
     options.cpu = apart;
     CHECK_EQ(acre_auto_create(&options, &bench.automatic, &bench.err), ACRE_EINVALID);
-    CHECK_HAS(bench.err.text, "in a process of its own");
+    CHECK_HAS(bench.err.text, "in a separate process");
     close_bench(&bench);
 }
 
@@ -273,7 +275,8 @@ static void bad_calls_are_refused_by_name(void) {
         ACRE_EINVALID);
     CHECK_EQ(acre_auto_run_by(bench.automatic, ACRE_WAY_RING, 9, good, values_of(0), 2, &bench.err),
              ACRE_EUNSUPPORTED);
-    CHECK_HAS(bench.err.text, "kernel 'axpy' by ring: the device keeps no kernel resident");
+    CHECK_HAS(bench.err.text,
+              "kernel 'axpy' cannot run by ring: the device cannot keep a kernel resident");
     CHECK_EQ(acre_auto_run_by(bench.automatic, ACRE_WAY_GRAPH, 1 << 30, good, values_of(0), 2,
                               &bench.err),
              ACRE_EUNSUPPORTED);
@@ -431,7 +434,7 @@ static void a_damaged_file_is_left_out_and_said(void) {
     acre_auto_destroy(bench.automatic);
     bench.options.device = NULL; /* the same name for something else */
     make_auto(&bench);
-    CHECK_HAS(acre_auto_note(bench.automatic), "learned for 'axpy' on other devices");
+    CHECK_HAS(acre_auto_note(bench.automatic), "the costs are for 'axpy' on other devices");
     CHECK_EQ(acre_auto_costs(bench.automatic, &cost, 1), 0);
     acre_buf_finish(&text);
     close_bench(&bench);

@@ -171,7 +171,7 @@ static void kernels_that_are_no_handlers_say_why(void) {
         {"kernel void f(global float *p, uint n) { barrier(); p[0] = 1; }",
          {4, 4},
          "local memory or barriers"},
-        {TAKES("global uchar *p"), {1, 1}, "whole words"},
+        {TAKES("global uchar *p"), {1, 1}, "items must be multiples of 4 bytes"},
         {TAKES("global double *p"), {8, 8}, "at most 4 bytes"},
         {TAKES("global uint *p"), {388, 388}, "does not fit"},
         {TAKES("global const uint *p"), {4, 0}, "does not fit"}, /* no answer */

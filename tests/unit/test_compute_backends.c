@@ -9,14 +9,14 @@
 static void rows_are_whole_and_differ(void) {
     struct acre_compute_device device;
     for (uint32_t i = 0; i < ACRE_BACKEND_COUNT; i++) {
-        const struct acre_backend *backend = acre_backends[i];
+        const struct backend *backend = all_backends[i];
         acre_test_context("row %u", i);
         REQUIRE(backend != NULL && backend->name != NULL);
         CHECK(backend->name[0] != '\0' && strlen(backend->name) < sizeof(device.backend));
         CHECK(strpbrk(backend->name, ", :") == NULL); /* "cuda,cpu", "cuda:0" */
-        CHECK(backend->what != NULL && backend->open != NULL && backend->place_open != NULL);
+        CHECK(backend->what != NULL && backend->open != NULL && backend->seat_open != NULL);
         CHECK(backend->language != ACRE_LANGUAGE_AUTO);
-        CHECK(acre_backend_find(acre_str_from(backend->name)) == backend);
+        CHECK(backend_find(acre_str_from(backend->name)) == backend);
         CHECK_STR(acre_backend_name(i), backend->name);
         if (backend->language != ACRE_LANGUAGE_PORTABLE) { /* nobody else takes it */
             CHECK_STR(acre_language_backend(backend->language), backend->name);
@@ -24,11 +24,11 @@ static void rows_are_whole_and_differ(void) {
     }
     acre_test_context("%s", "");
     CHECK(acre_backend_name(ACRE_BACKEND_COUNT) == NULL);
-    CHECK(acre_backend_find(acre_str_from("")) == NULL);
+    CHECK(backend_find(acre_str_from("")) == NULL);
     CHECK(acre_language_backend(ACRE_LANGUAGE_PORTABLE) == NULL);
     CHECK(acre_language_backend(ACRE_LANGUAGE_AUTO) == NULL);
     /* Who needs some device takes the last. */
-    CHECK(acre_backends[ACRE_BACKEND_COUNT - 1] == &acre_backend_cpu);
+    CHECK(all_backends[ACRE_BACKEND_COUNT - 1] == &backend_cpu);
 }
 
 /* Devices of a runtime come in the order of the rows; one that is not there says why. */
@@ -57,7 +57,7 @@ static void a_name_that_is_none_gets_them_listed(void) {
     struct acre_error err = {0};
     struct acre_compute_options options = {.backends = "cpu,gpu"};
     CHECK_EQ(acre_compute_open(&options, &compute, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "backends: 'gpu' is none; accepted: ");
+    CHECK_HAS(err.text, "backends: unknown back end 'gpu'; accepted: ");
     for (uint32_t i = 0; acre_backend_name(i) != NULL; i++) {
         CHECK_HAS(err.text, acre_backend_name(i));
     }

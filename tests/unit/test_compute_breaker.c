@@ -68,7 +68,7 @@ static void open_refuses_for_a_minute_and_says_why(void) {
     CHECK_HAS(err.text, "60 s");
     CHECK_HAS(err.text, "12 of its last 12 calls failed");
     CHECK_EQ(breaker_ask(&breaker, START + 59 * SECOND + 999, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "for 1 s more");
+    CHECK_HAS(err.text, "for another 1 s");
     CHECK_EQ(breaker_state(&breaker), BREAKER_OPEN);
     CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, &err), 0);
     CHECK_EQ(breaker_state(&breaker), BREAKER_HALF_OPEN);
@@ -85,7 +85,7 @@ static void one_call_tries(void) {
         now += 60 * SECOND;
         CHECK_EQ(breaker_ask(&breaker, now, NULL), 0);
         CHECK_EQ(breaker_ask(&breaker, now, &err), ACRE_EUNAVAILABLE);
-        CHECK_HAS(err.text, "one call tries");
+        CHECK_HAS(err.text, "one call tests whether the device works again");
         breaker_tell(&breaker, now, false);
         CHECK_EQ(breaker_state(&breaker), BREAKER_OPEN);
         CHECK_EQ(breaker_ask(&breaker, now + 59 * SECOND, NULL), ACRE_EUNAVAILABLE);
@@ -125,13 +125,13 @@ static void a_look_takes_no_try(void) {
     CHECK_EQ(breaker_look(&breaker, START, &err), 0);
     tell(&breaker, START, 10, 10);
     CHECK_EQ(breaker_look(&breaker, START + 59 * SECOND, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "for 1 s more");
+    CHECK_HAS(err.text, "for another 1 s");
     CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), 0);
     CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), 0);
     CHECK_EQ(breaker_state(&breaker), BREAKER_OPEN);
     CHECK_EQ(breaker_ask(&breaker, START + 60 * SECOND, &err), 0);
     CHECK_EQ(breaker_look(&breaker, START + 60 * SECOND, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "one call tries");
+    CHECK_HAS(err.text, "one call tests whether the device works again");
     breaker_finish(&breaker);
 }
 
@@ -188,7 +188,7 @@ static void a_context_rests_as_its_options_say(void) {
     context_tell(context, ACRE_EUNAVAILABLE);
     struct acre_stream *stream = NULL;
     CHECK_EQ(acre_stream_create(context, &stream, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "the device rests for 1 s more: 2 of its last 2 calls failed");
+    CHECK_HAS(err.text, "the context rests for another 1 s, because 2 of its last 2 calls failed");
     int r = ACRE_EUNAVAILABLE;
     uint64_t now_ms = begun_ms;
     while (r == ACRE_EUNAVAILABLE && now_ms < begun_ms + 30 * SECOND) {

@@ -1,5 +1,5 @@
 /* Buffers of a context (GPU-2): ids, owners, streams. The device is a double that moves as told. */
-#include "support/place_double.h"
+#include "support/seat_double.h"
 #include "support/test.h"
 
 #include "compute/memory/buffer.h"
@@ -41,10 +41,10 @@ static struct acre_buffer make(struct acre_stream *stream, uint64_t bytes) {
     return buffer;
 }
 
-static struct place_of place_of(struct acre_context *context, struct acre_buffer buffer) {
-    struct place_of place = {0};
-    REQUIRE_EQ(buffer_resolve(context, buffer, 0, 0, "test", &place, NULL), 0);
-    return place;
+static struct buffer_range range_of(struct acre_context *context, struct acre_buffer buffer) {
+    struct buffer_range range = {0};
+    REQUIRE_EQ(buffer_resolve(context, buffer, 0, 0, "test", &range, NULL), 0);
+    return range;
 }
 
 /* Something for the device to do with it. */
@@ -52,9 +52,9 @@ static void use(struct acre_stream *stream, struct acre_buffer buffer) {
     REQUIRE_EQ(acre_fill(stream, buffer, 0, 8, 1, 8, NULL), 0);
 }
 
-static bool is_same_place(struct acre_context *context, struct place_of a,
+static bool is_same_range(struct acre_context *context, struct buffer_range a,
                           struct acre_buffer buffer) {
-    struct place_of b = place_of(context, buffer);
+    struct buffer_range b = range_of(context, buffer);
     return a.region == b.region && a.offset == b.offset;
 }
 
@@ -74,25 +74,29 @@ static void stale_ids_are_told_from_live_ones(void) {
     } rows[] = {
         {live, 0, 100, 0, ""},
         {live, 100, 0, 0, ""},
-        {live, 1, 100, ACRE_EINVALID, "within the buffer's 100"},
+        {live, 1, 100, ACRE_EINVALID, "reach past the end of the buffer; its size is 100"},
         {live, 101, 0, ACRE_EINVALID, "offset 101"},
-        {live, UINT64_MAX, 2, ACRE_EINVALID, "within"},
-        {live, 2, UINT64_MAX, ACRE_EINVALID, "within"},
+        {live, UINT64_MAX, 2, ACRE_EINVALID, "reach past the end"},
+        {live, 2, UINT64_MAX, ACRE_EINVALID, "reach past the end"},
         {freed, 0, 1, ACRE_ENOTFOUND, "argument 7: the buffer was freed"},
         {{0}, 0, 1, ACRE_ENOTFOUND, "no buffer"},
         {{live.id + 1}, 0, 1, ACRE_ENOTFOUND, "freed"},
         {{live.id + (UINT64_C(1) << 30)}, 0, 1, ACRE_ENOTFOUND, "freed"},
         {{live.id | UINT64_C(0x3fffff) << 30}, 0, 1, ACRE_ENOTFOUND, "freed"},
         {foreign, 0, 1, ACRE_EINVALID, "another context (tenant 'test' on Double)"},
-        {{UINT64_MAX}, 0, 1, ACRE_ENOTFOUND, "no context"},
-        {{UINT64_C(5) << 52 | 1}, 0, 1, ACRE_ENOTFOUND, "no context"},
+        {{UINT64_MAX}, 0, 1, ACRE_ENOTFOUND, "the buffer's context does not exist or was closed"},
+        {{UINT64_C(5) << 52 | 1},
+         0,
+         1,
+         ACRE_ENOTFOUND,
+         "the buffer's context does not exist or was closed"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
         struct acre_error err = {0};
-        struct place_of place;
+        struct buffer_range range;
         CHECK_EQ(buffer_resolve(rig.context, rows[i].buffer, rows[i].offset, rows[i].bytes,
-                                "argument 7", &place, &err),
+                                "argument 7", &range, &err),
                  rows[i].expect);
         CHECK_HAS(err.text, rows[i].text);
     }
@@ -115,13 +119,13 @@ static void bad_requests_are_refused(void) {
     CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_DEVICE, 0, &buffer, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "bytes: 0");
     CHECK_EQ(acre_buffer_alloc(rig.a, (enum acre_memory)3, 1, &buffer, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "kind: 3");
+    CHECK_HAS(err.text, "unknown kind 3");
     static const uint64_t too_large[] = {10 * MIB + 1, UINT64_C(1) << 47, UINT64_MAX,
                                          UINT64_MAX - 255};
     for (size_t i = 0; i < ACRE_COUNT(too_large); i++) {
         CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_DEVICE, too_large[i], &buffer, &err),
                  ACRE_ELIMIT);
-        CHECK_HAS(err.text, "tenant 'test' may have 10 MiB");
+        CHECK_HAS(err.text, "the limit of tenant 'test' is 10 MiB");
     }
     CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_PINNED, UINT64_C(1) << 46, &buffer, &err),
              ACRE_ENOMEM);
@@ -133,36 +137,36 @@ static void bad_requests_are_refused(void) {
 static void freeing_is_ordered_with_the_stream(void) {
     struct rig rig = open_rig(&(struct double_options){.limit_bytes = 64 * MIB});
     struct acre_buffer all = make(rig.a, 32 * MIB);
-    struct place_of place = place_of(rig.context, all);
+    struct buffer_range range = range_of(rig.context, all);
     use(rig.a, all);
     CHECK_EQ(acre_buffer_free(rig.a, all, NULL), 0);
     struct acre_buffer b = make(rig.b, 16 * MIB); /* a's work has not come: another block */
-    CHECK(place_of(rig.context, b).region != place.region);
+    CHECK(range_of(rig.context, b).region != range.region);
     struct acre_buffer a = make(rig.a, 16 * MIB); /* its own: at once */
-    CHECK(is_same_place(rig.context, place, a));
+    CHECK(is_same_range(rig.context, range, a));
     /* Not used by a, freed on b: a's work before it may still use the memory. */
     CHECK_EQ(acre_buffer_free(rig.b, a, NULL), 0);
     struct acre_buffer c = make(rig.b, 16 * MIB);
-    CHECK(place_of(rig.context, c).region != place.region);
+    CHECK(range_of(rig.context, c).region != range.region);
     double_run(rig.context, rig.a, UINT32_MAX); /* with the signal that so large a free sends */
     struct acre_buffer d = make(rig.b, 32 * MIB);
-    CHECK(is_same_place(rig.context, place, d));
+    CHECK(is_same_range(rig.context, range, d));
     double_close(rig.compute);
 }
 
 static void freeing_waits_for_other_users(void) {
     struct rig rig = open_rig(&(struct double_options){0});
     struct acre_buffer buffer = make(rig.a, 32 * MIB);
-    struct place_of place = place_of(rig.context, buffer);
+    struct buffer_range range = range_of(rig.context, buffer);
     use(rig.b, buffer);
     struct acre_event event;
     REQUIRE_EQ(acre_event_record(rig.b, &event, NULL), 0);
     CHECK_EQ(acre_buffer_free(rig.a, buffer, NULL), 0);
     struct acre_buffer early = make(rig.a, 32 * MIB); /* not even its own stream */
-    CHECK(place_of(rig.context, early).region != place.region);
+    CHECK(range_of(rig.context, early).region != range.region);
     double_run(rig.context, rig.b, UINT32_MAX);
     struct acre_buffer late = make(rig.a, 32 * MIB);
-    CHECK(is_same_place(rig.context, place, late));
+    CHECK(is_same_range(rig.context, range, late));
     double_close(rig.compute);
 }
 
@@ -170,7 +174,7 @@ static void a_crowd_of_users_is_waited_for(void) {
     struct rig rig = open_rig(&(struct double_options){0});
     struct acre_stream *streams[8];
     struct acre_buffer buffer = make(rig.a, 32 * MIB);
-    struct place_of place = place_of(rig.context, buffer);
+    struct buffer_range range = range_of(rig.context, buffer);
     for (size_t i = 0; i < ACRE_COUNT(streams); i++) {
         struct acre_event event;
         REQUIRE_EQ(acre_stream_create(rig.context, &streams[i], NULL), 0);
@@ -181,11 +185,11 @@ static void a_crowd_of_users_is_waited_for(void) {
     for (size_t i = 0; i < ACRE_COUNT(streams); i++) {
         acre_test_context("user %zu", i);
         struct acre_buffer early = make(rig.a, 32 * MIB);
-        CHECK(place_of(rig.context, early).region != place.region);
+        CHECK(range_of(rig.context, early).region != range.region);
         double_run(rig.context, streams[i], UINT32_MAX);
     }
     struct acre_buffer late = make(rig.a, 32 * MIB);
-    CHECK(is_same_place(rig.context, place, late));
+    CHECK(is_same_range(rig.context, range, late));
     double_close(rig.compute);
 }
 
@@ -194,7 +198,7 @@ static void streams_that_are_gone_hold_nothing(void) {
     double_start(rig.context);
     struct acre_stream *stream;
     struct acre_buffer buffer = make(rig.a, 32 * MIB);
-    struct place_of place = place_of(rig.context, buffer);
+    struct buffer_range range = range_of(rig.context, buffer);
     for (int i = 0; i < 20; i++) { /* each with the same word */
         REQUIRE_EQ(acre_stream_create(rig.context, &stream, NULL), 0);
         use(stream, buffer);
@@ -203,7 +207,7 @@ static void streams_that_are_gone_hold_nothing(void) {
     CHECK_EQ(acre_buffer_free(rig.a, buffer, NULL), 0);
     REQUIRE_EQ(acre_stream_create(rig.context, &stream, NULL), 0);
     struct acre_buffer again = make(stream, 32 * MIB);
-    CHECK(is_same_place(rig.context, place, again));
+    CHECK(is_same_range(rig.context, range, again));
     double_close(rig.compute);
 }
 
@@ -239,11 +243,11 @@ static void host_memory_is_found_by_its_address(void) {
         const uint8_t *host = acre_buffer_host(rig.context, buffers[i]);
         uint64_t bytes = 1000 * i + 1;
         CHECK(host[0] == i && host[bytes - 1] == i);
-        struct place_of place;
-        REQUIRE(buffer_of_host(rig.context, host + bytes / 2, 1, &place));
-        CHECK(place.host == host + bytes / 2);
-        CHECK_U64(place.bytes, bytes - bytes / 2);
-        CHECK_EQ(*double_memory(rig.context, place.region, place.offset), (int64_t)i);
+        struct buffer_range range;
+        REQUIRE(buffer_of_host(rig.context, host + bytes / 2, 1, &range));
+        CHECK(range.host == host + bytes / 2);
+        CHECK_U64(range.bytes, bytes - bytes / 2);
+        CHECK_EQ(*double_memory(rig.context, range.region, range.offset), (int64_t)i);
         CHECK_U64(buffer_at_host(rig.context, host, bytes).id, buffers[i].id);
         CHECK_U64(buffer_at_host(rig.context, host, bytes + 1).id, 0); /* not whole */
         CHECK_U64(buffer_at_host(rig.context, host + bytes, 1).id, 0);
@@ -272,15 +276,15 @@ static void a_loss_takes_device_memory_only(void) { /* GPU-6 */
     CHECK_U64(live, 3);
     CHECK_U64(lost, 2);
     struct acre_error err = {0};
-    struct place_of place;
-    CHECK_EQ(buffer_resolve(rig.context, device, 0, 1, "out", &place, &err), ACRE_EUNAVAILABLE);
+    struct buffer_range range;
+    CHECK_EQ(buffer_resolve(rig.context, device, 0, 1, "out", &range, &err), ACRE_EUNAVAILABLE);
     CHECK_HAS(err.text, "out: the buffer was lost with its context: it was told to");
     struct acre_memory_report report;
     acre_memory_report(rig.context, &report);
     CHECK_U64(report.used_bytes, 0);
     CHECK_U64(report.reserved_bytes, 0);
-    CHECK_EQ(buffer_resolve(rig.context, pinned, 0, 4096, "in", &place, &err), 0);
-    CHECK_EQ(*double_memory(rig.context, place.region, place.offset), 7); /* in the new region */
+    CHECK_EQ(buffer_resolve(rig.context, pinned, 0, 4096, "in", &range, &err), 0);
+    CHECK_EQ(*double_memory(rig.context, range.region, range.offset), 7); /* in the new region */
     CHECK_EQ(acre_buffer_free(rig.b, device, NULL), 0);
     CHECK_EQ(acre_buffer_free(rig.b, device, NULL), ACRE_ENOTFOUND);
     CHECK_EQ(acre_buffer_free(rig.a, pinned, NULL), 0);

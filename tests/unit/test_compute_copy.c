@@ -1,5 +1,5 @@
 /* Copies and fills (GPU-3): host, buffers, two contexts; in pieces, bounded, in order. */
-#include "support/place_double.h"
+#include "support/seat_double.h"
 #include "support/test.h"
 
 #include "compute/graph.h"
@@ -148,14 +148,14 @@ static void bad_copies_are_refused(void) {
         {a, 0, a, 50, 50, 0, ""},
         {a, 0, a, 49, 50, ACRE_EINVALID, "overlap"},
         {a, 49, a, 0, 50, ACRE_EINVALID, "overlap"},
-        {a, 1, b, 0, 100, ACRE_EINVALID, "copy: to: 100 bytes from offset 1"},
-        {a, 0, b, 1, 100, ACRE_EINVALID, "copy: from: 100 bytes from offset 1"},
+        {a, 1, b, 0, 100, ACRE_EINVALID, "copy: to: 100 bytes at offset 1 reach past the end"},
+        {a, 0, b, 1, 100, ACRE_EINVALID, "copy: from: 100 bytes at offset 1 reach past the end"},
         {gone, 0, b, 0, 1, ACRE_ENOTFOUND, "copy: to: the buffer was freed"},
         {a, 0, gone, 0, 1, ACRE_ENOTFOUND, "copy: from: the buffer was freed"},
         {a, 0, {0}, 0, 1, ACRE_ENOTFOUND, "copy: from: no buffer"},
-        {far, 0, far, 50, 10, ACRE_EINVALID, "copy: to: a buffer of another context"},
-        {a, 0, far, 90, 11, ACRE_EINVALID, "copy: from: 11 bytes from offset 90"},
-        {far, 0, gone, 0, 1, ACRE_EINVALID, "copy: to: a buffer of another context"},
+        {far, 0, far, 50, 10, ACRE_EINVALID, "copy: to: the buffer belongs to another context"},
+        {a, 0, far, 90, 11, ACRE_EINVALID, "copy: from: 11 bytes at offset 90 reach past the end"},
+        {far, 0, gone, 0, 1, ACRE_EINVALID, "copy: to: the buffer belongs to another context"},
     };
     struct acre_error err;
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct acre_backend *const table = &acre_backend_cpu;
+static const struct backend *const table = &backend_cpu;
 
 enum { MIB = 1 << 20 };
 
@@ -36,20 +36,20 @@ static void add_native(const struct acre_groups *groups, const void *const *argu
 }
 
 static void launch_add(struct cpu_rig *rig, uint64_t stream, uint64_t kernel,
-                       const struct acre_region *data, uint64_t offset, uint32_t groups,
+                       const struct native_region *data, uint64_t offset, uint32_t groups,
                        uint32_t value) {
     _Alignas(16) uint8_t extra[16] = {0};
     memcpy(extra, &value, sizeof(value));
-    struct acre_native_arg args[] = {cpu_rig_buffer(data, offset),
-                                     {.kind = ACRE_NATIVE_VALUE, .bytes = 4, .region = 0}};
-    struct acre_native_launch launch = {.kernel = kernel,
-                                        .grid = {{groups, 1, 1}, {64, 1, 1}},
-                                        .args = args,
-                                        .arg_count = 2,
-                                        .extra = extra,
-                                        .extra_bytes = 16};
+    struct native_arg args[] = {cpu_rig_buffer(data, offset),
+                                {.kind = ACRE_NATIVE_VALUE, .bytes = 4, .region = 0}};
+    struct native_launch launch = {.kernel = kernel,
+                                   .grid = {{groups, 1, 1}, {64, 1, 1}},
+                                   .args = args,
+                                   .arg_count = 2,
+                                   .extra = extra,
+                                   .extra_bytes = 16};
     struct acre_error err;
-    cpu_rig_require(table->launch(rig->place, stream, &launch, &err), &err);
+    cpu_rig_require(table->launch(rig->seat, stream, &launch, &err), &err);
     memset(extra, 0xff, sizeof(extra)); /* the caller's again */
 }
 
@@ -67,9 +67,9 @@ static void it_describes_the_machine(void) {
     CHECK((device.capabilities & ACRE_CAN_NATIVE) != 0);
     uint64_t available = 0;
     uint64_t total = 0;
-    CHECK_EQ(table->memory(rig.place, &available, &total, NULL), 0);
+    CHECK_EQ(table->memory(rig.seat, &available, &total, NULL), 0);
     CHECK(available > 0 && available <= total && total == device.memory_bytes);
-    CHECK_EQ(table->check(rig.place, NULL), 0);
+    CHECK_EQ(table->check(rig.seat, NULL), 0);
     cpu_rig_finish(&rig);
 }
 
@@ -78,12 +78,12 @@ static void more_memory_than_there_is_is_refused(void) {
     cpu_rig_init(&rig);
     uint64_t available = 0;
     uint64_t total = 0;
-    REQUIRE_EQ(table->memory(rig.place, &available, &total, NULL), 0);
+    REQUIRE_EQ(table->memory(rig.seat, &available, &total, NULL), 0);
     const uint64_t sizes[] = {total + 1, total * 16, UINT64_MAX / 2, UINT64_MAX};
     for (size_t i = 0; i < ACRE_COUNT(sizes); i++) {
         struct acre_error err;
-        struct acre_region region;
-        CHECK_EQ(table->region_create(rig.place, ACRE_MEMORY_DEVICE, sizes[i], NULL, &region, &err),
+        struct native_region region;
+        CHECK_EQ(table->region_create(rig.seat, ACRE_MEMORY_DEVICE, sizes[i], NULL, &region, &err),
                  ACRE_ENOMEM);
         CHECK_HAS(err.text, "available");
     }
@@ -96,8 +96,8 @@ static void a_stream_works_in_order(void) {
     uint64_t stream = cpu_rig_stream(&rig, 3);
     uint64_t kernel = cpu_rig_native(&rig, add_native);
     enum { GROUPS = 4096, ITEMS = GROUPS * 64 };
-    struct acre_region a = cpu_rig_region(&rig, ITEMS * 4);
-    struct acre_region b = cpu_rig_region(&rig, ITEMS * 4);
+    struct native_region a = cpu_rig_region(&rig, ITEMS * 4);
+    struct native_region b = cpu_rig_region(&rig, ITEMS * 4);
     const uint32_t *seen = (const uint32_t *)(uintptr_t)b.address;
     for (uint32_t round = 1; round <= 20; round++) {
         cpu_rig_fill(&rig, stream, &a, 0, ITEMS * 4, round, 4);
@@ -112,7 +112,7 @@ static void a_stream_works_in_order(void) {
         }
         CHECK_EQ(wrong, 0);
     }
-    table->stream_destroy(rig.place, stream);
+    table->stream_destroy(rig.seat, stream);
     cpu_rig_finish(&rig);
 }
 
@@ -133,7 +133,7 @@ static void patterns_fill_from_their_first_byte(void) {
     struct cpu_rig rig;
     cpu_rig_init(&rig);
     uint64_t stream = cpu_rig_stream(&rig, 0);
-    struct acre_region region = cpu_rig_region(&rig, 4 * MIB);
+    struct native_region region = cpu_rig_region(&rig, 4 * MIB);
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)region.address;
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("row %zu", i);
@@ -164,18 +164,18 @@ static void wait_native(const struct acre_groups *groups, const void *const *arg
 }
 
 static void launch_wait(struct cpu_rig *rig, uint64_t stream, uint64_t kernel,
-                        const struct acre_region *flag) {
-    struct acre_native_arg args[] = {cpu_rig_buffer(flag, 0)};
-    struct acre_native_launch launch = {
+                        const struct native_region *flag) {
+    struct native_arg args[] = {cpu_rig_buffer(flag, 0)};
+    struct native_launch launch = {
         .kernel = kernel, .grid = {{1, 1, 1}, {1, 1, 1}}, .args = args, .arg_count = 1};
     struct acre_error err;
-    cpu_rig_require(table->launch(rig->place, stream, &launch, &err), &err);
+    cpu_rig_require(table->launch(rig->seat, stream, &launch, &err), &err);
 }
 
 /* Work too large for the caller, on a stream of its own: streams are taken in the order they were
  * given work, so all that came before have been looked at when it is done. */
 static void let_workers_look(struct cpu_rig *rig, uint64_t stream, uint32_t word, uint64_t value,
-                             const struct acre_region *scratch) {
+                             const struct native_region *scratch) {
     cpu_rig_fill(rig, stream, scratch, 0, MIB, value, 8);
     cpu_rig_sync(rig, stream, word, value);
 }
@@ -185,23 +185,23 @@ static void streams_wait_for_words_of_others(void) {
     struct cpu_rig rig;
     cpu_rig_init(&rig);
     struct acre_error err;
-    struct acre_region flag = cpu_rig_region(&rig, 4096);
-    struct acre_region data = cpu_rig_region(&rig, 64 * 4);
+    struct native_region flag = cpu_rig_region(&rig, 4096);
+    struct native_region data = cpu_rig_region(&rig, 64 * 4);
     uint64_t wait_kernel = cpu_rig_native(&rig, wait_native);
     uint64_t add_kernel = cpu_rig_native(&rig, add_native);
     uint64_t first = cpu_rig_stream(&rig, 0);
     launch_wait(&rig, first, wait_kernel, &flag);
-    cpu_rig_require(table->signal(rig.place, first, 1, &err), &err);
+    cpu_rig_require(table->signal(rig.seat, first, 1, &err), &err);
     enum { CHAIN = 300 };
     for (uint32_t i = 1; i <= CHAIN; i++) {
         uint64_t stream = cpu_rig_stream(&rig, i);
-        cpu_rig_require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 1, &err),
+        cpu_rig_require(table->wait(rig.seat, stream, rig.words_region, (i - 1) * 8, 1, &err),
                         &err);
         launch_add(&rig, stream, add_kernel, &data, 0, 1, 1);
-        cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
+        cpu_rig_require(table->signal(rig.seat, stream, 1, &err), &err);
     }
     uint64_t other = cpu_rig_stream(&rig, CHAIN + 1);
-    struct acre_region scratch = cpu_rig_region(&rig, MIB);
+    struct native_region scratch = cpu_rig_region(&rig, MIB);
     let_workers_look(&rig, other, CHAIN + 1, 1, &scratch);
     CHECK_U64(atomic_load(&rig.words[1]), 0);
     CHECK_EQ(*(const uint32_t *)(uintptr_t)data.address, 0);
@@ -217,10 +217,10 @@ static void streams_wait_for_words_of_the_host(void) {
     cpu_rig_init(&rig);
     struct acre_error err;
     uint64_t stream = cpu_rig_stream(&rig, 0);
-    cpu_rig_require(table->wait(rig.place, stream, rig.words_region, 100 * 8, 5, &err), &err);
-    cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
+    cpu_rig_require(table->wait(rig.seat, stream, rig.words_region, 100 * 8, 5, &err), &err);
+    cpu_rig_require(table->signal(rig.seat, stream, 1, &err), &err);
     uint64_t other = cpu_rig_stream(&rig, 1);
-    struct acre_region scratch = cpu_rig_region(&rig, MIB);
+    struct native_region scratch = cpu_rig_region(&rig, MIB);
     let_workers_look(&rig, other, 1, 1, &scratch);
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     atomic_store(&rig.words[100], 4);
@@ -238,34 +238,34 @@ static void notify_comes_after_the_work_before_it(void) {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     REQUIRE(fd >= 0);
     uint64_t count = 0;
-    struct acre_region flag = cpu_rig_region(&rig, 4096);
+    struct native_region flag = cpu_rig_region(&rig, 4096);
     uint64_t kernel = cpu_rig_native(&rig, wait_native);
     uint64_t stream = cpu_rig_stream(&rig, 0);
     launch_wait(&rig, stream, kernel, &flag);
-    cpu_rig_require(table->notify(rig.place, stream, fd, &err), &err);
-    cpu_rig_require(table->signal(rig.place, stream, 1, &err), &err);
+    cpu_rig_require(table->notify(rig.seat, stream, fd, &err), &err);
+    cpu_rig_require(table->signal(rig.seat, stream, 1, &err), &err);
     CHECK(eventfd_read(fd, &count) < 0 && errno == EAGAIN);
     atomic_store((_Atomic uint32_t *)(uintptr_t)flag.address, 1);
     cpu_rig_await(&rig, 0, 1);
     CHECK_EQ(eventfd_read(fd, &count), 0);
     CHECK_U64(count, 1);
-    cpu_rig_require(table->notify(rig.place, stream, fd, &err),
+    cpu_rig_require(table->notify(rig.seat, stream, fd, &err),
                     &err); /* of an idle stream: at once */
     CHECK_EQ(eventfd_read(fd, &count), 0);
     close(fd);
     cpu_rig_finish(&rig);
 }
 
-static void a_place_closes_with_work_under_way(void) {
+static void a_seat_closes_with_work_under_way(void) {
     struct cpu_rig rig;
     cpu_rig_init(&rig);
     struct acre_error err;
     uint64_t kernel = cpu_rig_native(&rig, add_native);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t stream = cpu_rig_stream(&rig, i);
-        struct acre_region data = cpu_rig_region(&rig, 4 * MIB);
+        struct native_region data = cpu_rig_region(&rig, 4 * MIB);
         if (i % 2 != 0) { /* for ever */
-            cpu_rig_require(table->wait(rig.place, stream, rig.words_region, (i - 1) * 8, 99, &err),
+            cpu_rig_require(table->wait(rig.seat, stream, rig.words_region, (i - 1) * 8, 99, &err),
                             &err);
         }
         for (uint32_t k = 0; k < 20; k++) {
@@ -282,25 +282,25 @@ static void times_are_told_once_and_in_order(void) {
     struct acre_error err;
     uint64_t stream = cpu_rig_stream(&rig, 0);
     uint64_t kernel = cpu_rig_native(&rig, add_native);
-    struct acre_region a = cpu_rig_region(&rig, 2 * MIB);
+    struct native_region a = cpu_rig_region(&rig, 2 * MIB);
     cpu_rig_fill(&rig, stream, &a, 0, 2 * MIB, 0, 1); /* before: not told */
-    cpu_rig_require(table->profile(rig.place, stream, true, &err), &err);
+    cpu_rig_require(table->profile(rig.seat, stream, true, &err), &err);
     cpu_rig_fill(&rig, stream, &a, 0, 2 * MIB, 0, 1);
     cpu_rig_copy(&rig, stream, &a, 0, &a, MIB, 4096);
     launch_add(&rig, stream, kernel, &a, 0, 64, 1);
     cpu_rig_sync(&rig, stream, 0, 1);
     struct acre_timing timings[8];
     uint32_t count = 0;
-    cpu_rig_require(table->timings(rig.place, stream, timings, 2, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.seat, stream, timings, 2, &count, &err), &err);
     REQUIRE_EQ(count, 2);
     CHECK_STR(timings[0].name, "fill");
     CHECK_STR(timings[1].name, "copy");
     CHECK_U64(timings[1].bytes, 4096);
     CHECK(timings[0].running_us > 0 && timings[0].queued_us >= 0);
-    cpu_rig_require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.seat, stream, timings, 8, &count, &err), &err);
     REQUIRE_EQ(count, 1);
     CHECK_STR(timings[0].name, "native");
-    cpu_rig_require(table->timings(rig.place, stream, timings, 8, &count, &err), &err);
+    cpu_rig_require(table->timings(rig.seat, stream, timings, 8, &count, &err), &err);
     CHECK_EQ(count, 0);
     cpu_rig_finish(&rig);
 }
@@ -320,7 +320,7 @@ static void every_group_runs_once(void) {
         {{1, 1, 50000}, {2, 1, 1}}};
     struct cpu_rig rig;
     cpu_rig_init(&rig);
-    struct acre_region region = cpu_rig_region(&rig, 100000 * 4);
+    struct native_region region = cpu_rig_region(&rig, 100000 * 4);
     const uint32_t *seen = (const uint32_t *)(uintptr_t)region.address;
     uint64_t stream = cpu_rig_stream(&rig, 0);
     uint64_t kernel = cpu_rig_native(&rig, visit_native);
@@ -328,11 +328,11 @@ static void every_group_runs_once(void) {
         struct acre_grid grid = grids[i % ACRE_COUNT(grids)];
         acre_test_context("grid %u", i);
         cpu_rig_fill(&rig, stream, &region, 0, 100000 * 4, 0, 4);
-        struct acre_native_arg args[] = {cpu_rig_buffer(&region, 0)};
-        struct acre_native_launch launch = {
+        struct native_arg args[] = {cpu_rig_buffer(&region, 0)};
+        struct native_launch launch = {
             .kernel = kernel, .grid = grid, .args = args, .arg_count = 1};
         struct acre_error err;
-        cpu_rig_require(table->launch(rig.place, stream, &launch, &err), &err);
+        cpu_rig_require(table->launch(rig.seat, stream, &launch, &err), &err);
         cpu_rig_sync(&rig, stream, 0, i + 1);
         uint32_t count = grid.groups[0] * grid.groups[1] * grid.groups[2];
         uint32_t wrong = 0;
@@ -356,9 +356,9 @@ static void bad_grids_are_refused(void) {
     uint64_t stream = cpu_rig_stream(&rig, 0);
     uint64_t kernel = cpu_rig_native(&rig, visit_native);
     for (size_t i = 0; i < ACRE_COUNT(grids); i++) {
-        struct acre_native_launch launch = {.kernel = kernel, .grid = grids[i]};
+        struct native_launch launch = {.kernel = kernel, .grid = grids[i]};
         struct acre_error err;
-        CHECK_EQ(table->launch(rig.place, stream, &launch, &err), ACRE_EINVALID);
+        CHECK_EQ(table->launch(rig.seat, stream, &launch, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "accepted");
     }
     cpu_rig_finish(&rig);
@@ -386,16 +386,16 @@ static void local_arguments_are_memory_of_the_group(void) {
     cpu_rig_init(&rig);
     struct acre_error err;
     enum { GROUPS = 20000 };
-    struct acre_region sums = cpu_rig_region(&rig, GROUPS * 4);
+    struct native_region sums = cpu_rig_region(&rig, GROUPS * 4);
     uint64_t stream = cpu_rig_stream(&rig, 0);
-    struct acre_native_arg args[] = {{.kind = ACRE_NATIVE_LOCAL, .bytes = 1000},
-                                     cpu_rig_buffer(&sums, 0),
-                                     {.kind = ACRE_NATIVE_LOCAL, .bytes = 1000}};
-    struct acre_native_launch launch = {.kernel = cpu_rig_native(&rig, tally_native),
-                                        .grid = {{GROUPS, 1, 1}, {1, 1, 1}},
-                                        .args = args,
-                                        .arg_count = 3};
-    cpu_rig_require(table->launch(rig.place, stream, &launch, &err), &err);
+    struct native_arg args[] = {{.kind = ACRE_NATIVE_LOCAL, .bytes = 1000},
+                                cpu_rig_buffer(&sums, 0),
+                                {.kind = ACRE_NATIVE_LOCAL, .bytes = 1000}};
+    struct native_launch launch = {.kernel = cpu_rig_native(&rig, tally_native),
+                                   .grid = {{GROUPS, 1, 1}, {1, 1, 1}},
+                                   .args = args,
+                                   .arg_count = 3};
+    cpu_rig_require(table->launch(rig.seat, stream, &launch, &err), &err);
     cpu_rig_sync(&rig, stream, 0, 1);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < GROUPS; i++) {
@@ -403,7 +403,7 @@ static void local_arguments_are_memory_of_the_group(void) {
     }
     CHECK_EQ(wrong, 0);
     args[0].bytes = 1 << 20;
-    CHECK_EQ(table->launch(rig.place, stream, &launch, &err), ACRE_ELIMIT);
+    CHECK_EQ(table->launch(rig.seat, stream, &launch, &err), ACRE_ELIMIT);
     CHECK_HAS(err.text, "local memory");
     cpu_rig_finish(&rig);
 }
@@ -427,7 +427,7 @@ static void *use(void *argument) {
     struct acre_rand rand;
     acre_rand_seed(&rand, user->number + 1);
     uint64_t stream = cpu_rig_stream(rig, user->number);
-    struct acre_region data = cpu_rig_region(rig, 2 * MIB);
+    struct native_region data = cpu_rig_region(rig, 2 * MIB);
     uint32_t *view = (uint32_t *)(uintptr_t)data.address;
     uint32_t expect = 0;
     cpu_rig_fill(rig, stream, &data, 0, 2 * MIB, 0, 4);
@@ -449,8 +449,8 @@ static void *use(void *argument) {
             struct acre_error err;
             uint32_t next = (user->number + 1) % 8;
             uint64_t past = atomic_load(&rig->words[next]);
-            cpu_rig_require(
-                table->wait(rig->place, stream, rig->words_region, next * 8, past, &err), &err);
+            cpu_rig_require(table->wait(rig->seat, stream, rig->words_region, next * 8, past, &err),
+                            &err);
             break;
         }
         default:
@@ -463,8 +463,8 @@ static void *use(void *argument) {
             user->wrong += view[0] != expect || view[63] != expect;
         }
     }
-    table->stream_destroy(rig->place, stream);
-    table->region_destroy(rig->place, data.handle);
+    table->stream_destroy(rig->seat, stream);
+    table->region_destroy(rig->seat, data.handle);
     return NULL;
 }
 
@@ -498,12 +498,12 @@ static uint32_t count_maps(void) {
     return lines;
 }
 
-/* The maps of a process are few: on a large machine guards leave most to others, and all that come
- * have some. */
+/* The maps of a process are few: on a large machine tripwires leave most to others, and all that
+ * come have some. */
 static void guards_leave_maps_to_others(void) {
     enum { POOLS = 6, CORES = 64, MAPS = 65530 };
     struct cpu_pool pools[POOLS];
-    struct cpu_guards guards;
+    struct cpu_tripwires tripwires;
     struct acre_error err = {0};
     FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
     uint32_t limit = MAPS;
@@ -515,14 +515,14 @@ static void guards_leave_maps_to_others(void) {
         acre_test_skip("a process has %u maps", limit);
     }
     uint32_t before = count_maps();
-    cpu_guards_init(&guards);
-    uint32_t left = atomic_load(&guards.left);
+    cpu_tripwires_init(&tripwires);
+    uint32_t left = atomic_load(&tripwires.left);
     CHECK(left > 0 && left <= limit / 8);
     for (int round = 0; round < 2; round++) { /* what is given back is had again */
         uint32_t last = before;
         for (size_t i = 0; i < POOLS; i++) {
             acre_test_context("round %d, pool %zu", round, i);
-            cpu_rig_require(cpu_pool_init(&pools[i], CORES, &guards, &err), &err);
+            cpu_rig_require(cpu_pool_init(&pools[i], CORES, &tripwires, &err), &err);
             cpu_rig_require(cpu_pool_equip(&pools[i], true, false, &err), &err);
             uint32_t now = count_maps();
             CHECK(now >= last + 2 * CORES);
@@ -533,7 +533,7 @@ static void guards_leave_maps_to_others(void) {
             cpu_pool_end(&pools[i]);
             cpu_pool_finish(&pools[i]);
         }
-        CHECK_EQ(atomic_load(&guards.left), left);
+        CHECK_EQ(atomic_load(&tripwires.left), left);
     }
 }
 
@@ -571,17 +571,17 @@ static bool is_readable(int to, uintptr_t address) {
     return is;
 }
 
-/* arm64 has pages of up to 64 KiB: a guard of less would take some of the stack above it. */
+/* arm64 has pages of up to 64 KiB: a tripwire of less would take some of the stack above it. */
 static void guards_are_whole_pages(void) {
     enum { STEP = 4096 };
     static const uint32_t pages[] = {4096, 16384, 65536};
     for (size_t i = 0; i < ACRE_COUNT(pages); i++) {
-        struct cpu_guards guards = {.left = TOUCHED_ITEMS, .page_bytes = pages[i]};
-        struct cpu_fibers *fibers = cpu_fibers_create(TOUCHED_ITEMS, &guards, TOUCHED_ITEMS);
+        struct cpu_tripwires tripwires = {.left = TOUCHED_ITEMS, .page_bytes = pages[i]};
+        struct cpu_fibers *fibers = cpu_fibers_create(TOUCHED_ITEMS, &tripwires, TOUCHED_ITEMS);
         struct touched touched = {0}, *context = &touched;
         int ends[2];
         REQUIRE(fibers != NULL && pipe(ends) == 0);
-        CHECK_EQ(atomic_load(&guards.left), 0);
+        CHECK_EQ(atomic_load(&tripwires.left), 0);
         cpu_fibers_call_init(&touched.call, fibers);
         touched.call.run(fibers, TOUCHED_ITEMS, touch_stack, &context);
         for (uint32_t j = 0; j < TOUCHED_ITEMS; j++) {
@@ -591,16 +591,16 @@ static void guards_are_whole_pages(void) {
             while (is_readable(ends[1], at) && at > touched.lowest[j] - CPU_FIBER_STACK_BYTES) {
                 at -= STEP;
             }
-            uint32_t guard_bytes = 0;
-            for (; guard_bytes <= pages[i] && !is_readable(ends[1], at); at -= STEP) {
-                guard_bytes += STEP;
+            uint32_t tripwire_bytes = 0;
+            for (; tripwire_bytes <= pages[i] && !is_readable(ends[1], at); at -= STEP) {
+                tripwire_bytes += STEP;
             }
-            CHECK(j == 0 ? guard_bytes >= pages[i] : guard_bytes == pages[i]);
+            CHECK(j == 0 ? tripwire_bytes >= pages[i] : tripwire_bytes == pages[i]);
         }
         close(ends[0]);
         close(ends[1]);
         cpu_fibers_destroy(fibers);
-        CHECK_EQ(atomic_load(&guards.left), TOUCHED_ITEMS);
+        CHECK_EQ(atomic_load(&tripwires.left), TOUCHED_ITEMS);
     }
 }
 
@@ -635,7 +635,7 @@ static const struct acre_test tests[] = {
     {"streams_wait_for_words_of_others", streams_wait_for_words_of_others, 0},
     {"streams_wait_for_words_of_the_host", streams_wait_for_words_of_the_host, 0},
     {"notify_comes_after_the_work_before_it", notify_comes_after_the_work_before_it, 0},
-    {"a_place_closes_with_work_under_way", a_place_closes_with_work_under_way, 0},
+    {"a_seat_closes_with_work_under_way", a_seat_closes_with_work_under_way, 0},
     {"times_are_told_once_and_in_order", times_are_told_once_and_in_order, 0},
     {"every_group_runs_once", every_group_runs_once, 0},
     {"bad_grids_are_refused", bad_grids_are_refused, 0},

@@ -56,7 +56,7 @@ static void begin(struct build *build) {
 }
 
 static int compile(struct build *build, int arch, const char *text, const char *options) {
-    struct acre_native_source source = {.text = text, .length = strlen(text), .options = options};
+    struct native_source source = {.text = text, .length = strlen(text), .options = options};
     acre_buf_clear(&build->binary);
     acre_buf_clear(&build->log);
     return cuda_rtc_compile(&build->rtc, arch, &source, &build->binary, &build->log, &build->err);

@@ -26,15 +26,14 @@ static struct acre_buf text, said, made;
 
 /* The system's compiler, through the back end. */
 static int compile_cpu(const char *source, struct acre_buf *log, struct acre_buf *out) {
-    const struct acre_backend *table = &acre_backend_cpu;
-    void *self, *place;
+    const struct backend *table = &backend_cpu;
+    void *self, *seat;
     struct acre_error err = {0};
     REQUIRE_EQ(table->open(&self, &err), 0);
-    REQUIRE_EQ(table->place_open(self, 0, &place, &err), 0);
-    const struct acre_native_source native = {
-        .text = source, .length = strlen(source), .options = ""};
-    int r = table->compile(place, &native, out, log, &err);
-    table->place_close(place);
+    REQUIRE_EQ(table->seat_open(self, 0, &seat, &err), 0);
+    const struct native_source native = {.text = source, .length = strlen(source), .options = ""};
+    int r = table->compile(seat, &native, out, log, &err);
+    table->seat_close(seat);
     table->close(self);
     if (r < 0 && r != ACRE_EINVALID) {
         acre_buf_puts(log, err.text);
@@ -167,7 +166,7 @@ static void examples_compile_as_opencl(void) { /* GPU-1 */
 
 /* --- lines ---------------------------------------------------------------------------------- */
 
-static void check_lines(const struct compiler *compiler, const char *place) {
+static void check_lines(const struct compiler *compiler, const char *position) {
     static const struct acre_source sources[] = {
         {.text = "// one\nkernel void f(global int *a) {\n    a[0] = nowhere;\n}\n",
          .name = "my kernel.c"},
@@ -175,7 +174,7 @@ static void check_lines(const struct compiler *compiler, const char *place) {
     };
     need(compiler);
     CHECK_EQ(build(compiler, &sources[0]), 1);
-    CHECK_HAS(said.data, place);
+    CHECK_HAS(said.data, position);
     CHECK_HAS(said.data, "nowhere");
     end();
 }
@@ -357,11 +356,11 @@ static void sources_of_others_are_refused(void) { /* GPU-1 */
         const char *expect;
     } rows[] = {
         {"opencl", ACRE_LANGUAGE_CUDA,
-         "k is written in CUDA, which the back end cuda would take; accepted by opencl: the "
+         "k is written in CUDA, which back end cuda accepts; back end opencl accepts the "
          "portable dialect or OpenCL"},
-        {"cuda", ACRE_LANGUAGE_HIP, "the back end hip would take"},
-        {"hip", ACRE_LANGUAGE_OPENCL, "the back end opencl would take"},
-        {"cpu", ACRE_LANGUAGE_CUDA, "accepted by cpu: the portable dialect"},
+        {"cuda", ACRE_LANGUAGE_HIP, "back end hip accepts"},
+        {"hip", ACRE_LANGUAGE_OPENCL, "back end opencl accepts"},
+        {"cpu", ACRE_LANGUAGE_CUDA, "back end cpu accepts the portable dialect"},
     };
     begin();
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {

@@ -1,7 +1,7 @@
 /* test_compute_gpu.c - what CUDA and HIP share and needs no GPU: fills in steps, images, codes. */
 #include "compute/gpu/cuda.h"
 #include "compute/gpu/image.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "core/rand.h"
 #include "support/test.h"
 
@@ -52,9 +52,9 @@ static void fills_of_every_pattern_cover_exactly_their_bytes(void) { /* GPU-2 */
         uint64_t words[514];
         memset(words, 0x5a, sizeof(words));
         uint8_t *memory = (uint8_t *)&words[1] + rows[i].offset;
-        struct acre_native_fill fill = {.bytes = rows[i].bytes,
-                                        .pattern = rows[i].pattern,
-                                        .pattern_bytes = rows[i].pattern_bytes};
+        struct native_fill fill = {.bytes = rows[i].bytes,
+                                   .pattern = rows[i].pattern,
+                                   .pattern_bytes = rows[i].pattern_bytes};
         struct gpu_step steps[GPU_STEPS_MAX];
         uint32_t count = gpu_fill_steps((uintptr_t)memory, &fill, steps);
         CHECK_U64(count, rows[i].steps);
@@ -72,7 +72,7 @@ static void fills_of_every_pattern_cover_exactly_their_bytes(void) { /* GPU-2 */
 
 static void the_largest_fill_has_room_for_its_steps(void) { /* GPU-2 */
     struct gpu_step steps[GPU_STEPS_MAX];
-    struct acre_native_fill fill = {
+    struct native_fill fill = {
         .bytes = UINT64_C(1) << 47, .pattern = UINT64_C(0x100000000), .pattern_bytes = 8};
     CHECK_U64(gpu_fill_steps(1, &fill, steps), 8 + 44);
 }
@@ -171,7 +171,7 @@ static void images_that_are_cut_off_are_refused(void) { /* GPU-1: damaged entrie
         free(exact);
     }
     acre_test_context("%s", "");
-    CHECK_HAS(err.text, "no compiled program");
+    CHECK_HAS(err.text, "not a complete compiled program");
     CHECK_EQ(gpu_image_check("text", 4, NULL), ACRE_ECORRUPT);
     CHECK_EQ(gpu_image_check("te\0t", 5, NULL), ACRE_ECORRUPT);
     CHECK_EQ(gpu_image_check("", 1, NULL), ACRE_ECORRUPT);
@@ -238,21 +238,21 @@ static void codes_are_told_in_words_and_lasting_ones_are_kept(void) { /* GPU-6 *
     static const struct gpu_vendor vendor = {
         .faults = faults, .fault_count = ACRE_COUNT(faults), .code_name = name_of};
     struct gpu gpu = {.vendor = &vendor};
-    struct gpu_place place = {.gpu = &gpu};
+    struct gpu_seat seat = {.gpu = &gpu};
     struct acre_error err = {0};
-    CHECK_EQ(gpu_fail(&gpu, &place, 2, "cuMemAlloc_v2", &err), ACRE_ENOMEM);
+    CHECK_EQ(gpu_fail(&gpu, &seat, 2, "cuMemAlloc_v2", &err), ACRE_ENOMEM);
     CHECK_STR(err.text, "cuMemAlloc: no more memory (E_MEMORY)");
-    CHECK_EQ(gpu_fail(&gpu, &place, 5, "cuInit", &err), ACRE_EINVALID);
+    CHECK_EQ(gpu_fail(&gpu, &seat, 5, "cuInit", &err), ACRE_EINVALID);
     CHECK_STR(err.text, "cuInit: E_BARE");
-    CHECK_EQ(gpu_fail(&gpu, &place, 7, "cuInit", &err), ACRE_EINTERNAL);
+    CHECK_EQ(gpu_fail(&gpu, &seat, 7, "cuInit", &err), ACRE_EINTERNAL);
     CHECK_STR(err.text, "cuInit: SEVEN (7)");
-    CHECK_EQ(atomic_load(&place.lasting), 0);
+    CHECK_EQ(atomic_load(&seat.lasting), 0);
     CHECK_EQ(gpu_fail(&gpu, NULL, 9, NULL, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "a kernel faulted (E_FAULT)");
     CHECK_EQ(gpu_fail(&gpu, NULL, 9, "cuInit", NULL), ACRE_EUNAVAILABLE);
-    CHECK_EQ(gpu_fail(&gpu, &place, 9, "cuInit", &err), ACRE_EUNAVAILABLE);
-    CHECK_EQ(gpu_fail(&gpu, &place, 10, "cuInit", &err), ACRE_EUNAVAILABLE);
-    CHECK_EQ(atomic_load(&place.lasting), 9); /* the first one is the cause */
+    CHECK_EQ(gpu_fail(&gpu, &seat, 9, "cuInit", &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(gpu_fail(&gpu, &seat, 10, "cuInit", &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(atomic_load(&seat.lasting), 9); /* the first one is the cause */
 }
 
 static void uuids_are_written_as_nvidia_writes_them(void) { /* GPU-1 */
@@ -268,16 +268,16 @@ static void uuids_are_written_as_nvidia_writes_them(void) { /* GPU-1 */
 static void an_absent_driver_is_told_by_name(void) { /* GPU-1: the reason when it is absent */
     void *self = NULL;
     struct acre_error err = {0};
-    int r = acre_backend_cuda.open(&self, &err);
+    int r = backend_cuda.open(&self, &err);
     if (r == 0) {
-        acre_backend_cuda.close(self);
+        backend_cuda.close(self);
         acre_test_skip("there is a GPU here");
     }
     CHECK_EQ(r, ACRE_EUNAVAILABLE);
     CHECK_EQ(err.code, ACRE_EUNAVAILABLE);
     CHECK(strlen(err.text) > 10);
     CHECK(self == NULL);
-    acre_backend_cuda.close(NULL);
+    backend_cuda.close(NULL);
 }
 
 static void an_absent_cufile_is_a_reason_not_a_crash(void) { /* GPU-5 */

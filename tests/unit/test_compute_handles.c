@@ -161,7 +161,7 @@ static void try_others(struct all *bad, int code) {
     TRY(acre_buffer_size(bad->context, bad->buffer, &number, &err));
     TRY(acre_memory_trim(bad->context, 0, &err));
     TRY(acre_ring_create(bad->context, &source, &options, &ring, &err));
-    part = bad->context == NULL ? "cpu: NULL" : "context: ";
+    part = bad->context == NULL ? "device and cpu are both NULL" : "context: ";
     TRY(acre_auto_create(&automatic, &(struct acre_auto *){NULL}, &err));
     part = "kernel: ";
     TRY(acre_kernel_group(bad->kernel, group, &err));
@@ -177,7 +177,7 @@ static void try_others(struct all *bad, int code) {
     TRY(acre_ring_collect(bad->ring, 1, &word, 0, &err));
     TRY(acre_ring_call(bad->ring, &word, &word, 0, &err));
     if (bad->program == NULL) { /* what was built is only read */
-        part = "program: NULL";
+        part = "program: must not be NULL";
         TRY(acre_kernel_find(bad->program, "add", &kernel, &err));
     }
     CHECK(acre_buffer_host(bad->context, bad->buffer) == NULL);
@@ -187,22 +187,22 @@ static void null_handles_are_named(void) {
     struct all all, none = {0};
     struct acre_error err = {0};
     open_all(&all, ACRE_CONTEXT_ISOLATION_NONE);
-    try_stream(&all, NULL, ACRE_EINVALID, "stream: NULL");
+    try_stream(&all, NULL, ACRE_EINVALID, "stream: must not be NULL");
     none.stream = all.stream;
     try_others(&none, ACRE_EINVALID);
     check_refused(acre_launch(all.stream, NULL, grid, NULL, 0, &err), &err, ACRE_EINVALID,
-                  "kernel: NULL");
+                  "kernel: must not be NULL");
     check_refused(acre_program_build(all.context, NULL, &all.program, NULL, &err), &err,
-                  ACRE_EINVALID, "source: NULL");
+                  ACRE_EINVALID, "source: must not be NULL");
     check_refused(
         acre_ring_create(all.context, &(struct acre_source){.text = add}, NULL, &all.ring, &err),
-        &err, ACRE_EINVALID, "options: NULL");
+        &err, ACRE_EINVALID, "options: must not be NULL");
     check_refused(acre_auto_create(NULL, &(struct acre_auto *){NULL}, &err), &err, ACRE_EINVALID,
-                  "options: NULL");
+                  "options: must not be NULL");
     check_refused(acre_auto_run(NULL, 1, NULL, NULL, 0, NULL, &err), &err, ACRE_EINVALID,
-                  "automatic: NULL");
+                  "automatic: must not be NULL");
     check_refused(acre_auto_run_by(NULL, ACRE_WAY_CPU, 1, NULL, NULL, 0, &err), &err, ACRE_EINVALID,
-                  "automatic: NULL");
+                  "automatic: must not be NULL");
     check_refused(acre_pipeline_run(NULL, NULL, &err), &err, ACRE_EINVALID, "pipeline: NULL");
     check_works(&all, 0);
     acre_compute_close(all.compute);
@@ -232,7 +232,7 @@ static void what_returns_no_code_takes_null_too(void) {
     CHECK_STR(acre_auto_note(NULL), "");
     acre_context_report(NULL, &context);
     CHECK_EQ(context.rebuilt, 0);
-    CHECK_HAS(context.failure, "context: NULL");
+    CHECK_HAS(context.failure, "context: must not be NULL");
     acre_memory_report(NULL, &memory);
     CHECK_EQ(memory.blocks, 0);
     acre_ring_report(NULL, &ring);
@@ -250,11 +250,11 @@ static void a_destroyed_stream_says_so(void) {
     require(acre_stream_create(all.context, &stream, &err), &err);
     require(acre_event_record(stream, &event, &err), &err);
     acre_stream_destroy(stream);
-    try_stream(&all, stream, ACRE_EINVALID, "stream: it was destroyed");
+    try_stream(&all, stream, ACRE_EINVALID, "stream: already destroyed");
     check_refused(acre_event_wait(event, 0, &err), &err, ACRE_EINVALID,
-                  "event: stream: it was destroyed");
+                  "event: stream: already destroyed");
     check_refused(acre_stream_after(all.stream, event, &err), &err, ACRE_EINVALID,
-                  "event: stream: it was destroyed");
+                  "event: stream: already destroyed");
     acre_stream_destroy(stream);
     for (uint32_t i = 0; i < 100; i++) { /* the last ones are kept, not all */
         require(acre_stream_create(all.context, &more, &err), &err);
@@ -291,9 +291,9 @@ static void a_kernel_of_another_context_is_named(void) {
     require(acre_context_open(all.compute, 0, &how, &other, &err), &err);
     require(acre_stream_create(other, &stream, &err), &err);
     CHECK_EQ(acre_launch(stream, all.kernel, grid, args, 2, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "kernel 'add' was built in another context");
+    CHECK_HAS(err.text, "kernel 'add' was built in context 1");
     CHECK_HAS(err.text, "in context 1 (tenant 'default'");
-    CHECK_HAS(err.text, "of context 2 (tenant 'beta'");
+    CHECK_HAS(err.text, "to context 2 (tenant 'beta'");
     acre_compute_close(all.compute);
 }
 
@@ -318,7 +318,7 @@ static void check_own(void) {
 }
 
 static void be_child(struct all *all, uint32_t files) {
-    static const char parents[] = "belongs to the process that this one was forked from";
+    static const char parents[] = "belongs to the parent process";
     struct acre_context_report report;
     struct acre_error err = {0};
     try_stream(all, all->stream, ACRE_ECONFLICT, parents);

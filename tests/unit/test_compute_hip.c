@@ -5,7 +5,7 @@
  * libraries are missing these tests are skipped with what dlopen said. */
 #include "compute/gpu/hip.h"
 #include "compute/gpu/image.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "compute/source/dialect.h"
 
 #include "support/test.h"
@@ -69,7 +69,7 @@ static void build_within(struct result *result, const char *arch, const char *te
     *result = (struct result){0};
     acre_buf_init(&result->binary, binary_max);
     acre_buf_init(&result->log, log_max);
-    struct acre_native_source source = {.text = text, .length = strlen(text), .options = options};
+    struct native_source source = {.text = text, .length = strlen(text), .options = options};
     result->r =
         hiprtc_compile(&hip->rtc, arch, &source, &result->binary, &result->log, &result->err);
     gpu_close(hip);
@@ -102,14 +102,14 @@ static void open_finds_a_device_or_says_why_not(void) {
     for (int i = 0; i < 3; i++) { /* an answer is not used up */
         void *self = NULL;
         struct acre_error err = {0};
-        int r = acre_backend_hip.open(&self, &err);
+        int r = backend_hip.open(&self, &err);
         if (r == 0) {
-            REQUIRE(acre_backend_hip.count(self) > 0);
+            REQUIRE(backend_hip.count(self) > 0);
             struct acre_compute_device device = {0};
-            acre_backend_hip.describe(self, 0, &device);
+            backend_hip.describe(self, 0, &device);
             CHECK(strncmp(device.identity, "gfx", 3) == 0);
             CHECK(device.units > 0 && device.group_max > 0 && device.memory_bytes > 0);
-            acre_backend_hip.close(self);
+            backend_hip.close(self);
             continue;
         }
         CHECK_EQ(r, ACRE_EUNAVAILABLE);
@@ -131,20 +131,20 @@ static void open_finds_a_device_or_says_why_not(void) {
 
 static void no_error_wanted_is_fine(void) {
     void *self = NULL;
-    int r = acre_backend_hip.open(&self, NULL);
+    int r = backend_hip.open(&self, NULL);
     CHECK(r == 0 || r == ACRE_EUNAVAILABLE);
     if (r == 0) {
-        acre_backend_hip.close(self);
+        backend_hip.close(self);
     }
 }
 
 /* The front replays graphs, asks no files of it, and waits on the host for nothing else. */
 static void the_table_has_what_hip_can_do(void) {
-    const struct acre_backend *hip = &acre_backend_hip;
+    const struct backend *hip = &backend_hip;
     CHECK_STR(hip->name, "hip");
     CHECK_EQ(hip->language, ACRE_LANGUAGE_HIP);
-    CHECK(hip->open && hip->close && hip->count && hip->describe && hip->place_open &&
-          hip->place_close && hip->check && hip->memory && hip->region_create &&
+    CHECK(hip->open && hip->close && hip->count && hip->describe && hip->seat_open &&
+          hip->seat_close && hip->check && hip->memory && hip->region_create &&
           hip->region_destroy && hip->stream_create && hip->stream_destroy && hip->copy &&
           hip->fill && hip->launch && hip->signal && hip->wait && hip->notify && hip->compile &&
           hip->load && hip->unload && hip->kernel && hip->profile && hip->timings);
@@ -265,11 +265,11 @@ static void bad_options_are_refused(void) {
     } rows[] = {
         {"--offload-arch=gfx9999", ACRE_EINVALID, "option '--offload-arch=gfx9999'"},
         {"-O2 --gpu-architecture=gfx906", ACRE_EINVALID, "option '--gpu-architecture=gfx906'"},
-        {"-mcpu=gfx906", ACRE_EINVALID, "the architecture is the device's"},
+        {"-mcpu=gfx906", ACRE_EINVALID, "the architecture is always that of the device"},
         {"--target x", ACRE_EINVALID, "option '--target'"},
         {"-fnonsense", ACRE_EINVALID, "unknown argument: '-fnonsense'"},
         {many, ACRE_ELIMIT, "more than 63 options"},
-        {huge, ACRE_ELIMIT, "options of 8191 bytes: at most 4096"},
+        {huge, ACRE_ELIMIT, "options: 8191 bytes; accepted: at most 4096"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct result result = build("gfx90a", add, rows[i].options);
@@ -328,7 +328,7 @@ static void another_clang_is_an_error_and_not_the_end(void) {
     }
     struct result result = build("gfx90a", add, "");
     CHECK_EQ(result.r, ACRE_EUNAVAILABLE);
-    CHECK_HAS(result.err.text, "another clang");
+    CHECK_HAS(result.err.text, "this process already has PoCL's");
     finish(&result);
 }
 
@@ -571,22 +571,22 @@ static void devices_are_described_by_both_versions(void) {
     gpu_close(hip);
 }
 
-/* A place compiles for its own device, and says so when there is no compiler. */
-static void a_place_compiles_for_its_device(void) {
+/* A seat compiles for its own device, and says so when there is no compiler. */
+static void a_seat_compiles_for_its_device(void) {
     struct hip *hip = must_load();
     struct gpu_device device = {.description.identity = "gfx1030 HIP 1 driver 1 HIPRTC 9.0"};
     hip->gpu.devices = &device;
-    struct gpu_place place = {.gpu = &hip->gpu};
+    struct gpu_seat seat = {.gpu = &hip->gpu};
     struct acre_buf binary, log;
     acre_buf_init(&binary, BINARY_MAX);
     acre_buf_init(&log, LOG_MAX);
-    struct acre_native_source source = {.text = add, .length = sizeof(add) - 1, .options = ""};
+    struct native_source source = {.text = add, .length = sizeof(add) - 1, .options = ""};
     struct acre_error err = {0};
-    REQUIRE_EQ(acre_backend_hip.compile(&place, &source, &binary, &log, &err), 0);
+    REQUIRE_EQ(backend_hip.compile(&seat, &source, &binary, &log, &err), 0);
     CHECK_EQ(((const Elf64_Ehdr *)(const void *)binary.data)->e_flags & 0xff, 0x36);
     hip->has_rtc = false;
     snprintf(hip->rtc_absent, sizeof(hip->rtc_absent), "libhiprtc.so.6: not here");
-    CHECK_EQ(acre_backend_hip.compile(&place, &source, &binary, &log, &err), ACRE_EUNSUPPORTED);
+    CHECK_EQ(backend_hip.compile(&seat, &source, &binary, &log, &err), ACRE_EUNSUPPORTED);
     CHECK_STR(err.text, "HIPRTC: libhiprtc.so.6: not here");
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
@@ -606,7 +606,7 @@ static void only_code_of_amd_is_loaded(void) {
     struct acre_error err = {0};
     static const char ptx[] = "// a text of another driver";
     CHECK_EQ(vendor->image_check(ptx, sizeof(ptx), &err), ACRE_ECORRUPT);
-    CHECK_HAS(err.text, "no code object of an AMD GPU");
+    CHECK_HAS(err.text, "not a code object for an AMD GPU");
     result.binary.data[offsetof(Elf64_Ehdr, e_machine)] = EM_X86_64;
     CHECK_EQ(vendor->image_check(result.binary.data, result.binary.length, &err), ACRE_ECORRUPT);
     CHECK_EQ(vendor->image_check("x", 1, &err), ACRE_ECORRUPT);
@@ -618,12 +618,12 @@ static void codes_have_words(void) {
     struct hip *hip = must_load();
     struct acre_error err = {0};
     CHECK_EQ(gpu_fail(&hip->gpu, NULL, 2, "hipMalloc", &err), ACRE_ENOMEM);
-    CHECK_STR(err.text, "hipMalloc: the device has no such memory left (hipErrorOutOfMemory)");
+    CHECK_STR(err.text, "hipMalloc: the device is out of memory (hipErrorOutOfMemory)");
     CHECK_EQ(gpu_fail(&hip->gpu, NULL, 33, "hipEventRecord", &err), ACRE_EINTERNAL);
     CHECK_HAS(err.text, "hipEventRecord: ");
-    struct gpu_place place = {.gpu = &hip->gpu};
-    CHECK_EQ(gpu_fail(&hip->gpu, &place, 719, "hipStreamQuery", &err), ACRE_EUNAVAILABLE);
-    CHECK_EQ(place.lasting, 719);
+    struct gpu_seat seat = {.gpu = &hip->gpu};
+    CHECK_EQ(gpu_fail(&hip->gpu, &seat, 719, "hipStreamQuery", &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(seat.lasting, 719);
     gpu_close(hip);
 }
 
@@ -647,7 +647,7 @@ static const struct acre_test tests[] = {
     {"work_has_hips_arguments", work_has_hips_arguments, 0},
     {"host_functions_are_called_by_either_way", host_functions_are_called_by_either_way, 0},
     {"devices_are_described_by_both_versions", devices_are_described_by_both_versions, 0},
-    {"a_place_compiles_for_its_device", a_place_compiles_for_its_device, 0},
+    {"a_seat_compiles_for_its_device", a_seat_compiles_for_its_device, 0},
     {"only_code_of_amd_is_loaded", only_code_of_amd_is_loaded, 0},
     {"codes_have_words", codes_have_words, 0},
 };

@@ -1,6 +1,6 @@
 /* Launches and graphs of them: what they say of buffers, and what comes of refusals. The device is
  * a double that takes launches and does nothing for them. */
-#include "support/place_double.h"
+#include "support/seat_double.h"
 #include "support/test.h"
 
 #include "compute/context.h"
@@ -19,57 +19,57 @@ static struct {
     uint32_t values[2]; /* of the last graph that was created */
 } driver;
 
-static int take_native(void *place, acre_native_function *function, uint64_t *ret_kernel,
+static int take_native(void *seat, acre_native_function *function, uint64_t *ret_kernel,
                        struct acre_error *err) {
-    (void)place, (void)function, (void)err;
+    (void)seat, (void)function, (void)err;
     *ret_kernel = 1;
     return 0;
 }
 
-static void drop_native(void *place, uint64_t kernel) {
-    (void)place;
+static void drop_native(void *seat, uint64_t kernel) {
+    (void)seat;
     CHECK_U64(kernel, 1);
 }
 
-static int take_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
+static int take_launch(void *seat, uint64_t stream, const struct native_launch *launch,
                        struct acre_error *err) {
-    (void)place, (void)stream, (void)launch;
+    (void)seat, (void)stream, (void)launch;
     return driver.launch == 0 ? 0 : acre_fail(err, driver.launch, "told to refuse");
 }
 
-static int check_place(void *place, struct acre_error *err) {
-    (void)place;
+static int check_seat(void *seat, struct acre_error *err) {
+    (void)seat;
     return driver.check == 0 ? 0 : acre_fail(err, driver.check, "a kernel faulted");
 }
 
-static int create_graph(void *place, const struct acre_native_node *nodes, uint32_t count,
+static int create_graph(void *seat, const struct native_node *nodes, uint32_t count,
                         uint64_t *ret_graph, struct acre_error *err) {
-    (void)place, (void)err;
+    (void)seat, (void)err;
     REQUIRE_EQ(count, 2);
     for (uint32_t i = 0; i < count; i++) {
-        const struct acre_native_launch *launch = &nodes[i].launch;
+        const struct native_launch *launch = &nodes[i].launch;
         memcpy(&driver.values[i], launch->extra + launch->args[1].region, sizeof(uint32_t));
     }
     *ret_graph = ++driver.created;
     return 0;
 }
 
-static int update_graph(void *place, uint64_t graph, uint32_t node,
-                        const struct acre_native_launch *launch, struct acre_error *err) {
-    (void)place, (void)graph, (void)launch;
+static int update_graph(void *seat, uint64_t graph, uint32_t node,
+                        const struct native_launch *launch, struct acre_error *err) {
+    (void)seat, (void)graph, (void)launch;
     driver.updated++;
     return driver.is_stiff && node == 1 ? acre_fail(err, ACRE_EINTERNAL, "told to refuse") : 0;
 }
 
-static void destroy_graph(void *place, uint64_t graph) {
-    (void)place, (void)graph;
+static void destroy_graph(void *seat, uint64_t graph) {
+    (void)seat, (void)graph;
     driver.destroyed++;
 }
 
 struct rig {
     struct acre_compute *compute;
     struct acre_context *context;
-    struct acre_backend table;
+    struct backend table;
     struct acre_stream *a, *b;
     struct acre_program *program;
     struct acre_kernel *kernel;
@@ -89,7 +89,7 @@ static void open_rig(struct rig *rig) {
     rig->table.native = take_native;
     rig->table.native_destroy = drop_native;
     rig->table.launch = take_launch;
-    rig->table.check = check_place;
+    rig->table.check = check_seat;
     rig->table.graph_create = create_graph;
     rig->table.graph_update = update_graph;
     rig->table.graph_destroy = destroy_graph;
@@ -183,10 +183,10 @@ static void a_group_is_refused_with_its_size(void) {
     static const struct {
         uint32_t group[3];
         const char *text;
-    } rows[] = {{{1025, 1, 1}, "a group of 1025 work items; accepted: at most 1024"},
-                {{100000, 1, 1}, "a group of 100000 work items"},
-                {{70000, 2, 0}, "a group of 140000 work items"},
-                {{UINT32_MAX, UINT32_MAX, UINT32_MAX}, "a group of 18446744073709551615"}};
+    } rows[] = {{{1025, 1, 1}, "the group has 1025 work items; accepted: at most 1024"},
+                {{100000, 1, 1}, "the group has 100000 work items"},
+                {{70000, 2, 0}, "the group has 140000 work items"},
+                {{UINT32_MAX, UINT32_MAX, UINT32_MAX}, "the group has 18446744073709551615"}};
     struct rig rig;
     open_rig(&rig);
     const struct acre_arg args[] = {ACRE_BUFFER(rig.buffer), ACRE_U32(1)};
@@ -244,7 +244,7 @@ static void a_loss_while_a_stack_grows_is_told(void) { /* GPU-6 */
     REQUIRE_EQ(pthread_create(&thread, NULL, lose, rig.context), 0);
     CHECK_EQ(launch(&rig, rig.a, 1), 0); /* accepted */
     pthread_join(thread, NULL);
-    CHECK_U64(atomic_load(&rig.context->stack_bytes), 0); /* of the new place */
+    CHECK_U64(atomic_load(&rig.context->stack_bytes), 0); /* of the new seat */
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, &err), ACRE_ETIMEOUT);
     CHECK_HAS(err.text, "it was told to");
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, NULL), 0); /* once */
@@ -260,7 +260,7 @@ static struct acre_event launch_and_record(struct rig *rig) {
 }
 
 /* In this process nobody else notices that the device is gone. */
-static void a_look_finds_a_place_that_failed(void) { /* GPU-6 */
+static void a_look_finds_a_seat_that_failed(void) { /* GPU-6 */
     struct rig rig;
     struct acre_event event = launch_and_record(&rig);
     struct acre_error err = {0};
@@ -339,8 +339,8 @@ static void a_graph_has_its_own_arguments_when_none_can_be_taken_over(void) {
 
 /* All of its memory back to the driver, and as much again: at the same handle. */
 static void change_region(struct rig *rig) {
-    struct place_of before = {0};
-    struct place_of after = {0};
+    struct buffer_range before = {0};
+    struct buffer_range after = {0};
     CHECK_EQ(buffer_resolve(rig->context, rig->buffer, 0, 0, "", &before, NULL), 0);
     CHECK_EQ(acre_buffer_free(rig->a, rig->buffer, NULL), 0);
     CHECK_EQ(acre_stream_sync(rig->a, ACRE_FOREVER, NULL), 0);
@@ -384,7 +384,7 @@ static const struct acre_test tests[] = {
     {"a_group_is_refused_with_its_size", a_group_is_refused_with_its_size, 0},
     {"local_memory_is_refused_with_what_there_is", local_memory_is_refused_with_what_there_is, 0},
     {"a_loss_while_a_stack_grows_is_told", a_loss_while_a_stack_grows_is_told, 0},
-    {"a_look_finds_a_place_that_failed", a_look_finds_a_place_that_failed, 0},
+    {"a_look_finds_a_seat_that_failed", a_look_finds_a_seat_that_failed, 0},
     {"a_loss_that_stays_is_one_failure", a_loss_that_stays_is_one_failure, 0},
     {"a_look_does_not_wait_for_the_gate", a_look_does_not_wait_for_the_gate, 20},
     {"a_graph_has_its_own_arguments_when_none_can_be_taken_over",

@@ -1,6 +1,6 @@
 /* Memory of a context as a whole (GPU-2): report, pressure, limits, an exhausted device, trim, and
  * what `debug` finds. */
-#include "support/place_double.h"
+#include "support/seat_double.h"
 #include "support/test.h"
 
 #include "compute/memory/buffer.h"
@@ -157,7 +157,7 @@ static void limit_counts_what_is_cached(void) {
     CHECK_EQ(acre_buffer_free(rig.a, b, NULL), 0);
     CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_DEVICE, 50 * MIB, &c, &err), 0);
     CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_DEVICE, 15 * MIB, &a, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "tenant 'test' may have 64 MiB: 50 MiB held by 1 buffers");
+    CHECK_HAS(err.text, "the limit of tenant 'test' is 64 MiB, of which 1 buffer holds 50 MiB");
     CHECK(double_counts(rig.context).device_bytes <= 64 * MIB);
     double_close(rig.compute);
 }
@@ -176,7 +176,7 @@ static void exhausted_device_is_emptied_of_what_is_cached(void) {
     double_refuse_above(rig.context, 50 * MIB);
     CHECK_EQ(acre_memory_trim(rig.context, 0, NULL), 0);
     CHECK_EQ(acre_buffer_alloc(rig.a, ACRE_MEMORY_DEVICE, 55 * MIB, &buffer, &err), ACRE_ENOMEM);
-    CHECK_HAS(err.text, "Double: no memory for 57671680 bytes (55 MiB): 40 MiB held by 1 buffers");
+    CHECK_HAS(err.text, "Double: out of memory for 57671680 bytes (55 MiB): 1 buffer holds 40 MiB");
     CHECK_HAS(err.text, "60 MiB of 100 MiB free on the device");
     CHECK_HAS(err.text, "double: no memory");
     /* A block of the size it must have, when the size it would like is refused. */
@@ -218,10 +218,10 @@ static void a_device_that_rested_works_again(void) { /* GPU-6 */
 
 /* Write over the edge, as a kernel would. */
 static void damage(struct rig *rig, struct acre_buffer buffer, int64_t at, uint64_t bytes) {
-    struct place_of place;
+    struct buffer_range range;
     CHECK_EQ(acre_stream_sync(rig->a, ACRE_FOREVER, NULL), 0);
-    REQUIRE_EQ(buffer_resolve(rig->context, buffer, 0, 0, "", &place, NULL), 0);
-    memset(double_memory(rig->context, place.region, (uint64_t)((int64_t)place.offset + at)), 0,
+    REQUIRE_EQ(buffer_resolve(rig->context, buffer, 0, 0, "", &range, NULL), 0);
+    memset(double_memory(rig->context, range.region, (uint64_t)((int64_t)range.offset + at)), 0,
            bytes);
 }
 
@@ -233,12 +233,18 @@ static void writes_over_the_edge_are_found(void) {
     } rows[] = {
         {0, 1000, NULL},
         {1000, 1,
-         "a buffer of 1000 bytes: 1 of the 280 bytes after its end were overwritten, the "
-         "nearest 0 bytes from it"},
-        {1010, 4, "4 of the 280 bytes after its end were overwritten, the nearest 10 bytes"},
+         "1 of the 280 bytes after the end of a buffer of 1000 bytes was overwritten, the nearest "
+         "0 bytes away"},
+        {1010, 4,
+         "4 of the 280 bytes after the end of a buffer of 1000 bytes were overwritten, the nearest "
+         "10 bytes"},
         {1279, 1, "the nearest 279 bytes"},
-        {-1, 1, "1 of the 256 bytes before its start were overwritten, the nearest 0 bytes"},
-        {-256, 8, "8 of the 256 bytes before its start were overwritten, the nearest 248 bytes"},
+        {-1, 1,
+         "1 of the 256 bytes before the start of a buffer of 1000 bytes was overwritten, the "
+         "nearest 0 bytes"},
+        {-256, 8,
+         "8 of the 256 bytes before the start of a buffer of 1000 bytes were overwritten, the "
+         "nearest 248 bytes"},
     };
     for (int kind = ACRE_MEMORY_DEVICE; kind <= ACRE_MEMORY_MAPPED; kind++) {
         struct rig rig = open_rig(&(struct double_options){.debug = true});
@@ -265,11 +271,11 @@ static void freed_memory_is_poisoned(void) {
     struct rig rig = open_rig(&(struct double_options){.debug = true});
     double_start(rig.context);
     struct acre_buffer buffer = make(rig.a, 100);
-    struct place_of place;
-    REQUIRE_EQ(buffer_resolve(rig.context, buffer, 0, 100, "", &place, NULL), 0);
+    struct buffer_range range;
+    REQUIRE_EQ(buffer_resolve(rig.context, buffer, 0, 100, "", &range, NULL), 0);
     CHECK_EQ(acre_fill(rig.a, buffer, 0, 100, 1, 1, NULL), 0);
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, NULL), 0);
-    const uint8_t *memory = double_memory(rig.context, place.region, place.offset);
+    const uint8_t *memory = double_memory(rig.context, range.region, range.offset);
     CHECK_EQ(memory[0], 1);
     CHECK_EQ(acre_buffer_free(rig.a, buffer, NULL), 0);
     CHECK_EQ(acre_stream_sync(rig.a, ACRE_FOREVER, NULL), 0);

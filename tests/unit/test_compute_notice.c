@@ -319,7 +319,7 @@ static void other_files_are_refused_by_number(void) {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     REQUIRE_EQ(pipe2(ends, O_CLOEXEC), 0);
     CHECK_EQ(notices_prepare(&notices, -1, 0, &file, &copy, &err), ACRE_EINVALID);
-    CHECK_STR(err.text, "event_fd: -1 is no open file; accepted: an eventfd");
+    CHECK_STR(err.text, "event_fd: -1 is not an open file; accepted: an eventfd");
     CHECK_EQ(notices_prepare(&notices, null, 0, &file, &copy, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, " is /dev/null; accepted: an eventfd");
     CHECK_EQ(notices_prepare(&notices, ends[1], 0, &file, &copy, &err), ACRE_EINVALID);

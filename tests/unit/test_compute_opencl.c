@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct acre_backend *const cl = &acre_backend_opencl;
+static const struct backend *const cl = &backend_opencl;
 
 static const char kernels[] =
     "kernel void add(global const float *a, global const float *b, global float *c, uint n) {\n"
@@ -49,7 +49,7 @@ static struct acre_grid grid(uint32_t groups, uint32_t group) {
 
 static void launch(struct rig *rig, uint32_t stream, const struct rig_launch *launched) {
     struct acre_error err = {0};
-    int r = cl->launch(rig->place, rig->streams[stream], &launched->native, &err);
+    int r = cl->launch(rig->seat, rig->streams[stream], &launched->native, &err);
     if (r < 0) {
         acre_test_context("launch: %s", err.text);
     }
@@ -99,44 +99,44 @@ static void without_a_driver_the_reason_is_told(void) {
 static void memory_counts_what_is_taken(void) {
     struct rig rig = rig_open("svm", 0);
     uint64_t before, after, total, total_after;
-    REQUIRE(cl->memory(rig.place, &before, &total, NULL) == 0);
+    REQUIRE(cl->memory(rig.seat, &before, &total, NULL) == 0);
     uint64_t region = rig_region(&rig, ACRE_MEMORY_DEVICE, 1 << 20, NULL);
-    REQUIRE(cl->memory(rig.place, &after, &total_after, NULL) == 0);
+    REQUIRE(cl->memory(rig.seat, &after, &total_after, NULL) == 0);
     CHECK_U64(before - after, 1 << 20);
     CHECK_U64(total, total_after);
-    cl->region_destroy(rig.place, region);
-    REQUIRE(cl->memory(rig.place, &after, &total, NULL) == 0);
+    cl->region_destroy(rig.seat, region);
+    REQUIRE(cl->memory(rig.seat, &after, &total, NULL) == 0);
     CHECK_U64(before, after);
     rig_close(&rig);
 }
 
 static void run_exhausted(struct rig *rig) {
     uint64_t free_bytes, total;
-    REQUIRE(cl->memory(rig->place, &free_bytes, &total, NULL) == 0);
+    REQUIRE(cl->memory(rig->seat, &free_bytes, &total, NULL) == 0);
     static const uint64_t shifts[] = {0, 20};
     for (size_t i = 0; i < ACRE_COUNT(shifts); i++) {
-        struct acre_region region = {.handle = 7};
+        struct native_region region = {.handle = 7};
         struct acre_error err = {0};
         uint64_t bytes = (total << shifts[i]) + RIG_PAGE;
-        CHECK_EQ(cl->region_create(rig->place, ACRE_MEMORY_DEVICE, bytes, NULL, &region, &err),
+        CHECK_EQ(cl->region_create(rig->seat, ACRE_MEMORY_DEVICE, bytes, NULL, &region, &err),
                  ACRE_ENOMEM);
         CHECK_HAS(err.text, "bytes; the device has");
         CHECK_U64(region.handle, 7);
     }
-    struct acre_region regions[64]; /* pieces that the driver gives one by one */
+    struct native_region regions[64]; /* pieces that the driver gives one by one */
     uint32_t count = 0;
     while (count < ACRE_COUNT(regions) &&
-           cl->region_create(rig->place, ACRE_MEMORY_DEVICE, total / 8, NULL, &regions[count],
+           cl->region_create(rig->seat, ACRE_MEMORY_DEVICE, total / 8, NULL, &regions[count],
                              NULL) == 0) {
         count++;
     }
     CHECK(count > 0 && count <= 8);
     while (count > 0) {
-        cl->region_destroy(rig->place, regions[--count].handle);
+        cl->region_destroy(rig->seat, regions[--count].handle);
     }
     uint64_t region = rig_region(rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL); /* others go on */
-    cl->region_destroy(rig->place, region);
-    CHECK_EQ(cl->check(rig->place, NULL), 0);
+    cl->region_destroy(rig->seat, region);
+    CHECK_EQ(cl->check(rig->seat, NULL), 0);
 }
 
 static void more_than_there_is_is_refused(void) {
@@ -163,7 +163,7 @@ static struct block block_create(struct rig *rig, enum acre_memory kind) {
 }
 
 static void block_destroy(struct rig *rig, struct block *block) {
-    cl->region_destroy(rig->place, block->region);
+    cl->region_destroy(rig->seat, block->region);
     if (block->host != NULL) {
         munmap(block->host, COPY_BYTES);
     }
@@ -182,10 +182,10 @@ static void run_copies(struct rig *rig) {
         struct block to = block_create(rig, all_kinds[i % ACRE_COUNT(all_kinds)]);
         acre_test_context("kind %d to kind %d", all_kinds[i / 3], all_kinds[i % 3]);
         rig_write(rig, from.region, 0, sent, COPY_BYTES);
-        struct acre_native_fill zero = {to.region, 0, COPY_BYTES, 0, 1};
-        struct acre_native_copy copy = {to.region, 8, from.region, COPY_SHIFT, COPY_BYTES - 200};
-        REQUIRE(cl->fill(rig->place, rig->streams[0], &zero, NULL) == 0);
-        REQUIRE(cl->copy(rig->place, rig->streams[0], &copy, NULL) == 0);
+        struct native_fill zero = {to.region, 0, COPY_BYTES, 0, 1};
+        struct native_copy copy = {to.region, 8, from.region, COPY_SHIFT, COPY_BYTES - 200};
+        REQUIRE(cl->fill(rig->seat, rig->streams[0], &zero, NULL) == 0);
+        REQUIRE(cl->copy(rig->seat, rig->streams[0], &copy, NULL) == 0);
         rig_sync(rig, 0);
         rig_read(rig, to.region, 0, got, COPY_BYTES);
         CHECK(memcmp(got + 8, sent + COPY_SHIFT, COPY_BYTES - 200) == 0);
@@ -208,10 +208,10 @@ static void run_fills(struct rig *rig) {
         struct block block = block_create(rig, all_kinds[i]);
         for (uint32_t size = 1; size <= 8; size *= 2) {
             acre_test_context("kind %d, pattern of %u", all_kinds[i], size);
-            struct acre_native_fill zero = {block.region, 0, COPY_BYTES, 0, 8};
-            struct acre_native_fill fill = {block.region, 64, COPY_BYTES - 128, pattern, size};
-            REQUIRE(cl->fill(rig->place, rig->streams[0], &zero, NULL) == 0);
-            REQUIRE(cl->fill(rig->place, rig->streams[0], &fill, NULL) == 0);
+            struct native_fill zero = {block.region, 0, COPY_BYTES, 0, 8};
+            struct native_fill fill = {block.region, 64, COPY_BYTES - 128, pattern, size};
+            REQUIRE(cl->fill(rig->seat, rig->streams[0], &zero, NULL) == 0);
+            REQUIRE(cl->fill(rig->seat, rig->streams[0], &fill, NULL) == 0);
             rig_sync(rig, 0);
             rig_read(rig, block.region, 0, got, COPY_BYTES);
             size_t wrong = 0;
@@ -263,8 +263,8 @@ static void run_add(struct rig *rig) {
     CHECK_U64(wrong, 0);
     free(got);
     free(values);
-    cl->region_destroy(rig->place, region);
-    cl->unload(rig->place, module);
+    cl->region_destroy(rig->seat, region);
+    cl->unload(rig->seat, module);
 }
 
 static void kernels_take_buffers_at_offsets(void) { /* GPU-1 */
@@ -284,7 +284,7 @@ static void run_mapped(struct rig *rig) {
     launch(rig, 0, &step);
     rig_sync(rig, 0);
     CHECK_U64(host[1024], 42);
-    cl->region_destroy(rig->place, region);
+    cl->region_destroy(rig->seat, region);
     munmap(host, 2 * RIG_PAGE);
 }
 
@@ -321,7 +321,7 @@ static void run_dimensions(struct rig *rig) {
                                    p[1] % g->group[1] * 4 + p[0] % g->group[0]);
         }
     }
-    cl->region_destroy(rig->place, region);
+    cl->region_destroy(rig->seat, region);
 }
 
 static void grids_have_one_to_three_dimensions(void) {
@@ -342,8 +342,8 @@ static void run_total(struct rig *rig) {
     uint64_t in = rig_region(rig, ACRE_MEMORY_DEVICE, sizeof(values), NULL);
     uint64_t out = rig_region(rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL);
     rig_write(rig, in, 0, values, sizeof(values));
-    struct acre_native_fill zero = {out, 0, RIG_PAGE, 0, 4};
-    REQUIRE(cl->fill(rig->place, rig->streams[0], &zero, NULL) == 0);
+    struct native_fill zero = {out, 0, RIG_PAGE, 0, 4};
+    REQUIRE(cl->fill(rig->seat, rig->streams[0], &zero, NULL) == 0);
     struct rig_launch total;
     rig_launch_begin(&total, rig_kernel(rig, module, "total"), grid(N / 64, 64));
     rig_launch_buffer(&total, in, 0, sizeof(values));
@@ -390,7 +390,7 @@ static void launch_step(struct rig *rig, uint32_t stream, uint64_t kernel, uint6
 }
 
 static void wait_for(struct rig *rig, uint32_t stream, uint32_t other, uint64_t value) {
-    REQUIRE(cl->wait(rig->place, rig->streams[stream], rig->words_region, other * 8, value, NULL) ==
+    REQUIRE(cl->wait(rig->seat, rig->streams[stream], rig->words_region, other * 8, value, NULL) ==
             0);
 }
 
@@ -402,8 +402,8 @@ static uint32_t first_of(struct rig *rig, uint64_t region) {
 
 static uint64_t zeroed(struct rig *rig) {
     uint64_t region = rig_region(rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL);
-    struct acre_native_fill zero = {region, 0, RIG_PAGE, 0, 8};
-    REQUIRE(cl->fill(rig->place, rig->streams[0], &zero, NULL) == 0);
+    struct native_fill zero = {region, 0, RIG_PAGE, 0, 8};
+    REQUIRE(cl->fill(rig->seat, rig->streams[0], &zero, NULL) == 0);
     rig_sync(rig, 0);
     return region;
 }
@@ -481,7 +481,7 @@ static void notify_adds_one_after_all_before_it(void) {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     for (uint32_t i = 0; i < 3; i++) {
         launch_step(&rig, 0, step, region, i);
-        REQUIRE(cl->notify(rig.place, rig.streams[0], fd, NULL) == 0);
+        REQUIRE(cl->notify(rig.seat, rig.streams[0], fd, NULL) == 0);
     }
     uint64_t sum = 0;
     while (sum < 3) {
@@ -543,7 +543,7 @@ static void threads_launch_one_kernel_on_their_streams(void) {
 static void check_timings(struct rig *rig, const char *const *names, uint32_t count, uint32_t max) {
     struct acre_timing timings[16];
     uint32_t got = 0;
-    REQUIRE(cl->timings(rig->place, rig->streams[0], timings, max, &got, NULL) == 0);
+    REQUIRE(cl->timings(rig->seat, rig->streams[0], timings, max, &got, NULL) == 0);
     REQUIRE_EQ(got, count);
     for (uint32_t i = 0; i < count; i++) {
         CHECK_STR(timings[i].name, names[i]);
@@ -560,18 +560,18 @@ static void run_profile(struct rig *rig) {
     uint64_t step = rig_kernel(rig, rig_load(rig, kernels), "advance");
     check_timings(rig, names, 0, 16);
     launch_step(rig, 0, step, regions[0], 0); /* before: not measured */
-    REQUIRE(cl->profile(rig->place, rig->streams[0], true, NULL) == 0);
-    REQUIRE(cl->profile(rig->place, rig->streams[0], true, NULL) == 0);
-    struct acre_native_fill fill = {regions[1], 0, RIG_PAGE, 5, 4};
-    REQUIRE(cl->fill(rig->place, rig->streams[0], &fill, NULL) == 0);
+    REQUIRE(cl->profile(rig->seat, rig->streams[0], true, NULL) == 0);
+    REQUIRE(cl->profile(rig->seat, rig->streams[0], true, NULL) == 0);
+    struct native_fill fill = {regions[1], 0, RIG_PAGE, 5, 4};
+    REQUIRE(cl->fill(rig->seat, rig->streams[0], &fill, NULL) == 0);
     launch_step(rig, 0, step, regions[0], 1);
-    const struct acre_native_copy copies[] = {{regions[1], 0, regions[0], 0, RIG_PAGE},
-                                              {host, 0, regions[1], 0, RIG_PAGE},
-                                              {regions[1], 0, host, 0, RIG_PAGE}};
+    const struct native_copy copies[] = {{regions[1], 0, regions[0], 0, RIG_PAGE},
+                                         {host, 0, regions[1], 0, RIG_PAGE},
+                                         {regions[1], 0, host, 0, RIG_PAGE}};
     for (size_t i = 0; i < ACRE_COUNT(copies); i++) {
-        REQUIRE(cl->copy(rig->place, rig->streams[0], &copies[i], NULL) == 0);
+        REQUIRE(cl->copy(rig->seat, rig->streams[0], &copies[i], NULL) == 0);
     }
-    REQUIRE(cl->profile(rig->place, rig->streams[0], false, NULL) == 0);
+    REQUIRE(cl->profile(rig->seat, rig->streams[0], false, NULL) == 0);
     launch_step(rig, 0, step, regions[0], 2); /* after: in order, not measured */
     rig_sync(rig, 0);
     check_timings(rig, names, 2, 2); /* oldest first, each once */
@@ -579,7 +579,7 @@ static void run_profile(struct rig *rig) {
     check_timings(rig, names, 0, 16);
     CHECK_U64(first_of(rig, regions[0]), 3);
     CHECK_U64(first_of(rig, regions[1]), 2);
-    cl->region_destroy(rig->place, host);
+    cl->region_destroy(rig->seat, host);
     munmap(pages, RIG_PAGE);
 }
 

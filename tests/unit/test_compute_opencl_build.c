@@ -12,7 +12,7 @@
 
 enum { PROCESSES = 4, THREADS = 4, ROUNDS = 3, ITEMS = 64 };
 
-static const struct acre_backend *const cl = &acre_backend_opencl;
+static const struct backend *const cl = &backend_opencl;
 
 struct builder {
     struct rig *rig;
@@ -35,11 +35,11 @@ static int compile(struct rig *rig, uint32_t round, struct acre_buf *binary,
     char text[512];
     write_source(round, text, sizeof(text));
     const char *names[] = {"one", "two"};
-    struct acre_native_source source = {
+    struct native_source source = {
         .text = text, .length = strlen(text), .options = "", .kernels = names, .kernel_count = 2};
     struct acre_buf log;
     acre_buf_init(&log, 1 << 16);
-    int r = cl->compile(rig->place, &source, binary, &log, err);
+    int r = cl->compile(rig->seat, &source, binary, &log, err);
     acre_buf_finish(&log);
     return r;
 }
@@ -49,8 +49,8 @@ static int launch(struct builder *builder, uint64_t module, uint32_t round,
                   struct acre_error *err) {
     struct rig *rig = builder->rig;
     uint64_t kernel = 0;
-    struct acre_kernel_facts facts;
-    int r = cl->kernel(rig->place, module, round % 2 == 0 ? "one" : "two", &kernel, &facts, err);
+    struct kernel_facts facts;
+    int r = cl->kernel(rig->seat, module, round % 2 == 0 ? "one" : "two", &kernel, &facts, err);
     if (r < 0) {
         return r;
     }
@@ -60,12 +60,12 @@ static int launch(struct builder *builder, uint64_t module, uint32_t round,
     rig_launch_begin(&launched, kernel,
                      (struct acre_grid){.groups = {ITEMS / group, 1, 1}, .group = {group, 1, 1}});
     rig_launch_buffer(&launched, region, 0, ITEMS * 4);
-    r = cl->launch(rig->place, rig->streams[builder->number], &launched.native, err);
+    r = cl->launch(rig->seat, rig->streams[builder->number], &launched.native, err);
     rig_sync(rig, builder->number);
     uint32_t *out = rig_pages(RIG_PAGE);
     uint64_t host = rig_region(rig, ACRE_MEMORY_PINNED, RIG_PAGE, out);
-    struct acre_native_copy copy = {.to = host, .from = region, .bytes = ITEMS * 4};
-    r = r < 0 ? r : cl->copy(rig->place, rig->streams[builder->number], &copy, err);
+    struct native_copy copy = {.to = host, .from = region, .bytes = ITEMS * 4};
+    r = r < 0 ? r : cl->copy(rig->seat, rig->streams[builder->number], &copy, err);
     rig_sync(rig, builder->number);
     for (uint32_t i = 0; i < ITEMS && r == 0; i++) {
         uint32_t expected = round % 2 == 0 ? round + 1 : round + 2;
@@ -73,8 +73,8 @@ static int launch(struct builder *builder, uint64_t module, uint32_t round,
                 ? 0
                 : acre_fail(err, ACRE_EINTERNAL, "item %u is %u, not %u", i, out[i], expected);
     }
-    cl->region_destroy(rig->place, host);
-    cl->region_destroy(rig->place, region);
+    cl->region_destroy(rig->seat, host);
+    cl->region_destroy(rig->seat, region);
     munmap(out, RIG_PAGE);
     return r;
 }
@@ -88,11 +88,11 @@ static void *build(void *argument) {
         uint64_t module = 0;
         int r = compile(builder->rig, round, &binary, &err);
         if (r == 0) {
-            r = cl->load(builder->rig->place, binary.data, binary.length, &module, &err);
+            r = cl->load(builder->rig->seat, binary.data, binary.length, &module, &err);
         }
         if (r == 0) {
             r = launch(builder, module, round, &err);
-            cl->unload(builder->rig->place, module);
+            cl->unload(builder->rig->seat, module);
         }
         if (r < 0) {
             snprintf(builder->failure, sizeof(builder->failure), "round %u: %.200s", round,

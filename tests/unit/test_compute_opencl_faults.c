@@ -1,6 +1,6 @@
 /* OpenCL back end: what is refused, what fails, and what is left when it does (GPU-6, Bad input).
- * Failures that no driver gives on request are put into the place's table of functions. */
-#include "compute/opencl/place.h"
+ * Failures that no driver gives on request are put into the seat's table of functions. */
+#include "compute/opencl/seat.h"
 
 #include "support/opencl_rig.h"
 
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct acre_backend *const cl = &acre_backend_opencl;
+static const struct backend *const cl = &backend_opencl;
 
 static const char plain[] = "kernel void put(global int *out, int value) { out[0] = value; }\n"
                             "kernel void keep(global int *out) { local int part[64];\n"
@@ -41,9 +41,9 @@ static void compile_errors_bring_the_compilers_lines(void) {
         acre_buf_init(&binary, 64 << 20);
         acre_buf_init(&log, 1 << 20);
         acre_buf_puts(&log, "before:");
-        struct acre_native_source source = {
+        struct native_source source = {
             .text = cases[i].text, .length = strlen(cases[i].text), .options = cases[i].options};
-        CHECK_EQ(cl->compile(rig.place, &source, &binary, &log, &err), cases[i].code);
+        CHECK_EQ(cl->compile(rig.seat, &source, &binary, &log, &err), cases[i].code);
         CHECK(strncmp(log.data, "before:", 7) == 0);
         CHECK_HAS(log.data, cases[i].log);
         CHECK_HAS(err.text, cases[i].error);
@@ -57,8 +57,8 @@ static void compile_errors_bring_the_compilers_lines(void) {
 static void compile_plain(struct rig *rig, struct acre_buf *binary) {
     struct acre_buf log;
     acre_buf_init(&log, 1 << 20);
-    struct acre_native_source source = {.text = plain, .length = sizeof(plain) - 1, .options = ""};
-    REQUIRE(cl->compile(rig->place, &source, binary, &log, NULL) == 0);
+    struct native_source source = {.text = plain, .length = sizeof(plain) - 1, .options = ""};
+    REQUIRE(cl->compile(rig->seat, &source, binary, &log, NULL) == 0);
     acre_buf_finish(&log);
 }
 
@@ -83,12 +83,12 @@ static void damaged_bytes_are_told(void) {
             copy[length / 16 * (size_t)cases[i].flip_at] ^= 1;
         }
         struct acre_error err = {0};
-        CHECK_EQ(cl->load(rig.place, copy, length, &module, &err), ACRE_ECORRUPT);
+        CHECK_EQ(cl->load(rig.seat, copy, length, &module, &err), ACRE_ECORRUPT);
         CHECK_HAS(err.text, "compiled program: ");
         free(copy);
     }
     CHECK_U64(module, 7);
-    CHECK_EQ(cl->load(rig.place, binary.data, binary.length, &module, NULL), 0);
+    CHECK_EQ(cl->load(rig.seat, binary.data, binary.length, &module, NULL), 0);
     acre_buf_finish(&binary);
     rig_close(&rig);
 }
@@ -102,12 +102,12 @@ static void bytes_of_another_driver_are_refused(void) {
     memcpy(bytes + 8, &hash, sizeof(hash));
     uint64_t module = 7;
     struct acre_error err = {0};
-    CHECK_EQ(cl->load(rig.place, bytes, sizeof(bytes), &module, &err), ACRE_ECORRUPT);
+    CHECK_EQ(cl->load(rig.seat, bytes, sizeof(bytes), &module, &err), ACRE_ECORRUPT);
     CHECK_HAS(err.text, "clCreateProgramWithBinary: CL_INVALID_");
     rig_close(&rig);
 }
 
-static void bytes_load_in_another_place(void) {
+static void bytes_load_in_another_seat(void) {
     struct rig made = rig_open("svm", 0);
     struct acre_buf binary;
     acre_buf_init(&binary, 64 << 20);
@@ -115,7 +115,7 @@ static void bytes_load_in_another_place(void) {
     rig_close(&made);
     struct rig rig = rig_open("svm", 1);
     uint64_t module = 0;
-    REQUIRE(cl->load(rig.place, binary.data, binary.length, &module, NULL) == 0);
+    REQUIRE(cl->load(rig.seat, binary.data, binary.length, &module, NULL) == 0);
     acre_buf_finish(&binary);
     uint64_t out = rig_region(&rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL);
     int value = 42;
@@ -124,7 +124,7 @@ static void bytes_load_in_another_place(void) {
     rig_launch_begin(&put, rig_kernel(&rig, module, "put"), (struct acre_grid){0});
     rig_launch_buffer(&put, out, 0, RIG_PAGE);
     rig_launch_value(&put, &value, sizeof(value));
-    REQUIRE(cl->launch(rig.place, rig.streams[0], &put.native, NULL) == 0);
+    REQUIRE(cl->launch(rig.seat, rig.streams[0], &put.native, NULL) == 0);
     rig_sync(&rig, 0);
     rig_read(&rig, out, 0, &got, sizeof(got));
     CHECK_EQ(got, 42);
@@ -135,12 +135,12 @@ static void kernels_tell_their_facts(void) {
     struct rig rig = rig_open("svm", 0);
     uint64_t module = rig_load(&rig, plain);
     uint64_t kernel = 7;
-    struct acre_kernel_facts facts = {0};
+    struct kernel_facts facts = {0};
     struct acre_error err = {0};
-    CHECK_EQ(cl->kernel(rig.place, module, "missing", &kernel, &facts, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(cl->kernel(rig.seat, module, "missing", &kernel, &facts, &err), ACRE_ENOTFOUND);
     CHECK_STR(err.text, "kernel 'missing': clCreateKernel: CL_INVALID_KERNEL_NAME");
     CHECK_U64(kernel, 7);
-    CHECK_EQ(cl->kernel(rig.place, module, "keep", &kernel, &facts, &err), 0);
+    CHECK_EQ(cl->kernel(rig.seat, module, "keep", &kernel, &facts, &err), 0);
     struct acre_compute_device device;
     cl->describe(rig.self, 0, &device);
     CHECK(facts.group_max > 0 && facts.group_max <= device.group_max);
@@ -152,7 +152,7 @@ static void kernels_tell_their_facts(void) {
 
 static void wrong_launches_name_call_and_argument(void) {
     struct rig rig = rig_open("buffers", 1);
-    struct opencl_place *place = rig.place;
+    struct opencl_seat *seat = rig.seat;
     uint64_t put = rig_kernel(&rig, rig_load(&rig, plain), "put");
     uint64_t out = rig_region(&rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL);
     static const struct {
@@ -164,12 +164,12 @@ static void wrong_launches_name_call_and_argument(void) {
     } cases[] = {
         {0, 4, 1, 0, ""},
         {4, 4, 1, ACRE_EUNSUPPORTED,
-         "argument 1: it begins at byte 4 of its block; accepted on this device: multiples of "},
+         "argument 1: it starts at byte 4 of its block; accepted: multiples of "},
         {0, 8, 1, ACRE_EINVALID, "argument 2: clSetKernelArg: CL_INVALID_ARG_SIZE"},
         {0, 0, 1, ACRE_EINVALID, "clEnqueueNDRangeKernel: CL_INVALID_KERNEL_ARGS"},
         {0, 4, 1 << 20, ACRE_EINVALID, "clEnqueueNDRangeKernel: CL_INVALID_WORK_GROUP_SIZE"},
     };
-    CHECK(place->part_align_bytes > 4);
+    CHECK(seat->part_align_bytes > 4);
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         acre_test_context("case %zu", i);
         /* Arguments stay in a kernel's objects: a fresh one shows those that are missing. */
@@ -182,7 +182,7 @@ static void wrong_launches_name_call_and_argument(void) {
             rig_launch_value(&launch, "12345678", cases[i].value_bytes);
         }
         struct acre_error err = {0};
-        CHECK_EQ(cl->launch(rig.place, rig.streams[0], &launch.native, &err), cases[i].code);
+        CHECK_EQ(cl->launch(rig.seat, rig.streams[0], &launch.native, &err), cases[i].code);
         CHECK_HAS(err.text, cases[i].text);
     }
     rig_close(&rig);
@@ -190,8 +190,8 @@ static void wrong_launches_name_call_and_argument(void) {
 
 static void host_memory_out_of_reach_is_refused(void) {
     struct rig rig = rig_open("svm", 1);
-    ((struct opencl_place *)rig.place)->is_cpu = false; /* as on a discrete GPU */
-    ((struct opencl_place *)rig.place)->has_system_svm = false;
+    ((struct opencl_seat *)rig.seat)->is_cpu = false; /* as on a discrete GPU */
+    ((struct opencl_seat *)rig.seat)->has_system_svm = false;
     void *pages = rig_pages(RIG_PAGE);
     uint64_t mapped = rig_region(&rig, ACRE_MEMORY_MAPPED, RIG_PAGE, pages);
     int value = 1;
@@ -201,10 +201,10 @@ static void host_memory_out_of_reach_is_refused(void) {
     rig_launch_buffer(&launch, mapped, 0, RIG_PAGE);
     rig_launch_value(&launch, &value, sizeof(value));
     struct acre_error err = {0};
-    CHECK_EQ(cl->launch(rig.place, rig.streams[0], &launch.native, &err), ACRE_EUNSUPPORTED);
-    CHECK_STR(err.text, "argument 1: kernels of this device cannot reach host memory; accepted: "
+    CHECK_EQ(cl->launch(rig.seat, rig.streams[0], &launch.native, &err), ACRE_EUNSUPPORTED);
+    CHECK_STR(err.text, "argument 1: kernels on this device cannot use host memory; accepted: "
                         "device memory");
-    cl->region_destroy(rig.place, mapped);
+    cl->region_destroy(rig.seat, mapped);
     munmap(pages, RIG_PAGE);
     rig_close(&rig);
 }
@@ -249,15 +249,15 @@ struct faulty {
 
 static int try_stream(struct faulty *f, struct acre_error *err) {
     uint64_t stream;
-    return cl->stream_create(f->rig.place, f->rig.words_region, 64, &stream, err);
+    return cl->stream_create(f->rig.seat, f->rig.words_region, 64, &stream, err);
 }
 static int try_region(struct faulty *f, struct acre_error *err) {
-    struct acre_region region;
-    return cl->region_create(f->rig.place, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL, &region, err);
+    struct native_region region;
+    return cl->region_create(f->rig.seat, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL, &region, err);
 }
 static int copy(struct faulty *f, uint64_t to, uint64_t from, struct acre_error *err) {
-    struct acre_native_copy native = {to, 0, from, 256, 256};
-    return cl->copy(f->rig.place, f->rig.streams[0], &native, err);
+    struct native_copy native = {to, 0, from, 256, 256};
+    return cl->copy(f->rig.seat, f->rig.streams[0], &native, err);
 }
 static int try_copy(struct faulty *f, struct acre_error *err) {
     return copy(f, f->device, f->device, err);
@@ -272,12 +272,12 @@ static int try_copy_host(struct faulty *f, struct acre_error *err) {
     return copy(f, f->host, f->host, err);
 }
 static int try_fill(struct faulty *f, struct acre_error *err) {
-    struct acre_native_fill native = {f->device, 0, 64, 1, 4};
-    return cl->fill(f->rig.place, f->rig.streams[0], &native, err);
+    struct native_fill native = {f->device, 0, 64, 1, 4};
+    return cl->fill(f->rig.seat, f->rig.streams[0], &native, err);
 }
 static int try_fill_host(struct faulty *f, struct acre_error *err) {
-    struct acre_native_fill native = {f->host, 0, 64, 1, 4};
-    return cl->fill(f->rig.place, f->rig.streams[0], &native, err);
+    struct native_fill native = {f->host, 0, 64, 1, 4};
+    return cl->fill(f->rig.seat, f->rig.streams[0], &native, err);
 }
 static int try_launch(struct faulty *f, struct acre_error *err) {
     int value = 1;
@@ -285,28 +285,28 @@ static int try_launch(struct faulty *f, struct acre_error *err) {
     rig_launch_begin(&launch, f->kernel, (struct acre_grid){0});
     rig_launch_buffer(&launch, f->device, 1024, 64);
     rig_launch_value(&launch, &value, sizeof(value));
-    return cl->launch(f->rig.place, f->rig.streams[0], &launch.native, err);
+    return cl->launch(f->rig.seat, f->rig.streams[0], &launch.native, err);
 }
 static int try_signal(struct faulty *f, struct acre_error *err) {
-    return cl->signal(f->rig.place, f->rig.streams[0], 1, err);
+    return cl->signal(f->rig.seat, f->rig.streams[0], 1, err);
 }
 static int try_wait(struct faulty *f, struct acre_error *err) { /* nobody will signal it */
-    return cl->wait(f->rig.place, f->rig.streams[1], f->rig.words_region, 8, 1000, err);
+    return cl->wait(f->rig.seat, f->rig.streams[1], f->rig.words_region, 8, 1000, err);
 }
 static int try_profile(struct faulty *f, struct acre_error *err) {
-    return cl->profile(f->rig.place, f->rig.streams[0], true, err);
+    return cl->profile(f->rig.seat, f->rig.streams[0], true, err);
 }
 static int try_kernel(struct faulty *f, struct acre_error *err) {
-    struct acre_kernel_facts facts;
+    struct kernel_facts facts;
     uint64_t kernel;
-    return cl->kernel(f->rig.place, f->module, "keep", &kernel, &facts, err);
+    return cl->kernel(f->rig.seat, f->module, "keep", &kernel, &facts, err);
 }
 static int try_compile(struct faulty *f, struct acre_error *err) {
     struct acre_buf binary, log;
     acre_buf_init(&binary, 64 << 20);
     acre_buf_init(&log, 1 << 20);
-    struct acre_native_source source = {.text = plain, .length = sizeof(plain) - 1, .options = ""};
-    int r = cl->compile(f->rig.place, &source, &binary, &log, err);
+    struct native_source source = {.text = plain, .length = sizeof(plain) - 1, .options = ""};
+    int r = cl->compile(f->rig.seat, &source, &binary, &log, err);
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
     return r;
@@ -373,8 +373,8 @@ static const struct {
 static void refusals_of_the_driver_are_named(void) {
     for (size_t i = 0; i < ACRE_COUNT(faults); i++) {
         struct faulty f = {.rig = rig_open(faults[i].memory, 2), .pages = rig_pages(RIG_PAGE)};
-        struct opencl_place *place = f.rig.place;
-        const struct opencl_api *driver = place->api;
+        struct opencl_seat *seat = f.rig.seat;
+        const struct opencl_api *driver = seat->api;
         f.device = rig_region(&f.rig, ACRE_MEMORY_DEVICE, RIG_PAGE, NULL);
         f.host = rig_region(&f.rig, ACRE_MEMORY_PINNED, RIG_PAGE, f.pages);
         f.module = rig_load(&f.rig, plain);
@@ -382,16 +382,16 @@ static void refusals_of_the_driver_are_named(void) {
         acre_test_context("%s", faults[i].text);
         f.api = *driver;
         memcpy((char *)&f.api + faults[i].offset, &faults[i].stub, sizeof(faults[i].stub));
-        place->api = &f.api;
+        seat->api = &f.api;
         struct acre_error err = {0};
         CHECK_EQ(faults[i].attempt(&f, &err), faults[i].code);
         CHECK_STR(err.text, faults[i].text);
-        place->api = driver;
+        seat->api = driver;
         f.rig.signaled[0] = 10;
         CHECK_EQ(try_launch(&f, NULL), 0);
         rig_sync(&f.rig, 0);
-        CHECK_EQ(cl->check(f.rig.place, NULL), 0);
-        cl->region_destroy(f.rig.place, f.host);
+        CHECK_EQ(cl->check(f.rig.seat, NULL), 0);
+        cl->region_destroy(f.rig.seat, f.host);
         munmap(f.pages, RIG_PAGE);
         rig_close(&f.rig);
     }
@@ -409,23 +409,23 @@ static int32_t end_badly(opencl_event event, int32_t type, callback *function, v
 
 static void failed_work_is_told_by_check(void) {
     struct rig rig = rig_open("svm", 1);
-    struct opencl_place *place = rig.place;
-    const struct opencl_api *driver = place->api;
+    struct opencl_seat *seat = rig.seat;
+    const struct opencl_api *driver = seat->api;
     struct opencl_api api = *driver;
     api.on_event = end_badly;
-    place->api = &api;
+    seat->api = &api;
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct acre_error err = {0};
-    CHECK_EQ(cl->check(rig.place, &err), 0);
-    CHECK_EQ(cl->signal(rig.place, rig.streams[0], 1, NULL), 0);
-    CHECK_EQ(cl->notify(rig.place, rig.streams[0], fd, NULL), 0);
-    CHECK_EQ(cl->check(rig.place, &err), ACRE_EUNAVAILABLE);
-    CHECK_STR(err.text, "work of a stream ended with CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST");
+    CHECK_EQ(cl->check(rig.seat, &err), 0);
+    CHECK_EQ(cl->signal(rig.seat, rig.streams[0], 1, NULL), 0);
+    CHECK_EQ(cl->notify(rig.seat, rig.streams[0], fd, NULL), 0);
+    CHECK_EQ(cl->check(rig.seat, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "work on a stream failed: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST");
     CHECK_U64(atomic_load(&rig.words[0]), 0); /* it was not done */
     uint64_t count = 0;
     CHECK(read(fd, &count, sizeof(count)) == sizeof(count)); /* whoever polls has to look */
     close(fd);
-    place->api = driver;
+    seat->api = driver;
     rig_close(&rig);
 }
 
@@ -448,23 +448,23 @@ static int32_t hold(opencl_event event, int32_t type, callback *function, void *
  * that its owner has taken away. */
 static void late_completions_do_not_touch_the_word(void) {
     struct rig rig = rig_open("svm", 1);
-    struct opencl_place *place = rig.place;
-    struct opencl_api api = *place->api;
+    struct opencl_seat *seat = rig.seat;
+    struct opencl_api api = *seat->api;
     api.on_event = hold;
-    place->api = &api;
+    seat->api = &api;
     held_count = 0;
     for (uint64_t value = 1; value <= ACRE_COUNT(held); value++) {
-        REQUIRE(cl->signal(rig.place, rig.streams[0], value, NULL) == 0);
+        REQUIRE(cl->signal(rig.seat, rig.streams[0], value, NULL) == 0);
     }
     CHECK_U64(atomic_load(&rig.words[0]), 0);
     held[2].function(held[2].event, OPENCL_COMPLETE, held[2].user);
     CHECK_U64(atomic_load(&rig.words[0]), 3);
-    cl->stream_destroy(rig.place, rig.streams[0]);
-    cl->region_destroy(rig.place, rig.words_region);
+    cl->stream_destroy(rig.seat, rig.streams[0]);
+    cl->region_destroy(rig.seat, rig.words_region);
     munmap((void *)rig.words, RIG_PAGE);
     held[0].function(held[0].event, OPENCL_COMPLETE, held[0].user);
     held[1].function(held[1].event, OPENCL_COMPLETE, held[1].user);
-    cl->place_close(rig.place);
+    cl->seat_close(rig.seat);
     cl->close(rig.self);
 }
 
@@ -472,18 +472,18 @@ static void late_completions_do_not_touch_the_word(void) {
  */
 static void notices_come_before_the_signal_behind_them(void) {
     struct rig rig = rig_open("svm", 1);
-    struct opencl_place *place = rig.place;
-    const struct opencl_api *driver = place->api;
+    struct opencl_seat *seat = rig.seat;
+    const struct opencl_api *driver = seat->api;
     struct opencl_api api = *driver;
     api.on_event = hold;
-    place->api = &api;
+    seat->api = &api;
     held_count = 0;
     uint64_t count = 0;
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int late = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    REQUIRE(cl->notify(rig.place, rig.streams[0], fd, NULL) == 0);
-    REQUIRE(cl->signal(rig.place, rig.streams[0], 1, NULL) == 0);
-    REQUIRE(cl->notify(rig.place, rig.streams[0], late, NULL) == 0);
+    REQUIRE(cl->notify(rig.seat, rig.streams[0], fd, NULL) == 0);
+    REQUIRE(cl->signal(rig.seat, rig.streams[0], 1, NULL) == 0);
+    REQUIRE(cl->notify(rig.seat, rig.streams[0], late, NULL) == 0);
     held[1].function(held[1].event, OPENCL_COMPLETE, held[1].user);
     CHECK_U64(atomic_load(&rig.words[0]), 1);
     CHECK_EQ(read(fd, &count, sizeof(count)), 8);
@@ -496,7 +496,7 @@ static void notices_come_before_the_signal_behind_them(void) {
     CHECK_U64(count, 1);
     close(fd);
     close(late);
-    place->api = driver;
+    seat->api = driver;
     rig_close(&rig);
 }
 
@@ -510,9 +510,9 @@ static void closing_ends_what_is_under_way(void) {
         REQUIRE(try_launch(&f, NULL) == 0);
         REQUIRE(try_signal(&f, NULL) == 0);
         REQUIRE(try_wait(&f, NULL) == 0); /* for a signal that never comes */
-        REQUIRE(cl->signal(rig.place, rig.streams[1], 5, NULL) == 0);
+        REQUIRE(cl->signal(rig.seat, rig.streams[1], 5, NULL) == 0);
         CHECK_U64(atomic_load(&rig.words[1]), 0);
-        cl->place_close(rig.place); /* streams, regions, modules are still there */
+        cl->seat_close(rig.seat); /* streams, regions, modules are still there */
         CHECK_U64(atomic_load(&rig.words[0]), 1);
         CHECK_U64(atomic_load(&rig.words[1]), 5);
         cl->close(rig.self);
@@ -524,7 +524,7 @@ static const struct acre_test tests[] = {
     {"compile_errors_bring_the_compilers_lines", compile_errors_bring_the_compilers_lines, 0},
     {"damaged_bytes_are_told", damaged_bytes_are_told, 0},
     {"bytes_of_another_driver_are_refused", bytes_of_another_driver_are_refused, 0},
-    {"bytes_load_in_another_place", bytes_load_in_another_place, 0},
+    {"bytes_load_in_another_seat", bytes_load_in_another_seat, 0},
     {"kernels_tell_their_facts", kernels_tell_their_facts, 0},
     {"wrong_launches_name_call_and_argument", wrong_launches_name_call_and_argument, 0},
     {"host_memory_out_of_reach_is_refused", host_memory_out_of_reach_is_refused, 0},

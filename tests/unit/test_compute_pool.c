@@ -12,7 +12,7 @@ enum { STREAMS = 8, MIB = 1 << 20, LIVE_MAX = 400, FREED_MAX = 4096 };
 struct rig {
     _Atomic uint64_t words[STREAMS];
     uint64_t issued[STREAMS];
-    struct pool *pool;
+    struct memory_pool *pool;
     uint64_t next_region;
 };
 
@@ -60,7 +60,7 @@ static void freed_memory_is_one_piece_again(void) {
     static struct chunk *chunks[1000];
     for (size_t i = 0; i < ACRE_COUNT(chunks); i++) {
         REQUIRE_EQ(take(&rig, 0, 1 + i % 3000, &chunks[i]), 0);
-        CHECK_U64(pool_place(chunks[i]).offset % POOL_GRANULE_BYTES, 0);
+        CHECK_U64(pool_range(chunks[i]).offset % POOL_GRANULE_BYTES, 0);
     }
     CHECK_U64(report_of(&rig).blocks, 1);
     for (size_t i = 0; i < ACRE_COUNT(chunks); i++) { /* not in order */
@@ -176,14 +176,14 @@ static void own_stream_reuses_at_once_others_when_it_has_come(void) { /* GPU-2 *
     drop(&rig, 0, all);
     CHECK_EQ(pool_alloc(rig.pool, 1, 256, &chunk), ACRE_ENOFIT);
     REQUIRE_EQ(pool_alloc(rig.pool, 0, 3 * MIB, &chunk), 0);
-    CHECK_U64(pool_place(chunk).offset, 0);
+    CHECK_U64(pool_range(chunk).offset, 0);
     CHECK_EQ(pool_alloc(rig.pool, 1, 256, &all), ACRE_ENOFIT); /* the rest still waits */
     CHECK_U64(report_of(&rig).pending_bytes, MIB);
     rig.words[0] = 4;
     CHECK_EQ(pool_alloc(rig.pool, 1, 256, &all), ACRE_ENOFIT);
     rig.words[0] = 5;
     CHECK_EQ(pool_alloc(rig.pool, 1, 256, &all), 0);
-    CHECK_U64(pool_place(all).offset, 3 * MIB);
+    CHECK_U64(pool_range(all).offset, 3 * MIB);
     struct pool_point point;
     CHECK(!pool_pending(rig.pool, UINT32_MAX, 0, &point));
     pool_destroy(rig.pool);
@@ -309,12 +309,12 @@ static void lost_blocks_leave_nothing_behind(void) {
 
 struct live {
     struct chunk *chunk;
-    struct pool_place place;
+    struct pool_range range;
     uint64_t used_at[STREAMS]; /* last number of work that uses it */
 };
 
 struct freed { /* still used by work that has not come */
-    struct pool_place place;
+    struct pool_range range;
     uint64_t until[STREAMS];
     uint32_t stream;
     bool is_shared;
@@ -329,18 +329,18 @@ struct shadow {
     bool only_past;
 };
 
-static bool overlap(struct pool_place a, struct pool_place b) {
+static bool overlap(struct pool_range a, struct pool_range b) {
     return a.region == b.region && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
 /* Nobody else has these bytes, and whoever had them is done or earlier on the same stream. */
-static void check_owner(struct shadow *shadow, struct pool_place place, uint32_t stream) {
+static void check_owner(struct shadow *shadow, struct pool_range range, uint32_t stream) {
     for (uint32_t i = 0; i < shadow->live_count; i++) {
-        REQUIRE(!overlap(shadow->live[i].place, place));
+        REQUIRE(!overlap(shadow->live[i].range, range));
     }
     for (uint32_t i = 0; i < shadow->freed_count; i++) {
         const struct freed *freed = &shadow->freed[i];
-        for (uint32_t s = 0; s < STREAMS && overlap(freed->place, place); s++) {
+        for (uint32_t s = 0; s < STREAMS && overlap(freed->range, range); s++) {
             bool is_own = s == stream && !shadow->only_past;
             REQUIRE(shadow->rig.words[s] >= freed->until[s] || is_own);
         }
@@ -357,9 +357,9 @@ static void play_alloc(struct shadow *shadow) {
         return;
     }
     REQUIRE_EQ(r, 0);
-    live.place = pool_place(live.chunk);
-    CHECK(live.place.bytes >= bytes);
-    check_owner(shadow, live.place, stream);
+    live.range = pool_range(live.chunk);
+    CHECK(live.range.bytes >= bytes);
+    check_owner(shadow, live.range, stream);
     /* Even when its stream does nothing with it: what it was given before may still use it. */
     shadow->rig.issued[stream] += acre_rand_below(&shadow->rand, 2);
     live.used_at[stream] = shadow->rig.issued[stream];
@@ -371,7 +371,7 @@ static void play_free(struct shadow *shadow) {
     uint32_t stream = (uint32_t)acre_rand_below(&shadow->rand, STREAMS);
     struct live live = shadow->live[at];
     shadow->live[at] = shadow->live[--shadow->live_count];
-    struct freed freed = {.place = live.place, .stream = stream};
+    struct freed freed = {.range = live.range, .stream = stream};
     struct pool_point more[STREAMS];
     uint32_t count = 0;
     for (uint32_t s = 0; s < STREAMS; s++) {

@@ -14,19 +14,19 @@
 /* --- a context that counts ------------------------------------------------------------------ */
 
 static struct {
-    const struct acre_backend *real;
+    const struct backend *real;
     atomic_uint compiled, loaded, unloaded, asked;
     atomic_int refuse_loads; /* so many of the next */
     atomic_int refusal;      /* ACRE_E*; 0: ACRE_ECORRUPT */
 } counts;
 
-static int compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+static int compile(void *seat, const struct native_source *source, struct acre_buf *binary,
                    struct acre_buf *log, struct acre_error *err) {
     counts.compiled++;
-    return counts.real->compile(place, source, binary, log, err);
+    return counts.real->compile(seat, source, binary, log, err);
 }
 
-static int load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+static int load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
                 struct acre_error *err) {
     counts.loaded++;
     if (counts.refuse_loads > 0) {
@@ -34,28 +34,28 @@ static int load(void *place, const void *binary, size_t length, uint64_t *ret_mo
         return counts.refusal != 0 ? acre_fail(err, counts.refusal, "not now")
                                    : acre_fail(err, ACRE_ECORRUPT, "not such bytes");
     }
-    return counts.real->load(place, binary, length, ret_module, err);
+    return counts.real->load(seat, binary, length, ret_module, err);
 }
 
-static void unload(void *place, uint64_t module) {
+static void unload(void *seat, uint64_t module) {
     counts.unloaded++;
-    counts.real->unload(place, module);
+    counts.real->unload(seat, module);
 }
 
-static int kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-                  struct acre_kernel_facts *ret_facts, struct acre_error *err) {
+static int kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+                  struct kernel_facts *ret_facts, struct acre_error *err) {
     counts.asked++;
-    return counts.real->kernel(place, module, name, ret_kernel, ret_facts, err);
+    return counts.real->kernel(seat, module, name, ret_kernel, ret_facts, err);
 }
 
 struct bench {
     struct tree tree;
-    struct acre_backend table;
+    struct backend table;
     struct acre_compute *compute;
     struct acre_context *context;
 };
 
-static struct bench *bench_open(const struct acre_backend *real) {
+static struct bench *bench_open(const struct backend *real) {
     struct bench *bench = acre_calloc(1, sizeof(*bench));
     struct acre_error err = {0};
     bench->tree = tree_create(NULL);
@@ -108,7 +108,7 @@ static struct acre_program *build(struct bench *bench, const struct acre_source 
 /* --- building ------------------------------------------------------------------------------- */
 
 static void kernels_are_found_by_name(void) { /* GPU-1 */
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_build_report report;
     struct acre_program *program = build(bench, &good, &report);
     struct acre_kernel *found = NULL;
@@ -125,11 +125,11 @@ static void kernels_are_found_by_name(void) { /* GPU-1 */
     CHECK(kernel_context(found) == bench->context);
     found = NULL;
     CHECK_EQ(acre_kernel_find(program, "mul\n", &found, &err), ACRE_ENOTFOUND);
-    CHECK_STR(err.text, "no kernel 'mul\\n' in the program; it has: add, zero");
+    CHECK_STR(err.text, "no kernel 'mul\\n' in the program; its kernels: add, zero");
     CHECK_EQ(acre_kernel_find(program, NULL, &found, &err), ACRE_ENOTFOUND);
     CHECK_EQ(acre_kernel_find(program, "hidden", &found, &err), ACRE_ENOTFOUND);
-    CHECK_STR(err.text, "kernel 'hidden' is in the source (line 5), but not in what was compiled: "
-                        "is it under an #if?");
+    CHECK_STR(err.text, "kernel 'hidden' is in the source (line 5), but was not compiled; "
+                        "is it inside an #if?");
     CHECK(found == NULL);
     acre_program_destroy(program);
     acre_program_destroy(NULL);
@@ -148,7 +148,7 @@ static void what_a_program_has_is_listed(void) { /* GPU-1 */
         {ACRE_PARAMETER_BUFFER, 4, false, "b", "global float *"},
         {ACRE_PARAMETER_UNSIGNED, 4, false, "n", "uint"},
     };
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_program *program = build(bench, &good, NULL);
     struct acre_kernel *add = acre_program_kernel(program, 0);
     REQUIRE(add != NULL && acre_program_kernel(program, 1) != NULL);
@@ -170,7 +170,7 @@ static void what_a_program_has_is_listed(void) { /* GPU-1 */
 }
 
 static void what_was_compiled_is_not_compiled_again(void) { /* GPU-1 */
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_build_report first, second;
     build(bench, &good, &first);
     CHECK_EQ(counts.compiled, 1);
@@ -195,7 +195,7 @@ static void what_was_compiled_is_not_compiled_again(void) { /* GPU-1 */
 
 /* GPU-1: a file cut short, and a sound file that the driver refuses. */
 static void damaged_entries_are_rebuilt(void) {
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_build_report report;
     struct acre_cache_entry *entries = NULL;
     uint32_t count = 0;
@@ -231,7 +231,7 @@ static void entries_go_only_when_their_bytes_are_refused(void) { /* GPU-1 */
     } rows[] = {{ACRE_ENOMEM, true},    {ACRE_EUNAVAILABLE, true}, {ACRE_ETIMEOUT, true},
                 {ACRE_EIO, true},       {ACRE_EINTERNAL, true},    {ACRE_ELIMIT, true},
                 {ACRE_ECORRUPT, false}, {ACRE_EINVALID, false},    {ACRE_EUNSUPPORTED, false}};
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     build(bench, &good, NULL);
     unsigned compiled = 1;
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -263,10 +263,10 @@ static void without_a_cache_programs_are_built(void) { /* GPU-1 */
         const char *directory, *expect;
     } rows[] = {
         {"", "off: "},
-        {"file", "not kept: "},
-        {"file/below", "not kept: "},
+        {"file", "not cached: "},
+        {"file/below", "not cached: "},
     };
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     tree_put(&bench->tree, "file", "in the way");
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_build_report report;
@@ -307,7 +307,7 @@ static void sources_with_files_of_their_own_are_built_each_time(void) {
         {"#include <stddef.h>\n", "-fno-inline -DX=-I", true},
         {"// #include \"v.h\"\n", "-I@", true},
     };
-    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct bench *bench = bench_open(&backend_cpu);
     tree_put(&bench->tree, "v.h", "#define VALUE 1");
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         char text[256], options[256];
@@ -323,7 +323,7 @@ static void sources_with_files_of_their_own_are_built_each_time(void) {
         build(bench, &source, &first);
         build(bench, &source, &second);
         CHECK_STR(first.cache,
-                  rows[i].is_kept ? "" : "off: the source includes files, which may change");
+                  rows[i].is_kept ? "" : "off: the source includes files that may change");
         CHECK_EQ(second.was_cached, rows[i].is_kept);
         CHECK_EQ(counts.compiled, rows[i].is_kept ? 1 : 2);
         counts.compiled = 0;
@@ -342,7 +342,7 @@ static void sources_with_files_of_their_own_are_built_each_time(void) {
 }
 
 static void a_byte_order_mark_is_no_part_of_a_source(void) { /* GPU-1 */
-    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct bench *bench = bench_open(&backend_cpu);
     const struct acre_source source = {
         .text = "\xef\xbb\xbfkernel void f(global int *a) { a[0] = 1; }\n"};
     struct acre_kernel *found;
@@ -362,24 +362,24 @@ static void kernels_under_an_if_are_there_or_not(void) { /* GPU-1 */
                 "#else\n"
                 "kernel void either(global int *a) { a[0] = 2; }\n"
                 "#endif\n"};
-    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct bench *bench = bench_open(&backend_cpu);
     struct acre_program *program = build(bench, &source, NULL);
     struct acre_kernel *found;
     struct acre_error err = {0};
     CHECK_EQ(acre_kernel_find(program, "either", &found, &err), 0);
     CHECK_EQ(acre_kernel_find(program, "off", &found, &err), ACRE_ENOTFOUND);
-    CHECK_HAS(err.text, "kernel 'off' is in the source (line 5), but not in what was compiled");
+    CHECK_HAS(err.text, "kernel 'off' is in the source (line 5), but was not compiled");
     bench_close(bench);
 }
 
 static void a_program_may_have_no_kernel_left(void) { /* GPU-1 */
     static const struct acre_source source = {.text =
                                                   "#ifdef NEVER\nkernel void off() { }\n#endif\n"};
-    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct bench *bench = bench_open(&backend_cpu);
     struct acre_kernel *found;
     struct acre_error err = {0};
     CHECK_EQ(acre_kernel_find(build(bench, &source, NULL), "on", &found, &err), ACRE_ENOTFOUND);
-    CHECK_STR(err.text, "no kernel 'on' in the program; it has none that was compiled");
+    CHECK_STR(err.text, "no kernel 'on' in the program; none of its kernels was compiled");
     bench_close(bench);
 }
 
@@ -392,18 +392,18 @@ static void bad_sources_are_refused(void) { /* GPU-1 */
         const char *text;
         bool is_the_compilers;
     } rows[] = {
-        {{.text = NULL}, ACRE_EINVALID, "source.text: NULL", false},
+        {{.text = NULL}, ACRE_EINVALID, "source.text: must not be NULL", false},
         {{.text = "kernel void f() {}", .language = (enum acre_language)9},
          ACRE_EINVALID,
-         "source.language: 9; accepted: 0 to 4",
+         "unknown source.language 9; accepted: 0 to 4",
          false},
         {{.text = "int x;", .name = "x.c"},
          ACRE_EINVALID,
-         "x.c has no kernel; accepted: 'kernel void name(...)'",
+         "x.c has no kernel; expected 'kernel void name(...)'",
          false},
         {{.text = "__global__ void f() {}"},
          ACRE_EUNSUPPORTED,
-         "kernel is written in CUDA, which the back end cuda would take; accepted by opencl: the "
+         "kernel is written in CUDA, which back end cuda accepts; back end opencl accepts the "
          "portable dialect or OpenCL",
          false},
         {{.text = "kernel void f(bool b) {}", .name = "b.c"},
@@ -419,7 +419,7 @@ static void bad_sources_are_refused(void) { /* GPU-1 */
          "d.cl:1:",
          true},
     };
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_program *program = NULL;
         struct acre_build_report report = {0};
@@ -438,7 +438,7 @@ static void bad_sources_are_refused(void) { /* GPU-1 */
 }
 
 static void modules_that_do_not_load_leave_nothing(void) { /* GPU-1 */
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_program *program = NULL;
     struct acre_error err = {0};
     counts.refuse_loads = 2;
@@ -452,7 +452,7 @@ static void modules_that_do_not_load_leave_nothing(void) { /* GPU-1 */
 }
 
 static void a_lost_context_builds_nothing(void) { /* GPU-6 */
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_program *kept = build(bench, &good, NULL), *program = NULL;
     struct acre_error err = {0};
     snprintf(bench->context->failure, sizeof(bench->context->failure), "the runner died");
@@ -502,7 +502,7 @@ static void *ask(void *user) {
 }
 
 static void a_lost_module_is_loaded_once_by_whoever_needs_it(void) { /* GPU-6 */
-    struct bench *bench = bench_open(&acre_backend_opencl);
+    struct bench *bench = bench_open(&backend_opencl);
     struct acre_program *program = build(bench, &good, NULL);
     struct acre_kernel *kernels[2];
     pthread_barrier_t together;
@@ -549,7 +549,7 @@ static void nothing(const struct acre_groups *groups, const void *const *argumen
 }
 
 static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
-    struct bench *bench = bench_open(&acre_backend_cpu);
+    struct bench *bench = bench_open(&backend_cpu);
     struct acre_program *program = NULL;
     struct acre_kernel *found;
     struct acre_error err = {0};
@@ -571,17 +571,17 @@ static void c_functions_are_kernels_of_the_cpu(void) { /* GPU-1 */
     bench->table.native = NULL; /* as a GPU, or a runner */
     CHECK_EQ(acre_program_native(bench->context, "void f()", nothing, &program, &err),
              ACRE_EUNSUPPORTED);
-    CHECK_HAS(err.text, "a context on the CPU, in this process");
+    CHECK_HAS(err.text, "a CPU context in this process");
     bench->table.compile = NULL;
     CHECK_EQ(acre_program_build(bench->context, &good, &program, NULL, &err), ACRE_EUNSUPPORTED);
-    CHECK_HAS(err.text, "compiles no sources");
+    CHECK_HAS(err.text, "cannot compile source");
     CHECK(program == NULL);
     bench_close(bench);
 }
 
 static void c_functions_go_with_their_programs(void) {
-    struct bench *bench = bench_open(&acre_backend_cpu);
-    const struct cpu_place *place = bench->context->place;
+    struct bench *bench = bench_open(&backend_cpu);
+    const struct cpu_seat *seat = bench->context->seat;
     struct acre_stream *stream = NULL;
     struct acre_program *programs[3];
     const struct acre_grid grid = {.groups = {100}, .group = {64}};
@@ -598,14 +598,14 @@ static void c_functions_go_with_their_programs(void) {
     static const size_t order[] = {1, 2, 0}; /* the middle, the first and the last of a list */
     for (size_t i = 0; i < ACRE_COUNT(order); i++) {
         uint32_t count = 0;
-        for (const struct cpu_kernel *kernel = place->natives; kernel != NULL;
+        for (const struct cpu_kernel *kernel = seat->natives; kernel != NULL;
              kernel = kernel->next) {
             count++;
         }
         CHECK_EQ(count, ACRE_COUNT(order) - i);
         acre_program_destroy(programs[order[i]]);
     }
-    CHECK(place->natives == NULL);
+    CHECK(seat->natives == NULL);
     acre_stream_destroy(stream);
     bench_close(bench);
 }

@@ -10,7 +10,7 @@
 enum { MIB = 1 << 20, STACK_BYTES = 4096 };
 
 static struct acre_context *watched;
-static const struct acre_backend *own; /* the table behind the one that looks */
+static const struct backend *own; /* the table behind the one that looks */
 static struct seen {
     uint32_t inside, outside; /* calls of slots that need a scope */
     uint32_t launches, quiet_launches;
@@ -21,58 +21,58 @@ static void look(void) {
     *(atomic_load(&watched->ring_pauses) > 0 ? &seen.inside : &seen.outside) += 1;
 }
 
-static int load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+static int load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
                 struct acre_error *err) {
     look();
-    return own->load(place, binary, length, ret_module, err);
+    return own->load(seat, binary, length, ret_module, err);
 }
 
-static void unload(void *place, uint64_t module) {
+static void unload(void *seat, uint64_t module) {
     look();
-    own->unload(place, module);
+    own->unload(seat, module);
 }
 
-static void region_destroy(void *place, uint64_t region) {
+static void region_destroy(void *seat, uint64_t region) {
     look();
-    own->region_destroy(place, region);
+    own->region_destroy(seat, region);
 }
 
-static int kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-                  struct acre_kernel_facts *ret_facts, struct acre_error *err) {
-    int r = own->kernel(place, module, name, ret_kernel, ret_facts, err);
+static int kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+                  struct kernel_facts *ret_facts, struct acre_error *err) {
+    int r = own->kernel(seat, module, name, ret_kernel, ret_facts, err);
     ret_facts->stack_bytes = r == 0 ? STACK_BYTES : 0;
     return r;
 }
 
-static int launch(void *place, uint64_t stream, const struct acre_native_launch *work,
+static int launch(void *seat, uint64_t stream, const struct native_launch *work,
                   struct acre_error *err) {
     seen.launches++;
     seen.quiet_launches += atomic_load(&watched->ring_pauses) > 0;
-    return own->launch(place, stream, work, err);
+    return own->launch(seat, stream, work, err);
 }
 
 /* Graphs that do nothing, and that cannot be changed. */
-static int graph_create(void *place, const struct acre_native_node *nodes, uint32_t count,
+static int graph_create(void *seat, const struct native_node *nodes, uint32_t count,
                         uint64_t *ret_graph, struct acre_error *err) {
-    (void)place, (void)nodes, (void)count, (void)err;
+    (void)seat, (void)nodes, (void)count, (void)err;
     look();
     *ret_graph = ++seen.created;
     return 0;
 }
 
-static int graph_update(void *place, uint64_t graph, uint32_t node,
-                        const struct acre_native_launch *work, struct acre_error *err) {
-    (void)place, (void)graph, (void)node, (void)work;
+static int graph_update(void *seat, uint64_t graph, uint32_t node, const struct native_launch *work,
+                        struct acre_error *err) {
+    (void)seat, (void)graph, (void)node, (void)work;
     return acre_fail(err, ACRE_EUNSUPPORTED, "it stays as it is");
 }
 
-static int graph_launch(void *place, uint64_t stream, uint64_t graph, struct acre_error *err) {
-    (void)place, (void)stream, (void)graph, (void)err;
+static int graph_launch(void *seat, uint64_t stream, uint64_t graph, struct acre_error *err) {
+    (void)seat, (void)stream, (void)graph, (void)err;
     return 0;
 }
 
-static void graph_destroy(void *place, uint64_t graph) {
-    (void)place, (void)graph;
+static void graph_destroy(void *seat, uint64_t graph) {
+    (void)seat, (void)graph;
     look();
     seen.destroyed++;
 }
@@ -83,7 +83,7 @@ struct bench {
     struct acre_compute *compute;
     struct acre_context *context;
     struct acre_stream *stream;
-    struct acre_backend table;
+    struct backend table;
     struct acre_error err;
 };
 

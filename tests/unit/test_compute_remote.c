@@ -1,4 +1,4 @@
-/* A place in a runner: its table, many callers, and work that is refused late (GPU-1, GPU-6), with
+/* A seat in a runner: its table, many callers, and work that is refused late (GPU-1, GPU-6), with
  * a back end that misbehaves as it is told (support/runner_double.c). */
 #include "core/spin.h"
 #include "support/remote_rig.h"
@@ -19,53 +19,53 @@
 static void queued_calls_do_what_they_say_in_order(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    struct acre_region device;
-    REQUIRE_EQ(rig.table->region_create(rig.place, ACRE_MEMORY_DEVICE, 4096, NULL, &device, &err),
+    struct native_region device;
+    REQUIRE_EQ(rig.table->region_create(rig.seat, ACRE_MEMORY_DEVICE, 4096, NULL, &device, &err),
                0);
-    struct acre_native_fill fill = {
+    struct native_fill fill = {
         .to = device.handle, .bytes = 4096, .pattern = 3, .pattern_bytes = 4};
-    struct acre_native_copy copy = {.to = rig.host,
-                                    .to_offset = NUMBERS_AT,
-                                    .from = device.handle,
-                                    .from_offset = 0,
-                                    .bytes = 4096};
-    CHECK_EQ(rig.table->fill(rig.place, rig.stream, &fill, &err), 0);
+    struct native_copy copy = {.to = rig.host,
+                               .to_offset = NUMBERS_AT,
+                               .from = device.handle,
+                               .from_offset = 0,
+                               .bytes = 4096};
+    CHECK_EQ(rig.table->fill(rig.seat, rig.stream, &fill, &err), 0);
     CHECK_EQ(rig_add(&rig, device.handle, 0, 1024, 4, &err), 0);
-    CHECK_EQ(rig.table->copy(rig.place, rig.stream, &copy, &err), 0);
+    CHECK_EQ(rig.table->copy(rig.seat, rig.stream, &copy, &err), 0);
     CHECK_EQ(rig_add(&rig, rig.host, NUMBERS_AT + 4, 1, 100, &err), 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
     CHECK_EQ(rig.numbers[0], 7);
     CHECK_EQ(rig.numbers[1], 107);
     CHECK_EQ(rig.numbers[1023], 7);
-    rig.table->region_destroy(rig.place, device.handle);
+    rig.table->region_destroy(rig.seat, device.handle);
     uint64_t regions, total;
-    CHECK_EQ(rig.table->memory(rig.place, &regions, &total, &err), 0);
+    CHECK_EQ(rig.table->memory(rig.seat, &regions, &total, &err), 0);
     CHECK_EQ(regions, 1);
     CHECK_EQ(total, 4096); /* it was started with CUDA_MODULE_LOADING=EAGER */
     CHECK(rig.table->wait == NULL && rig.table->native == NULL);
-    CHECK_EQ(rig.table->check(rig.place, &err), 0);
-    rig.table->stream_destroy(rig.place, rig.stream);
+    CHECK_EQ(rig.table->check(rig.seat, &err), 0);
+    rig.table->stream_destroy(rig.seat, rig.stream);
     rig_close(&rig);
 }
 
-/* More than the ring holds, with the largest messages there are: it is waited for. */
+/* More than the queue holds, with the largest messages there are: it is waited for. */
 static void a_full_ring_is_waited_for(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
     static uint8_t extra[ACRE_EXTRA_MAX];
-    struct acre_native_arg args[ACRE_ARGS_MAX] = {
+    struct native_arg args[ACRE_ARGS_MAX] = {
         {.kind = ACRE_NATIVE_BUFFER, .region = rig.host, .offset = NUMBERS_AT, .length = 4},
         {.kind = ACRE_NATIVE_VALUE, .bytes = 4, .region = ACRE_EXTRA_MAX - 4}};
     const uint32_t one = 1;
     memcpy(extra + ACRE_EXTRA_MAX - 4, &one, sizeof(one));
-    struct acre_native_launch native = rig_launch_of(1);
+    struct native_launch native = rig_launch_of(1);
     native.args = args;
     native.extra = extra;
     native.extra_bytes = ACRE_EXTRA_MAX;
     rig.numbers[0] = 0;
     for (uint32_t i = 0; i < 3000; i++) {
         native.arg_count = 2 + i % (ACRE_ARGS_MAX - 1);
-        REQUIRE_EQ(rig.table->launch(rig.place, rig.stream, &native, &err), 0);
+        REQUIRE_EQ(rig.table->launch(rig.seat, rig.stream, &native, &err), 0);
     }
     CHECK_EQ(rig_reach(&rig, &err), 0);
     CHECK_EQ(rig.numbers[0], 3000);
@@ -81,33 +81,33 @@ static void programs_travel_whole(void) {
     memset(text, 'k', length);
     text[length] = '\0';
     const char *const names[] = {"one", "two"};
-    struct acre_native_source source = {
+    struct native_source source = {
         .text = text, .length = length, .options = "-O", .kernels = names, .kernel_count = 2};
     struct acre_buf binary, log;
     acre_buf_init(&binary, 1 << 24);
     acre_buf_init(&log, 1 << 16);
-    CHECK_EQ(rig.table->compile(rig.place, &source, &binary, &log, &err), 0);
+    CHECK_EQ(rig.table->compile(rig.seat, &source, &binary, &log, &err), 0);
     REQUIRE_EQ(binary.length, length);
     CHECK_EQ(memcmp(binary.data, text, length), 0);
     CHECK_STR(log.data, "one(-O)two(-O)");
     uint64_t module = 0;
-    CHECK_EQ(rig.table->load(rig.place, binary.data, binary.length, &module, &err), 0);
+    CHECK_EQ(rig.table->load(rig.seat, binary.data, binary.length, &module, &err), 0);
     CHECK_EQ(module, length);
-    rig.table->unload(rig.place, module);
+    rig.table->unload(rig.seat, module);
 
     acre_buf_clear(&log);
     acre_buf_clear(&binary);
     source.text = "bad";
     source.length = 3;
-    CHECK_EQ(rig.table->compile(rig.place, &source, &binary, &log, &err), ACRE_EINVALID);
+    CHECK_EQ(rig.table->compile(rig.seat, &source, &binary, &log, &err), ACRE_EINVALID);
     CHECK_STR(err.text, "kernel:1: bad");
     CHECK_STR(log.data, "kernel:1: bad");
     CHECK_EQ(binary.length, 0);
-    CHECK_EQ(rig.table->load(rig.place, "", 0, &module, &err), ACRE_ECORRUPT);
+    CHECK_EQ(rig.table->load(rig.seat, "", 0, &module, &err), ACRE_ECORRUPT);
     CHECK_STR(err.text, "0 bytes without a k");
-    struct acre_kernel_facts facts;
+    struct kernel_facts facts;
     uint64_t kernel;
-    CHECK_EQ(rig.table->kernel(rig.place, 1, "none", &kernel, &facts, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(rig.table->kernel(rig.seat, 1, "none", &kernel, &facts, &err), ACRE_ENOTFOUND);
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
     free(text);
@@ -118,16 +118,16 @@ static void graphs_are_made_changed_and_replayed(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
     uint8_t extra[16] = {2};
-    const struct acre_native_arg args[] = {
+    const struct native_arg args[] = {
         {.kind = ACRE_NATIVE_BUFFER, .region = rig.host, .offset = NUMBERS_AT, .length = 4},
         {.kind = ACRE_NATIVE_VALUE, .bytes = 4}};
-    struct acre_native_launch native = rig_launch_of(1);
+    struct native_launch native = rig_launch_of(1);
     native.args = args;
     native.arg_count = 2;
     native.extra = extra;
     native.extra_bytes = sizeof(extra);
     const uint32_t after[] = {0, 1};
-    const struct acre_native_node nodes[] = {
+    const struct native_node nodes[] = {
         {.kind = ACRE_NODE_FILL,
          .fill = {.to = rig.host,
                   .to_offset = NUMBERS_AT,
@@ -144,34 +144,34 @@ static void graphs_are_made_changed_and_replayed(void) {
          .after = after,
          .after_count = 2}};
     uint64_t graph = 0;
-    REQUIRE_EQ(rig.table->graph_create(rig.place, nodes, 3, &graph, &err), 0);
-    CHECK_EQ(rig.table->graph_launch(rig.place, rig.stream, graph, &err), 0);
+    REQUIRE_EQ(rig.table->graph_create(rig.seat, nodes, 3, &graph, &err), 0);
+    CHECK_EQ(rig.table->graph_launch(rig.seat, rig.stream, graph, &err), 0);
     /* The launch before goes first. */
     extra[0] = 9;
-    CHECK_EQ(rig.table->graph_update(rig.place, graph, 1, &native, &err), 0);
-    CHECK_EQ(rig.table->graph_update(rig.place, graph, 0, &native, &err), ACRE_EINVALID);
+    CHECK_EQ(rig.table->graph_update(rig.seat, graph, 1, &native, &err), 0);
+    CHECK_EQ(rig.table->graph_update(rig.seat, graph, 0, &native, &err), ACRE_EINVALID);
     CHECK_STR(err.text, "node 0 is no launch");
     CHECK_EQ(rig_reach(&rig, &err), 0);
     CHECK_EQ(rig.numbers[2], 42);
     CHECK_EQ(rig.numbers[3], 40);
-    CHECK_EQ(rig.table->graph_launch(rig.place, rig.stream, graph, &err), 0);
+    CHECK_EQ(rig.table->graph_launch(rig.seat, rig.stream, graph, &err), 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
     CHECK_EQ(rig.numbers[2], 49);
-    rig.table->graph_destroy(rig.place, graph);
-    CHECK_EQ(rig.table->graph_create(rig.place, nodes, 0, &graph, &err), ACRE_ELIMIT);
+    rig.table->graph_destroy(rig.seat, graph);
+    CHECK_EQ(rig.table->graph_create(rig.seat, nodes, 0, &graph, &err), ACRE_ELIMIT);
     rig_close(&rig);
 }
 
 static void times_files_and_tickets_come_back(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    CHECK_EQ(rig.table->profile(rig.place, rig.stream, true, &err), 0);
+    CHECK_EQ(rig.table->profile(rig.seat, rig.stream, true, &err), 0);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(rig_add(&rig, rig.host, NUMBERS_AT, 1, 1, &err), 0);
     }
     struct acre_timing timings[8];
     uint32_t count = 0;
-    CHECK_EQ(rig.table->timings(rig.place, rig.stream, timings, 8, &count, &err), 0);
+    CHECK_EQ(rig.table->timings(rig.seat, rig.stream, timings, 8, &count, &err), 0);
     REQUIRE_EQ(count, 3);
     CHECK_STR(timings[2].name, "work");
     CHECK_EQ(timings[2].bytes, 2);
@@ -184,22 +184,22 @@ static void times_files_and_tickets_come_back(void) {
     REQUIRE(fd >= 0);
     REQUIRE_EQ(write(fd, "abcdefgh", 8), 8);
     char how[96];
-    CHECK_EQ(rig.table->transfer(rig.place, file, 4, rig.host, NUMBERS_AT, 4, false, how, &err), 0);
+    CHECK_EQ(rig.table->transfer(rig.seat, file, 4, rig.host, NUMBERS_AT, 4, false, how, &err), 0);
     CHECK_STR(how, "plain");
     CHECK_EQ(memcmp(rig.numbers, "efgh", 4), 0);
-    CHECK_EQ(rig.table->transfer(rig.place, "none", 4, rig.host, 0, 4, false, how, &err),
+    CHECK_EQ(rig.table->transfer(rig.seat, "none", 4, rig.host, 0, 4, false, how, &err),
              ACRE_ENOTFOUND);
     close(fd);
     unlink(file);
     rmdir(directory);
 
     uint8_t ticket[64];
-    struct acre_region region = {0};
-    CHECK_EQ(rig.table->region_export(rig.place, 77, ticket, &err), 0);
-    CHECK_EQ(rig.table->region_import(rig.place, ticket, &region, &err), 0);
+    struct native_region region = {0};
+    CHECK_EQ(rig.table->region_export(rig.seat, 77, ticket, &err), 0);
+    CHECK_EQ(rig.table->region_import(rig.seat, ticket, &region, &err), 0);
     CHECK_EQ(region.handle, 77);
     ticket[63] = 0;
-    CHECK_EQ(rig.table->region_import(rig.place, ticket, &region, &err), ACRE_EINVALID);
+    CHECK_EQ(rig.table->region_import(rig.seat, ticket, &region, &err), ACRE_EINVALID);
     rig_close(&rig);
 }
 
@@ -214,21 +214,21 @@ static void notices_reach_their_eventfds(void) {
     }
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 100; i++) {
-            CHECK_EQ(rig.table->notify(rig.place, rig.stream, fds[i], &err), 0);
-            CHECK_EQ(rig.table->notify(rig.place, rig.stream, fds[i], &err), 0);
+            CHECK_EQ(rig.table->notify(rig.seat, rig.stream, fds[i], &err), 0);
+            CHECK_EQ(rig.table->notify(rig.seat, rig.stream, fds[i], &err), 0);
         }
         CHECK_EQ(rig_reach(&rig, &err), 0);
         for (int i = 0; i < 100; i++) {
             uint64_t count = 0;
             CHECK_EQ(read(fds[i], &count, sizeof(count)), 8);
             CHECK_EQ(count, 2);
-            rig.table->forget(rig.place, fds[i]);
+            rig.table->forget(rig.seat, fds[i]);
             close(fds[i]);
             fds[i] = eventfd(0, EFD_CLOEXEC);
         }
     }
-    rig.table->forget(rig.place, fds[0]); /* it was never sent */
-    CHECK(rig.table->notify(rig.place, rig.stream, 9999, &err) < 0);
+    rig.table->forget(rig.seat, fds[0]); /* it was never sent */
+    CHECK(rig.table->notify(rig.seat, rig.stream, 9999, &err) < 0);
     CHECK_HAS(err.text, "eventfd 9999");
     rig_close(&rig);
 }
@@ -241,14 +241,14 @@ static void streams_wait_for_each_other(void) {
     if (rig.table->wait == NULL) {
         acre_test_skip("streams of the CPU do not wait");
     }
-    REQUIRE_EQ(rig.table->stream_create(rig.place, rig.host, 8, &second, &err), 0);
-    struct acre_native_fill fill = {
+    REQUIRE_EQ(rig.table->stream_create(rig.seat, rig.host, 8, &second, &err), 0);
+    struct native_fill fill = {
         .to = rig.host, .to_offset = NUMBERS_AT, .bytes = 4, .pattern = 9, .pattern_bytes = 4};
     rig.numbers[0] = 0;
-    CHECK_EQ(rig.table->wait(rig.place, second, rig.host, 0, 1, &err), 0);
-    CHECK_EQ(rig.table->fill(rig.place, second, &fill, &err), 0);
-    CHECK_EQ(rig.table->signal(rig.place, second, 1, &err), 0);
-    CHECK_EQ(rig.table->check(rig.place, &err), 0);
+    CHECK_EQ(rig.table->wait(rig.seat, second, rig.host, 0, 1, &err), 0);
+    CHECK_EQ(rig.table->fill(rig.seat, second, &fill, &err), 0);
+    CHECK_EQ(rig.table->signal(rig.seat, second, 1, &err), 0);
+    CHECK_EQ(rig.table->check(rig.seat, &err), 0);
     CHECK_U64(atomic_load(rig.words + 1), 0);
     CHECK_EQ(rig.numbers[0], 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
@@ -265,20 +265,20 @@ static void notices_under_way_keep_their_eventfds(void) {
     struct acre_error err = {0};
     uint64_t second = 0;
     enum { NOTICES = 400, OTHERS = 20000 };
-    REQUIRE_EQ(rig.table->stream_create(rig.place, rig.host, 8, &second, &err), 0);
-    CHECK_EQ(rig.table->wait(rig.place, second, rig.host, 0, 1, &err), 0);
+    REQUIRE_EQ(rig.table->stream_create(rig.seat, rig.host, 8, &second, &err), 0);
+    CHECK_EQ(rig.table->wait(rig.seat, second, rig.host, 0, 1, &err), 0);
     int fds[NOTICES];
     for (int i = 0; i < NOTICES; i++) {
         fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         REQUIRE(fds[i] >= 0);
-        REQUIRE_EQ(rig.table->notify(rig.place, second, fds[i], &err), 0);
+        REQUIRE_EQ(rig.table->notify(rig.seat, second, fds[i], &err), 0);
     }
     int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     for (int i = 0; i < OTHERS; i++) { /* at once: nothing is before them */
-        REQUIRE_EQ(rig.table->notify(rig.place, rig.stream, other, &err), 0);
-        rig.table->forget(rig.place, other);
+        REQUIRE_EQ(rig.table->notify(rig.seat, rig.stream, other, &err), 0);
+        rig.table->forget(rig.seat, other);
     }
-    CHECK_EQ(rig.table->signal(rig.place, second, 1, &err), 0);
+    CHECK_EQ(rig.table->signal(rig.seat, second, 1, &err), 0);
     CHECK_EQ(rig_reach(&rig, &err), 0);
     while (atomic_load(rig.words + 1) < 1) {
         acre_cpu_relax();
@@ -301,11 +301,11 @@ static void notices_under_way_keep_their_eventfds(void) {
 static void *compile_slowly(void *argument) {
     struct rig *rig = argument;
     struct acre_error err = {0};
-    struct acre_native_source source = {.text = "slow", .length = 4, .options = ""};
+    struct native_source source = {.text = "slow", .length = 4, .options = ""};
     struct acre_buf binary, log;
     acre_buf_init(&binary, 64);
     acre_buf_init(&log, 64);
-    CHECK_EQ(rig->table->compile(rig->place, &source, &binary, &log, &err), 0);
+    CHECK_EQ(rig->table->compile(rig->seat, &source, &binary, &log, &err), 0);
     CHECK_EQ(binary.length, 4);
     acre_buf_finish(&binary);
     acre_buf_finish(&log);
@@ -322,7 +322,7 @@ static void a_slow_call_holds_up_nobody(void) {
     }
     rig_check_works(&rig);
     uint64_t a, b;
-    CHECK_EQ(rig.table->memory(rig.place, &a, &b, &err), 0);
+    CHECK_EQ(rig.table->memory(rig.seat, &a, &b, &err), 0);
     CHECK_EQ(rig_launch(&rig, "open", &err), 0);
     for (size_t i = 0; i < ACRE_COUNT(threads); i++) {
         pthread_join(threads[i], NULL);
@@ -344,7 +344,7 @@ static void *work_alone(void *argument) {
     uint64_t at = NUMBERS_AT + 4 * worker->index;
     uint64_t a, b;
     rig->words += 1 + worker->index;
-    REQUIRE_EQ(rig->table->stream_create(rig->place, rig->host, 8 * (1 + worker->index),
+    REQUIRE_EQ(rig->table->stream_create(rig->seat, rig->host, 8 * (1 + worker->index),
                                          &rig->stream, &err),
                0);
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -352,12 +352,12 @@ static void *work_alone(void *argument) {
         if (i % 64 == 0) {
             REQUIRE_EQ(rig_reach(rig, &err), 0);
             CHECK_EQ(rig->numbers[worker->index], i + 1);
-            CHECK_EQ(rig->table->memory(rig->place, &a, &b, &err), 0);
+            CHECK_EQ(rig->table->memory(rig->seat, &a, &b, &err), 0);
         }
     }
     CHECK_EQ(rig_reach(rig, &err), 0);
     CHECK_EQ(rig->numbers[worker->index], ROUNDS);
-    rig->table->stream_destroy(rig->place, rig->stream);
+    rig->table->stream_destroy(rig->seat, rig->stream);
     return NULL;
 }
 
@@ -385,15 +385,15 @@ static void a_refused_launch_is_told_and_stops_its_stream(void) {
     CHECK_EQ(rig_launch(&rig, "refuse", &err), 0);
     rig_add(&rig, rig.host, NUMBERS_AT, 1, 1, NULL); /* may be told here already */
     uint64_t other = 0;
-    CHECK_EQ(rig.table->stream_create(rig.place, rig.host, 8, &other, &err), 0);
+    CHECK_EQ(rig.table->stream_create(rig.seat, rig.host, 8, &other, &err), 0);
     int r = rig_reach(&rig, &err);
     CHECK(r == ACRE_EINVALID || r == 0);
     if (r < 0) {
         CHECK_STR(err.text, "doubleLaunch: DOUBLE_ERROR_CONFIGURATION");
     }
     CHECK_EQ(rig.numbers[0], 1);
-    CHECK_EQ(rig.table->stream_error(rig.place, rig.stream, &err), 0);
-    CHECK_EQ(rig.table->stream_error(rig.place, other, &err), 0);
+    CHECK_EQ(rig.table->stream_error(rig.seat, rig.stream, &err), 0);
+    CHECK_EQ(rig.table->stream_error(rig.seat, other, &err), 0);
     rig_check_works(&rig);
 
     /* Told by the wait when nothing else was called between. */
@@ -401,7 +401,7 @@ static void a_refused_launch_is_told_and_stops_its_stream(void) {
     CHECK_EQ(rig_reach(&rig, &err), ACRE_EINVALID);
     /* Told by the next call otherwise. */
     CHECK_EQ(rig_launch(&rig, "refuse", &err), 0);
-    CHECK_EQ(rig.table->profile(rig.place, rig.stream, false, &err), 0); /* it has been given */
+    CHECK_EQ(rig.table->profile(rig.seat, rig.stream, false, &err), 0); /* it has been given */
     CHECK_EQ(rig_add(&rig, rig.host, NUMBERS_AT, 1, 1, &err), ACRE_EINVALID);
     rig_check_works(&rig);
     rig_close(&rig);
@@ -410,39 +410,38 @@ static void a_refused_launch_is_told_and_stops_its_stream(void) {
 static void bad_requests_are_refused_by_name(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    struct acre_region region;
+    struct native_region region;
     static uint8_t elsewhere[4096];
-    CHECK_EQ(
-        rig.table->region_create(rig.place, ACRE_MEMORY_PINNED, 4096, elsewhere, &region, &err),
-        ACRE_EINVALID);
+    CHECK_EQ(rig.table->region_create(rig.seat, ACRE_MEMORY_PINNED, 4096, elsewhere, &region, &err),
+             ACRE_EINVALID);
     CHECK_HAS(err.text, "not shared with the runner");
-    CHECK_EQ(rig.table->region_create(rig.place, ACRE_MEMORY_PINNED, HOST_BYTES + 1,
+    CHECK_EQ(rig.table->region_create(rig.seat, ACRE_MEMORY_PINNED, HOST_BYTES + 1,
                                       (void *)rig.words, &region, &err),
              ACRE_EINVALID);
-    CHECK_EQ(rig.table->region_create(rig.place, ACRE_MEMORY_DEVICE, UINT64_C(1) << 40, NULL,
+    CHECK_EQ(rig.table->region_create(rig.seat, ACRE_MEMORY_DEVICE, UINT64_C(1) << 40, NULL,
                                       &region, &err),
              ACRE_ENOMEM);
     CHECK_STR(err.text, "doubleAlloc: DOUBLE_ERROR_OUT_OF_MEMORY");
     uint64_t number;
-    CHECK_EQ(rig.table->stream_create(rig.place, 12345, 0, &number, &err), ACRE_EINVALID);
-    CHECK_EQ(rig.table->stream_create(rig.place, rig.host, HOST_BYTES, &number, &err),
+    CHECK_EQ(rig.table->stream_create(rig.seat, 12345, 0, &number, &err), ACRE_EINVALID);
+    CHECK_EQ(rig.table->stream_create(rig.seat, rig.host, HOST_BYTES, &number, &err),
              ACRE_EINVALID);
-    CHECK_EQ(rig.table->load(rig.place, rig.words, (size_t)WIRE_PAYLOAD_MAX + 1, &number, &err),
+    CHECK_EQ(rig.table->load(rig.seat, rig.words, (size_t)WIRE_PAYLOAD_MAX + 1, &number, &err),
              ACRE_ELIMIT);
     void *host;
-    CHECK_EQ(acre_remote_map(rig.place, UINT64_MAX, &host, &err), ACRE_ENOMEM);
+    CHECK_EQ(remote_map_host(rig.seat, UINT64_MAX, &host, &err), ACRE_ENOMEM);
     rig_check_works(&rig);
     rig_close(&rig);
 }
 
 static void a_runner_that_cannot_start_says_why(void) {
     struct acre_error err = {0};
-    void *place;
+    void *seat;
     setenv("ACRE_RUNNER", "/none", 1);
-    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(remote_open("double", 0, &seat, &err), ACRE_ENOTFOUND);
     CHECK_STR(err.text, "ACRE_RUNNER: '/none' cannot be executed");
     setenv("ACRE_RUNNER", "/bin/false", 1);
-    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(remote_open("double", 0, &seat, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "the runner did not start: the runner exited with code 1");
     char stranger[] = "/tmp/acre-stranger-XXXXXX"; /* it answers, and stays */
     static const char script[] = "#!/bin/sh\nprintf x >&3\nexec sleep 30\n";
@@ -451,21 +450,21 @@ static void a_runner_that_cannot_start_says_why(void) {
     fchmod(fd, 0700);
     close(fd);
     setenv("ACRE_RUNNER", stranger, 1);
-    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "what it says is not understood, so it is no acre-runner of this version");
+    CHECK_EQ(remote_open("double", 0, &seat, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "it does not speak this version's protocol");
     CHECK_HAS(err.text, stranger);
     unlink(stranger);
     setenv("ACRE_RUNNER", RUNNER_DOUBLE, 1);
-    CHECK_EQ(acre_remote_open("triple", 0, &place, &err), ACRE_EUNSUPPORTED);
+    CHECK_EQ(remote_open("triple", 0, &seat, &err), ACRE_EUNSUPPORTED);
     CHECK_STR(err.text, "this runner has no back end 'triple'");
-    CHECK_EQ(acre_remote_open("double", 2, &place, &err), ACRE_ENOTFOUND);
-    CHECK_STR(err.text, "device 2 of double: there are 2");
+    CHECK_EQ(remote_open("double", 2, &seat, &err), ACRE_ENOTFOUND);
+    CHECK_STR(err.text, "no device 2 of double; it has 2");
     setenv("DOUBLE_ABSENT", "on holiday", 1);
-    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(remote_open("double", 0, &seat, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "no double here: on holiday");
     unsetenv("ACRE_RUNNER");
-    CHECK_EQ(acre_remote_open("double", 0, &place, &err), ACRE_ENOTFOUND);
-    CHECK_HAS(err.text, "acre-runner: not next to '");
+    CHECK_EQ(remote_open("double", 0, &seat, &err), ACRE_ENOTFOUND);
+    CHECK_HAS(err.text, "acre-runner was not found next to '");
 }
 
 /* --- restarts ------------------------------------------------------------------------------- */
@@ -480,7 +479,7 @@ struct asker {
 static void *ask_on(void *argument) {
     struct asker *asker = argument;
     while (!atomic_load(asker->is_over)) {
-        asker->rig->table->check(asker->rig->place, NULL); /* it may be gone just now */
+        asker->rig->table->check(asker->rig->seat, NULL); /* it may be gone just now */
     }
     atomic_store(&asker->has_ended, true);
     return NULL;
@@ -500,8 +499,8 @@ static void questions_are_answered_across_restarts(void) { /* GPU-6 */
     uint64_t end_ns = acre_monotonic_ns() + LIMIT_MS * UINT64_C(1000000);
     uint32_t restarts = 0;
     for (; restarts < RESTARTS && acre_monotonic_ns() < end_ns; restarts++) {
-        kill(((struct remote *)rig.place)->pid, SIGKILL);
-        REQUIRE_EQ(acre_remote_restart(rig.place, &err), 0);
+        kill(((struct remote *)rig.seat)->pid, SIGKILL);
+        REQUIRE_EQ(remote_restart(rig.seat, &err), 0);
     }
     atomic_store(&is_over, true);
     acre_test_context("%u restarts", restarts);
@@ -513,7 +512,7 @@ static void questions_are_answered_across_restarts(void) { /* GPU-6 */
         REQUIRE(atomic_load(&askers[i].has_ended)); /* else it waits for ever */
         pthread_join(askers[i].thread, NULL);
     }
-    CHECK_EQ(rig.table->check(rig.place, &err), 0);
+    CHECK_EQ(rig.table->check(rig.seat, &err), 0);
     rig_close(&rig);
 }
 
@@ -523,26 +522,26 @@ static void questions_are_answered_across_restarts(void) { /* GPU-6 */
 static void tell_files(int to) {
     char text[600] = "";
     size_t length = 0;
-    void *place = NULL;
+    void *seat = NULL;
     struct acre_error err = {0};
     for (int fd = 0; fd < 3; fd++) {
         close(fd);
     }
-    int r = acre_remote_open("double", 1, &place, &err);
+    int r = remote_open("double", 1, &seat, &err);
     if (r < 0) {
         length = (size_t)snprintf(text, sizeof(text), "%s", err.text);
     }
     for (int fd = 1; fd < 3 && r == 0; fd++) {
         char path[64];
         char file[200] = "";
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)((struct remote *)place)->pid, fd);
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)((struct remote *)seat)->pid, fd);
         ssize_t bytes = readlink(path, file, sizeof(file) - 1);
         length += (size_t)snprintf(text + length, sizeof(text) - length, "%d -> %s; ", fd,
                                    bytes > 0 ? file : "none");
     }
     ssize_t written = write(to, text, length);
     if (r == 0) {
-        acre_remote_table(place)->place_close(place);
+        remote_table(seat)->seat_close(seat);
     }
     _exit(written == (ssize_t)length ? 0 : 1);
 }

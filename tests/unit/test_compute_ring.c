@@ -98,8 +98,8 @@ static void check_refused(struct bench *bench) {
     uint32_t out = 0;
     CHECK_EQ(acre_ring_call(bench->ring, &in, &out, 20000, &bench->err), ACRE_EUNAVAILABLE);
     CHECK_HAS(bench->err.text, "handle");
-    CHECK_HAS(bench->err.text, "the device rests for ");
-    CHECK_HAS(bench->err.text, " s more");
+    CHECK_HAS(bench->err.text, "the context rests for another ");
+    CHECK_HAS(bench->err.text, " s, because ");
 }
 
 static void each_way(void (*check)(struct bench *bench)) {
@@ -152,14 +152,14 @@ static void check_posted(struct bench *bench) {
     for (uint32_t i = 0; i < count / 2; i++) {
         CHECK_EQ(acre_ring_collect(bench->ring, tickets[i], &out, 20000, &bench->err),
                  ACRE_EUNAVAILABLE);
-        CHECK_HAS(bench->err.text, "the device rests for ");
+        CHECK_HAS(bench->err.text, "the context rests for another ");
     }
     let_try(bench);
     check_call(bench, 3);
     for (uint32_t i = count / 2; i < count; i++) {
         CHECK_EQ(acre_ring_collect(bench->ring, tickets[i], &out, 20000, &bench->err),
                  ACRE_EUNAVAILABLE);
-        CHECK_HAS(bench->err.text, "the device rests for ");
+        CHECK_HAS(bench->err.text, "the context rests for another ");
     }
     for (uint32_t i = 0; i < 20; i++) {
         check_call(bench, i);
@@ -197,17 +197,17 @@ static void check_told_late(struct bench *bench) {
     for (uint32_t i = 0; i < 3; i++) {
         tickets[i] = post_refused(bench);
     }
-    check_told(bench, tickets[0], "the device rests for ");
-    check_told(bench, tickets[1], "the device rests for ");
+    check_told(bench, tickets[0], "the context rests for another ");
+    check_told(bench, tickets[1], "the context rests for another ");
     if (bench->context->is_remote) {
         uint32_t in = WAITS;
         OK(acre_ring_post(bench->ring, &in, 20000, &tickets[3], &bench->err));
-        acre_remote_end(bench->context->place, "told to");
+        remote_end(bench->context->seat, "told to");
         check_told(bench, tickets[3], "told to");
         tickets[0] = post_refused(bench);
-        check_told(bench, tickets[0], "the device rests for ");
+        check_told(bench, tickets[0], "the context rests for another ");
     }
-    check_told(bench, tickets[2], "the device rests for ");
+    check_told(bench, tickets[2], "the context rests for another ");
 }
 
 static void what_was_refused_is_told_late(void) { /* GPU-6 */
@@ -241,7 +241,7 @@ static void check_trier(struct bench *bench) {
     uint32_t in = 1;
     uint32_t out = 0;
     CHECK_EQ(acre_ring_call(bench->ring, &in, &out, 20000, &bench->err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(bench->err.text, "one call tries");
+    CHECK_HAS(bench->err.text, "one call tests whether the device works again");
     breaker_tell(breaker, acre_monotonic_ns() / 1000000, false);
     check_refused(bench);
     let_try(bench);
@@ -263,7 +263,7 @@ static void rings_come_back_after_a_loss_in_a_rest(void) { /* GPU-6 */
         check_call(&bench, 1);
         open_circuit(&bench);
         check_refused(&bench);
-        acre_remote_end(bench.context->place, "told to");
+        remote_end(bench.context->seat, "told to");
         struct acre_context_report report = {0};
         for (int j = 0; j < 20000 && report.rebuilt == 0; j++) {
             acre_test_rest();

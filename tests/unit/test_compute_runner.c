@@ -24,8 +24,8 @@ static const struct {
     const char *kernel;
     const char *why;
 } deaths[] = {
-    {"crash", "the runner was ended by signal 11 (Segmentation fault)"},
-    {"abort", "the runner was ended by signal 6 (Aborted)"},
+    {"crash", "the runner was killed by signal 11 (Segmentation fault)"},
+    {"abort", "the runner was killed by signal 6 (Aborted)"},
     {"fault", "a kernel read or wrote outside its memory (DOUBLE_ERROR_ADDRESS)"},
 };
 
@@ -39,11 +39,11 @@ static void a_death_is_explained_and_survived(void) { /* GPU-6 */
         CHECK_HAS(err.text, deaths[i].why);
         /* So does everything else. */
         uint64_t a, b;
-        CHECK_EQ(rig.table->memory(rig.place, &a, &b, &err), ACRE_EUNAVAILABLE);
+        CHECK_EQ(rig.table->memory(rig.seat, &a, &b, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, deaths[i].why);
         CHECK_EQ(rig_add(&rig, rig.host, NUMBERS_AT, 1, 1, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, deaths[i].why);
-        CHECK_EQ(rig.table->stream_create(rig.place, 1, 0, &a, &err), ACRE_EUNAVAILABLE);
+        CHECK_EQ(rig.table->stream_create(rig.seat, 1, 0, &a, &err), ACRE_EUNAVAILABLE);
         rig_check_works(&other);
         rig_restart(&rig);
         rig_check_works(&rig);
@@ -61,7 +61,7 @@ struct waiting {
 static void *fill_ring(void *argument) {
     struct waiting *waiting = argument;
     struct rig *rig = waiting->rig;
-    do { /* until the ring is full, and then until the end */
+    do { /* until the queue is full, and then until the end */
         waiting->result = rig_add(rig, rig->host, NUMBERS_AT, 1, 1, &waiting->err);
     } while (waiting->result == 0);
     return NULL;
@@ -70,7 +70,7 @@ static void *fill_ring(void *argument) {
 static void *ask_behind(void *argument) {
     struct waiting *waiting = argument;
     struct rig *rig = waiting->rig;
-    waiting->result = rig->table->profile(rig->place, rig->stream, false, &waiting->err);
+    waiting->result = rig->table->profile(rig->seat, rig->stream, false, &waiting->err);
     return NULL;
 }
 
@@ -85,14 +85,14 @@ struct crowd {
 static void crowd_gather(struct crowd *crowd, struct rig *rig) {
     struct acre_error err = {0};
     CHECK_EQ(rig_launch(rig, "hang", &err), 0);
-    CHECK_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
+    CHECK_EQ(rig->table->signal(rig->seat, rig->stream, ++rig->issued, &err), 0);
     for (size_t i = 0; i < WAITING; i++) {
         crowd->waiting[i] = (struct waiting){.rig = rig};
         REQUIRE_EQ(pthread_create(&crowd->threads[i], NULL, i < 2 ? fill_ring : ask_behind,
                                   &crowd->waiting[i]),
                    0);
     }
-    const struct remote *remote = rig->place;
+    const struct remote *remote = rig->seat;
     while (atomic_load(&remote->shared->room_wanted) == 0) { /* until they wait */
         acre_test_rest();
     }
@@ -113,9 +113,9 @@ static void an_ended_runner_lets_everybody_go(void) {
     struct acre_error err = {0};
     struct crowd crowd;
     crowd_gather(&crowd, &rig);
-    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    remote_end(rig.seat, "kernel 'hang' ran longer than 5 ms");
     crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
-    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(rig.table->check(rig.seat, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
     rig.numbers[100] = 77;
     rig_restart(&rig);
@@ -132,7 +132,7 @@ static void an_ended_runner_lets_everybody_go(void) {
 static void a_runner_that_stays_lets_everybody_go(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    struct remote *remote = rig.place;
+    struct remote *remote = rig.seat;
     struct crowd crowd;
     crowd_gather(&crowd, &rig);
     int real = dup(remote->pidfd);
@@ -140,11 +140,11 @@ static void a_runner_that_stays_lets_everybody_go(void) {
     REQUIRE(real >= 0 && silent >= 0);
     REQUIRE_EQ(dup2(silent, remote->pidfd), remote->pidfd);
     remote->end_limit_ms = 10;
-    acre_remote_end(rig.place, "kernel 'hang' ran longer than 5 ms");
+    remote_end(rig.seat, "kernel 'hang' ran longer than 5 ms");
     crowd_leaves(&crowd, "kernel 'hang' ran longer than 5 ms");
-    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(rig.table->check(rig.seat, &err), ACRE_EUNAVAILABLE);
     CHECK_STR(err.text, "kernel 'hang' ran longer than 5 ms");
-    CHECK_EQ(acre_remote_restart(rig.place, &err), ACRE_EUNAVAILABLE);
+    CHECK_EQ(remote_restart(rig.seat, &err), ACRE_EUNAVAILABLE);
     CHECK_HAS(err.text, "does not end");
     /* It goes at last. */
     REQUIRE_EQ(dup2(real, remote->pidfd), remote->pidfd);
@@ -161,7 +161,7 @@ static void a_hung_runner_is_closed(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
     CHECK_EQ(rig_launch(&rig, "hang", &err), 0);
-    struct pollfd fd = {.fd = dup(acre_remote_pidfd(rig.place)), .events = POLLIN};
+    struct pollfd fd = {.fd = dup(remote_pidfd(rig.seat)), .events = POLLIN};
     CHECK_EQ(poll(&fd, 1, 0), 0);
     rig_close(&rig);
     CHECK_EQ(poll(&fd, 1, 0), 1); /* gone */
@@ -172,15 +172,15 @@ static void a_hung_runner_is_closed(void) {
 static void a_damaged_ring_ends_the_runner(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    struct remote *remote = rig.place;
-    struct wire_message *message = (void *)remote->shared->ring;
+    struct remote *remote = rig.seat;
+    struct wire_message *message = (void *)remote->shared->queue;
     *message = (struct wire_message){.bytes = 32, .op = WIRE_SIGNAL, .stream = 999};
     atomic_store(&remote->shared->head, 32);
     atomic_store(&remote->shared->queue_sleeps, 0);
     acre_futex_wake(&remote->shared->queue_sleeps, 1, ACRE_FUTEX_SHARED);
     rig_await_end(&rig);
-    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
-    CHECK_STR(err.text, "a message for a stream that is not there");
+    CHECK_EQ(rig.table->check(rig.seat, &err), ACRE_EUNAVAILABLE);
+    CHECK_STR(err.text, "a message for an unknown stream");
     rig_restart(&rig);
     rig_check_works(&rig);
     rig_close(&rig);
@@ -190,10 +190,10 @@ static void a_damaged_ring_ends_the_runner(void) {
 static void a_killed_runner_is_noticed(void) {
     struct rig rig = rig_open("double", 1);
     struct acre_error err = {0};
-    kill(((struct remote *)rig.place)->pid, SIGKILL);
+    kill(((struct remote *)rig.seat)->pid, SIGKILL);
     rig_await_end(&rig);
-    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "the runner was ended by signal 9 (Killed)");
+    CHECK_EQ(rig.table->check(rig.seat, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "the runner was killed by signal 9 (Killed)");
     rig_close(&rig);
 }
 
@@ -204,8 +204,8 @@ static void children_of_the_program_are_not_our_business(void) {
     signal(SIGCHLD, SIG_IGN);
     CHECK_EQ(rig_launch(&rig, "crash", &err), 0);
     rig_await_end(&rig);
-    CHECK_EQ(rig.table->check(rig.place, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "the runner ended; how is not known");
+    CHECK_EQ(rig.table->check(rig.seat, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text, "the runner ended; the reason is unknown");
     rig_restart(&rig);
     rig_check_works(&rig);
     signal(SIGCHLD, SIG_DFL);
@@ -244,28 +244,28 @@ enum { ADD, CRASH, NEVER, KERNELS };
 /* Compiled and loaded in the runner. */
 static void build(struct rig *rig, const char *text, uint64_t ret_kernels[KERNELS]) {
     struct acre_error err = {0};
-    struct acre_native_source source = {.text = text,
-                                        .length = strlen(text),
-                                        .options = "",
-                                        .kernels = kernel_names,
-                                        .kernel_count = KERNELS};
+    struct native_source source = {.text = text,
+                                   .length = strlen(text),
+                                   .options = "",
+                                   .kernels = kernel_names,
+                                   .kernel_count = KERNELS};
     struct acre_buf binary, log;
     acre_buf_init(&binary, 1 << 24);
     acre_buf_init(&log, 1 << 16);
-    int r = rig->table->compile(rig->place, &source, &binary, &log, &err);
+    int r = rig->table->compile(rig->seat, &source, &binary, &log, &err);
     if (r == ACRE_EUNAVAILABLE || r == ACRE_EUNSUPPORTED) {
         acre_test_skip("%s", err.text); /* no compiler here */
     }
     acre_test_context("%s %s", err.text, log.data);
     REQUIRE_EQ(r, 0);
     uint64_t module = 0;
-    r = rig->table->load(rig->place, binary.data, binary.length, &module, &err);
+    r = rig->table->load(rig->seat, binary.data, binary.length, &module, &err);
     acre_test_context("%s", err.text);
     REQUIRE_EQ(r, 0);
     for (size_t i = 0; i < KERNELS; i++) {
-        struct acre_kernel_facts facts;
+        struct kernel_facts facts;
         REQUIRE_EQ(
-            rig->table->kernel(rig->place, module, kernel_names[i], &ret_kernels[i], &facts, &err),
+            rig->table->kernel(rig->seat, module, kernel_names[i], &ret_kernels[i], &facts, &err),
             0);
     }
     acre_test_context("%s", "");
@@ -276,16 +276,16 @@ static void build(struct rig *rig, const char *text, uint64_t ret_kernels[KERNEL
 static void launch_add(struct rig *rig, uint64_t kernel) {
     struct acre_error err = {0};
     uint8_t extra[16] = {5};
-    const struct acre_native_arg args[] = {
+    const struct native_arg args[] = {
         {.kind = ACRE_NATIVE_BUFFER, .region = rig->host, .offset = NUMBERS_AT, .length = 4},
         {.kind = ACRE_NATIVE_VALUE, .bytes = 4}};
-    struct acre_native_launch add = rig_launch_of(kernel);
+    struct native_launch add = rig_launch_of(kernel);
     add.args = args;
     add.arg_count = ACRE_COUNT(args);
     add.extra = extra;
     add.extra_bytes = sizeof(extra);
     rig->numbers[0] = 1;
-    CHECK_EQ(rig->table->launch(rig->place, rig->stream, &add, &err), 0);
+    CHECK_EQ(rig->table->launch(rig->seat, rig->stream, &add, &err), 0);
     CHECK_EQ(rig_reach(rig, &err), 0);
     CHECK_EQ(rig->numbers[0], 6);
 }
@@ -299,12 +299,12 @@ static void check_deaths(const char *backend, const char *source, const char *wh
         uint64_t kernels[KERNELS];
         build(&rig, source, kernels);
         launch_add(&rig, kernels[ADD]);
-        struct acre_native_launch bad = rig_launch_of(kernels[i]);
-        CHECK_EQ(rig.table->launch(rig.place, rig.stream, &bad, &err), 0);
+        struct native_launch bad = rig_launch_of(kernels[i]);
+        CHECK_EQ(rig.table->launch(rig.seat, rig.stream, &bad, &err), 0);
         if (i == NEVER) {
-            struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
+            struct pollfd fd = {.fd = remote_pidfd(rig.seat), .events = POLLIN};
             CHECK_EQ(poll(&fd, 1, 50), 0);
-            acre_remote_end(rig.place, "kernel 'never' ran longer than 50 ms");
+            remote_end(rig.seat, "kernel 'never' ran longer than 50 ms");
         }
         CHECK_EQ(rig_reach(&rig, &err), ACRE_EUNAVAILABLE);
         CHECK_HAS(err.text, i == CRASH ? why : "'never' ran longer");
@@ -354,7 +354,7 @@ static void make_hang(struct rig *rig, const struct tree *tree) {
     }
 }
 
-/* A child opens a place, makes it hang or not, and is killed: so is the runner, even when a child
+/* A child opens a seat, makes it hang or not, and is killed: so is the runner, even when a child
  * of that child still has its socket. It cleans up, unless it hangs. */
 static void a_runner_never_outlives_its_parent(void) {
     for (int hangs = 0; hangs < 2; hangs++) {
@@ -365,7 +365,7 @@ static void a_runner_never_outlives_its_parent(void) {
         REQUIRE(parent >= 0);
         if (parent == 0) {
             struct rig rig = rig_open("double", 1);
-            pid_t pids[2] = {((struct remote *)rig.place)->pid, fork()};
+            pid_t pids[2] = {((struct remote *)rig.seat)->pid, fork()};
             if (pids[1] == 0) {
                 for (;;) {
                     pause();
@@ -457,21 +457,21 @@ static void host_memory_is_given_back(void) {
     const uint64_t bytes = 8 << 20;
     for (uint32_t i = 0; i < 32; i++) {
         void *host;
-        struct acre_region region;
-        REQUIRE_EQ(acre_remote_map(rig.place, bytes, &host, &err), 0);
+        struct native_region region;
+        REQUIRE_EQ(remote_map_host(rig.seat, bytes, &host, &err), 0);
         CHECK_EQ((uintptr_t)host % (2 << 20), 0);
         REQUIRE_EQ(
-            rig.table->region_create(rig.place, ACRE_MEMORY_PINNED, bytes, host, &region, &err), 0);
-        struct acre_native_fill fill = {
+            rig.table->region_create(rig.seat, ACRE_MEMORY_PINNED, bytes, host, &region, &err), 0);
+        struct native_fill fill = {
             .to = region.handle, .bytes = bytes, .pattern = i + 1, .pattern_bytes = 8};
-        CHECK_EQ(rig.table->fill(rig.place, rig.stream, &fill, &err), 0);
+        CHECK_EQ(rig.table->fill(rig.seat, rig.stream, &fill, &err), 0);
         CHECK_EQ(rig_reach(&rig, &err), 0);
         CHECK_U64(((uint64_t *)host)[bytes / 8 - 1], i + 1);
-        rig.table->region_destroy(rig.place, region.handle);
-        acre_remote_unmap(rig.place, host, bytes);
+        rig.table->region_destroy(rig.seat, region.handle);
+        remote_unmap(rig.seat, host, bytes);
     }
     struct stat facts;
-    REQUIRE_EQ(fstat(((struct remote *)rig.place)->host_fd, &facts), 0);
+    REQUIRE_EQ(fstat(((struct remote *)rig.seat)->host_fd, &facts), 0);
     CHECK((uint64_t)facts.st_blocks * 512 < bytes);
     rig_close(&rig);
 }
@@ -501,9 +501,9 @@ static bool is_asleep(const struct wire_shared *shared) {
 static void an_idle_runner_uses_no_processor(void) {
     struct rig rig = rig_open("double", 1);
     rig_check_works(&rig);
-    pid_t pid = ((struct remote *)rig.place)->pid;
-    struct pollfd fd = {.fd = acre_remote_pidfd(rig.place), .events = POLLIN};
-    while (!is_asleep(((struct remote *)rig.place)->shared)) {
+    pid_t pid = ((struct remote *)rig.seat)->pid;
+    struct pollfd fd = {.fd = remote_pidfd(rig.seat), .events = POLLIN};
+    while (!is_asleep(((struct remote *)rig.seat)->shared)) {
         acre_test_rest();
     }
     uint64_t before = cpu_ticks(pid);
@@ -525,10 +525,10 @@ static void report(struct rig *rig, uint64_t kernel, const char *what) {
     static uint64_t ns[HAND_OVERS];
     uint64_t queued_ns = 0;
     uint8_t extra[16] = {1};
-    const struct acre_native_arg args[] = {
+    const struct native_arg args[] = {
         {.kind = ACRE_NATIVE_BUFFER, .region = rig->host, .offset = NUMBERS_AT, .length = 4},
         {.kind = ACRE_NATIVE_VALUE, .bytes = 4}};
-    struct acre_native_launch add = rig_launch_of(kernel);
+    struct native_launch add = rig_launch_of(kernel);
     add.args = args;
     add.arg_count = ACRE_COUNT(args);
     add.extra = extra;
@@ -536,8 +536,8 @@ static void report(struct rig *rig, uint64_t kernel, const char *what) {
     rig->numbers[0] = 0;
     for (size_t i = 0; i < HAND_OVERS; i++) {
         uint64_t begun_ns = acre_monotonic_ns();
-        REQUIRE_EQ(rig->table->launch(rig->place, rig->stream, &add, &err), 0);
-        REQUIRE_EQ(rig->table->signal(rig->place, rig->stream, ++rig->issued, &err), 0);
+        REQUIRE_EQ(rig->table->launch(rig->seat, rig->stream, &add, &err), 0);
+        REQUIRE_EQ(rig->table->signal(rig->seat, rig->stream, ++rig->issued, &err), 0);
         queued_ns += acre_monotonic_ns() - begun_ns;
         while (atomic_load_explicit(rig->words, memory_order_acquire) < rig->issued) {
             acre_cpu_relax();
@@ -548,7 +548,7 @@ static void report(struct rig *rig, uint64_t kernel, const char *what) {
     qsort(ns, HAND_OVERS, sizeof(ns[0]), compare);
     uint64_t begun_ns = acre_monotonic_ns();
     for (uint32_t i = 0; i < LAUNCHES; i++) {
-        REQUIRE_EQ(rig->table->launch(rig->place, rig->stream, &add, &err), 0);
+        REQUIRE_EQ(rig->table->launch(rig->seat, rig->stream, &add, &err), 0);
     }
     CHECK_EQ(rig_reach(rig, &err), 0);
     double seconds = (double)(acre_monotonic_ns() - begun_ns) / 1e9;
@@ -566,7 +566,7 @@ static void report_of_the_double(void) {
 }
 
 /* What the runner costs, with real work: the same beside it in this process. */
-static void report_of(const struct acre_backend *table, const char *source) {
+static void report_of(const struct backend *table, const char *source) {
     uint64_t kernels[KERNELS];
     char what[64];
     struct rig here = rig_open_here(table);
@@ -582,11 +582,11 @@ static void report_of(const struct acre_backend *table, const char *source) {
 }
 
 static void report_of_the_cpu(void) {
-    report_of(&acre_backend_cpu, cpu_source);
+    report_of(&backend_cpu, cpu_source);
 }
 
 static void report_of_cuda(void) {
-    report_of(&acre_backend_cuda, cuda_source);
+    report_of(&backend_cuda, cuda_source);
 }
 
 static const struct acre_test tests[] = {

@@ -161,71 +161,71 @@ static const struct { enum acre_language language; const char *text, *expect; } 
 };
 
 static const struct { enum acre_language language; const char *text, *expect; } bad[] = {
-    {P, "kernel int f() {}", "k:1: kernel 'f': a kernel is 'void'"},
-    {P, "kernel void", "k:1: 'the end of the text' in place of a kernel's name"},
-    {P, "kernel void (int n) {}", "a kernel is 'void', then its name"},
+    {P, "kernel int f() {}", "k:1: kernel 'f': expected 'void'"},
+    {P, "kernel void", "k:1: expected a kernel's name instead of end of text"},
+    {P, "kernel void (int n) {}", "expected 'void', the kernel's name"},
     {P, "kernel void f(int n", "kernel 'f': the '(' before its parameters is never closed"},
     {P, "kernel void f(int n;", "the '(' before its parameters is never closed"},
-    {P, "kernel void f(int n) ", "'the end of the text' after the parameters; accepted: '{'"},
-    {P, "kernel void f(int n) = 3;", "'=' after the parameters"},
+    {P, "kernel void f(int n) ", "expected '{' after the parameters, not end of text"},
+    {P, "kernel void f(int n) = 3;", "expected '{' after the parameters, not '='"},
     {P, "\n\nkernel void f() {\n", "k:3: kernel 'f': the '{' is never closed"},
     {P, "kernel void f(int n,) {}", "parameter 2: before ')': a parameter without a type"},
-    {P, "kernel void f(int n m) {}", "parameter 1: 'm' after a parameter's name"},
-    {P, "kernel void f(3) {}", "parameter 1: '3' in place of a parameter"},
+    {P, "kernel void f(int n m) {}", "parameter 1: unexpected 'm' after a parameter's name"},
+    {P, "kernel void f(3) {}", "parameter 1: expected a parameter instead of '3'"},
     {P, "kernel void f(void x) {}", "parameter 1: before ')': a parameter of type void"},
-    {P, "kernel void f(int, ...) {}", "parameter 2: '.' in a parameter was not understood"},
-    {P, "kernel void f(float *a) {}", "a pointer to nowhere; accepted: global or constant"},
-    {P, "kernel void f(local float *a) {}", "an array declared 'local' in the kernel"},
+    {P, "kernel void f(int, ...) {}", "parameter 2: unexpected '.' in a parameter"},
+    {P, "kernel void f(float *a) {}", "the pointer has no address space; put global or constant"},
+    {P, "kernel void f(local float *a) {}", "declare a 'local' array in the kernel"},
     {P, "kernel void f(global float **a) {}", "a pointer to a pointer is not portable"},
-    {P, "kernel void f(float3 v) {}", "accepted: vectors of 2 or 4"},
-    {P, "kernel void f(bool b) {}", "accepted: int, uint, long, ulong"},
-    {P, "kernel void f(size_t n) {}", "accepted: int, uint, long, ulong"},
+    {P, "kernel void f(float3 v) {}", "use vectors of 2 or 4"},
+    {P, "kernel void f(bool b) {}", "use int, uint, long or ulong"},
+    {P, "kernel void f(size_t n) {}", "use int, uint, long or ulong"},
     {P, "typedef uint my_size_t;\nkernel void f(global my_size_t *p, const size_t n) {}",
-        "accepted: int, uint, long, ulong"},
+        "use int, uint, long or ulong"},
     {P, "kernel void f(int a,\n#ifdef X\nint b,\n#endif\nint c) {}", "k:2: kernel 'f': "
-        "'#ifdef X' among the parameters; accepted: an #if around the whole kernel"},
+        "'#ifdef X' among the parameters; put the #if around the whole kernel"},
     {P, "#if A\nkernel void f(int a) {\n#else\nkernel void f(int a, int b) {\n#endif\n}",
-        "k:3: kernel 'f': '#else' in a body that began in the branch before"},
-    {P, "#ifdef X\nchar *s = R\"x( it's\n#endif\nkernel void f() {}", "never ends"},
+        "k:3: kernel 'f': '#else' in a body that began in the previous branch"},
+    {P, "#ifdef X\nchar *s = R\"x( it's\n#endif\nkernel void f() {}", "unterminated"},
     {P, "#define MANY const const const const const const const const const\n"
         "#define MORE MANY MANY MANY MANY MANY MANY MANY MANY\nkernel void f(MORE int a) {}",
-        "'MORE' is a macro of too many words"},
-    {P, "kernel void f(constant int n) {}", "local or constant, and no pointer"},
-    {P, "void kernel f() {}", "'kernel' is the first word of a kernel's declaration"},
+        "the macro 'MORE' has too many words"},
+    {P, "kernel void f(constant int n) {}", "only pointers can be local or constant"},
+    {P, "void kernel f() {}", "unexpected 'kernel' at the start of a kernel's declaration"},
     {P, "kernel void f(int a) {}\nkernel void f(float a) {}", "k:2: kernel 'f' has other parameters"
-        " than in line 1"},
+        " than on line 1"},
     {P, "int x;\n#define K(n) kernel void n()\nK(f) {}", "k:2: the macro 'K(n)' hides a kernel"},
     {P, "#define KERNEL kernel\nKERNEL void f() {}", "k:1: the macro 'KERNEL' hides a kernel"},
     {P, "kernel void NAME(f)(int a) {}", "is the kernel's name a macro?"},
     {P, "kernel void f(PTR float *a) {}", "'float' after a type (is a word before it a macro?)"},
-    {P, "kernel void f(PTR(float) a) {}", "(or a word before it is a macro)"},
-    {P, "kernel void f() {}\n}", "k:2: '}' closes nothing"},
-    {P, "/* kernel void f() {}", "k:1: the comment that begins here never ends"},
-    {P, "\nchar *s = \"abc\nkernel void f() {}", "k:2: the string that begins here never ends"},
-    {P, "char c = 'a\n;", "k:1: the character that begins here never ends"},
+    {P, "kernel void f(PTR(float) a) {}", "(or is a word before it a macro?)"},
+    {P, "kernel void f() {}\n}", "k:2: unmatched '}'"},
+    {P, "/* kernel void f() {}", "k:1: unterminated comment"},
+    {P, "\nchar *s = \"abc\nkernel void f() {}", "k:2: unterminated string"},
+    {P, "char c = 'a\n;", "k:1: unterminated character"},
     {P, "typedef int x[ kernel void f() {}", "the '[' is never closed"},
-    {P, "kernel void f(unsigned float x) {}", "there is no such type"},
-    {P, "kernel void f(short char x) {}", "there is no such type"},
-    {P, "kernel void f(long long long x) {}", "there is no such type"},
-    {P, "kernel void f(struct { int a; } x) {}", "'{' in place of the name of a type"},
+    {P, "kernel void f(unsigned float x) {}", "no such type"},
+    {P, "kernel void f(short char x) {}", "no such type"},
+    {P, "kernel void f(long long long x) {}", "no such type"},
+    {P, "kernel void f(struct { int a; } x) {}", "expected the name of a type instead of '{'"},
     {C, "template <typename T> __global__ void f(T *a) {}", "kernel 'f': is a template"},
-    {C, "template <> __global__ void f<int>(int *a) {}", "is a template; accepted: one kernel for"},
+    {C, "template <> __global__ void f<int>(int *a) {}", "is a template; write one kernel for"},
     {C, "#define ARGS float *o, int n\n__global__ void f(ARGS) {}",
-        "k:2: kernel 'f', parameter 1: 'ARGS' is a macro of more than a type"},
-    {C, "#define R int &\n__global__ void f(R n) {}", "is a macro of more than a type"},
+        "k:2: kernel 'f', parameter 1: the macro 'ARGS' stands for more than a type"},
+    {C, "#define R int &\n__global__ void f(R n) {}", "stands for more than a type"},
     {P, "typedef float3 v;\nkernel void f(v a) {}", "vectors of three"},
-    {P, "typedef size_t n;\ntypedef n m;\nkernel void f(m a) {}", "bool and size_t have no size"},
-    {P, "typedef bool flag;\nkernel void f(flag a) {}", "bool and size_t have no size"},
+    {P, "typedef size_t n;\ntypedef n m;\nkernel void f(m a) {}", "size of bool and size_t"},
+    {P, "typedef bool flag;\nkernel void f(flag a) {}", "the size of bool and size_t differs"},
     {P, "typedef local float *shared;\nkernel void f(shared a) {}", "is not portable"},
-    {P, "#define NODE struct node *\nkernel void f(global NODE n) {}", "of more than a type"},
-    {C, "static __global__ void f(int a) {}", "is static, so nobody can find it"},
-    {C, "__global__ void f(float &x) {}", "by reference; accepted: pointers and values"},
-    {C, "__global__ void f(void (*g)(int)) {}", "functions cannot be given to kernels"},
+    {P, "#define NODE struct node *\nkernel void f(global NODE n) {}", "for more than a type"},
+    {C, "static __global__ void f(int a) {}", "is static, so it cannot be found"},
+    {C, "__global__ void f(float &x) {}", "references are not supported; use a pointer or a value"},
+    {C, "__global__ void f(void (*g)(int)) {}", "kernels cannot take functions"},
     {C, "__global__ void f(cudaTextureObject_t t) {}", "textures, samplers, pipes"},
     {C, "#define K __global__\nK void f(int a) {}", "k:1: the macro 'K' hides a kernel"},
     {C, "#ifdef X\n#define BOTH \\\n  extern \"C\" __global__\n#endif", "k:2: the macro 'BOTH'"},
-    {C, "namespace a {\n__global__ void f() {}", "a namespace or extern block is still open"},
-    {C, "const char *s = R\"x( )\";", "the string that begins here never ends"},
+    {C, "namespace a {\n__global__ void f() {}", "end of text inside a namespace or extern block"},
+    {C, "const char *s = R\"x( )\";", "unterminated string"},
     {C, "__global__ void f(Matrix<float m) {}", "the '<' is never closed"},
     {O, "__kernel void f(read_only image2d_t i) {}", "images, textures, samplers"},
     {O, "__kernel void f(sampler_t s) {}", "images, textures, samplers"},
@@ -293,7 +293,7 @@ static void languages_are_told_by_their_words(void) { /* GPU-1 */
     }
 }
 
-static void places_in_the_source_are_right(void) { /* GPU-1 */
+static void offsets_in_the_source_are_right(void) { /* GPU-1 */
     static const char text[] = "int x;\n"
                                "/* a\n b */ __global__ void\n"
                                "f(int a) {}\n"
@@ -311,7 +311,7 @@ static void places_in_the_source_are_right(void) { /* GPU-1 */
     signatures_free(all, count);
 }
 
-static void branches_are_places_of_one_kernel(void) { /* GPU-1 */
+static void branches_are_declarations_of_one_kernel(void) { /* GPU-1 */
     static const char text[] = "#ifdef A\n"
                                "extern \"C\" __global__ void f(int a) {}\n"
                                "#else\n"
@@ -322,10 +322,10 @@ static void branches_are_places_of_one_kernel(void) { /* GPU-1 */
     uint32_t count = 0;
     REQUIRE_EQ(signatures_read("k", ACRE_STR(text), C, &all, &count, NULL), 0);
     REQUIRE_EQ(count, 2);
-    REQUIRE_EQ(all[0].places, 2);
+    REQUIRE_EQ(all[0].declarations, 2);
     CHECK(all[0].is_conditional && all[0].are_c[0] && !all[0].are_c[1]);
     CHECK(strncmp(text + all[0].offsets[1], "__global__ void f(int a) { a++", 30) == 0);
-    CHECK(!all[1].is_conditional && all[1].places == 1);
+    CHECK(!all[1].is_conditional && all[1].declarations == 1);
     signatures_free(all, count);
 }
 
@@ -360,7 +360,7 @@ static void signatures_are_written_as_people_write_them(void) { /* GPU-1 */
     struct signature signature = {.line = 99};
     struct acre_error err = {0};
     CHECK_EQ(signature_read(ACRE_STR("void f() {}"), &signature, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "signature:1: kernel 'f': '{' after the signature");
+    CHECK_HAS(err.text, "signature:1: kernel 'f': unexpected '{' after the signature");
     CHECK_EQ(signature_read(ACRE_STR("add"), &signature, &err), ACRE_EINVALID);
     CHECK_EQ(signature.line, 99);
 }
@@ -410,14 +410,16 @@ static void limits_are_told(void) { /* GPU-1 */
     snprintf(text, sizeof(text), "__global__ void %0128d() {}", 1);
     memset(text + 16, 'n', 128);
     CHECK_EQ(read_many("", NULL, 0, text, &count, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "a kernel's name has more than 127 bytes");
-    CHECK_EQ(read_many("__global__ void f();", NULL, SIGNATURE_PLACES_MAX, "", &count, &err), 0);
-    CHECK_EQ(read_many("__global__ void f();", NULL, SIGNATURE_PLACES_MAX + 1, "", &count, &err),
-             ACRE_ELIMIT);
+    CHECK_HAS(err.text, "a kernel's name is longer than 127 bytes");
+    CHECK_EQ(read_many("__global__ void f();", NULL, SIGNATURE_DECLARATIONS_MAX, "", &count, &err),
+             0);
+    CHECK_EQ(
+        read_many("__global__ void f();", NULL, SIGNATURE_DECLARATIONS_MAX + 1, "", &count, &err),
+        ACRE_ELIMIT);
     CHECK_HAS(err.text, "kernel 'f' is declared more than 16 times");
     CHECK_EQ(read_many("#define m", " float\n", 1000, "", &count, &err), 0);
     CHECK_EQ(read_many("namespace n", " { ", 257, "", &count, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "more than 256 namespaces");
+    CHECK_HAS(err.text, "namespaces nested more than 256 deep");
 }
 
 /* Of the processor's time, which a busy machine does not lengthen: the least of some. */
@@ -476,8 +478,8 @@ static const struct acre_test tests[] = {
     {"bad_sources_are_refused_with_line_and_reason", bad_sources_are_refused_with_line_and_reason,
      0},
     {"languages_are_told_by_their_words", languages_are_told_by_their_words, 0},
-    {"places_in_the_source_are_right", places_in_the_source_are_right, 0},
-    {"branches_are_places_of_one_kernel", branches_are_places_of_one_kernel, 0},
+    {"offsets_in_the_source_are_right", offsets_in_the_source_are_right, 0},
+    {"branches_are_declarations_of_one_kernel", branches_are_declarations_of_one_kernel, 0},
     {"signatures_are_written_as_people_write_them", signatures_are_written_as_people_write_them, 0},
     {"limits_are_told", limits_are_told, 0},
     {"reading_takes_linear_time", reading_takes_linear_time, 120},

@@ -7,7 +7,7 @@
 #include "compute/gpu/cuda_rtc.h"
 #include "compute/gpu/hip.h"
 #include "compute/gpu/image.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "compute/ring/ring.h"
 #include "compute/source/dialect.h"
 
@@ -74,7 +74,7 @@ static uint32_t check_kernels(const struct compiler *compiler, const struct acre
         for (uint32_t i = 0; i < all_count; i++) {
             if (strcmp(all[i].name, name) == 0) {
                 CHECK_U64(gpu_image_parameters(kernel),
-                          compiler->hip != NULL ? GPU_IMAGE_UNKNOWN : all[i].count);
+                          compiler->hip != NULL ? GPU_IMAGE_UNCOUNTED : all[i].count);
             }
         }
         at += length + (at[length] == ' ');
@@ -98,7 +98,7 @@ static uint32_t compile(struct compiler *compiler, const char *name, const char 
     REQUIRE_EQ(signatures_read(name, acre_str_from(text), source.language, &all, &count, &err), 0);
     REQUIRE_EQ(dialect_write(compiler->backend, &source, source.language, all, count, &out, &err),
                0);
-    struct acre_native_source native = {.text = out.data, .length = out.length, .options = ""};
+    struct native_source native = {.text = out.data, .length = out.length, .options = ""};
     int r = compiler->hip != NULL
                 ? hiprtc_compile(&compiler->hip->rtc, "gfx90a", &native, &binary, &log, &err)
                 : cuda_rtc_compile(&compiler->cuda, 90, &native, &binary, &log, &err);

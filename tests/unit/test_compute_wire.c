@@ -4,19 +4,19 @@
 
 #include <stdlib.h>
 
-static const struct acre_native_arg args[] = {
+static const struct native_arg args[] = {
     {.kind = ACRE_NATIVE_BUFFER, .region = 7, .offset = 16, .length = 64},
     {.kind = ACRE_NATIVE_VALUE, .bytes = 8, .region = 16},
     {.kind = ACRE_NATIVE_LOCAL, .bytes = 256}};
 static const uint8_t extra[24] = {[16] = 1, [23] = 2};
 
-static struct acre_native_launch whole(void) {
-    return (struct acre_native_launch){.kernel = 5,
-                                       .grid = {{2, 1, 1}, {64, 1, 1}},
-                                       .args = args,
-                                       .arg_count = ACRE_COUNT(args),
-                                       .extra = extra,
-                                       .extra_bytes = sizeof(extra)};
+static struct native_launch whole(void) {
+    return (struct native_launch){.kernel = 5,
+                                  .grid = {{2, 1, 1}, {64, 1, 1}},
+                                  .args = args,
+                                  .arg_count = ACRE_COUNT(args),
+                                  .extra = extra,
+                                  .extra_bytes = sizeof(extra)};
 }
 
 static union {
@@ -25,13 +25,13 @@ static union {
 } room;
 
 static void put_whole(void) {
-    struct acre_native_launch launch = whole();
+    struct native_launch launch = whole();
     memset(&room, 0, sizeof(room));
     wire_put_launch(&room.message, 9, &launch);
 }
 
 static void a_launch_arrives_as_it_was(void) {
-    struct acre_native_launch got;
+    struct native_launch got;
     struct acre_error err = {0};
     put_whole();
     CHECK_EQ(room.message.bytes % WIRE_ALIGN, 0);
@@ -71,7 +71,7 @@ static const struct {
 
 static void damaged_messages_are_refused(void) {
     for (size_t i = 0; i < ACRE_COUNT(damages); i++) {
-        struct acre_native_launch got;
+        struct native_launch got;
         struct acre_error err = {0};
         acre_test_context("%s", damages[i].what);
         put_whole();
@@ -134,7 +134,7 @@ enum { NODES = 3 };
 
 static size_t put_graph(uint8_t *to) {
     const uint32_t after[] = {0, 1};
-    const struct acre_native_node nodes[NODES] = {
+    const struct native_node nodes[NODES] = {
         {.kind = ACRE_NODE_COPY, .copy = {1, 2, 3, 4, 5}},
         {.kind = ACRE_NODE_LAUNCH, .launch = whole(), .after = after, .after_count = 1},
         {.kind = ACRE_NODE_FILL, .fill = {1, 2, 8, 9, 4}, .after = after, .after_count = 2}};
@@ -144,7 +144,7 @@ static size_t put_graph(uint8_t *to) {
 
 static void graphs_arrive_as_they_were(void) {
     _Alignas(16) static uint8_t bytes[4096];
-    struct acre_native_node *nodes;
+    struct native_node *nodes;
     size_t length = put_graph(bytes);
     REQUIRE_EQ(wire_get_nodes(bytes, length, NODES, &nodes, NULL), 0);
     CHECK_EQ(nodes[0].copy.bytes, 5);
@@ -157,7 +157,7 @@ static void graphs_arrive_as_they_were(void) {
 /* Cut anywhere, or with a node or byte more, it is no graph; nor when a node waits for a later. */
 static void damaged_graphs_are_refused(void) {
     _Alignas(16) static uint8_t bytes[4096];
-    struct acre_native_node *nodes;
+    struct native_node *nodes;
     size_t length = put_graph(bytes);
     for (size_t i = 0; i < length; i++) {
         uint8_t *cut = malloc(i + 1); /* its end is guarded */

@@ -23,11 +23,11 @@ static void columns_are_found_in_any_order(void) {
         REQUIRE_EQ(acre_csv_begin(&csv, "f.csv", acre_str_from(texts[i]), wanted, 2, &err), 0);
         CHECK_EQ(acre_csv_next(&csv, &err), 1);
         CHECK_EQ(csv.line, 2);
-        CHECK(acre_str_is(acre_csv_field(&csv, 0), "n1"));
+        CHECK(acre_str_is(acre_csv_cell(&csv, 0), "n1"));
         CHECK_EQ(acre_csv_u64(&csv, 1, 0, 16, &gpus, &err), 0);
         CHECK_U64(gpus, 8);
         CHECK_EQ(acre_csv_next(&csv, &err), 1);
-        CHECK(acre_str_is(acre_csv_field(&csv, 0), "n2"));
+        CHECK(acre_str_is(acre_csv_cell(&csv, 0), "n2"));
         CHECK_EQ(acre_csv_u64(&csv, 1, 0, 16, &gpus, &err), 0);
         CHECK_U64(gpus, 0);
         CHECK_EQ(acre_csv_next(&csv, &err), 0);
@@ -46,9 +46,9 @@ static void empty_fields_are_fields(void) {
     static const char *const one[] = {"name"};
     REQUIRE_EQ(acre_csv_begin(&csv, "f.csv", ACRE_STR("name\n\nx\n"), one, 1, NULL), 0);
     CHECK_EQ(acre_csv_next(&csv, NULL), 1);
-    CHECK_EQ(acre_csv_field(&csv, 0).length, 0);
+    CHECK_EQ(acre_csv_cell(&csv, 0).length, 0);
     CHECK_EQ(acre_csv_next(&csv, NULL), 1);
-    CHECK(acre_str_is(acre_csv_field(&csv, 0), "x"));
+    CHECK(acre_str_is(acre_csv_cell(&csv, 0), "x"));
 }
 
 static void bad_headers_are_refused(void) {
@@ -65,10 +65,11 @@ static void bad_headers_are_refused(void) {
         {ACRE_STR("name ,gpus\n"), "column 'name' is missing"},
         {ACRE_STR("\xef\xbb\xbfname,gpus\n"), "the header is '\\xef\\xbb\\xbfname,gpus'"},
         {ACRE_STR("name;gpus\n"), "the header is 'name;gpus'"},
-        {ACRE_STR("name,gpus,name\n"), "f.csv:1: column 'name' is there twice"},
-        {ACRE_STR("\"name\",gpus\n"), "f.csv:1: '\"' at byte 1; accepted: plain text"},
-        {ACRE_STR("name,gp\0us\n"), "f.csv:1: '\\x00' at byte 8"},
-        {ACRE_STR("name,gpus\rx\n"), "f.csv:1: '\\r' at byte 10"},
+        {ACRE_STR("name,gpus,name\n"), "f.csv:1: column 'name' appears twice"},
+        {ACRE_STR("\"name\",gpus\n"),
+         "f.csv:1: invalid character '\"' at byte 1; accepted: plain text"},
+        {ACRE_STR("name,gp\0us\n"), "f.csv:1: invalid character '\\x00' at byte 8"},
+        {ACRE_STR("name,gpus\rx\n"), "f.csv:1: invalid character '\\r' at byte 10"},
         {ACRE_STR("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,name,gpus\n"),
          "f.csv:1: 34 columns; accepted: at most 32"},
     };
@@ -93,10 +94,10 @@ static void bad_rows_are_refused_with_their_line(void) {
         {ACRE_STR("name,gpus\nn1,8\nn2,4,5\n"), "f.csv:3: 3 fields; accepted: 2"},
         {ACRE_STR("name,gpus\nn1,8\n\n"), "f.csv:3: 1 fields; accepted: 2"},
         {ACRE_STR("name,gpus\r\nn1,8\r\nn2\r\n"), "f.csv:3: 1 fields; accepted: 2"},
-        {ACRE_STR("name,gpus\nn1,8\n\"n2\",4\n"), "f.csv:3: '\"' at byte 1"},
-        {ACRE_STR("name,gpus\nn1,8\nn\0,4\n"), "f.csv:3: '\\x00' at byte 2"},
-        {ACRE_STR("name,gpus\nn1,8\nn2,4\x1b\n"), "f.csv:3: '\\x1b' at byte 5"},
-        {ACRE_STR("name,gpus\nn1,8\nn2,4\r\r\n"), "f.csv:3: '\\r' at byte 5"},
+        {ACRE_STR("name,gpus\nn1,8\n\"n2\",4\n"), "f.csv:3: invalid character '\"' at byte 1"},
+        {ACRE_STR("name,gpus\nn1,8\nn\0,4\n"), "f.csv:3: invalid character '\\x00' at byte 2"},
+        {ACRE_STR("name,gpus\nn1,8\nn2,4\x1b\n"), "f.csv:3: invalid character '\\x1b' at byte 5"},
+        {ACRE_STR("name,gpus\nn1,8\nn2,4\r\r\n"), "f.csv:3: invalid character '\\r' at byte 5"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         acre_test_context("case %zu", i);
@@ -123,7 +124,7 @@ static void wide_rows_are_refused_not_overrun(void) {
 
 static void numbers_are_checked_with_file_line_and_column(void) {
     static const struct {
-        const char *field;
+        const char *cell;
         int expect;
         uint64_t value;
         const char *says;
@@ -131,19 +132,19 @@ static void numbers_are_checked_with_file_line_and_column(void) {
         {"0", 0, 0, ""},
         {"16", 0, 16, ""},
         {"17", ACRE_EINVALID, 0,
-         "f.csv:2: column 'gpus': '17' is not a count; accepted: whole numbers from 0 to 16"},
-        {"-1", ACRE_EINVALID, 0, "f.csv:2: column 'gpus': '-1' is not a count"},
-        {"", ACRE_EINVALID, 0, "f.csv:2: column 'gpus': '' is not a count"},
-        {" 8", ACRE_EINVALID, 0, "column 'gpus': ' 8' is not a count"},
-        {"8.0", ACRE_EINVALID, 0, "column 'gpus': '8.0' is not a count"},
-        {"18446744073709551624", ACRE_EINVALID, 0, "'18446744073709551624' is not a count"},
+         "f.csv:2: column 'gpus': '17' is not a valid count; accepted: whole numbers from 0 to 16"},
+        {"-1", ACRE_EINVALID, 0, "f.csv:2: column 'gpus': '-1' is not a valid count"},
+        {"", ACRE_EINVALID, 0, "f.csv:2: column 'gpus': '' is not a valid count"},
+        {" 8", ACRE_EINVALID, 0, "column 'gpus': ' 8' is not a valid count"},
+        {"8.0", ACRE_EINVALID, 0, "column 'gpus': '8.0' is not a valid count"},
+        {"18446744073709551624", ACRE_EINVALID, 0, "'18446744073709551624' is not a valid count"},
         {"000000000000000000000000000000000000000000000000000000000000000000000000000001",
-         ACRE_EINVALID, 0, "000...' is not a count"},
+         ACRE_EINVALID, 0, "000...' is not a valid count"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char text[256];
-        acre_test_context("'%s'", cases[i].field);
-        snprintf(text, sizeof(text), "name,gpus\nn1,%s\n", cases[i].field);
+        acre_test_context("'%s'", cases[i].cell);
+        snprintf(text, sizeof(text), "name,gpus\nn1,%s\n", cases[i].cell);
         struct acre_csv csv;
         struct acre_error err = {0};
         uint64_t value = 99;
@@ -161,8 +162,8 @@ static void callers_add_errors_of_their_own(void) {
     struct acre_error err = {0};
     REQUIRE_EQ(acre_csv_begin(&csv, "f.csv", ACRE_STR("name,gpus\nn1,8\n"), wanted, 2, &err), 0);
     REQUIRE_EQ(acre_csv_next(&csv, &err), 1);
-    CHECK_EQ(acre_csv_fail(&csv, 0, &err, "'%s' is there twice", "n1"), ACRE_EINVALID);
-    CHECK_STR(err.text, "f.csv:2: column 'name': 'n1' is there twice");
+    CHECK_EQ(acre_csv_fail(&csv, 0, &err, "'%s' appears twice", "n1"), ACRE_EINVALID);
+    CHECK_STR(err.text, "f.csv:2: column 'name': 'n1' appears twice");
     CHECK_EQ(acre_csv_fail(&csv, 0, NULL, "x"), ACRE_EINVALID);
 }
 
@@ -188,7 +189,7 @@ static void ask_for_a_column_not_wanted(void) {
     struct acre_csv csv;
     acre_csv_begin(&csv, "f.csv", ACRE_STR("name,gpus\nn1,8\n"), wanted, 2, NULL);
     acre_csv_next(&csv, NULL);
-    acre_csv_field(&csv, 2);
+    acre_csv_cell(&csv, 2);
 }
 
 static void columns_not_wanted_assert(void) {

@@ -139,7 +139,7 @@ static void files_over_the_limit_are_refused_and_change_nothing(void) {
         size_t max_bytes, buffer_max;
         const char *says;
     } cases[] = {
-        {sizeof(big) - 1, SIZE_MAX, "f: is too long; accepted: at most 39999 bytes"},
+        {sizeof(big) - 1, SIZE_MAX, "f: too large; accepted: at most 39999 bytes"},
         {0, SIZE_MAX, "at most 0 bytes"},
         {20000, 100000, "at most 20000 bytes"},
         {SIZE_MAX, 20000, "at most 20000 bytes"}, /* what the buffer itself can hold */

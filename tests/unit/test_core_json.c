@@ -79,7 +79,7 @@ static void depth_is_limited_before_parsing(void) {
             json_decref(root);
         }
     }
-    CHECK_STR(err.text, "j:1:33: nested too deep; accepted: at most 32 levels");
+    CHECK_STR(err.text, "j:1:33: nested too deeply; accepted: at most 32 levels");
     memset(text, '[', sizeof(text));
     text[10] = '\n';
     CHECK_EQ(acre_json_parse("j", (struct acre_str){text, sizeof(text)}, SIZE_MAX, &root, &err),

@@ -36,8 +36,8 @@ static void the_level_decides_what_is_written(void) {
 }
 
 static const char *format(char line[512], const char *message, const char *value) {
-    struct acre_log_field field = {"k", value};
-    return acre_log_format(line, 512, 0, ACRE_LOG_WARN, message, &field, 1);
+    struct acre_log_pair pair = {"k", value};
+    return acre_log_format(line, 512, 0, ACRE_LOG_WARN, message, &pair, 1);
 }
 
 static void values_are_quoted_when_they_must_be(void) {
@@ -70,9 +70,9 @@ static void values_are_quoted_when_they_must_be(void) {
 
 static void a_line_holds_all_its_fields_in_order(void) {
     char line[512];
-    const struct acre_log_field fields[] = {{"job", "42"}, {"node", "gpu-3"}};
+    const struct acre_log_pair pairs[] = {{"job", "42"}, {"node", "gpu-3"}};
     acre_log_format(line, sizeof(line), UINT64_C(1794709800123), ACRE_LOG_INFO, "job started",
-                    fields, 2);
+                    pairs, 2);
     CHECK_STR(line, "ts=2026-11-15T02:30:00.123Z level=info msg=\"job started\" job=42 node=gpu-3");
     acre_log_format(line, sizeof(line), 0, ACRE_LOG_ERROR, "x", NULL, 0);
     CHECK_STR(line, "ts=1970-01-01T00:00:00.000Z level=error msg=x");
@@ -80,14 +80,14 @@ static void a_line_holds_all_its_fields_in_order(void) {
 
 /* At every length: inside its memory, valid UTF-8, an even number of quotes. */
 static void cut_lines_stay_well_formed(void) {
-    const struct acre_log_field fields[] = {{"a", "b c \xe2\x82\xac\n"}, {"d", "\"\\"}, {"e", "f"}};
+    const struct acre_log_pair pairs[] = {{"a", "b c \xe2\x82\xac\n"}, {"d", "\"\\"}, {"e", "f"}};
     char whole[512];
-    acre_log_format(whole, sizeof(whole), 0, ACRE_LOG_DEBUG, "two words", fields, 3);
+    acre_log_format(whole, sizeof(whole), 0, ACRE_LOG_DEBUG, "two words", pairs, 3);
     for (size_t size = 1; size <= strlen(whole) + 1; size++) {
         char line[512];
         acre_test_context("size %zu", size);
         memset(line, '#', sizeof(line));
-        acre_log_format(line, size, 0, ACRE_LOG_DEBUG, "two words", fields, 3);
+        acre_log_format(line, size, 0, ACRE_LOG_DEBUG, "two words", pairs, 3);
         REQUIRE(strlen(line) < size);
         CHECK_EQ(line[size], '#');
         bool quoted = false;
@@ -104,7 +104,7 @@ static void cut_lines_stay_well_formed(void) {
         }
     }
     char line[512];
-    acre_log_format(line, strlen(whole) + 1, 0, ACRE_LOG_DEBUG, "two words", fields, 3);
+    acre_log_format(line, strlen(whole) + 1, 0, ACRE_LOG_DEBUG, "two words", pairs, 3);
     CHECK_STR(line, whole);
 }
 

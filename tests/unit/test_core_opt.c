@@ -175,7 +175,7 @@ static void bad_lines_are_refused_with_what_is_accepted(void) {
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"", "--nodes: is missing; usage: acre simulate packing --nodes FILE"},
+        {"", "--nodes is missing; usage: acre simulate packing --nodes FILE"},
         {"--jsno", "unknown option '--jsno'; did you mean --json?"},
         {"--jsn=1", "unknown option '--jsn=1'; did you mean --json?"},
         {"--sedes 3", "unknown option '--sedes'; did you mean --seeds?"},
@@ -190,27 +190,28 @@ static void bad_lines_are_refused_with_what_is_accepted(void) {
         {"-jq", "unknown option '-jq'; --help lists"}, /* no bundles */
         {"-m=1", "unknown option '-m=1'"},
         {"--=x", "unknown option '--=x'"},
-        {"--json=yes", "--json: 'yes' is not wanted; accepted: no value"},
-        {"--json=", "--json: '' is not wanted; accepted: no value"},
-        {"--json --json", "--json: given twice; accepted: once"},
-        {"--json -j", "--json: given twice; accepted: once"},
-        {"--nodes", "--nodes: needs a value: --nodes FILE"},
-        {"-n", "--nodes: needs a value: --nodes FILE"},
-        {"--nodes --json", "--nodes: needs a value: --nodes FILE"},
-        {"--nodes --", "--nodes: needs a value: --nodes FILE"},
-        {"--seeds 0", "--seeds: '0' is not a count; accepted: whole numbers from 1 to 1000"},
-        {"--seeds -1", "--seeds: '-1' is not a count"},
-        {"--seeds ''", "--seeds: '' is not a count"},
-        {"--memory half", "--memory: 'half' is not a size; accepted: 1 MiB to 1 EiB"},
-        {"-m -1", "--memory: '-1' is not a size"},
-        {"--time-limit 90", "--time-limit: '90' is not a duration"},
+        {"--json=yes", "--json takes no value, but got 'yes'"},
+        {"--json=", "--json takes no value, but got ''"},
+        {"--json --json", "--json: given twice"},
+        {"--json -j", "--json: given twice"},
+        {"--nodes", "--nodes needs a value: --nodes FILE"},
+        {"-n", "--nodes needs a value: --nodes FILE"},
+        {"--nodes --json", "--nodes needs a value: --nodes FILE"},
+        {"--nodes --", "--nodes needs a value: --nodes FILE"},
+        {"--seeds 0", "--seeds: '0' is not a valid count; accepted: whole numbers from 1 to 1000"},
+        {"--seeds -1", "--seeds: '-1' is not a valid count"},
+        {"--seeds ''", "--seeds: '' is not a valid count"},
+        {"--memory half", "--memory: 'half' is not a valid size; accepted: 1 MiB to 1 EiB"},
+        {"-m -1", "--memory: '-1' is not a valid size"},
+        {"--time-limit 90", "--time-limit: '90' is not a valid duration"},
         {"--time-limit 9ms", "--time-limit: '9ms' is out of range; accepted: 10ms to 1d"},
         {"--time-limit 86400001ms", "--time-limit: '86400001ms' is out of range"},
-        {"--share 0.05", "--share: '0.05' is not a share; accepted: 0.1 to 1.0 in steps of 0.001"},
-        {"--strategy best", "--strategy: 'best' is not a choice; accepted: first-fit, best-fit, "
+        {"--share 0.05",
+         "--share: '0.05' is not a valid share; accepted: 0.1 to 1.0 in steps of 0.001"},
+        {"--strategy best", "--strategy: unknown value 'best'; accepted: first-fit, best-fit, "
                             "worst-fit"},
-        {"--strategy ''", "--strategy: '' is not a choice"},
-        {"--nodes x a b c", "3 arguments ('c' is one too many); accepted: 0 to 2; usage: acre"},
+        {"--strategy ''", "--strategy: unknown value ''"},
+        {"--nodes x a b c", "got 3 arguments ('c' is one too many); accepted: 0 to 2; usage: acre"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char copy[256], *argv[WORDS_MAX];
@@ -259,10 +260,10 @@ static void rows_without_a_range_take_what_fits(void) {
     CHECK_U64(options.share_milli, 1);
     argc = cut("--n 1", copy, sizeof(copy), argv);
     CHECK_EQ(acre_opt_parse(&command, argc, argv, &options, &count, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "0 arguments; accepted: 1 to 2; usage: acre");
+    CHECK_HAS(err.text, "got 0 arguments; accepted: 1 to 2; usage: acre");
     argc = cut("--n", copy, sizeof(copy), argv);
     CHECK_EQ(acre_opt_parse(&command, argc, argv, &options, &count, &err), ACRE_EINVALID);
-    CHECK_STR(err.text, "--n: needs a value: --n VALUE");
+    CHECK_STR(err.text, "--n needs a value: --n VALUE");
     argc = cut("--bad 1", copy, sizeof(copy), argv);
     CHECK_EQ(acre_opt_parse(&command, argc, argv, &options, &count, &err), ACRE_EINTERNAL);
 }
@@ -305,7 +306,7 @@ static void help_is_aligned_and_wrapped(void) {
               "      --time-limit TIME  time\n"
               "      --share SHARE      share\n"
               "      --strategy NAME    how to place: first-fit, best-fit, worst-fit\n"
-              "  -h, --help             print this text\n"
+              "  -h, --help             print this help\n"
               "\n"
               "Example:\n"
               "  acre simulate packing --nodes nodes.csv tasks.csv\n");
@@ -507,7 +508,7 @@ static void shared_rows_refuse_alike(void) {
         {"--gpus 0 x", "--gpus: '0' is refused"},
         {"--servr a x", "did you mean --server?"},
         {"--json --json x", "--json: given twice"},
-        {"--json", "0 arguments; accepted: 1 or more; usage: acre submit"},
+        {"--json", "got 0 arguments; accepted: 1 or more; usage: acre submit"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         char copy[256], *argv[WORDS_MAX];

@@ -94,7 +94,8 @@ static void sizes_that_are_refused(void) { /* ALC-5: every bad value, with what 
         CHECK_EQ(err.code, ACRE_EINVALID);
         CHECK_U64(mib, 77);
         CHECK_HAS(err.text, "gpu-memory: '");
-        CHECK_HAS(err.text, "' is not a size; accepted: 1 MiB to 1 EiB, e.g. 512MiB or 80GiB");
+        CHECK_HAS(err.text,
+                  "' is not a valid size; accepted: 1 MiB to 1 EiB, e.g. 512MiB or 80GiB");
         CHECK_EQ(acre_parse_mib("gpu-memory", cases[i], &mib, NULL), ACRE_EINVALID);
     }
 }
@@ -103,7 +104,7 @@ static void the_value_is_shown_safely(void) {
     struct acre_error err = {0};
     uint64_t mib;
     acre_parse_mib("gpu-memory", "-1", &mib, &err);
-    CHECK_STR(err.text, "gpu-memory: '-1' is not a size; accepted: 1 MiB to 1 EiB, "
+    CHECK_STR(err.text, "gpu-memory: '-1' is not a valid size; accepted: 1 MiB to 1 EiB, "
                         "e.g. 512MiB or 80GiB");
     acre_parse_mib("gpu-memory", "\x1b[2J\n", &mib, &err);
     CHECK_HAS(err.text, "'\\x1b[2J\\n'");
@@ -111,7 +112,7 @@ static void the_value_is_shown_safely(void) {
     memset(big, '9', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
     acre_parse_mib("gpu-memory", big, &mib, &err);
-    CHECK_HAS(err.text, "999...' is not a size");
+    CHECK_HAS(err.text, "999...' is not a valid size");
     CHECK_HAS(err.text, "80GiB");
 }
 
@@ -179,7 +180,7 @@ static void durations_that_are_refused(void) {
         CHECK_EQ(acre_parse_duration("time-limit", cases[i], &ms, &err), ACRE_EINVALID);
         CHECK_U64(ms, 77);
         CHECK_HAS(err.text, "time-limit: '");
-        CHECK_HAS(err.text, "' is not a duration; accepted: ");
+        CHECK_HAS(err.text, "' is not a valid duration; accepted: ");
         CHECK_HAS(err.text, "1h30m");
     }
 }
@@ -295,7 +296,9 @@ static void counts_are_whole_and_within_their_range(void) {
     struct acre_error err = {0};
     uint64_t value;
     acre_parse_count("gpus", "9", 1, 8, &value, &err);
-    CHECK_STR(err.text, "gpus: '9' is not a count; accepted: whole numbers from 1 to 8");
+    CHECK_STR(err.text, "gpus: '9' is not a valid count; accepted: whole numbers from 1 to 8");
+    CHECK_EQ(acre_parse_count("limit", "x", 1, UINT64_MAX, &value, &err), ACRE_EINVALID);
+    CHECK_STR(err.text, "limit: 'x' is not a valid count; accepted: whole numbers from 1");
 }
 
 static void sizes_are_written_short_and_never_rounded_up(void) {
@@ -361,6 +364,49 @@ static void shares_are_written_with_what_decimals_they_need(void) {
     CHECK_STR(acre_format_milli(333, text, 4), "0.3");
 }
 
+static void spans_are_rounded_up_for_people(void) {
+    static const struct {
+        uint64_t ms;
+        const char *text;
+    } cases[] = {
+        {0, "0 s"},
+        {1, "1 ms"},
+        {999, "999 ms"},
+        {1000, "1 s"},
+        {1001, "2 s"},
+        {59001, "1 min"},
+        {200000, "3 min 20 s"},
+        {599001, "10 min"},
+        {600000, "10 min"},
+        {600001, "11 min"},
+        {3540000, "59 min"},
+        {3540001, "1 h"},
+        {7500000, "2 h 5 min"},
+        {86340001, "1 day"},
+        {86400000, "1 day"},
+        {86400001, "1 day 1 h"},
+        {273600000, "3 days 4 h"},
+        {UINT64_MAX, "213503982334 days 14 h"},
+    };
+    char text[32];
+    for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
+        CHECK_STR(acre_format_span(cases[i].ms, text, sizeof(text)), cases[i].text);
+    }
+    CHECK_STR(acre_format_span(7500000, text, 4), "2 h");
+}
+
+static void counts_and_amounts_agree_with_their_noun(void) {
+    char text[40];
+    CHECK_STR(acre_format_count(0, "job", text, sizeof(text)), "0 jobs");
+    CHECK_STR(acre_format_count(1, "job", text, sizeof(text)), "1 job");
+    CHECK_STR(acre_format_count(2, "job", text, sizeof(text)), "2 jobs");
+    CHECK_STR(acre_format_amount(0, "GPU", text, sizeof(text)), "0 GPUs");
+    CHECK_STR(acre_format_amount(1000, "GPU", text, sizeof(text)), "1 GPU");
+    CHECK_STR(acre_format_amount(500, "GPU", text, sizeof(text)), "0.5 GPUs");
+    CHECK_STR(acre_format_amount(4501, "CPU", text, sizeof(text)), "4.501 CPUs");
+    CHECK_STR(acre_format_amount(8000, "GPU", text, 4), "8 G");
+}
+
 static void what_is_written_reads_back(void) {
     struct acre_rand rand;
     acre_rand_seed(&rand, 1);
@@ -394,6 +440,8 @@ static const struct acre_test tests[] = {
     {"durations_are_written_exactly", durations_are_written_exactly, 0},
     {"shares_are_written_with_what_decimals_they_need",
      shares_are_written_with_what_decimals_they_need, 0},
+    {"spans_are_rounded_up_for_people", spans_are_rounded_up_for_people, 0},
+    {"counts_and_amounts_agree_with_their_noun", counts_and_amounts_agree_with_their_noun, 0},
     {"what_is_written_reads_back", what_is_written_reads_back, 0},
 };
 

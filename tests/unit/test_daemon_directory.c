@@ -9,19 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct acre_directory_entry entries[] = {
+static const struct directory_entry entries[] = {
     {"file", ACRE_ENTRY_FILE}, {"below", ACRE_ENTRY_DIRECTORY}, {"pipe", ACRE_ENTRY_FIFO}};
 
 static int open_directory(const char *path, struct acre_error *err) {
-    struct acre_directory directory = {.what = "state directory",
-                                       .option = "--state",
-                                       .path = path,
-                                       .mode = 0700,
-                                       .is_ours = true};
+    struct directory directory = {.what = "state directory",
+                                  .option = "--state",
+                                  .path = path,
+                                  .mode = 0700,
+                                  .is_ours = true};
     int fd = -1;
-    int r = acre_directory_open(&directory, &fd, err);
+    int r = directory_open(&directory, &fd, err);
     if (r == 0) {
-        r = acre_directory_check(&directory, fd, entries, ACRE_COUNT(entries), err);
+        r = directory_check(&directory, fd, entries, ACRE_COUNT(entries), err);
         close(fd);
     }
     return r;
@@ -61,7 +61,7 @@ static void links_of_our_own_lead_on_but_are_no_place(void) {
     CHECK_EQ(open_directory(tree_path(&tree, "far/state"), &err), 0);
     CHECK_EQ(stat(tree_path(&tree, "real/deep/state"), &info), 0);
     CHECK_EQ(open_directory(tree_path(&tree, "near"), &err), ACRE_EDENIED);
-    CHECK_HAS(err.text, "near is a link; name the directory itself with --state");
+    CHECK_HAS(err.text, "near is a link; give the directory itself with --state");
     CHECK(open_directory(tree_path(&tree, "loop/state"), &err) < 0);
     CHECK_HAS(err.text, "symbolic links");
     tree_erase(&tree);
@@ -74,7 +74,7 @@ static void what_others_may_write_to_is_refused(void) {
     REQUIRE_EQ(chmod(tree_path(&tree, "open/state"), 0702), 0);
     CHECK_EQ(open_directory(tree_path(&tree, "open/state"), &err), ACRE_EDENIED);
     CHECK_HAS(err.text, "state directory /");
-    CHECK_HAS(err.text, "open/state (mode 702); 'chmod go-w ");
+    CHECK_HAS(err.text, "open/state (mode 702); run 'chmod go-w ");
     REQUIRE_EQ(chmod(tree_path(&tree, "open/state"), 0700), 0);
     REQUIRE_EQ(chmod(tree_path(&tree, "open"), 0777), 0);
     CHECK_EQ(open_directory(tree_path(&tree, "open/state"), &err), ACRE_EDENIED);
@@ -110,7 +110,7 @@ static void entries_must_be_what_they_are_for(void) {
     tree_delete(&tree, "state/pipe");
     REQUIRE_EQ(chmod(tree_path(&tree, "state/file"), 0666), 0);
     CHECK_EQ(open_directory(state, &err), ACRE_EDENIED);
-    CHECK_HAS(err.text, "others may write to file (mode 666)");
+    CHECK_HAS(err.text, "other users can write to file (mode 666)");
     tree_delete(&tree, "state/file");
     REQUIRE_EQ(symlink("elsewhere", tree_path(&tree, "state/file")), 0);
     CHECK_EQ(open_directory(state, &err), ACRE_EDENIED);
@@ -136,7 +136,7 @@ static void names_that_cannot_be_are_said(void) {
     snprintf(path, sizeof(path), "%s/..", tree.root);
     CHECK_EQ(open_directory(path, &err), ACRE_EINVALID);
     CHECK_EQ(open_directory("/", &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "it must end with the name of a directory");
+    CHECK_HAS(err.text, "the path must end with the name of a directory");
     tree_erase(&tree);
     CHECK(open_directory("/proc/nothing/here", &err) < 0);
     CHECK_HAS(err.text, "/proc/nothing: No such file");

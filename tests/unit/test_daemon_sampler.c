@@ -14,7 +14,7 @@ struct seen {
     uint32_t valid;
 };
 
-static void deliver(void *context, const struct acre_sampled_round *round) {
+static void deliver(void *context, const struct sampled_round *round) {
     struct seen *seen = context;
     seen->rounds++;
     seen->devices = round->device_count;
@@ -47,25 +47,25 @@ static void rounds_arrive_with_what_the_driver_says(void) {
     struct seen seen = {.wanted = 3};
     REQUIRE_EQ(acre_loop_create(&seen.loop, NULL), 0);
     struct acre_timer *timer = acre_loop_timer(seen.loop, 20000, 0, keep_alive, NULL);
-    struct acre_sampler_options options = {.loop = seen.loop,
-                                           .devices = devices,
-                                           .map = map,
-                                           .busy_ms = 5,
-                                           .idle_ms = 60000,
-                                           .deliver = deliver,
-                                           .context = &seen};
-    struct acre_sampler *sampler = NULL;
-    REQUIRE_EQ(acre_sampler_start(&options, &sampler, NULL), 0);
-    acre_sampler_set_busy(sampler, true);
+    struct sampler_options options = {.loop = seen.loop,
+                                      .devices = devices,
+                                      .map = map,
+                                      .busy_ms = 5,
+                                      .idle_ms = 60000,
+                                      .deliver = deliver,
+                                      .context = &seen};
+    struct sampler *sampler = NULL;
+    REQUIRE_EQ(sampler_start(&options, &sampler, NULL), 0);
+    sampler_set_busy(sampler, true);
     acre_loop_run(seen.loop);
     CHECK_U64(seen.rounds, 3);
     CHECK_U64(seen.devices, 1);
     CHECK(seen.live.sampled_ms > 0);
     CHECK(seen.live.used_mib != ACRE_UNKNOWN);
     CHECK((seen.valid & ACRE_HEALTH_TEMPERATURE) != 0);
-    acre_sampler_set_busy(sampler, false);
+    sampler_set_busy(sampler, false);
     acre_timer_cancel(timer);
-    acre_sampler_stop(sampler);
+    sampler_stop(sampler);
     acre_loop_destroy(seen.loop);
 }
 

@@ -7,16 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int read_settings(const struct acre_settings_given *given, struct acre_settings *settings,
+static int read_settings(const struct acre_settings_given *given, struct settings *settings,
                          struct acre_error *err) {
-    *settings = (struct acre_settings){0};
+    *settings = (struct settings){0};
     *err = (struct acre_error){0};
-    return acre_settings_read(given, settings, err);
+    return settings_read(given, settings, err);
 }
 
 static void defaults_hold(void) {
     struct acre_settings_given given = {0};
-    struct acre_settings settings;
+    struct settings settings;
     struct acre_error err;
     REQUIRE_EQ(read_settings(&given, &settings, &err), 0);
     CHECK_U64(settings.rate, 20000);
@@ -27,7 +27,7 @@ static void defaults_hold(void) {
     CHECK_STR(settings.project, "default");
     CHECK(settings.state == NULL && settings.listen == NULL && settings.sim.count == 0);
     CHECK(!settings.no_tcp && !settings.allow_root);
-    acre_settings_finish(&settings);
+    settings_finish(&settings);
 }
 
 static void a_flag_wins_over_a_variable_over_the_file(void) {
@@ -36,7 +36,7 @@ static void a_flag_wins_over_a_variable_over_the_file(void) {
              "# what we run\n\n rate = 1 \nfailures=2\nproject = from file\nsim = a\nsim = b\r\n"
              "allow-root = true\nno-tcp = 0");
     struct acre_settings_given given = {.config = tree_path(&tree, "acre.conf"), .rate = "3"};
-    struct acre_settings settings;
+    struct settings settings;
     struct acre_error err;
     setenv("ACRE_RATE", "4", 1);
     setenv("ACRE_FAILURES", "5", 1);
@@ -51,16 +51,16 @@ static void a_flag_wins_over_a_variable_over_the_file(void) {
     CHECK(settings.allow_root && !settings.no_tcp);
     REQUIRE(settings.sim.count == 2);
     CHECK_STR(settings.sim.items[1], "b");
-    acre_settings_finish(&settings);
+    settings_finish(&settings);
     setenv("ACRE_SIM", "c", 1);
     REQUIRE_EQ(read_settings(&given, &settings, &err), 0);
     REQUIRE(settings.sim.count == 1);
     CHECK_STR(settings.sim.items[0], "c");
-    acre_settings_finish(&settings);
+    settings_finish(&settings);
     given.sim = (struct acre_opt_list){.items = {"d"}, .count = 1};
     REQUIRE_EQ(read_settings(&given, &settings, &err), 0);
     CHECK_STR(settings.sim.items[0], "d");
-    acre_settings_finish(&settings);
+    settings_finish(&settings);
     tree_erase(&tree);
 }
 
@@ -70,21 +70,21 @@ static void bad_values_say_where_they_come_from(void) {
         const char *says;
     } rows[] = {
         {"rate = fast\n", NULL, NULL, "acre.conf:1: rate: 'fast'"},
-        {"\nspeed = 1\n", NULL, NULL, "acre.conf:2: 'speed' is no setting"},
-        {"rate\n", NULL, NULL, "acre.conf:1: 'rate'; accepted: name = value"},
+        {"\nspeed = 1\n", NULL, NULL, "acre.conf:2: unknown setting 'speed'"},
+        {"rate\n", NULL, NULL, "acre.conf:1: malformed line 'rate'; accepted: name = value"},
         {"rate = 1\nrate = 2\n", NULL, NULL, "acre.conf:2: 'rate' is given twice"},
         {"allow-root = maybe\n", NULL, NULL, "'maybe'; accepted: true or false"},
         {"tls-cert = x\n", NULL, NULL, "both tls-cert and tls-key"},
         {"tls-key = x\n", NULL, NULL, "both tls-cert and tls-key"},
-        {"sample = 10ms\n", NULL, NULL, "sample: '10ms'; accepted: 100ms or more"},
+        {"sample = 10ms\n", NULL, NULL, "sample: '10ms' is too short; accepted: 100ms or more"},
         {"", "ACRE_RATE", "0", "ACRE_RATE: '0'"},
         {"", "ACRE_SAMPLE", "5", "ACRE_SAMPLE: '5'"},
-        {"", "ACRE_LOG_LEVEL", "loud", "log-level: 'loud'"},
+        {"", "ACRE_LOG_LEVEL", "loud", "log-level: unknown level 'loud'"},
         {"", "ACRE_NO_TCP", "perhaps", "ACRE_NO_TCP"},
     };
     struct tree tree = tree_create(NULL);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        struct acre_settings settings;
+        struct settings settings;
         struct acre_error err;
         tree_put(&tree, "acre.conf", rows[i].file);
         setenv("ACRE_CONFIG", tree_path(&tree, "acre.conf"), 1);
@@ -98,7 +98,7 @@ static void bad_values_say_where_they_come_from(void) {
             unsetenv(rows[i].variable);
         }
     }
-    struct acre_settings settings;
+    struct settings settings;
     struct acre_error err;
     char many[ACRE_OPT_LIST_MAX * 8 + 16] = "";
     for (size_t i = 0; i <= ACRE_OPT_LIST_MAX; i++) {

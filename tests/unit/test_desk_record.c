@@ -180,7 +180,7 @@ static void every_field_comes_back(void) {
     struct acre_job job = full_job(ledger, after);
     json_t *command = parse("[\"python3\", \"train.py\", \"a \\\"b\\\"\"]");
     json_t *environment = parse("{\"A\": \"1\", \"PATH\": \"/bin\"}");
-    struct acre_launch launch = {.command = command,
+    struct acre_recipe recipe = {.command = command,
                                  .environment = environment,
                                  .directory = "/data",
                                  .warn_ms = 60000,
@@ -190,7 +190,7 @@ static void every_field_comes_back(void) {
     struct acre_buf spec, detail;
     acre_buf_init(&spec, 1 << 16);
     acre_buf_init(&detail, 1 << 16);
-    REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &launch, &spec), 0);
+    REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &recipe, &spec), 0);
     REQUIRE_EQ(acre_record_write_detail(ledger, &job, "GPU memory", (struct acre_str){0}, &detail),
                0);
 
@@ -202,13 +202,13 @@ static void every_field_comes_back(void) {
     check_job(&back.job, &job);
     CHECK_STR(back.exit_text, "GPU memory");
     CHECK(back.exited);
-    CHECK(json_equal(back.launch.command, command));
-    CHECK(json_equal(back.launch.environment, environment));
-    CHECK_STR(back.launch.directory, "/data");
-    CHECK_U64(back.launch.warn_ms, 60000);
-    CHECK_U64(back.launch.grace_ms, 5000);
-    CHECK_EQ(back.launch.warn_signal, 12);
-    CHECK(back.launch.no_network && !back.launch.external);
+    CHECK(json_equal(back.recipe.command, command));
+    CHECK(json_equal(back.recipe.environment, environment));
+    CHECK_STR(back.recipe.directory, "/data");
+    CHECK_U64(back.recipe.warn_ms, 60000);
+    CHECK_U64(back.recipe.grace_ms, 5000);
+    CHECK_EQ(back.recipe.warn_signal, 12);
+    CHECK(back.recipe.no_network && !back.recipe.external);
     json_decref(back.spec);
     json_decref(command);
     json_decref(environment);
@@ -222,13 +222,13 @@ static void a_plain_job_is_short(void) {
     struct acre_ledger *ledger = make_ledger();
     struct acre_job job = {.spec = {.id = 1, .request = {.replicas = 1, .gpus = 1, .milli = 1000}},
                            .eligible_ms = 5};
-    struct acre_launch launch = {.command = NULL, .directory = "", .script = "#!/bin/sh\n"};
+    struct acre_recipe recipe = {.command = NULL, .directory = "", .script = "#!/bin/sh\n"};
     struct acre_buf text;
     acre_buf_init(&text, 1 << 16);
     REQUIRE_EQ(acre_record_write_detail(ledger, &job, "", (struct acre_str){0}, &text), 0);
     CHECK_STR(text.data, "{\"eligible_ms\":5}");
     acre_buf_clear(&text);
-    REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &launch, &text), 0);
+    REQUIRE_EQ(acre_record_write_spec(acre_ledger_names(ledger), &job.spec, &recipe, &text), 0);
     CHECK_STR(text.data, "{\"script\":\"#!/bin/sh\\n\",\"share_milli\":1000}");
     acre_buf_finish(&text);
     acre_ledger_destroy(ledger);
@@ -246,21 +246,21 @@ static void an_end_without_a_run_is_told_from_memory_too(void) {
     struct acre_arena *arena = acre_arena_create(1 << 20);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_job job = {.ended_ms = rows[i].ended_ms, .attempt = rows[i].attempt};
-        struct acre_launch launch = {.directory = ""};
-        struct acre_job_view view = {.exit_text = rows[i].text};
-        acre_view_live(&view, ledger, &job, &launch, arena);
+        struct acre_recipe recipe = {.directory = ""};
+        struct job_view view = {.exit_text = rows[i].text};
+        view_live(&view, ledger, &job, &recipe, arena);
         CHECK_EQ(view.exited, rows[i].exited);
     }
     acre_arena_destroy(arena);
     acre_ledger_destroy(ledger);
 }
 
-static void check_exit(const struct acre_job_view *view, const char *expect) {
+static void check_exit(const struct job_view *view, const char *expect) {
     struct acre_buf text;
     struct acre_json json;
     acre_buf_init(&text, 1 << 16);
     acre_json_begin(&json, &text, false);
-    acre_view_write(view, &json);
+    view_write(view, &json);
     acre_json_end(&json);
     json_t *all = parse(text.data);
     char *ending = json_dumps(json_object_get(all, "exit"), JSON_COMPACT);
@@ -289,12 +289,12 @@ static void an_end_is_the_same_before_and_after_it_is_stored(void) {
     struct acre_ledger *ledger = make_ledger();
     struct acre_arena *arena = acre_arena_create(1 << 20);
     struct acre_buf spec = {.data = (char[]){"{}"}, .length = 2};
-    struct acre_launch launch = {.directory = ""};
+    struct acre_recipe recipe = {.directory = ""};
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_job job = {.ended_ms = 5, .attempt = rows[i].attempt, .exit = rows[i].exit};
-        struct acre_job_view live = {.exit_text = "why"}, stored = {0};
+        struct job_view live = {.exit_text = "why"}, stored = {0};
         acre_test_context("row %zu, live", i);
-        acre_view_live(&live, ledger, &job, &launch, arena);
+        view_live(&live, ledger, &job, &recipe, arena);
         check_exit(&live, rows[i].expect);
         struct acre_buf detail;
         struct acre_recorded_job back;
@@ -303,7 +303,7 @@ static void an_end_is_the_same_before_and_after_it_is_stored(void) {
         REQUIRE_EQ(acre_record_write_detail(ledger, &job, "why", (struct acre_str){0}, &detail), 0);
         struct acre_store_job row = row_of(&job, &spec, &detail);
         REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
-        acre_view_recorded(&stored, &row, &back, arena);
+        view_recorded(&stored, &row, &back, arena);
         check_exit(&stored, rows[i].expect);
         CHECK_U64(back.job.exit.log_bytes, rows[i].exit.log_bytes);
         json_decref(back.spec);
@@ -353,6 +353,101 @@ static void parts_are_found_by_name(void) {
     acre_ledger_destroy(ledger);
 }
 
+static struct acre_store_job plain_row(const char *spec, const char *detail) {
+    return (struct acre_store_job){.id = 77,
+                                   .user = "ada",
+                                   .project = "p",
+                                   .name = "",
+                                   .state = "queued",
+                                   .spec = acre_str_from(spec),
+                                   .detail = acre_str_from(detail)};
+}
+
+/* What is in the row besides does not keep a part of it from being read. */
+static void place_and_end_come_back_together(void) {
+    struct acre_arena *arena = acre_arena_create(1 << 20);
+    struct acre_store_job row =
+        plain_row("{}", "{\"parts\":[{\"node\":\"gpu-a\",\"ram_mib\":512}],"
+                        "\"exit\":{\"kind\":\"killed\",\"code\":9,\"text\":\"x\"}}");
+    struct acre_recorded_job back;
+    REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
+    CHECK_U64(back.part_count, 1);
+    CHECK_STR(back.parts[0].node, "gpu-a");
+    CHECK(back.parts[0].device == NULL);
+    CHECK_U64(back.parts[0].ram_mib, 512);
+    CHECK(back.exited);
+    CHECK_EQ(back.job.exit.kind, ACRE_EXIT_SIGNAL);
+    CHECK_STR(back.exit_text, "x");
+    json_decref(back.spec);
+    acre_arena_destroy(arena);
+}
+
+/* What no one measured is left out, and so is what a job that never ran cannot have. */
+static void only_what_was_measured_is_stored(void) {
+    static const struct {
+        uint32_t attempt;
+        struct acre_job_exit exit;
+        const char *expect;
+    } rows[] = {
+        {0, {0}, "{\"exit\":{\"kind\":\"not started\",\"code\":0,\"text\":\"why\"}}"},
+        {1,
+         {ACRE_EXIT_CODE, 3, ACRE_UNKNOWN, ACRE_UNKNOWN, ACRE_UNKNOWN, 0, UINT32_MAX},
+         "{\"exit\":{\"kind\":\"exited\",\"code\":3,\"text\":\"why\"}}"},
+    };
+    struct acre_ledger *ledger = make_ledger();
+    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
+        struct acre_job job = {.spec.request = {.replicas = 1, .gpus = 1},
+                               .ended_ms = 5,
+                               .attempt = rows[i].attempt,
+                               .exit = rows[i].exit};
+        struct acre_buf detail;
+        acre_buf_init(&detail, 1 << 16);
+        acre_test_context("row %zu", i);
+        REQUIRE_EQ(acre_record_write_detail(ledger, &job, "why", (struct acre_str){0}, &detail), 0);
+        CHECK_STR(detail.data, rows[i].expect);
+        acre_buf_finish(&detail);
+    }
+    acre_ledger_destroy(ledger);
+}
+
+/* JOB-4: a retry after an out-of-memory asks for less than the spec says. */
+static void a_request_that_became_smaller_stays_smaller(void) {
+    struct acre_ledger *ledger = make_ledger();
+    struct acre_arena *arena = acre_arena_create(1 << 20);
+    struct acre_job job = {
+        .spec = {.request = {.milli = 250, .mib = 10240}, .smaller_on_oom = true},
+        .ended_ms = 5,
+        .attempt = 1};
+    struct acre_buf detail;
+    acre_buf_init(&detail, 1 << 16);
+    REQUIRE_EQ(acre_record_write_detail(ledger, &job, "x", (struct acre_str){0}, &detail), 0);
+    CHECK_HAS(detail.data, "\"text\":\"x\""); /* however short */
+    struct acre_store_job row = plain_row(
+        "{\"share_milli\":500,\"gpu_memory_mib\":20480,\"smaller_on_oom\":true}", detail.data);
+    struct acre_recorded_job back;
+    REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
+    CHECK_U64(back.job.spec.request.milli, 250);
+    CHECK_U64(back.job.spec.request.mib, 10240);
+    json_decref(back.spec);
+    acre_buf_finish(&detail);
+    acre_arena_destroy(arena);
+    acre_ledger_destroy(ledger);
+}
+
+/* To show a job its names are not needed, and none is taken. */
+static void a_row_is_read_without_names(void) {
+    struct acre_arena *arena = acre_arena_create(1 << 20);
+    struct acre_store_job row =
+        plain_row("{\"vendor\":\"NVIDIA\",\"models\":[\"H100\"],\"labels\":[\"zone=a\"]}", "{}");
+    struct acre_recorded_job back;
+    REQUIRE_EQ(acre_record_read_job(&row, NULL, NULL, arena, &back, NULL), 0);
+    CHECK_U64(back.job.spec.request.vendor, 0);
+    CHECK_U64(back.job.spec.request.models[0], 0);
+    CHECK_U64(back.job.spec.user, 0);
+    json_decref(back.spec);
+    acre_arena_destroy(arena);
+}
+
 static void a_changed_row_is_refused(void) {
     static const struct {
         const char *spec, *detail, *state;
@@ -377,13 +472,8 @@ static void a_changed_row_is_refused(void) {
     struct acre_ledger *ledger = make_ledger();
     struct acre_arena *arena = acre_arena_create(1 << 20);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        struct acre_store_job row = {.id = 77,
-                                     .user = "ada",
-                                     .project = "p",
-                                     .name = "",
-                                     .state = rows[i].state,
-                                     .spec = acre_str_from(rows[i].spec),
-                                     .detail = acre_str_from(rows[i].detail)};
+        struct acre_store_job row = plain_row(rows[i].spec, rows[i].detail);
+        row.state = rows[i].state;
         struct acre_recorded_job back;
         struct acre_error err = {0};
         acre_test_context("%s %s", rows[i].spec, rows[i].detail);
@@ -392,9 +482,9 @@ static void a_changed_row_is_refused(void) {
         CHECK_EQ(err.code, ACRE_ECORRUPT);
         CHECK_HAS(err.text, "job 77 in the store");
     }
-    struct acre_launch launch;
+    struct acre_recipe recipe;
     json_t *json = json_pack("{s:i}", "script", 1);
-    CHECK_EQ(acre_record_read_launch(json, &launch, NULL), ACRE_ECORRUPT);
+    CHECK_EQ(acre_record_read_recipe(json, &recipe, NULL), ACRE_ECORRUPT);
     json_decref(json);
     acre_arena_destroy(arena);
     acre_ledger_destroy(ledger);
@@ -408,6 +498,10 @@ static const struct acre_test tests[] = {
     {"an_end_is_the_same_before_and_after_it_is_stored",
      an_end_is_the_same_before_and_after_it_is_stored, 0},
     {"parts_are_found_by_name", parts_are_found_by_name, 0},
+    {"place_and_end_come_back_together", place_and_end_come_back_together, 0},
+    {"only_what_was_measured_is_stored", only_what_was_measured_is_stored, 0},
+    {"a_request_that_became_smaller_stays_smaller", a_request_that_became_smaller_stays_smaller, 0},
+    {"a_row_is_read_without_names", a_row_is_read_without_names, 0},
     {"a_changed_row_is_refused", a_changed_row_is_refused, 0},
 };
 ACRE_TEST_MAIN(tests)

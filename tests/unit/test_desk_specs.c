@@ -13,34 +13,34 @@ static struct acre_str text_of(size_t length) {
     return (struct acre_str){bytes, length};
 }
 
-static bool has(const struct acre_specs *specs, uint64_t job) {
+static bool has(const struct specs *specs, uint64_t job) {
     struct acre_str text;
-    return acre_specs_find(specs, job, &text);
+    return specs_find(specs, job, &text);
 }
 
 static void the_last_ones_are_there(void) {
-    struct acre_specs *specs = acre_specs_create(COUNT, BYTES);
+    struct specs *specs = specs_create(COUNT, BYTES);
     for (uint64_t job = 1; job <= 3 * COUNT; job++) {
-        acre_specs_put(specs, job, text_of(10));
+        specs_put(specs, job, text_of(10));
     }
     for (uint64_t job = 1; job <= 3 * COUNT; job++) {
         acre_test_context("job %d", (int)job);
         CHECK_EQ(has(specs, job), job > 2 * COUNT);
     }
-    acre_specs_destroy(specs);
+    specs_destroy(specs);
 }
 
 static void the_oldest_make_room(void) {
-    struct acre_specs *specs = acre_specs_create(COUNT, BYTES);
+    struct specs *specs = specs_create(COUNT, BYTES);
     for (uint64_t job = 1; job <= 4; job++) {
-        acre_specs_put(specs, job, text_of(300));
+        specs_put(specs, job, text_of(300));
     }
     CHECK(!has(specs, 1) && has(specs, 2) && has(specs, 4));
-    acre_specs_put(specs, 5, text_of(BYTES + 1));
+    specs_put(specs, 5, text_of(BYTES + 1));
     CHECK(!has(specs, 5)); /* larger than everything */
-    acre_specs_put(specs, 6, text_of(BYTES));
+    specs_put(specs, 6, text_of(BYTES));
     CHECK(has(specs, 6) && !has(specs, 4));
-    acre_specs_destroy(specs);
+    specs_destroy(specs);
 }
 
 /* Arrays have one spec each, so ids jump; what they leave behind must not keep the room. */
@@ -48,13 +48,13 @@ static void jumps_leave_nothing_behind(void) {
     static const uint64_t steps[] = {1, COUNT - 1, COUNT, COUNT + 1, 1000};
     for (size_t i = 0; i < ACRE_COUNT(steps); i++) {
         acre_test_context("steps of %d", (int)steps[i]);
-        struct acre_specs *specs = acre_specs_create(COUNT, BYTES);
+        struct specs *specs = specs_create(COUNT, BYTES);
         for (uint64_t turn = 0; turn < 20; turn++) {
             uint64_t job = 1 + turn * steps[i];
-            acre_specs_put(specs, job, text_of(BYTES / 4));
+            specs_put(specs, job, text_of(BYTES / 4));
             CHECK(has(specs, job));
         }
-        acre_specs_destroy(specs);
+        specs_destroy(specs);
     }
 }
 

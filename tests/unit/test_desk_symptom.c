@@ -27,7 +27,7 @@ static void words_are_recognised(void) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         const char *words = NULL;
         acre_test_context("%s", rows[i].text);
-        CHECK_EQ(acre_symptom_of(acre_str_from(rows[i].text), &words), rows[i].kind);
+        CHECK_EQ(symptom_of(acre_str_from(rows[i].text), &words), rows[i].kind);
         CHECK_EQ(words[0] == '\0', rows[i].kind == ACRE_EXIT_CODE);
     }
 }
@@ -37,17 +37,17 @@ static void only_the_end_of_a_file_counts(void) {
     int fd = mkstemp(path);
     REQUIRE(fd >= 0);
     const char *words = NULL;
-    CHECK_EQ(acre_symptom_of_file(path, &words), ACRE_EXIT_CODE); /* empty */
+    CHECK_EQ(symptom_of_file(path, &words), ACRE_EXIT_CODE); /* empty */
     REQUIRE_EQ(dprintf(fd, "CUDA out of memory, and went on\n"), 32);
-    CHECK_EQ(acre_symptom_of_file(path, &words), ACRE_EXIT_OUT_OF_MEMORY);
+    CHECK_EQ(symptom_of_file(path, &words), ACRE_EXIT_OUT_OF_MEMORY);
     CHECK_STR(words, "CUDA out of memory");
     for (int i = 0; i < ACRE_SYMPTOM_TAIL_BYTES / 16; i++) {
         REQUIRE_EQ(dprintf(fd, "step %10d\n", i), 16);
     }
-    CHECK_EQ(acre_symptom_of_file(path, &words), ACRE_EXIT_CODE);
+    CHECK_EQ(symptom_of_file(path, &words), ACRE_EXIT_CODE);
     close(fd);
     unlink(path);
-    CHECK_EQ(acre_symptom_of_file(path, &words), ACRE_EXIT_CODE); /* not there */
+    CHECK_EQ(symptom_of_file(path, &words), ACRE_EXIT_CODE); /* not there */
     CHECK_STR(words, "");
 }
 

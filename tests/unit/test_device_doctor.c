@@ -95,7 +95,7 @@ static void a_machine_without_gpus_is_well(void) { /* Must show 2 */
     CHECK_U64(clinic->doctor.problems, 0);
     CHECK_U64(clinic->doctor.gpus, 0);
     CHECK_HAS(clinic->doctor.verdict, "no GPU on this machine");
-    expect(clinic, "pci bus", "1 functions: 0 NVIDIA, 0 AMD", ACRE_FINDING_ABSENT, "");
+    expect(clinic, "pci bus", "1 PCI function: 0 NVIDIA GPUs, 0 AMD GPUs", ACRE_FINDING_ABSENT, "");
     expect(clinic, "nvml", "cannot open shared object file", ACRE_FINDING_ABSENT, "--gpus all");
     expect(clinic, "amdgpu", "0 cards", ACRE_FINDING_ABSENT, "should have an AMD GPU");
     expect(clinic, "opencl", "libacre-no", ACRE_FINDING_ABSENT, "ocl-icd-libopencl1");
@@ -112,7 +112,7 @@ static void a_gpu_on_the_bus_without_a_driver_is_a_problem(void) {
     put_pci(clinic, "0000:c1:00.0", "0x1002\n", "0x120000\n");
     examine(clinic);
     CHECK_HAS(clinic->doctor.verdict, "2 problems, 0 usable GPUs");
-    expect(clinic, "pci bus", "3 functions: 1 NVIDIA, 1 AMD", ACRE_FINDING_OK, "");
+    expect(clinic, "pci bus", "3 PCI functions: 1 NVIDIA GPU, 1 AMD GPU", ACRE_FINDING_OK, "");
     expect(clinic, "nvml", "libnvidia-ml", ACRE_FINDING_PROBLEM, "nvidia-driver");
     expect(clinic, "amdgpu", "class/drm", ACRE_FINDING_PROBLEM, "modprobe amdgpu");
     expect(clinic, "permissions", "nvidiactl", ACRE_FINDING_NOTE, "container");
@@ -127,9 +127,10 @@ static void refusals_of_the_library_are_problems(void) {
         const char *script, *part, *advice;
         enum acre_finding_status status;
     } cases[] = {
-        {whole, "init 18", "versions differ: reload it or reboot", "see the answer",
+        {whole, "init 18", "versions differ: reload the driver or reboot", "see the message",
          ACRE_FINDING_PROBLEM},
-        {whole, "init 9", "is not loaded: modprobe nvidia", "see the answer", ACRE_FINDING_PROBLEM},
+        {whole, "init 9", "is not loaded: modprobe nvidia", "see the message",
+         ACRE_FINDING_PROBLEM},
         {whole, "init 4", "no permission", "/dev/nvidiactl", ACRE_FINDING_PROBLEM},
         {broken, "", "lacks the symbol", "R450", ACRE_FINDING_ABSENT},
     };
@@ -156,14 +157,13 @@ static void a_working_gpu_is_ready(void) {
     tree_put(&clinic->tree, "sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n");
     examine(clinic);
     CHECK_STR(clinic->doctor.verdict, "ready: 2 GPUs");
-    expect(clinic, "nvml", "2 devices, 2 listed", ACRE_FINDING_OK, "");
+    expect(clinic, "nvml", "2 devices found, 2 listed", ACRE_FINDING_OK, "");
     expect(clinic, "nvml", "nvmlDeviceGetPowerUsage", ACRE_FINDING_NOTE, "");
-    expect(clinic, "cpu", "not asked", ACRE_FINDING_OK, "");
-    expect(clinic, "versions", "kernel driver 580.65.06, library's driver 580.65.06",
-           ACRE_FINDING_OK, "");
+    expect(clinic, "cpu", "not needed: a GPU was found", ACRE_FINDING_OK, "");
+    expect(clinic, "versions", "kernel driver 580.65.06, library 580.65.06", ACRE_FINDING_OK, "");
     expect(clinic, "permissions", "nvidia0", ACRE_FINDING_OK, "");
     expect(clinic, "permissions", "renderD128", ACRE_FINDING_OK, "");
-    expect(clinic, "mps", "pipe is there", ACRE_FINDING_OK, "");
+    expect(clinic, "mps", "pipe exists", ACRE_FINDING_OK, "");
     expect(clinic, "cgroups", "version 2 (unified), controllers: cpu memory", ACRE_FINDING_OK, "");
     clinic_destroy(clinic);
 }

@@ -125,7 +125,7 @@ static void the_score_takes_off_each_fault(void) {
 static void xids_of_applications_are_only_counted(void) {
     static const struct {
         uint32_t code;
-        enum acre_xid_class expect;
+        enum xid_cause expect;
     } rows[] = {
         {13, ACRE_XID_APPLICATION},  {31, ACRE_XID_APPLICATION}, {43, ACRE_XID_APPLICATION},
         {45, ACRE_XID_APPLICATION},  {68, ACRE_XID_APPLICATION}, {94, ACRE_XID_APPLICATION},
@@ -136,8 +136,8 @@ static void xids_of_applications_are_only_counted(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("XID %u", rows[i].code);
-        const struct acre_xid *xid = acre_xid_find(rows[i].code);
-        REQUIRE_EQ(xid == NULL ? ACRE_XID_UNKNOWN : xid->class, rows[i].expect);
+        const struct xid *xid = xid_find(rows[i].code);
+        REQUIRE_EQ(xid == NULL ? ACRE_XID_UNKNOWN : xid->cause, rows[i].expect);
         struct acre_health health;
         acre_health_init(&health, 0);
         bool hardware = rows[i].expect == ACRE_XID_HARDWARE;
@@ -203,7 +203,7 @@ static void three_very_bad_samples_drain_with_the_reason(void) {
     CHECK_EQ(observe(&health, sample, NOW_MS + 9), ACRE_HEALTH_DRAIN);
     CHECK_EQ(health.state, ACRE_HEALTH_DRAINING);
     CHECK_STR(acre_health_state_name(health.state), "draining");
-    CHECK_STR(health.reason, "score 0.23: temperature 84 of 85 C, throttling");
+    CHECK_STR(health.reason, "score 0.23: temperature 84 C (limit 85 C), throttling");
     CHECK_EQ(observe(&health, sample, NOW_MS + 10), ACRE_HEALTH_NOTHING); /* said already */
     CHECK_U64(health.since_ms, NOW_MS + 9);
     acre_health_init(&health, NOW_MS);
@@ -224,9 +224,8 @@ static void a_busy_device_is_not_drained(void) {
         CHECK_EQ(observe(&health, sample, NOW_MS), ACRE_HEALTH_NOTHING);
     }
     CHECK_EQ(health.state, ACRE_HEALTH_DEGRADED);
-    CHECK_STR(health.reason,
-              "score 0.25: temperature 80 of 85 C, power 699000 of 700000 mW, memory "
-              "139000 of 140000 MiB");
+    CHECK_STR(health.reason, "score 0.25: temperature 80 C (limit 85 C), power 699 of 700 W, "
+                             "memory 135.7 GiB of 136.7 GiB");
 }
 
 static void the_longest_reason_is_cut_not_overrun(void) {
@@ -238,7 +237,8 @@ static void the_longest_reason_is_cut_not_overrun(void) {
     };
     CHECK_EQ(observe(&health, sample, NOW_MS), ACRE_HEALTH_DRAIN);
     CHECK_U64(strlen(health.reason), ACRE_HEALTH_REASON_MAX - 1);
-    CHECK_HAS(health.reason, "score 0.00: temperature 2147483647 of 1 C, throttling, power 18446");
+    CHECK_HAS(health.reason,
+              "score 0.00: temperature 2147483647 C (limit 1 C), throttling, power 18446");
     sample = good_sample();
     sample.predicted_failure_milli = 900;
     sample.ecc_errors = 9;
@@ -247,7 +247,7 @@ static void the_longest_reason_is_cut_not_overrun(void) {
         observe(&health, sample, NOW_MS);
     }
     CHECK_EQ(health.state, ACRE_HEALTH_DRAINING);
-    CHECK_STR(health.reason, "score 0.33: 9 ECC errors, failure predicted at 900 of 1000");
+    CHECK_STR(health.reason, "score 0.33: 9 ECC errors, failure predicted with 90 %");
 }
 
 static void an_empty_device_is_probed_and_returned(void) {

@@ -2,7 +2,7 @@
  */
 #include "device/device.h"
 #include "device/node.h"
-#include "device/process.h"
+#include "device/process_name.h"
 
 #include "support/test.h"
 #include "support/tree.h"
@@ -122,7 +122,7 @@ static void the_cpu_is_a_device(void) { /* DEV-3 */
     CHECK_EQ(cpu->sample(self, 1, &sample, NULL), ACRE_ENOTFOUND);
     tree_put(&tree, "proc/meminfo", "nothing\n");
     REQUIRE(cpu->sample(self, 0, &sample, NULL) == 0);
-    CHECK_HAS(cpu->notes(self), "meminfo: no line 'MemTotal:...'");
+    CHECK_HAS(cpu->notes(self), "meminfo: no line that starts with 'MemTotal:'");
     cpu->close(self);
     end(&tree, &options);
 }
@@ -136,7 +136,7 @@ static void processes_are_described(void) { /* DEV-6 */
     tree_put(&tree, "8/cmdline", "");
     tree_put(&tree, "8/comm", "kworker/0:1\n");
     tree_put(&tree, "9/status", "Uid:\t1\n");
-    acre_sysfs_init(&proc, tree.root);
+    sysfs_init(&proc, tree.root);
     static const struct {
         uint64_t pid;
         const char *user, *command; /* NULL: unknown */
@@ -147,7 +147,7 @@ static void processes_are_described(void) { /* DEV-6 */
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         struct acre_device_process process = {0};
         ACRE_PUT(&process, ACRE_PROCESS, pid, cases[i].pid);
-        acre_process_describe(&proc, &process);
+        process_describe(&proc, &process);
         acre_test_context("pid %u", (unsigned)cases[i].pid);
         CHECK_EQ(ACRE_HAS(&process, ACRE_PROCESS, user), cases[i].user != NULL);
         CHECK_EQ(ACRE_HAS(&process, ACRE_PROCESS, command), cases[i].command != NULL);
@@ -156,19 +156,19 @@ static void processes_are_described(void) { /* DEV-6 */
             CHECK_STR(process.command, cases[i].command);
         }
     }
-    acre_sysfs_finish(&proc);
+    sysfs_finish(&proc);
     tree_erase(&tree);
 }
 
 static void command_lines_are_joined_and_harmless(void) {
     struct acre_device_process process = {0};
     static const char words[] = "python\0-c\0print('\x1b[2J')\0";
-    acre_process_command((struct acre_str){words, sizeof(words) - 1}, &process);
+    process_command((struct acre_str){words, sizeof(words) - 1}, &process);
     CHECK_STR(process.command, "python -c print('?[2J')");
     char big[500];
     memset(big, 'x', sizeof(big));
-    acre_process_command((struct acre_str){big, sizeof(big)}, &process);
-    CHECK_U64(strlen(process.command), ACRE_FIELD_TEXT_MAX - 1);
+    process_command((struct acre_str){big, sizeof(big)}, &process);
+    CHECK_U64(strlen(process.command), ACRE_COLUMN_TEXT_MAX - 1);
 }
 
 #define TEST(name)                                                                                 \

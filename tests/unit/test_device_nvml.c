@@ -65,14 +65,14 @@ static void init_failures_are_explained(void) {
         int code;
         const char *text;
     } cases[] = {
-        {"init 9", ACRE_EUNAVAILABLE, "nvmlInit_v2 answered 9: the NVIDIA kernel driver is not"},
-        {"init 4", ACRE_EDENIED, "answered 4: no permission"},
-        {"init 17", ACRE_EDENIED, "answered 17"},
-        {"init 18", ACRE_EUNAVAILABLE, "answered 18: library and driver versions differ"},
-        {"init 20", ACRE_ENOMEM, "answered 20"},
-        {"init 999", ACRE_EUNAVAILABLE, "answered 999: internal driver error"},
-        {"init 12345", ACRE_EUNAVAILABLE, "an answer this program does not know"},
-        {"fail nvmlDeviceGetCount_v2 1", ACRE_EUNAVAILABLE, "nvmlDeviceGetCount_v2 answered 1"},
+        {"init 9", ACRE_EUNAVAILABLE, "nvmlInit_v2 returned 9: the NVIDIA kernel driver is not"},
+        {"init 4", ACRE_EDENIED, "returned 4: no permission"},
+        {"init 17", ACRE_EDENIED, "returned 17"},
+        {"init 18", ACRE_EUNAVAILABLE, "returned 18: library and driver versions differ"},
+        {"init 20", ACRE_ENOMEM, "returned 20"},
+        {"init 999", ACRE_EUNAVAILABLE, "returned 999: internal driver error"},
+        {"init 12345", ACRE_EUNAVAILABLE, "returned 12345: unknown code"},
+        {"fail nvmlDeviceGetCount_v2 1", ACRE_EUNAVAILABLE, "nvmlDeviceGetCount_v2 returned 1"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         void *self = NULL;
@@ -171,7 +171,7 @@ static void odd_answers_are_noted_once(void) {
     sample_of(self, 0);
     const char *notes = nvml->notes(self);
     CHECK_HAS(notes, "nvmlDeviceGetPowerUsage on GPU-00000000");
-    CHECK_HAS(notes, "answered 4: no permission");
+    CHECK_HAS(notes, "returned 4: no permission");
     CHECK(strchr(notes, '\n') == strrchr(notes, '\n'));
     nvml->close(self);
 }
@@ -182,7 +182,7 @@ static void a_lost_gpu_is_marked_and_the_others_go_on(void) {
     nvml->close(self);
     self = must_open("gpus 3; lost 1");
     CHECK_U64(nvml->count(self), 2); /* lost before it had a name: noted, not listed */
-    CHECK_HAS(nvml->notes(self), "left out");
+    CHECK_HAS(nvml->notes(self), "(skipped)");
     CHECK_STR(info_of(self, 1).pci_id, "0000:12:00.0");
     nvml->close(self);
     /* lost in the middle of a sample: memory answered, utilisation did not */
@@ -202,8 +202,8 @@ static void a_lost_gpu_is_marked_and_the_others_go_on(void) {
 static void a_gpu_that_cannot_be_opened_is_left_out_with_a_note(void) {
     void *self = must_open("gpus 4; noopen 2 4; noopen 3 15");
     CHECK_U64(nvml->count(self), 2);
-    CHECK_HAS(nvml->notes(self), "GPU 3 of 4, which is left out, answered 4: no permission");
-    CHECK_HAS(nvml->notes(self), "GPU 4 of 4, which is left out, answered 15");
+    CHECK_HAS(nvml->notes(self), "GPU 3 of 4 (skipped) returned 4: no permission");
+    CHECK_HAS(nvml->notes(self), "GPU 4 of 4 (skipped) returned 15");
     nvml->close(self);
 }
 
@@ -213,7 +213,7 @@ static void without_a_uuid_the_pci_id_is_the_name(void) {
     nvml->close(self);
     self = must_open("gpus 1; fail nvmlDeviceGetUUID 3; fail nvmlDeviceGetPciInfo_v3 999");
     CHECK_U64(nvml->count(self), 0);
-    CHECK_HAS(nvml->notes(self), "left out for lack of a name");
+    CHECK_HAS(nvml->notes(self), "a GPU without a UUID (skipped)");
     nvml->close(self);
 }
 
@@ -357,9 +357,9 @@ static void check_links(const char *script, uint32_t gpus, const char *same, con
     CHECK_U64(list.count, gpus * (gpus - 1) / 2);
     for (uint32_t i = 0; i < list.count; i++) {
         bool together = list.items[i].a / island == list.items[i].b / island;
-        CHECK_STR(acre_link_name(list.items[i].kind), together ? same : other);
+        CHECK_STR(link_name(list.items[i].kind), together ? same : other);
     }
-    acre_link_list_finish(&list);
+    link_list_finish(&list);
     nvml->close(self);
 }
 
@@ -378,7 +378,7 @@ static void pairs_are_joined_by_the_closest_connection(void) {
     nvml->close(self);
 }
 
-static void place_comes_from_sysfs(void) {
+static void locality_comes_from_sysfs(void) {
     struct tree tree = tree_create(NULL);
     tree_put(&tree, "bus/pci/devices/0000:10:00.0/numa_node", "1\n");
     tree_put(&tree, "bus/pci/devices/0000:10:00.0/local_cpulist", "16-31\n");
@@ -446,7 +446,7 @@ static const struct acre_test tests[] = {
     TEST(an_event_storm_does_not_hold_up_a_sample),
     TEST(mig_instances_are_devices_with_a_parent),
     TEST(pairs_are_joined_by_the_closest_connection),
-    TEST(place_comes_from_sysfs),
+    TEST(locality_comes_from_sysfs),
     TEST(the_whole_set_attributes_foreign_memory),
 };
 

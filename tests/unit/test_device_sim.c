@@ -39,11 +39,11 @@ static void the_example_is_read_as_written(void) {
     CHECK_U64(group->island, 4);
     CHECK_EQ(group->temperature_c, 45);
     CHECK_U64(b->device_count, 4);
-    uint32_t place = 9;
-    CHECK(acre_sim_device(cluster, b, 3, &place)->lost);
-    CHECK_U64(place, 0);
-    CHECK(!acre_sim_device(cluster, b, 2, &place)->lost);
-    CHECK_U64(place, 2);
+    uint32_t in_group = 9;
+    CHECK(acre_sim_device(cluster, b, 3, &in_group)->lost);
+    CHECK_U64(in_group, 0);
+    CHECK(!acre_sim_device(cluster, b, 2, &in_group)->lost);
+    CHECK_U64(in_group, 2);
     acre_sim_destroy(cluster);
 }
 
@@ -59,8 +59,10 @@ static void bad_lines_are_refused_with_file_line_and_word(void) {
         {"node\n", ACRE_EINVALID, {"t.acre:1: ''", "1 to 63"}},
         {"node a\"b\n", ACRE_EINVALID, {"t.acre:1:", "1 to 63"}},
         {"node a\n\nnode a\n", ACRE_EEXISTS, {"t.acre:3: 'a'", "already"}},
-        {"node a speed 3\n", ACRE_EINVALID, {"'speed'", "accepted: cpus, ram, labels"}},
-        {"node a cpus\n", ACRE_EINVALID, {"'cpus'", "value must follow"}},
+        {"node a speed 3\n",
+         ACRE_EINVALID,
+         {"'speed'", "unknown attribute; accepted: cpus, ram, labels"}},
+        {"node a cpus\n", ACRE_EINVALID, {"'cpus'", "missing value"}},
         {"node a cpus 0\n", ACRE_EINVALID, {"t.acre:1", "cpus"}},
         {"node a cpus -1\n", ACRE_EINVALID, {"t.acre:1", "-1"}},
         {"node a cpus 99999999999999999999\n", ACRE_EINVALID, {"t.acre:1", "cpus"}},
@@ -71,20 +73,22 @@ static void bad_lines_are_refused_with_file_line_and_word(void) {
         {"node a labels =x\n", ACRE_EINVALID, {"'=x'", "KEY=VALUE"}},
         {"node a labels x=\n", ACRE_EINVALID, {"'x='", "KEY=VALUE"}},
         {"node a labels x=1,,y=2\n", ACRE_EINVALID, {"''", "KEY=VALUE"}},
-        {"node a labels x=1,x=2\n", ACRE_EEXISTS, {"'x'", "twice"}},
+        {"node a labels x=1,x=2\n", ACRE_EEXISTS, {"'x'", "duplicate label"}},
         {"gpu 1 x A memory 1GiB\n",
          ACRE_EINVALID,
          {"t.acre:1: 'gpu'", "node line must come first"}},
         {"node a\ngpu\n", ACRE_EINVALID, {"t.acre:2", "gpu COUNT x MODEL"}},
         {"node a\ngpu 8\n", ACRE_EINVALID, {"t.acre:2", "gpu COUNT x MODEL"}},
         {"node a\ngpu 8 of A memory 1GiB\n", ACRE_EINVALID, {"'of'", "gpu COUNT x MODEL"}},
-        {"node a\ngpu 8 x\n", ACRE_EINVALID, {"'x'", "model must follow"}},
+        {"node a\ngpu 8 x\n", ACRE_EINVALID, {"'x'", "missing model"}},
         {"node a\ngpu 0 x A memory 1GiB\n", ACRE_EINVALID, {"t.acre:2", "gpu"}},
         {"node a\ngpu 65 x A memory 1GiB\n", ACRE_EINVALID, {"t.acre:2", "65"}},
-        {"node a\ngpu 1 x A\n", ACRE_EINVALID, {"'memory'", "must be given"}},
+        {"node a\ngpu 1 x A\n", ACRE_EINVALID, {"'memory'", "required"}},
         {"node a\ngpu 1 x A memory 0\n", ACRE_EINVALID, {"t.acre:2", "memory"}},
         {"node a\ngpu 1 x A memory -1\n", ACRE_EINVALID, {"t.acre:2", "-1"}},
-        {"node a\ngpu 1 x A memory 1GiB used 2GiB\n", ACRE_EINVALID, {"'used'", "more than"}},
+        {"node a\ngpu 1 x A memory 1GiB used 2GiB\n",
+         ACRE_EINVALID,
+         {"'used'", "larger than memory"}},
         {"node a\ngpu 1 x A memory 1GiB island 0\n", ACRE_EINVALID, {"t.acre:2", "island"}},
         {"node a\ngpu 1 x A memory 1GiB utilization 101\n", ACRE_EINVALID, {"t.acre:2", "101"}},
         {"node a\ngpu 1 x A memory 1GiB temperature 151\n", ACRE_EINVALID, {"'151'", "-50 to 150"}},
@@ -93,7 +97,7 @@ static void bad_lines_are_refused_with_file_line_and_word(void) {
         {"node a\ngpu 1 x A memory 1GiB state bad\n", ACRE_EINVALID, {"'bad'", "ok, lost"}},
         {"node a\ngpu 1 x A memory 1GiB colour red\n",
          ACRE_EINVALID,
-         {"'colour'", "accepted: memory"}},
+         {"'colour'", "unknown attribute; accepted: memory"}},
         {"node a\ngpu 1 x \x01 memory 1GiB\n", ACRE_EINVALID, {"'\\x01'", "1 to 63"}},
         {"node a\ngpu 40 x A memory 1GiB\ngpu 25 x A memory 1GiB\n",
          ACRE_ELIMIT,

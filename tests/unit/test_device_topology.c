@@ -1,6 +1,6 @@
 /* Islands and foreign memory: pure functions over records (ALC-7's input, DEV-6). */
+#include "device/column.h"
 #include "device/foreign.h"
-#include "device/record.h"
 #include "device/topology.h"
 
 #include "support/test.h"
@@ -25,7 +25,7 @@ static void fast_links_make_islands(void) {
         {4, 5, ACRE_LINK_NVLINK, 4},      {5, 6, ACRE_LINK_NVLINK, 4}, {0, 1, ACRE_LINK_XGMI, 0},
         {2, 3, ACRE_LINK_PCIE_SWITCH, 0}, {0, 4, ACRE_LINK_SYSTEM, 0},
     };
-    acre_islands_assign(infos, DEVICES, links, ACRE_COUNT(links));
+    islands_assign(infos, DEVICES, links, ACRE_COUNT(links));
     static const int expect[DEVICES] = {0, 0, -1, -1, 1, 1, 1, -1};
     for (uint32_t i = 0; i < DEVICES; i++) {
         acre_test_context("device %u", i);
@@ -42,7 +42,7 @@ static void numa_nodes_are_the_second_choice(void) {
         ACRE_PUT(&infos[i], ACRE_INFO, numa_node, i % 2);
     }
     static const struct acre_device_link links[] = {{0, 1, ACRE_LINK_NVSWITCH, 18}};
-    acre_islands_assign(infos, DEVICES, links, ACRE_COUNT(links));
+    islands_assign(infos, DEVICES, links, ACRE_COUNT(links));
     static const int expect[DEVICES] = {0, 0, 1, 2, 1, 2, -1, -1};
     for (uint32_t i = 0; i < DEVICES; i++) {
         acre_test_context("device %u", i);
@@ -61,18 +61,18 @@ static void slices_are_where_their_parent_is(void) {
         ACRE_PUT_TEXT(&infos[i], ACRE_INFO, parent_id, ACRE_STR("gpu0"));
         ACRE_PUT(&infos[i], ACRE_INFO, numa_node, 0);
     }
-    acre_islands_assign(infos, 4, NULL, 0);
+    islands_assign(infos, 4, NULL, 0);
     CHECK_U64(infos[1].island, infos[0].island);
     CHECK_U64(infos[2].island, infos[0].island);
     CHECK(infos[3].island != infos[0].island);
-    acre_islands_assign(infos, 0, NULL, 0); /* no device at all is fine */
+    islands_assign(infos, 0, NULL, 0); /* no device at all is fine */
 }
 
 static void link_kinds_have_names(void) {
     for (uint32_t i = 0; i < ACRE_LINK_COUNT; i++) {
-        CHECK(strlen(acre_link_name((enum acre_link_kind)i)) > 2);
+        CHECK(strlen(link_name((enum link_kind)i)) > 2);
     }
-    CHECK_STR(acre_link_name(ACRE_LINK_NVSWITCH), "nvswitch");
+    CHECK_STR(link_name(ACRE_LINK_NVSWITCH), "nvswitch");
 }
 
 struct made_process {
@@ -124,8 +124,8 @@ static void foreign_is_used_less_what_is_ours(void) { /* DEV-6 */
         }
         uint32_t count = make_processes(cases[i].processes, cases[i].count, processes);
         acre_test_context("%s", cases[i].what);
-        struct acre_foreign foreign =
-            acre_device_foreign(&sample, processes, count, cases[i].known, cases[i].known_count);
+        struct foreign foreign =
+            device_foreign(&sample, processes, count, cases[i].known, cases[i].known_count);
         CHECK_EQ(foreign.known, cases[i].known_use);
         CHECK_EQ(foreign.exact, cases[i].exact);
         CHECK_U64(foreign.memory_mib, cases[i].foreign_mib);
@@ -140,7 +140,7 @@ static void each_process_is_marked(void) { /* DEV-6 */
     struct acre_device_sample sample = {0};
     uint64_t known = 8;
     make_processes(from, 2, processes);
-    acre_device_foreign(&sample, processes, 2, &known, 1);
+    device_foreign(&sample, processes, 2, &known, 1);
     CHECK(ACRE_HAS(&processes[0], ACRE_PROCESS, foreign) && processes[0].foreign);
     CHECK(ACRE_HAS(&processes[1], ACRE_PROCESS, foreign) && !processes[1].foreign);
 }

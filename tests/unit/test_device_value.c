@@ -33,7 +33,7 @@ static void whole_numbers_are_strict_and_bounded(void) {
         uint64_t value = 77;
         struct acre_error err = {0};
         acre_test_context("'%s'", cases[i].text);
-        int r = acre_value_u64(acre_str_from(cases[i].text), cases[i].max, &value, &err);
+        int r = value_u64(acre_str_from(cases[i].text), cases[i].max, &value, &err);
         CHECK_EQ(r, cases[i].expect);
         CHECK_U64(value, r == 0 ? cases[i].value : 77);
         if (r < 0) {
@@ -63,8 +63,7 @@ static void signed_numbers_may_be_below_zero(void) {
         int64_t value = 77;
         struct acre_error err = {0};
         acre_test_context("'%s'", cases[i].text);
-        CHECK_EQ(acre_value_i64(acre_str_from(cases[i].text), -100, 100, &value, &err),
-                 cases[i].expect);
+        CHECK_EQ(value_i64(acre_str_from(cases[i].text), -100, 100, &value, &err), cases[i].expect);
         CHECK_EQ(value, cases[i].expect == 0 ? cases[i].value : 77);
     }
 }
@@ -72,11 +71,11 @@ static void signed_numbers_may_be_below_zero(void) {
 static void a_line_is_one_line(void) {
     struct acre_str line;
     struct acre_error err = {0};
-    REQUIRE(acre_value_line(ACRE_STR(" AMD Instinct \n"), &line, &err) == 0);
+    REQUIRE(value_line(ACRE_STR(" AMD Instinct \n"), &line, &err) == 0);
     CHECK(acre_str_is(line, "AMD Instinct"));
-    CHECK_EQ(acre_value_line(ACRE_STR("a\nb\n"), &line, &err), ACRE_EINVALID);
-    CHECK_EQ(acre_value_line(ACRE_STR("\n"), &line, &err), ACRE_EINVALID);
-    CHECK_EQ(acre_value_line((struct acre_str){NULL, 0}, &line, &err), ACRE_EINVALID);
+    CHECK_EQ(value_line(ACRE_STR("a\nb\n"), &line, &err), ACRE_EINVALID);
+    CHECK_EQ(value_line(ACRE_STR("\n"), &line, &err), ACRE_EINVALID);
+    CHECK_EQ(value_line((struct acre_str){NULL, 0}, &line, &err), ACRE_EINVALID);
 }
 
 static void keys_are_found_whole(void) {
@@ -85,19 +84,19 @@ static void keys_are_found_whole(void) {
     struct acre_str value;
     struct acre_error err = {0};
     uint64_t number = 0;
-    REQUIRE(acre_value_find(uevent, "PCI_SLOT_NAME", '=', &value, &err) == 0);
+    REQUIRE(value_find(uevent, "PCI_SLOT_NAME", '=', &value, &err) == 0);
     CHECK(acre_str_is(value, "0000:05:00.0"));
-    REQUIRE(acre_value_find(uevent, "X", '=', &value, &err) == 0);
+    REQUIRE(value_find(uevent, "X", '=', &value, &err) == 0);
     CHECK_U64(value.length, 0);
-    CHECK_EQ(acre_value_find(uevent, "SLOT_NAME", '=', &value, &err), ACRE_ENOTFOUND);
-    CHECK_EQ(acre_value_find(uevent, "DRIVE", '=', &value, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(value_find(uevent, "SLOT_NAME", '=', &value, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(value_find(uevent, "DRIVE", '=', &value, &err), ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "DRIVE=");
-    REQUIRE(acre_value_find_u64(properties, "simd_count", ' ', 9999, &number, &err) == 0);
+    REQUIRE(value_find_u64(properties, "simd_count", ' ', 9999, &number, &err) == 0);
     CHECK_U64(number, 1216);
-    CHECK_EQ(acre_value_find_u64(properties, "simd_count", ' ', 100, &number, &err), ACRE_EINVALID);
+    CHECK_EQ(value_find_u64(properties, "simd_count", ' ', 100, &number, &err), ACRE_EINVALID);
     CHECK_HAS(err.text, "simd_count: value '1216'");
-    CHECK_EQ(acre_value_find_u64(properties, "num_xcc", ' ', 100, &number, &err), ACRE_ENOTFOUND);
-    REQUIRE(acre_value_find_u64(ACRE_STR("ue: 1\nce: 12\n"), "ce", ':', 99, &number, &err) == 0);
+    CHECK_EQ(value_find_u64(properties, "num_xcc", ' ', 100, &number, &err), ACRE_ENOTFOUND);
+    REQUIRE(value_find_u64(ACRE_STR("ue: 1\nce: 12\n"), "ce", ':', 99, &number, &err) == 0);
     CHECK_U64(number, 12);
 }
 
@@ -124,8 +123,7 @@ static void clock_levels_need_a_star(void) {
         uint64_t current = 0;
         uint64_t max = 0;
         acre_test_context("'%s'", cases[i].text);
-        CHECK_EQ(acre_value_dpm(acre_str_from(cases[i].text), &current, &max, NULL),
-                 cases[i].expect);
+        CHECK_EQ(value_dpm(acre_str_from(cases[i].text), &current, &max, NULL), cases[i].expect);
         CHECK_U64(current, cases[i].current);
         CHECK_U64(max, cases[i].max);
     }
@@ -150,7 +148,7 @@ static void pcie_speeds_become_generations(void) {
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         uint64_t gen = 0;
         acre_test_context("'%s'", cases[i].text);
-        CHECK_EQ(acre_value_pcie_gen(acre_str_from(cases[i].text), &gen, NULL), cases[i].expect);
+        CHECK_EQ(value_pcie_gen(acre_str_from(cases[i].text), &gen, NULL), cases[i].expect);
         CHECK_U64(gen, cases[i].gen);
     }
 }
@@ -177,7 +175,7 @@ static void pci_ids_are_spelled_as_the_kernel_does(void) {
         char id[ACRE_PCI_ID_MAX] = "";
         struct acre_error err = {0};
         acre_test_context("'%s'", cases[i].text);
-        CHECK_EQ(acre_value_pci_id(acre_str_from(cases[i].text), id, &err), cases[i].expect);
+        CHECK_EQ(value_pci_id(acre_str_from(cases[i].text), id, &err), cases[i].expect);
         CHECK_STR(id, cases[i].id);
         if (cases[i].expect < 0) {
             CHECK_HAS(err.text, "0000:3b:00.0");
@@ -208,7 +206,7 @@ static void cpu_lists_are_ascending(void) {
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         uint64_t count = 0;
         acre_test_context("'%s'", cases[i].text);
-        CHECK_EQ(acre_value_cpu_list(acre_str_from(cases[i].text), &count, NULL), cases[i].expect);
+        CHECK_EQ(value_cpu_list(acre_str_from(cases[i].text), &count, NULL), cases[i].expect);
         CHECK_U64(count, cases[i].count);
     }
 }

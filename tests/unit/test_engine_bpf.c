@@ -18,7 +18,7 @@
 enum { R = ACRE_BPF_READ, W = ACRE_BPF_WRITE, M = ACRE_BPF_MKNOD };
 
 /* Majors 240 to 254 are for local use: no driver here has them. */
-static const struct acre_bpf_rule gpu_rules[] = {
+static const struct bpf_rule gpu_rules[] = {
     {'c', R | W, 240, 0},
     {'c', R | W, 241, ACRE_BPF_ANY},
     {'b', R, 242, 5},
@@ -98,7 +98,7 @@ static void denies_all_but_base_and_rules(void) {
         {'c', R | W, 195, 0, false}, {'c', R | W, 226, 128, false}};
     struct bpf_insn program[ACRE_BPF_PROGRAM_MAX];
     uint32_t length;
-    REQUIRE_EQ(acre_bpf_build(gpu_rules, ACRE_COUNT(gpu_rules), program, &length, NULL), 0);
+    REQUIRE_EQ(bpf_build(gpu_rules, ACRE_COUNT(gpu_rules), program, &length, NULL), 0);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("%c %u:%u access %u", rows[i].type, rows[i].major, rows[i].minor,
                           rows[i].access);
@@ -111,7 +111,7 @@ static void denies_all_but_base_and_rules(void) {
 static void without_rules_only_the_base_is_open(void) {
     struct bpf_insn program[ACRE_BPF_PROGRAM_MAX];
     uint32_t length;
-    REQUIRE_EQ(acre_bpf_build(NULL, 0, program, &length, NULL), 0);
+    REQUIRE_EQ(bpf_build(NULL, 0, program, &length, NULL), 0);
     CHECK(allows(program, length, 'c', R | W, 1, 3));
     CHECK(!allows(program, length, 'c', R, 240, 0));
     CHECK(!allows(program, length, 'c', R, 195, 255));
@@ -119,24 +119,24 @@ static void without_rules_only_the_base_is_open(void) {
 
 static void the_longest_list_fits(void) {
     uint32_t base_count;
-    acre_bpf_base(&base_count);
-    struct acre_bpf_rule rules[ACRE_BPF_RULES_MAX + 1];
+    bpf_base(&base_count);
+    struct bpf_rule rules[ACRE_BPF_RULES_MAX + 1];
     for (uint32_t i = 0; i < ACRE_COUNT(rules); i++) {
-        rules[i] = (struct acre_bpf_rule){'b', R | W, 4095, i};
+        rules[i] = (struct bpf_rule){'b', R | W, 4095, i};
     }
     struct bpf_insn program[ACRE_BPF_PROGRAM_MAX];
     struct acre_error err;
     uint32_t length = 0, most = ACRE_BPF_RULES_MAX - base_count;
-    REQUIRE_EQ(acre_bpf_build(rules, most, program, &length, &err), 0);
+    REQUIRE_EQ(bpf_build(rules, most, program, &length, &err), 0);
     CHECK(length <= ACRE_BPF_PROGRAM_MAX);
     CHECK(allows(program, length, 'b', R, 4095, most - 1));
     CHECK(!allows(program, length, 'b', R, 4095, most));
-    CHECK_EQ(acre_bpf_build(rules, most + 1, program, &length, &err), ACRE_ELIMIT);
+    CHECK_EQ(bpf_build(rules, most + 1, program, &length, &err), ACRE_ELIMIT);
     CHECK_HAS(err.text, "249 device rules");
 }
 
 static void refuses_rules_out_of_range(void) {
-    static const struct acre_bpf_rule rows[] = {
+    static const struct bpf_rule rows[] = {
         {'x', R, 1, 1}, {'c', 0, 1, 1}, {'c', 8, 1, 1}, {'c', R, 4096, 1}, {'c', R, 1, 1 << 20},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -144,17 +144,17 @@ static void refuses_rules_out_of_range(void) {
         struct acre_error err;
         uint32_t length = 77;
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_bpf_build(&rows[i], 1, program, &length, &err), ACRE_EINVALID);
+        CHECK_EQ(bpf_build(&rows[i], 1, program, &length, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "device rule 0");
         CHECK_U64(length, 77);
-        CHECK_EQ(acre_bpf_allow_v1(-1, &rows[i], 1, &err), ACRE_EINVALID);
-        CHECK_EQ(acre_bpf_attach(-1, &rows[i], 1, &err), ACRE_EINVALID);
+        CHECK_EQ(bpf_allow_v1(-1, &rows[i], 1, &err), ACRE_EINVALID);
+        CHECK_EQ(bpf_attach(-1, &rows[i], 1, &err), ACRE_EINVALID);
     }
 }
 
 static void rules_read_as_v1_spells_them(void) {
     static const struct {
-        struct acre_bpf_rule rule;
+        struct bpf_rule rule;
         const char *text;
     } rows[] = {
         {{'c', R | W | M, 1, 3}, "c 1:3 rwm"},
@@ -164,7 +164,7 @@ static void rules_read_as_v1_spells_them(void) {
     };
     char text[40];
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        CHECK_STR(acre_bpf_rule_text(&rows[i].rule, text), rows[i].text);
+        CHECK_STR(bpf_rule_text(&rows[i].rule, text), rows[i].text);
     }
 }
 
@@ -234,7 +234,7 @@ static void the_kernel_enforces_it(void) {
     char path[128];
     struct acre_error err = {0};
     int fd = make_cgroup(false, path);
-    int r = acre_bpf_attach(fd, gpu_rules, ACRE_COUNT(gpu_rules), &err);
+    int r = bpf_attach(fd, gpu_rules, ACRE_COUNT(gpu_rules), &err);
     if (r == ACRE_EUNSUPPORTED || r == ACRE_EDENIED) {
         rmdir(path);
         acre_test_skip("%s", err.text);
@@ -246,8 +246,8 @@ static void the_kernel_enforces_it(void) {
     }
     check_open(fd);
     /* A second call replaces the first: it does not add to what both must allow. */
-    static const struct acre_bpf_rule other = {'c', R | W, 240, 1};
-    CHECK_EQ(acre_bpf_attach(fd, &other, 1, &err), 0);
+    static const struct bpf_rule other = {'c', R | W, 240, 1};
+    CHECK_EQ(bpf_attach(fd, &other, 1, &err), 0);
     CHECK_EQ(open_inside(fd, O_RDWR, 240, 1), ENXIO);
     CHECK_EQ(open_inside(fd, O_RDWR, 240, 0), EPERM);
     close(fd);
@@ -258,7 +258,7 @@ static void version_one_enforces_it_too(void) {
     char path[128];
     struct acre_error err = {0};
     int fd = make_cgroup(true, path);
-    CHECK_EQ(acre_bpf_allow_v1(fd, gpu_rules, ACRE_COUNT(gpu_rules), &err), 0);
+    CHECK_EQ(bpf_allow_v1(fd, gpu_rules, ACRE_COUNT(gpu_rules), &err), 0);
     check_open(fd);
     close(fd);
     CHECK_EQ(rmdir(path), 0);
@@ -268,12 +268,12 @@ static void other_directories_are_refused(void) {
     struct acre_error err;
     int fd = open("/tmp", O_RDONLY | O_DIRECTORY);
     REQUIRE(fd >= 0);
-    CHECK(acre_bpf_attach(fd, NULL, 0, &err) < 0);
+    CHECK(bpf_attach(fd, NULL, 0, &err) < 0);
     CHECK_HAS(err.text, "device filter");
-    CHECK_EQ(acre_bpf_allow_v1(fd, NULL, 0, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(bpf_allow_v1(fd, NULL, 0, &err), ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "devices.deny");
     close(fd);
-    CHECK(acre_bpf_attach(-1, NULL, 0, &err) < 0);
+    CHECK(bpf_attach(-1, NULL, 0, &err) < 0);
 }
 
 static const struct acre_test tests[] = {

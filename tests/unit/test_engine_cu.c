@@ -25,8 +25,12 @@ static void takes_the_lowest_free_pairs(void) {
         {{NULL}, 304, 1, 0, "0-1"}, /* never none */
         {{NULL}, 305, 1000, 0, "0-303"},
         {{""}, 304, 500, ACRE_EINVALID, "0"},
-        {{"0-151", "152-303"}, 304, 100, ACRE_ENOFIT, "30 compute units asked for, 0 of 304"},
-        {{"0-9"}, 12, 500, ACRE_ENOFIT, "6 compute units asked for, 2 of 12 free"},
+        {{"0-151", "152-303"},
+         304,
+         100,
+         ACRE_ENOFIT,
+         "30 compute units asked for, but only 0 of 304 are free"},
+        {{"0-9"}, 12, 500, ACRE_ENOFIT, "6 compute units asked for, but only 2 of 12 are free"},
         {{NULL}, 1, 500, ACRE_EINVALID, "accepted: 1 to 1000 of 2 to 1024"},
         {{NULL}, 1025, 500, ACRE_EINVALID, "of 1025 compute units"},
         {{NULL}, 304, 0, ACRE_EINVALID, "0 thousandths"},
@@ -47,7 +51,7 @@ static void takes_the_lowest_free_pairs(void) {
             held++;
         }
         acre_test_context("row %zu: %u of %u", i, rows[i].milli, rows[i].units);
-        CHECK_EQ(acre_cu_take(rows[i].held, held, rows[i].units, rows[i].milli, ranges, &err),
+        CHECK_EQ(cu_take(rows[i].held, held, rows[i].units, rows[i].milli, ranges, &err),
                  rows[i].result);
         if (rows[i].result == 0) {
             CHECK_STR(ranges, rows[i].ranges);
@@ -81,7 +85,7 @@ static void shares_that_add_up_always_fit(void) {
             continue;
         }
         acre_test_context("step %u", step);
-        REQUIRE_EQ(acre_cu_take(held, held_count, 304, wanted, ranges[slot], NULL), 0);
+        REQUIRE_EQ(cu_take(held, held_count, 304, wanted, ranges[slot], NULL), 0);
         milli[slot] = wanted;
         bool taken[304] = {false};
         for (uint32_t i = 0; i < SLOTS; i++) {

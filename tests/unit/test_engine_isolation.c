@@ -311,7 +311,8 @@ static void default_memory(struct rig *rig) {
     rig_run(rig, 1, "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done");
     const struct rig_seen *seen = rig_wait_exit(rig, 1);
     CHECK_EQ((int)seen->result.ending, ACRE_RUN_OUT_OF_MEMORY);
-    CHECK_HAS(seen->result.text, "ran out of memory: limit ");
+    CHECK_HAS(seen->result.text,
+              "ran out of memory: its limit was 48 MiB, the default; ask for more with --memory");
     CHECK_HAS(seen->result.text, "iB, the default; ask for more with --memory");
     for (uint64_t job = 2; job < 20; job++) { /* with v1 some are in groups of earlier ones */
         rig_run(rig, job, "cat /proc/self/cgroup; read line; exit 3");
@@ -420,7 +421,7 @@ static void the_job_runs_as_its_user_and_gains_nothing(void) {
 }
 
 static void need_private_files(void) {
-    if (!acre_sandbox_can_mount()) {
+    if (!sandbox_can_mount()) {
         acre_test_skip("no private /tmp in a chroot");
     }
 }
@@ -431,9 +432,9 @@ static void a_chroot_is_told_from_a_machine(void) {
     open_rig(&rig);
     pid_t child = fork();
     if (child == 0) {
-        struct acre_sandbox_view view = {.directory = ""};
-        bool ok = chroot(directory) == 0 && chdir("/") == 0 && !acre_sandbox_can_mount() &&
-                  acre_sandbox_isolate(&view, NULL) == 0;
+        struct sandbox_view view = {.directory = ""};
+        bool ok = chroot(directory) == 0 && chdir("/") == 0 && !sandbox_can_mount() &&
+                  sandbox_isolate(&view, NULL) == 0;
         _exit(ok ? 0 : 1);
     }
     int status;

@@ -64,7 +64,7 @@ static void a_supervisor_that_does_not_react_is_killed_with_its_run(void) {
     static const struct {
         enum acre_run_signal signal;
         uint64_t limit_ms;
-        enum acre_run_ending ending;
+        enum run_ending ending;
     } cases[] = {
         {ACRE_RUN_KILL, 0, ACRE_RUN_SIGNALED},
         {ACRE_RUN_TERMINATE, 0, ACRE_RUN_SIGNALED},
@@ -132,12 +132,12 @@ static void a_late_start_moves_the_deadline(void) {
     spec.limit_ms = LONG_MS;
     rig_start(&rig, &spec);
     rig_wait_start(&rig, 1);
-    struct acre_local_run *run = acre_local_find(rig.engine, spec.run);
+    struct local_run *run = local_find(rig.engine, spec.run);
     REQUIRE(run != NULL);
     run->begun_ms -= LONG_MS; /* as reported while it was starting */
-    acre_local_expect_limit(run);
+    local_expect_limit(run);
     run->begun_ms += LONG_MS;
-    acre_local_expect_limit(run);
+    local_expect_limit(run);
     rig_turn(&rig, 2 * MARGIN_MS + spec.grace_ms);
     CHECK(!run->overdue);
     rig_signal(&rig, 1, ACRE_RUN_KILL);
@@ -202,7 +202,7 @@ static void a_run_whose_lock_outlives_its_supervisor_ends(void) {
 static void a_run_that_never_says_a_word_ends_with_its_lock(void) {
     struct rig rig;
     open_rig(&rig);
-    const struct acre_local *engine = rig.engine;
+    const struct local *engine = rig.engine;
     int record = openat(engine->runs, "1.1", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     REQUIRE(record >= 0);
     REQUIRE_EQ(flock(record, LOCK_EX | LOCK_NB), 0);
@@ -218,14 +218,14 @@ static void a_run_that_never_says_a_word_ends_with_its_lock(void) {
 static void a_run_that_is_just_being_started_is_not_lost(void) {
     struct rig rig;
     open_rig(&rig);
-    struct acre_local *engine = rig.engine;
+    struct local *engine = rig.engine;
     REQUIRE_EQ(kill(engine->spawner_pid, SIGSTOP), 0);
     rig_run(&rig, 1, "exit 3");
-    struct acre_local_run *run = acre_local_find(engine, (struct acre_run){1, 1});
+    struct local_run *run = local_find(engine, (struct acre_run){1, 1});
     REQUIRE(run != NULL && run->stage == ACRE_LOCAL_SENT);
     int record = openat(engine->runs, "1.1", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     REQUIRE(record >= 0);
-    acre_local_check(engine, run);
+    local_check(engine, run);
     CHECK_EQ((int)run->stage, (int)ACRE_LOCAL_SENT);
     close(record);
     REQUIRE_EQ(unlinkat(engine->runs, "1.1", 0), 0);
@@ -235,16 +235,16 @@ static void a_run_that_is_just_being_started_is_not_lost(void) {
 }
 
 struct prying {
-    const struct acre_local *engine;
+    const struct local *engine;
     atomic_bool stop;
 };
 
 /* Look at each record as soon as it is there, as the daemon does now and then. */
 static void *pry(void *context) {
     struct prying *prying = context;
-    struct acre_fact fact;
+    struct fact fact;
     for (uint64_t i = 0; i < RIG_RUNS && !atomic_load(&prying->stop);) {
-        i += acre_local_look(prying->engine, (struct acre_run){i, 1}, &fact) != ACRE_LOCAL_ABSENT;
+        i += local_look(prying->engine, (struct acre_run){i, 1}, &fact) != ACRE_LOCAL_ABSENT;
     }
     return NULL;
 }
@@ -316,7 +316,8 @@ static void check_frozen(bool adopted) {
     CHECK(is_there(pid));
     write_file(freezer, "freezer.state", "THAWED");
     rig_expect(&rig, 1, ACRE_RUN_LOST, 0);
-    CHECK_HAS(rig.seen[1].result.text, "was killed");
+    CHECK_HAS(rig.seen[1].result.text,
+              "its supervisor died; the processes it had started were killed");
     CHECK(is_gone_soon(pid));
     rig_finish(&rig);
     rmdir(freezer);
@@ -390,7 +391,7 @@ static void a_process_that_left_the_list_gets_no_signal(void) {
     }
     /* The second is on the first list only, as when its number was somebody else's before. */
     struct lists lists = {.first = {pids[2], pids[1], pids[0]}, .then = {pids[0], 1, pids[2]}};
-    CHECK_EQ(acre_pids_signal(list, NULL, &lists, SIGKILL), 3);
+    CHECK_EQ(pids_signal(list, NULL, &lists, SIGKILL), 3);
     int status = 0;
     for (size_t i = 0; i < ACRE_COUNT(pids); i += 2) {
         CHECK_EQ(waitpid(pids[i], &status, 0), pids[i]);

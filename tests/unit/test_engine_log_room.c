@@ -18,7 +18,7 @@ struct world {
     struct tree tree;
     struct acre_loop *loop;
     int logs, runs;
-    struct acre_log_room *room;
+    struct log_room *room;
     uint32_t expected; /* files */
     uint32_t turns;
 };
@@ -33,11 +33,11 @@ static void open_world(struct world *world) {
     world->logs = open(tree_path(&world->tree, "logs"), O_RDONLY | O_DIRECTORY);
     world->runs = open(tree_path(&world->tree, "runs"), O_RDONLY | O_DIRECTORY);
     REQUIRE_EQ(acre_loop_create(&world->loop, NULL), 0);
-    world->room = acre_log_room_create(world->loop, world->logs, world->runs);
+    world->room = log_room_create(world->loop, world->logs, world->runs);
 }
 
 static void close_world(struct world *world) {
-    acre_log_room_destroy(world->room);
+    log_room_destroy(world->room);
     acre_loop_destroy(world->loop);
     close(world->logs);
     close(world->runs);
@@ -101,7 +101,7 @@ static void the_oldest_runs_of_who_has_too_much_go(void) {
     put_log(&world, "9.2.out", ADA, PIECE, 40);
     put_log(&world, "1.1.out", BOB, PIECE, 1);
     put_log(&world, "notes.txt", ADA, PIECE, 1); /* not ours to judge */
-    acre_log_room_limit(world.room, 1);
+    log_room_limit(world.room, 1);
     wait_for_files(&world, 5); /* down to nine tenths: two of them */
     CHECK(!has_log(&world, "7.1.out") && !has_log(&world, "8.1.err"));
     CHECK(has_log(&world, "1.1.out") && has_log(&world, "notes.txt"));
@@ -109,7 +109,7 @@ static void the_oldest_runs_of_who_has_too_much_go(void) {
     /* More ends: it is added, and too much again. */
     put_log(&world, "10.1.out", ADA, PIECE, 100);
     put_log(&world, "10.1.err", ADA, PIECE, 100);
-    acre_log_room_add(world.room, (struct acre_run){10, 1});
+    log_room_add(world.room, (struct acre_run){10, 1});
     wait_for_files(&world, 4);
     CHECK(!has_log(&world, "9.2.out") && !has_log(&world, "3.1.out") &&
           has_log(&world, "10.1.out"));
@@ -131,14 +131,14 @@ static void runs_that_live_and_root_are_spared(void) {
             tree_put(&world.tree, name, "lives");
         }
     }
-    acre_log_room_limit(world.room, 1);
+    log_room_limit(world.room, 1);
     wait_for_files(&world, 9);
     CHECK(!has_log(&world, "4.1.out"));
     tree_delete(&world.tree, "runs/2.1"); /* it has ended: found without being told */
-    acre_log_room_limit(world.room, 0);
-    acre_log_room_limit(world.room, 1);
+    log_room_limit(world.room, 0);
+    log_room_limit(world.room, 1);
     put_log(&world, "6.1.out", ADA, PIECE, 10);
-    acre_log_room_add(world.room, (struct acre_run){6, 1});
+    log_room_add(world.room, (struct acre_run){6, 1});
     wait_for_files(&world, 8); /* 2.1, and 6.1 itself: nothing else may go */
     CHECK(!has_log(&world, "2.1.out") && has_log(&world, "1.1.out"));
     close_world(&world);
@@ -157,7 +157,7 @@ static void old_files_of_runs_that_live_go(void) {
     tree_put(&world.tree, "runs/1.1", "lives");
     tree_put(&world.tree, "runs/2.1", "lives");
     tree_put(&world.tree, "runs/3.1", "lives");
-    acre_log_room_limit(world.room, 1);
+    log_room_limit(world.room, 1);
     wait_for_files(&world, 4); /* 6 x 256 KiB of 1 MiB: all three must go */
     CHECK(has_log(&world, "1.1.out") && has_log(&world, "1.1.err") && has_log(&world, "2.1.out"));
     CHECK(has_log(&world, "3.1.out.1"));
@@ -173,7 +173,7 @@ static void small_files_count(void) {
         snprintf(name, sizeof(name), "%d.1.out", i);
         put_log(&world, name, ADA, 0, i);
     }
-    acre_log_room_limit(world.room, 1);
+    log_room_limit(world.room, 1);
     wait_for_files(&world, 230); /* nine tenths of 1 MiB */
     CHECK(!has_log(&world, "1.1.out") && has_log(&world, "300.1.out"));
     close_world(&world);
@@ -188,8 +188,8 @@ static void it_can_be_closed_at_any_time(void) {
         snprintf(name, sizeof(name), "%d.1.out", i);
         put_log(&world, name, ADA, 1, i);
     }
-    acre_log_room_limit(world.room, 1); /* each takes a block: too much */
-    acre_log_room_add(world.room, (struct acre_run){1, 1});
+    log_room_limit(world.room, 1); /* each takes a block: too much */
+    log_room_add(world.room, (struct acre_run){1, 1});
     close_world(&world);
 }
 

@@ -24,7 +24,7 @@ static bool is_gone(struct mps_rig *rig) {
 static void read_log(const struct mps_rig *rig, char *text, size_t size) {
     char path[192];
     struct acre_buf buf;
-    snprintf(path, sizeof(path), "%s/control.log", rig->place.log);
+    snprintf(path, sizeof(path), "%s/control.log", rig->paths.log);
     acre_buf_init(&buf, 4096);
     REQUIRE_EQ(acre_file_read(path, 4096, &buf, NULL), 0);
     snprintf(text, size, "%s", buf.data);
@@ -40,20 +40,20 @@ static void the_first_share_starts_it_and_the_last_stops_it(void) {
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     pid_t pid = mps_rig_daemon(&rig);
     CHECK(pid > 0);
-    acre_mps_pipe(rig.mps, GPU, pipe_path);
-    CHECK_STR(pipe_path, rig.place.pipe);
+    mps_pipe(rig.mps, GPU, pipe_path);
+    CHECK_STR(pipe_path, rig.paths.pipe);
     read_log(&rig, text, sizeof(text));
     CHECK_STR(text,
               geteuid() == 0 ? "-d -multiuser-server device " GPU "\n" : "-d device " GPU "\n");
     mps_rig_take(&rig, 2, geteuid()); /* joins: no second daemon */
     mps_rig_wait(&rig, mps_rig_is_twice, "second holder");
     CHECK_EQ(mps_rig_daemon(&rig), pid);
-    acre_mps_give(rig.mps, GPU, 1);
-    acre_mps_give(rig.mps, GPU, 7); /* unknown: nothing */
-    acre_mps_give(rig.mps, "GPU-12345678", 1);
+    mps_give(rig.mps, GPU, 1);
+    mps_give(rig.mps, GPU, 7); /* unknown: nothing */
+    mps_give(rig.mps, "GPU-12345678", 1);
     uint32_t lost;
-    CHECK_U64(acre_mps_count(rig.mps, &lost), 1);
-    acre_mps_give(rig.mps, GPU, 2);
+    CHECK_U64(mps_count(rig.mps, &lost), 1);
+    mps_give(rig.mps, GPU, 2);
     rig.pid = pid;
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK(is_gone(&rig));
@@ -67,7 +67,7 @@ static void taking_again_while_it_quits_starts_it_anew(void) {
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     rig.pid = mps_rig_daemon(&rig);
-    acre_mps_give(rig.mps, GPU, 1);
+    mps_give(rig.mps, GPU, 1);
     mps_rig_take(&rig, 2, geteuid());
     mps_rig_wait(&rig, mps_rig_is_twice, "ready again");
     CHECK(mps_rig_is_other(&rig)); /* another process */
@@ -78,7 +78,7 @@ static void given_back_before_it_is_up_means_not_told_and_stopped(void) {
     struct mps_rig rig;
     mps_rig_init(&rig, 1000, 5000);
     mps_rig_take(&rig, 1, geteuid());
-    acre_mps_give(rig.mps, GPU, 1);
+    mps_give(rig.mps, GPU, 1);
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK_U64(rig.ready + rig.failed, 0);
     CHECK_EQ(mps_rig_daemon(&rig), 0);
@@ -96,7 +96,7 @@ static void a_dead_daemon_is_told_and_started_again(void) {
     CHECK_HAS(rig.text, "died");
     mps_rig_wait(&rig, mps_rig_is_other, "up again");
     uint32_t lost;
-    CHECK_U64(acre_mps_count(rig.mps, &lost), 1);
+    CHECK_U64(mps_count(rig.mps, &lost), 1);
     CHECK_U64(lost, 1);
     CHECK_U64(rig.ready, 1); /* told once */
     mps_rig_finish(&rig);
@@ -124,7 +124,7 @@ static void a_stubborn_daemon_is_killed(void) {
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     rig.pid = mps_rig_daemon(&rig);
     mps_rig_script(&rig, "fault", "stubborn");
-    acre_mps_give(rig.mps, GPU, 1);
+    mps_give(rig.mps, GPU, 1);
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK(is_gone(&rig));
     mps_rig_finish(&rig);
@@ -135,9 +135,10 @@ static void what_does_not_start_is_told_with_its_reason(void) {
         const char *fault, *text;
     } rows[] = {
         {"refuse", "start: exit code 1: An instance of this daemon is already running"},
-        {"absent", "its daemon is not there"},
+        {"absent", "its daemon is not running (logs in "},
         {"mortal", "MPS of " GPU},
-        {"mute", "get_server_list: no answer in time"},
+        {"mute", "MPS of GPU-11111111-2222-3333-4444-555555555555: get_server_list: no answer "
+                 "within the time limit"},
         {"babble", "get_server_list: exit code 0: Server not found"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -162,14 +163,14 @@ static void a_later_process_adopts_it(void) {
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     pid_t pid = mps_rig_daemon(&rig);
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     CHECK_EQ(mps_rig_daemon(&rig), pid); /* runs on */
     mps_rig_open(&rig, 1000, 5000);
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_twice, "adopted");
     CHECK_EQ(mps_rig_daemon(&rig), pid);
-    CHECK(!acre_mps_reap(rig.mps, GPU)); /* held */
-    acre_mps_give(rig.mps, GPU, 1);
+    CHECK(!mps_reap(rig.mps, GPU)); /* held */
+    mps_give(rig.mps, GPU, 1);
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK_EQ(mps_rig_daemon(&rig), 0);
     mps_rig_finish(&rig);
@@ -181,12 +182,12 @@ static void a_daemon_that_nobody_holds_is_reaped(void) {
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     rig.pid = mps_rig_daemon(&rig);
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     mps_rig_open(&rig, 1000, 5000);
-    CHECK(acre_mps_reap(rig.mps, GPU));
+    CHECK(mps_reap(rig.mps, GPU));
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK(is_gone(&rig));
-    CHECK(!acre_mps_reap(rig.mps, GPU));
+    CHECK(!mps_reap(rig.mps, GPU));
     mps_rig_finish(&rig);
 }
 
@@ -204,7 +205,7 @@ static void a_stale_pid_file_harms_nobody(void) {
     snprintf(text, sizeof(text), "%d\n", (int)other);
     tree_put(&rig.tree, "mps/" GPU "/nvidia-cuda-mps-control.pid", text);
     CHECK_EQ(mps_rig_daemon(&rig), 0);
-    CHECK(!acre_mps_reap(rig.mps, GPU));
+    CHECK(!mps_reap(rig.mps, GPU));
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     CHECK(mps_rig_daemon(&rig) != other);
@@ -224,9 +225,9 @@ static void servers_are_known_and_end_with_their_daemon(void) {
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     int64_t pids[4] = {0};
-    CHECK_U64(acre_mps_servers(rig.mps, pids, 4), 1);
+    CHECK_U64(mps_servers(rig.mps, pids, 4), 1);
     CHECK_EQ(pids[0], server);
-    CHECK_U64(acre_mps_servers(rig.mps, NULL, 0), 1);
+    CHECK_U64(mps_servers(rig.mps, NULL, 0), 1);
     rig.pid = mps_rig_daemon(&rig);
     kill(rig.pid, SIGKILL);
     mps_rig_wait(&rig, mps_rig_has_lost, "lost");
@@ -244,25 +245,29 @@ static void bad_input_is_refused(void) {
                                       "GPU-\n1234"};
     for (size_t i = 0; i < ACRE_COUNT(bad); i++) {
         acre_test_context("%s", bad[i]);
-        CHECK_EQ(acre_mps_take(rig.mps, bad[i], 1, 0, NULL, NULL, &err), ACRE_EINVALID);
-        CHECK_HAS(err.text, "accepted: a UUID");
+        CHECK_EQ(mps_take(rig.mps, bad[i], 1, 0, NULL, NULL, &err), ACRE_EINVALID);
+        CHECK_HAS(err.text, "' is not a UUID; accepted: one like GPU-1234abcd-...");
     }
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     char longest[120] = "/tmp/";
     memset(longest + 5, 'x', 60);
-    struct acre_mps_options options = {.directory = longest, .program = "/no/such/program"};
-    CHECK_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "accepted: up to 47 bytes");
+    struct mps_options options = {.directory = longest, .program = "/no/such/program"};
+    CHECK_EQ(mps_create(&options, rig.loop, &rig.mps, &err), ACRE_ELIMIT);
+    CHECK_HAS(err.text,
+              "MPS directory '/tmp/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' "
+              "is too long for sockets; accepted: at most 47 bytes");
     options.directory = "relative";
-    CHECK_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EINVALID);
+    CHECK_EQ(mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EINVALID);
     options.directory = "/no/such/directory";
-    CHECK_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(mps_create(&options, rig.loop, &rig.mps, &err), ACRE_ENOTFOUND);
     options.directory = rig.directory;
-    REQUIRE_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), 0);
-    CHECK_EQ(acre_mps_take(rig.mps, GPU, 1, geteuid(), NULL, NULL, &err), ACRE_EUNAVAILABLE);
-    CHECK_HAS(err.text, "no program /no/such/program");
+    REQUIRE_EQ(mps_create(&options, rig.loop, &rig.mps, &err), 0);
+    CHECK_EQ(mps_take(rig.mps, GPU, 1, geteuid(), NULL, NULL, &err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(err.text,
+              "MPS: cannot find the program /no/such/program in PATH or "
+              "/usr/bin:/usr/local/bin:/usr/local/nvidia/bin (it comes with the NVIDIA driver)");
     uint32_t lost;
-    CHECK_U64(acre_mps_count(rig.mps, &lost), 0);
+    CHECK_U64(mps_count(rig.mps, &lost), 0);
     mps_rig_finish(&rig);
 }
 
@@ -277,8 +282,7 @@ static void server_lists_are_parsed_strictly(void) {
         int64_t pids[ACRE_MPS_SERVERS];
         uint32_t count = 0;
         acre_test_context("'%s'", rows[i].text);
-        CHECK_EQ(acre_mps_parse_servers(rows[i].text, strlen(rows[i].text), pids, &count),
-                 rows[i].ok);
+        CHECK_EQ(mps_parse_servers(rows[i].text, strlen(rows[i].text), pids, &count), rows[i].ok);
         CHECK_U64(count, rows[i].count);
     }
 }
@@ -321,11 +325,11 @@ static void a_program_is_asked_within_its_time(void) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         const char *const argv[] = {"/bin/sh", "-c", rows[i].shell, NULL};
         const char *const env[] = {"PATH=/usr/bin:/bin", "ONLY=this", NULL};
-        struct acre_ask *ask;
+        struct ask *ask;
         acre_test_context("%s", rows[i].shell);
         question.answers = 0;
-        REQUIRE_EQ(acre_ask_start(question.loop, argv, env, rows[i].input, rows[i].timeout_ms,
-                                  on_answer, &question, &ask, NULL),
+        REQUIRE_EQ(ask_start(question.loop, argv, env, rows[i].input, rows[i].timeout_ms, on_answer,
+                             &question, &ask, NULL),
                    0);
         CHECK_U64(question.answers, 0);
         acre_loop_run(question.loop);
@@ -339,27 +343,26 @@ static void a_program_is_asked_within_its_time(void) {
 
 static void output_is_bounded_and_questions_can_be_dropped(void) {
     struct question question = {0};
-    struct acre_ask *ask = NULL;
+    struct ask *ask = NULL;
     struct acre_error err = {0};
     REQUIRE_EQ(acre_loop_create(&question.loop, NULL), 0);
     const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
     const char *const flood[] = {"/bin/sh", "-c", "head -c 1000000 /dev/zero", NULL};
-    REQUIRE_EQ(
-        acre_ask_start(question.loop, flood, env, "", 10000, on_answer, &question, &ask, NULL), 0);
+    REQUIRE_EQ(ask_start(question.loop, flood, env, "", 10000, on_answer, &question, &ask, NULL),
+               0);
     acre_loop_run(question.loop);
     CHECK_U64(question.answers, 1);
     CHECK_U64(question.length, ACRE_ASK_OUTPUT_MAX);
     const char *const sleeper[] = {"/bin/sleep", "60", NULL};
-    REQUIRE_EQ(
-        acre_ask_start(question.loop, sleeper, env, "", 10000, on_answer, &question, &ask, NULL),
-        0);
-    acre_ask_cancel(ask);
-    acre_ask_cancel(NULL);
+    REQUIRE_EQ(ask_start(question.loop, sleeper, env, "", 10000, on_answer, &question, &ask, NULL),
+               0);
+    ask_cancel(ask);
+    ask_cancel(NULL);
     acre_loop_run(question.loop);
     CHECK_U64(question.answers, 1);
     CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); /* no zombie left */
     const char *const nothing[] = {"/no/such/program", NULL};
-    CHECK_EQ(acre_ask_start(question.loop, nothing, env, "", 10, on_answer, &question, &ask, &err),
+    CHECK_EQ(ask_start(question.loop, nothing, env, "", 10, on_answer, &question, &ask, &err),
              ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "/no/such/program");
     acre_loop_destroy(question.loop);

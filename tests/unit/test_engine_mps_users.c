@@ -58,11 +58,11 @@ static int link_in(const struct mps_rig *rig, const char *directory, const char 
 }
 
 static int plant(const struct mps_rig *rig) {
-    int worked = link_in(rig, rig->place.pipe, "made_lock", "made");
-    worked += link_in(rig, rig->place.pipe, pipe_names[0], "made");
-    worked += link_in(rig, rig->place.pipe, pipe_names[1], "secret");
-    worked += link_in(rig, rig->place.log, log_names[0], "secret");
-    worked += link_in(rig, rig->place.log, log_names[1], "secret");
+    int worked = link_in(rig, rig->paths.pipe, "made_lock", "made");
+    worked += link_in(rig, rig->paths.pipe, pipe_names[0], "made");
+    worked += link_in(rig, rig->paths.pipe, pipe_names[1], "secret");
+    worked += link_in(rig, rig->paths.log, log_names[0], "secret");
+    worked += link_in(rig, rig->paths.log, log_names[1], "secret");
     return worked;
 }
 
@@ -70,14 +70,14 @@ static int connect_to(const struct mps_rig *rig) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int length =
-        snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", rig->place.pipe);
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", rig->paths.pipe);
     return length > 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 }
 
 /* List, make, change, remove, rename in both directories. */
 static int meddle(const struct mps_rig *rig) {
     int worked = plant(rig);
-    const char *const directories[] = {rig->place.pipe, rig->place.log};
+    const char *const directories[] = {rig->paths.pipe, rig->paths.log};
     for (size_t i = 0; i < ACRE_COUNT(directories); i++) {
         static const char *const names[] = {"control", "control_privileged", "control_lock",
                                             PID_FILE,  "control.log",        "server.log",
@@ -99,8 +99,8 @@ static int meddle(const struct mps_rig *rig) {
 
 static int reach_logs(const struct mps_rig *rig) {
     char path[256];
-    snprintf(path, sizeof(path), "%s/control.log", rig->place.log);
-    return access(rig->place.log, X_OK) == 0 || access(path, F_OK) == 0;
+    snprintf(path, sizeof(path), "%s/control.log", rig->paths.log);
+    return access(rig->paths.log, X_OK) == 0 || access(path, F_OK) == 0;
 }
 
 static bool can_connect(const struct mps_rig *rig, uid_t user) {
@@ -157,17 +157,17 @@ static void access_is_that_of_those_who_hold_shares_now(void) {
     CHECK(can_connect(&rig, ALICE));
     CHECK(can_connect(&rig, MALLORY));
     CHECK(!can_connect(&rig, CAROL));
-    acre_mps_give(rig.mps, MPS_GPU, 2);
+    mps_give(rig.mps, MPS_GPU, 2);
     CHECK(can_connect(&rig, MALLORY)); /* the other share */
-    acre_mps_give(rig.mps, MPS_GPU, 3);
+    mps_give(rig.mps, MPS_GPU, 3);
     CHECK(!can_connect(&rig, MALLORY));
     CHECK(can_connect(&rig, ALICE));
-    acre_mps_give(rig.mps, MPS_GPU, 1);
+    mps_give(rig.mps, MPS_GPU, 1);
     CHECK(!can_connect(&rig, ALICE)); /* while it is still there */
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     CHECK_EQ(mps_rig_as(&rig, MALLORY, meddle), 0);
-    CHECK_EQ(mode_of(rig.place.pipe), 0700);
-    CHECK_EQ(mode_of(rig.place.log), 0700);
+    CHECK_EQ(mode_of(rig.paths.pipe), 0700);
+    CHECK_EQ(mode_of(rig.paths.log), 0700);
     mps_rig_finish(&rig);
 }
 
@@ -197,7 +197,7 @@ static void users_keep_their_access_over_a_restart(void) {
     mps_rig_take(&rig, 1, ALICE);
     mps_rig_take(&rig, 2, MALLORY);
     mps_rig_wait(&rig, mps_rig_is_twice, "ready");
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     CHECK(can_connect(&rig, ALICE));
     mps_rig_open(&rig, 1000, 5000);
     rig.ready = 0;
@@ -206,9 +206,9 @@ static void users_keep_their_access_over_a_restart(void) {
     mps_rig_wait(&rig, mps_rig_is_ready, "adopted");
     CHECK(can_connect(&rig, ALICE));
     CHECK(!can_connect(&rig, MALLORY));
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     mps_rig_open(&rig, 1000, 5000);
-    CHECK(acre_mps_reap(rig.mps, MPS_GPU)); /* hers, too */
+    CHECK(mps_reap(rig.mps, MPS_GPU)); /* hers, too */
     CHECK(!can_connect(&rig, ALICE));
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     mps_rig_finish(&rig);
@@ -247,12 +247,12 @@ static void without_access_lists_others_pass_through_while_it_runs(void) {
     mps_rig_take(&rig, 1, ALICE);
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     CHECK(can_connect(&rig, ALICE));
-    CHECK_EQ(mode_of(rig.place.pipe), 0711);
-    CHECK_EQ(mode_of(rig.place.log), 0700);
+    CHECK_EQ(mode_of(rig.paths.pipe), 0711);
+    CHECK_EQ(mode_of(rig.paths.log), 0700);
     CHECK_EQ(mps_rig_as(&rig, ALICE, meddle), 0);
     CHECK_EQ(mps_rig_as(&rig, MALLORY, meddle), 0);
-    acre_mps_give(rig.mps, MPS_GPU, 1);
-    CHECK_EQ(mode_of(rig.place.pipe), 0700);
+    mps_give(rig.mps, MPS_GPU, 1);
+    CHECK_EQ(mode_of(rig.paths.pipe), 0700);
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     umount2(rig.directory, MNT_DETACH);
     mps_rig_finish(&rig);
@@ -267,16 +267,16 @@ static void what_an_earlier_start_left_does_not_survive(void) {
     tree_put(&rig.tree, "mps/" MPS_GPU "/below/further/file", "old");
     tree_put(&rig.tree, "mps/" MPS_GPU ".log/control.log.1", "old");
     plant(&rig);
-    chmod(rig.place.pipe, 01777);
-    chmod(rig.place.log, 01777);
+    chmod(rig.paths.pipe, 01777);
+    chmod(rig.paths.log, 01777);
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     check_secret(&rig);
     CHECK(access(tree_path(&rig.tree, "mps/" MPS_GPU "/below"), F_OK) != 0);
     CHECK(access(tree_path(&rig.tree, "mps/" MPS_GPU "/made_lock"), F_OK) != 0);
     CHECK(access(tree_path(&rig.tree, "mps/" MPS_GPU ".log/control.log.1"), F_OK) != 0);
-    CHECK_EQ(mode_of(rig.place.pipe), 0700);
-    CHECK_EQ(mode_of(rig.place.log), 0700);
+    CHECK_EQ(mode_of(rig.paths.pipe), 0700);
+    CHECK_EQ(mode_of(rig.paths.log), 0700);
     mps_rig_finish(&rig);
 }
 
@@ -286,7 +286,7 @@ static void the_logs_of_the_last_start_are_kept_aside(void) {
     for (uint32_t i = 1; i <= 2; i++) {
         mps_rig_take(&rig, i, geteuid());
         mps_rig_wait(&rig, i == 1 ? mps_rig_is_ready : mps_rig_is_twice, "ready");
-        acre_mps_give(rig.mps, MPS_GPU, i);
+        mps_give(rig.mps, MPS_GPU, i);
         mps_rig_wait(&rig, mps_rig_is_down, "down");
     }
     char text[256];
@@ -299,7 +299,7 @@ static void the_logs_of_the_last_start_are_kept_aside(void) {
 
 static void refuse(struct mps_rig *rig, int code, const char *text) {
     struct acre_error err = {0};
-    CHECK_EQ(acre_mps_take(rig->mps, MPS_GPU, 1, geteuid(), NULL, NULL, &err), code);
+    CHECK_EQ(mps_take(rig->mps, MPS_GPU, 1, geteuid(), NULL, NULL, &err), code);
     CHECK_HAS(err.text, text);
     CHECK(mps_rig_is_down(rig));
 }
@@ -317,13 +317,15 @@ static void what_cannot_be_cleaned_is_not_used(void) {
     tree_put(&rig.tree, "mps/" MPS_GPU, "a file");
     refuse(&rig, ACRE_EDENIED, "is not a directory");
     tree_delete(&rig.tree, "mps/" MPS_GPU);
-    REQUIRE(symlink(rig.tree.root, rig.place.pipe) == 0);
+    REQUIRE(symlink(rig.tree.root, rig.paths.pipe) == 0);
     refuse(&rig, ACRE_EDENIED, "is not a directory");
     tree_delete(&rig.tree, "mps/" MPS_GPU);
     if (geteuid() == 0) {
         tree_make_directory(&rig.tree, "mps/" MPS_GPU ".log");
-        REQUIRE(chown(rig.place.log, MALLORY, MALLORY) == 0);
-        refuse(&rig, ACRE_EDENIED, "belongs to user 61002");
+        REQUIRE(chown(rig.paths.log, MALLORY, MALLORY) == 0);
+        refuse(&rig, ACRE_EDENIED,
+               "/mps/GPU-11111111-2222-3333-4444-555555555555.log belongs to uid 61002; accepted: "
+               "uid 0, which runs the daemon");
         tree_delete(&rig.tree, "mps/" MPS_GPU ".log");
     }
     mps_rig_take(&rig, 1, geteuid());
@@ -334,25 +336,25 @@ static void what_cannot_be_cleaned_is_not_used(void) {
 static void the_directory_of_all_is_ours_and_no_link(void) {
     struct mps_rig rig;
     mps_rig_init(&rig, 1000, 5000);
-    acre_mps_destroy(rig.mps);
+    mps_destroy(rig.mps);
     rig.mps = NULL;
     struct acre_error err = {0};
-    struct acre_mps_options options = {.directory = rig.directory, .program = MPS_DOUBLE};
+    struct mps_options options = {.directory = rig.directory, .program = MPS_DOUBLE};
     tree_delete(&rig.tree, "mps");
     tree_make_directory(&rig.tree, "elsewhere");
     REQUIRE(symlink(tree_path(&rig.tree, "elsewhere"), rig.directory) == 0);
-    CHECK_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EDENIED);
+    CHECK_EQ(mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EDENIED);
     CHECK_HAS(err.text, "is not a directory");
     tree_delete(&rig.tree, "mps");
     tree_make_directory(&rig.tree, "mps");
     if (geteuid() == 0) {
         REQUIRE(chown(rig.directory, MALLORY, MALLORY) == 0);
-        CHECK_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EDENIED);
-        CHECK_HAS(err.text, "belongs to user 61002; accepted: user 0");
+        CHECK_EQ(mps_create(&options, rig.loop, &rig.mps, &err), ACRE_EDENIED);
+        CHECK_HAS(err.text, "/mps belongs to uid 61002; accepted: uid 0, which runs the daemon");
         REQUIRE(chown(rig.directory, 0, 0) == 0);
     }
     REQUIRE(chmod(rig.directory, 0777) == 0);
-    REQUIRE_EQ(acre_mps_create(&options, rig.loop, &rig.mps, &err), 0);
+    REQUIRE_EQ(mps_create(&options, rig.loop, &rig.mps, &err), 0);
     CHECK_EQ(mode_of(rig.directory), 0711);
     mps_rig_finish(&rig);
 }
@@ -382,8 +384,8 @@ static void a_daemon_of_another_user_is_not_adopted(void) {
     mps_rig_init(&rig, 20, 5000);
     tree_make_directory(&rig.tree, "mps/" MPS_GPU);
     tree_make_directory(&rig.tree, "mps/" MPS_GPU ".log");
-    chmod(rig.place.pipe, 01777); /* as earlier versions left them */
-    chmod(rig.place.log, 01777);
+    chmod(rig.paths.pipe, 01777); /* as earlier versions left them */
+    chmod(rig.paths.log, 01777);
     pid_t victim = mps_rig_spawn(&rig, ALICE, false);
     char text[32];
     snprintf(text, sizeof(text), "%d\n", (int)victim);
@@ -392,7 +394,7 @@ static void a_daemon_of_another_user_is_not_adopted(void) {
     mps_rig_wait(&rig, has_pid, "his daemon");
     pid_t his = pid_in_file(&rig);
     CHECK_EQ(mps_rig_daemon(&rig), 0);
-    CHECK(!acre_mps_reap(rig.mps, MPS_GPU));
+    CHECK(!mps_reap(rig.mps, MPS_GPU));
     mps_rig_take(&rig, 1, MALLORY);
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     struct stat info;
@@ -420,7 +422,7 @@ static void only_servers_of_ours_are_counted_and_killed(void) {
     mps_rig_take(&rig, 1, ALICE);
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     int64_t pids[4] = {0};
-    CHECK_U64(acre_mps_servers(rig.mps, pids, 4), 1);
+    CHECK_U64(mps_servers(rig.mps, pids, 4), 1);
     CHECK_EQ(pids[0], server);
     kill_daemon(&rig);
     mps_rig_wait(&rig, mps_rig_has_lost, "lost");
@@ -444,7 +446,7 @@ static void the_pid_file_is_not_believed(void) {
         mps_rig_wait(&rig, mps_rig_is_ready, "ready");
         pid_t pid = mps_rig_daemon(&rig);
         CHECK(pid > 0);
-        acre_mps_destroy(rig.mps);
+        mps_destroy(rig.mps);
         if (texts[i] != NULL) {
             tree_put(&rig.tree, "mps/" MPS_GPU "/" PID_FILE, texts[i]);
         } else {
@@ -469,7 +471,7 @@ static void a_daemon_whose_parent_listened_is_known(void) {
     mps_rig_take(&rig, 1, geteuid());
     mps_rig_wait(&rig, mps_rig_is_ready, "ready");
     CHECK(mps_rig_daemon(&rig) > 0);
-    acre_mps_give(rig.mps, MPS_GPU, 1);
+    mps_give(rig.mps, MPS_GPU, 1);
     mps_rig_wait(&rig, mps_rig_is_down, "down");
     mps_rig_finish(&rig);
 }

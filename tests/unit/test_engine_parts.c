@@ -3,9 +3,9 @@
 #include "core/file.h"
 #include "core/rand.h"
 #include "engine/cgroup.h"
+#include "engine/descendants.h"
 #include "engine/fake.h"
-#include "engine/tree.h"
-#include "engine/wire.h"
+#include "engine/shim_wire.h"
 #include "support/test.h"
 #include "support/tree.h"
 
@@ -45,11 +45,11 @@ static void run_names_are_exact(void) {
         struct acre_run run = {0};
         char name[ACRE_RUN_NAME_MAX];
         acre_test_context("'%s'", rows[i].name);
-        CHECK_EQ(acre_run_parse(rows[i].name, &run), rows[i].ok);
+        CHECK_EQ(run_parse(rows[i].name, &run), rows[i].ok);
         CHECK_U64(run.job, rows[i].job);
         CHECK_U64(run.attempt, rows[i].attempt);
         if (rows[i].ok) {
-            CHECK_STR(acre_run_name(run, name), rows[i].name);
+            CHECK_STR(run_make_name(run, name), rows[i].name);
         }
     }
 }
@@ -58,9 +58,9 @@ static void run_names_are_exact(void) {
 
 static void encode(struct acre_buf *out) {
     static const uint32_t groups[] = {5, 6, 7};
-    static const struct acre_bpf_rule rules[] = {{'c', 3, 195, 0}};
+    static const struct bpf_rule rules[] = {{'c', 3, 195, 0}};
     static const char *const arguments[] = {"sh", "-c", "", NULL};
-    struct acre_wire_job job;
+    struct wire_job job;
     memset(&job, 0, sizeof(job));
     job.run = (struct acre_run){9, 2};
     job.groups = groups;
@@ -80,7 +80,7 @@ static void encode(struct acre_buf *out) {
     acre_buf_append(&environment[0], "A=1\0B=", 7);
     job.common = (char[]){"C=3\0B=2\0BB="};
     job.common_bytes = sizeof("C=3\0B=2\0BB=");
-    CHECK_EQ(acre_wire_encode(&job, environment, out, NULL), 0);
+    CHECK_EQ(wire_encode(&job, environment, out, NULL), 0);
     acre_buf_finish(&environment[0]);
     acre_buf_finish(&environment[1]);
 }
@@ -89,14 +89,14 @@ static void a_start_arrives_as_it_was(void) {
     struct acre_buf out;
     acre_buf_init(&out, 1 << 16);
     encode(&out);
-    struct acre_wire_job job;
-    REQUIRE_EQ(acre_wire_decode(out.data, out.length, &job, NULL), 0);
+    struct wire_job job;
+    REQUIRE_EQ(wire_decode(out.data, out.length, &job, NULL), 0);
     CHECK_U64(job.run.job, 9);
     CHECK_U64(job.groups[2], 7);
     CHECK_U64(job.rules[0].major, 195);
     static const char *const expected[2][5] = {{"A=1", "B=", "C=3", "BB="}, {"C=3", "B=2", "BB="}};
     for (uint32_t member = 0; member < 2; member++) {
-        char **environment = acre_wire_environment(&job, member);
+        char **environment = wire_environment(&job, member);
         size_t count = 0;
         for (; expected[member][count] != NULL && environment[count] != NULL; count++) {
             CHECK_STR(environment[count], expected[member][count]);
@@ -108,7 +108,7 @@ static void a_start_arrives_as_it_was(void) {
     CHECK(job.arguments[3] == NULL);
     CHECK_STR(job.directory, "/data");
     CHECK_EQ(memcmp(job.stdin_text, "in", 2), 0);
-    acre_wire_job_finish(&job);
+    wire_job_finish(&job);
     acre_buf_finish(&out);
 }
 
@@ -117,12 +117,12 @@ static void a_damaged_start_is_refused(void) {
     struct acre_buf out;
     acre_buf_init(&out, 1 << 16);
     encode(&out);
-    struct acre_wire_job job;
+    struct wire_job job;
     for (size_t length = 0; length < out.length; length++) {
         char *part = acre_calloc(1, ACRE_MAX(length, (size_t)1));
         memcpy(part, out.data, length);
         acre_test_context("%zu of %zu bytes", length, out.length);
-        CHECK_EQ(acre_wire_decode(part, length, &job, NULL), ACRE_ECORRUPT);
+        CHECK_EQ(wire_decode(part, length, &job, NULL), ACRE_ECORRUPT);
         free(part);
     }
     struct acre_rand rand;
@@ -132,33 +132,33 @@ static void a_damaged_start_is_refused(void) {
         acre_buf_init(&copy, 1 << 16);
         acre_buf_append(&copy, out.data, out.length);
         copy.data[acre_rand_below(&rand, copy.length)] = (char)acre_rand_next(&rand);
-        if (acre_wire_decode(copy.data, copy.length, &job, NULL) == 0) {
-            (void)acre_wire_environment(&job, job.member_count - 1);
-            acre_wire_job_finish(&job);
+        if (wire_decode(copy.data, copy.length, &job, NULL) == 0) {
+            (void)wire_environment(&job, job.member_count - 1);
+            wire_job_finish(&job);
         }
         acre_buf_finish(&copy);
     }
     struct acre_buf small;
     acre_buf_init(&small, 100);
     struct acre_error err = {0};
-    struct acre_wire_job zero = {.directory = ""};
-    CHECK_EQ(acre_wire_encode(&zero, NULL, &small, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "over 100 bytes");
+    struct wire_job zero = {.directory = ""};
+    CHECK_EQ(wire_encode(&zero, NULL, &small, &err), ACRE_ELIMIT);
+    CHECK_HAS(err.text, "command, environment and input together are longer than 100 bytes");
     acre_buf_finish(&small);
     acre_buf_finish(&out);
 }
 
 static void a_fact_is_whole_or_it_is_none(void) {
-    struct acre_fact fact;
+    struct fact fact;
     memset(&fact, 0, sizeof(fact));
-    CHECK(!acre_fact_is_whole(&fact));
+    CHECK(!fact_is_whole(&fact));
     fact.run.job = 5;
-    acre_fact_seal(&fact);
-    CHECK(acre_fact_is_whole(&fact));
+    fact_seal(&fact);
+    CHECK(fact_is_whole(&fact));
     for (size_t i = 0; i < sizeof(fact); i++) {
-        struct acre_fact damaged = fact;
+        struct fact damaged = fact;
         ((char *)&damaged)[i] ^= 1;
-        CHECK(!acre_fact_is_whole(&damaged));
+        CHECK(!fact_is_whole(&damaged));
     }
 }
 
@@ -167,7 +167,7 @@ static void a_fact_is_whole_or_it_is_none(void) {
 static void layouts_are_told_apart(void) {
     static const struct {
         const char *mounts; /* @: the tree */
-        enum acre_cgroup_layout layout;
+        enum cgroup_layout layout;
         const char *described;
     } rows[] = {
         {"", ACRE_CGROUP_NONE, "processes: NOT limited"},
@@ -195,15 +195,15 @@ static void layouts_are_told_apart(void) {
         }
         tree_put(&tree, "mountinfo", mounts.data);
         acre_buf_finish(&mounts);
-        struct acre_cgroup cgroup;
-        acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+        struct cgroup cgroup;
+        cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
         CHECK_EQ((int)cgroup.layout, (int)rows[i].layout);
         struct acre_buf out;
         acre_buf_init(&out, 4096);
-        acre_cgroup_describe(&cgroup, &out);
+        cgroup_describe(&cgroup, &out);
         CHECK_HAS(out.data, rows[i].described);
         acre_buf_finish(&out);
-        acre_cgroup_close(&cgroup, 0);
+        cgroup_close(&cgroup, 0);
         tree_erase(&tree);
     }
 }
@@ -215,13 +215,12 @@ static void a_refused_limit_is_told(void) {
     char text[256];
     snprintf(text, sizeof(text), "30 1 0:26 / %s/m rw - cgroup cgroup rw,memory\n", tree.root);
     tree_put(&tree, "mountinfo", text);
-    struct acre_cgroup cgroup;
-    acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
-    struct acre_cgroup_limits limits = {.ram_mib = 64, .pids_max = 10};
-    struct acre_cgroup_run group;
+    struct cgroup cgroup;
+    cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+    struct cgroup_limits limits = {.ram_mib = 64, .pids_max = 10};
+    struct cgroup_run group;
     struct acre_error err = {0};
-    CHECK_EQ(acre_cgroup_make(&cgroup, (struct acre_run){1, 1}, &limits, &group, &err),
-             ACRE_ENOTFOUND);
+    CHECK_EQ(cgroup_make(&cgroup, (struct acre_run){1, 1}, &limits, &group, &err), ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "1.1/memory.limit_in_bytes = 67108864");
     CHECK(access(tree_path(&tree, "m/acre-x/1.1"), F_OK) != 0);
     tree_erase(&tree);
@@ -250,8 +249,8 @@ static void processes_of_all_jobs_are_limited(void) {
         tree_put(&tree, "g/pids.max", rows[i].outer);
         snprintf(text, sizeof(text), "30 1 0:26 / %s/g rw - %s\n", tree.root, rows[i].mount);
         tree_put(&tree, "mountinfo", text);
-        struct acre_cgroup cgroup;
-        acre_cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
+        struct cgroup cgroup;
+        cgroup_open(tree_path(&tree, "mountinfo"), "acre-x", &cgroup);
         acre_file_peek(tree_path(&tree, "g/acre-x/pids.max"), most, sizeof(most));
         uint64_t machine =
             strtoull(acre_file_peek("/proc/sys/kernel/pid_max", text, sizeof(text)), NULL, 10);
@@ -262,7 +261,7 @@ static void processes_of_all_jobs_are_limited(void) {
         }
         struct acre_buf out;
         acre_buf_init(&out, 4096);
-        acre_cgroup_describe(&cgroup, &out);
+        cgroup_describe(&cgroup, &out);
         snprintf(shown, sizeof(shown), "processes of all jobs: at most %s\n", most);
         CHECK_HAS(out.data, shown);
         acre_buf_finish(&out);
@@ -295,13 +294,13 @@ static void descendants_are_found_and_killed(void) {
         REQUIRE_EQ(read(ends[0], &byte, 1), 1);
     }
     int64_t pids[16];
-    CHECK_U64(acre_tree_pids(child, pids, 16), 6);
-    CHECK_U64(acre_tree_pids(getpid(), pids, 2), 7); /* counts on when the room is used up */
-    CHECK_U64(acre_tree_pids(999999999, pids, 16), 0);
-    acre_tree_kill(child);
+    CHECK_U64(descendants_find(child, pids, 16), 6);
+    CHECK_U64(descendants_find(getpid(), pids, 2), 7); /* counts on when the room is used up */
+    CHECK_U64(descendants_find(999999999, pids, 16), 0);
+    descendants_kill(child);
     char end;
-    CHECK_EQ(read(ends[0], &end, 1), 0);           /* nobody has the other end any more */
-    while (acre_tree_pids(child, pids, 16) != 0) { /* files are closed before the end is seen */
+    CHECK_EQ(read(ends[0], &end, 1), 0);             /* nobody has the other end any more */
+    while (descendants_find(child, pids, 16) != 0) { /* files are closed before the end is seen */
         acre_test_rest();
     }
     kill(child, SIGKILL);
@@ -312,7 +311,7 @@ static void descendants_are_found_and_killed(void) {
 
 struct told {
     uint32_t started[64], exited[64], wrong;
-    enum acre_run_ending ending[64];
+    enum run_ending ending[64];
 };
 
 static void on_started(void *context, struct acre_run run, uint64_t now_ms, int64_t pid) {
@@ -329,15 +328,15 @@ static void on_exited(void *context, struct acre_run run, const struct acre_run_
     told->wrong += began && told->started[run.job] == 0; /* the beginning comes first */
 }
 
-static void plan(void *context, const struct acre_run_spec *spec, struct acre_fake_plan *ret_plan) {
+static void plan(void *context, const struct acre_run_spec *spec, struct fake_plan *ret_plan) {
     (void)context;
     ret_plan->start_ms = spec->run.job % 7;
     ret_plan->run_ms = 10 * spec->run.job;
 }
 
-static void start_all(struct acre_fake_world *world, struct told *told, void **ret_engine) {
+static void start_all(struct fake_world *world, struct told *told, void **ret_engine) {
     struct acre_engine_sink sink = {.started = on_started, .exited = on_exited, .context = told};
-    struct acre_fake_options fake = {.world = world};
+    struct fake_options fake = {.world = world};
     struct acre_engine_options options = {.own = &fake};
     struct acre_error err = {0};
     REQUIRE_EQ(acre_engine_fake.open(&options, NULL, &sink, ret_engine, &err), 0);
@@ -350,9 +349,9 @@ static void start_all(struct acre_fake_world *world, struct told *told, void **r
     }
 }
 
-static void drain(struct acre_fake_world *world) {
-    for (uint64_t next_ms; (next_ms = acre_fake_world_next_ms(world)) != UINT64_MAX;) {
-        acre_fake_world_advance(world, next_ms);
+static void drain(struct fake_world *world) {
+    for (uint64_t next_ms; (next_ms = fake_world_next_ms(world)) != UINT64_MAX;) {
+        fake_world_advance(world, next_ms);
     }
 }
 
@@ -360,7 +359,7 @@ static void drain(struct acre_fake_world *world) {
 static void faults_come_by_seed_and_asking_again_repairs_them(void) {
     for (uint64_t seed = 1; seed <= 50; seed++) {
         acre_test_context("seed %" PRIu64, seed);
-        struct acre_fake_world_options options = {
+        struct fake_world_options options = {
             .seed = seed,
             .now_ms = 1000,
             .plan = plan,
@@ -371,16 +370,16 @@ static void faults_come_by_seed_and_asking_again_repairs_them(void) {
                        .vanished_milli = 100,
                        .refused_milli = 100},
         };
-        struct acre_fake_world *world = acre_fake_world_create(&options);
+        struct fake_world *world = fake_world_create(&options);
         struct told told = {0};
         void *engine = NULL;
         start_all(world, &told, &engine);
-        acre_fake_world_advance(world, 1200); /* some run, some have ended */
-        CHECK(acre_fake_world_running(world) > 0);
+        fake_world_advance(world, 1200); /* some run, some have ended */
+        CHECK(fake_world_running(world) > 0);
         acre_engine_fake.close(engine);
         drain(world);
-        CHECK_U64(acre_fake_world_running(world), 0);
-        uint64_t began = acre_fake_world_began(world);
+        CHECK_U64(fake_world_running(world), 0);
+        uint64_t began = fake_world_began(world);
         memset(&told, 0, sizeof(told));
         start_all(world, &told, &engine); /* a restart repeats what it is not sure of */
         uint32_t ended = 0;
@@ -395,27 +394,27 @@ static void faults_come_by_seed_and_asking_again_repairs_them(void) {
             drain(world);
         }
         CHECK_U64(ended, 63);
-        CHECK_U64(acre_fake_world_began(world), began); /* nothing a second time */
+        CHECK_U64(fake_world_began(world), began); /* nothing a second time */
         CHECK_U64(told.wrong, 0);
         acre_engine_fake.close(engine);
-        acre_fake_world_destroy(world);
+        fake_world_destroy(world);
     }
 }
 
 static void the_same_seed_tells_the_same_story(void) {
     struct told told[2] = {0};
     for (int i = 0; i < 2; i++) {
-        struct acre_fake_world_options options = {
+        struct fake_world_options options = {
             .seed = 11,
             .now_ms = 1000,
             .plan = plan,
             .faults = {.lost_milli = 200, .repeated_milli = 200, .vanished_milli = 200}};
-        struct acre_fake_world *world = acre_fake_world_create(&options);
+        struct fake_world *world = fake_world_create(&options);
         void *engine = NULL;
         start_all(world, &told[i], &engine);
         drain(world);
         acre_engine_fake.close(engine);
-        acre_fake_world_destroy(world);
+        fake_world_destroy(world);
     }
     CHECK_EQ(memcmp(&told[0], &told[1], sizeof(told[0])), 0);
     uint32_t lost = 0;

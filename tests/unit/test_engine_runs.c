@@ -10,21 +10,21 @@ struct record {
     bool is_known;
 };
 
-static void check_all(const struct acre_runs *runs, struct record *records) {
+static void check_all(const struct runs *runs, struct record *records) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < RUNS; i++) {
         struct record *expected = records[i].is_known ? &records[i] : NULL;
-        REQUIRE(acre_runs_find(runs, records[i].run) == expected);
+        REQUIRE(runs_find(runs, records[i].run) == expected);
         count += records[i].is_known;
     }
     REQUIRE_EQ(runs->count, count);
     for (uint32_t i = 0; i < runs->count; i++) {
-        REQUIRE(acre_runs_find(runs, *runs->all[i]) == runs->all[i]);
+        REQUIRE(runs_find(runs, *runs->all[i]) == runs->all[i]);
     }
 }
 
 static void runs_come_and_go(void) {
-    struct acre_runs runs = {0};
+    struct runs runs = {0};
     struct record records[RUNS] = {0};
     struct acre_rand rand;
     acre_rand_seed(&rand, 7);
@@ -35,10 +35,10 @@ static void runs_come_and_go(void) {
         struct record *record = &records[acre_rand_below(&rand, RUNS)];
         acre_test_context("step %u", step);
         if (record->is_known) {
-            REQUIRE(acre_runs_remove(&runs, record->run) == record);
+            REQUIRE(runs_remove(&runs, record->run) == record);
         } else {
-            REQUIRE(acre_runs_remove(&runs, record->run) == NULL);
-            acre_runs_add(&runs, &record->run);
+            REQUIRE(runs_remove(&runs, record->run) == NULL);
+            runs_add(&runs, &record->run);
         }
         record->is_known = !record->is_known;
         if (step % 100 == 0) {
@@ -46,17 +46,17 @@ static void runs_come_and_go(void) {
         }
     }
     check_all(&runs, records);
-    acre_runs_finish(&runs);
-    CHECK(acre_runs_find(&runs, records[0].run) == NULL);
+    runs_finish(&runs);
+    CHECK(runs_find(&runs, records[0].run) == NULL);
 }
 
 /* From the end, as the header says: all are seen, though those seen are removed. */
 static void runs_are_removed_while_walking(void) {
-    struct acre_runs runs = {0};
+    struct runs runs = {0};
     struct record records[RUNS] = {0};
     for (uint32_t i = 0; i < RUNS; i++) {
         records[i].run = (struct acre_run){.job = 1 + i, .attempt = 1};
-        acre_runs_add(&runs, &records[i].run);
+        runs_add(&runs, &records[i].run);
     }
     uint32_t seen = 0;
     for (uint32_t i = runs.count; i-- > 0;) {
@@ -64,12 +64,12 @@ static void runs_are_removed_while_walking(void) {
         seen += !record->is_known;
         record->is_known = true;
         if (record->run.job % 2 == 0) {
-            acre_runs_remove(&runs, record->run);
+            runs_remove(&runs, record->run);
         }
     }
     CHECK_EQ(seen, RUNS);
     CHECK_EQ(runs.count, RUNS / 2);
-    acre_runs_finish(&runs);
+    runs_finish(&runs);
 }
 
 static const struct acre_test tests[] = {

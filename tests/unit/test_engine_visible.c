@@ -131,12 +131,12 @@ static void put_nodes(const struct tree *tree) {
     }
 }
 
-static struct acre_visible_roots roots_of(const struct tree *tree) {
+static struct visible_roots roots_of(const struct tree *tree) {
     static char proc[128], sys[128], dev[128];
     snprintf(proc, sizeof(proc), "%s/proc", tree->root);
     snprintf(sys, sizeof(sys), "%s/sys", tree->root);
     snprintf(dev, sizeof(dev), "%s/dev", tree->root);
-    return (struct acre_visible_roots){proc, sys, dev};
+    return (struct visible_roots){proc, sys, dev};
 }
 
 /* "A=1 B=2": the variables with blanks between. */
@@ -202,14 +202,14 @@ static void the_environment_names_the_members_devices(void) {
          "ACRE_GPUS=0000:00:02.0 ACRE_GPU_SHARE=1.0 ACRE_GPU_MEMORY_MIB=0 "},
     };
     struct tree tree = make_tree();
-    struct acre_visible_roots roots = roots_of(&tree);
+    struct visible_roots roots = roots_of(&tree);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_buf env;
         struct acre_error err = {0};
         acre_buf_init(&env, 8192);
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count,
-                                          rows[i].member, "/p", &env, &err),
+        CHECK_EQ(visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count,
+                                     rows[i].member, "/p", &env, &err),
                  0);
         CHECK_STR(flat(&env), rows[i].expect);
         acre_buf_finish(&env);
@@ -228,18 +228,19 @@ static void what_cannot_be_seen_is_refused(void) {
         {ROWS(half), false, ACRE_EUNAVAILABLE, "needs an MPS daemon"},
         {ROWS(mixed), true, ACRE_EUNSUPPORTED, "together with 1 other GPUs"},
         {ROWS(lost_amd), true, ACRE_ENOTFOUND, "0000:99:00.0: no GPU at 0000:99:00.0"},
-        {ROWS(bad_pci), true, ACRE_EINVALID, "PCI address 'five'"},
+        {ROWS(bad_pci), true, ACRE_EINVALID,
+         "GPU-1/xcp0: 'five' is not a PCI address; accepted: one like 0000:05:00.0"},
     };
     struct tree tree = make_tree();
-    struct acre_visible_roots roots = roots_of(&tree);
+    struct visible_roots roots = roots_of(&tree);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct acre_buf env;
         struct acre_error err = {0};
         acre_buf_init(&env, 8192);
         acre_buf_puts(&env, "A=1");
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count, 0,
-                                          rows[i].daemon ? "/p" : NULL, &env, &err),
+        CHECK_EQ(visible_environment(&roots, rows[i].devices, (uint32_t)rows[i].count, 0,
+                                     rows[i].daemon ? "/p" : NULL, &env, &err),
                  rows[i].result);
         CHECK_HAS(err.text, rows[i].text);
         CHECK_STR(env.data, "A=1");
@@ -249,7 +250,7 @@ static void what_cannot_be_seen_is_refused(void) {
     struct acre_buf small;
     struct acre_error err = {0};
     acre_buf_init(&small, 16);
-    CHECK_EQ(acre_visible_environment(NULL, NULL, 0, 0, NULL, &small, &err), ACRE_ELIMIT);
+    CHECK_EQ(visible_environment(NULL, NULL, 0, 0, NULL, &small, &err), ACRE_ELIMIT);
     acre_buf_finish(&small);
 }
 
@@ -265,7 +266,7 @@ static void only_a_share_by_mps_asks_for_a_daemon(void) {
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         const struct acre_run_device *device = &whole[0];
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_visible_mps(rows[i].devices, (uint32_t)rows[i].count, 0, &device, NULL), 0);
+        CHECK_EQ(visible_mps(rows[i].devices, (uint32_t)rows[i].count, 0, &device, NULL), 0);
         CHECK(device == (rows[i].wanted ? rows[i].devices : NULL));
     }
 }
@@ -287,19 +288,19 @@ static void a_member_may_open_the_nodes_of_its_devices(void) {
         {ROWS(simulated), 0, ""},
     };
     struct tree tree = make_tree();
-    struct acre_visible_roots roots = roots_of(&tree);
+    struct visible_roots roots = roots_of(&tree);
     put_nodes(&tree);
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        struct acre_visible_nodes nodes = {0};
+        struct visible_nodes nodes = {0};
         struct acre_error err = {0};
         char text[512] = "";
         acre_test_context("row %zu", i);
-        CHECK_EQ(acre_visible_find_nodes(&roots, rows[i].devices, (uint32_t)rows[i].count,
-                                         rows[i].member, &nodes, &err),
+        CHECK_EQ(visible_find_nodes(&roots, rows[i].devices, (uint32_t)rows[i].count,
+                                    rows[i].member, &nodes, &err),
                  0);
         CHECK_STR(err.text, "");
         for (uint32_t k = 0; k < nodes.count; k++) {
-            const struct acre_visible_node *node = &nodes.items[k];
+            const struct visible_node *node = &nodes.items[k];
             size_t length = strlen(text);
             snprintf(text + length, sizeof(text) - length, "%s ",
                      node->path + strlen(roots.dev) + 1);
@@ -311,22 +312,22 @@ static void a_member_may_open_the_nodes_of_its_devices(void) {
             CHECK_EQ(node->rule.access, ACRE_BPF_READ | ACRE_BPF_WRITE);
         }
         CHECK_STR(text, rows[i].expect);
-        acre_visible_nodes_finish(&nodes);
+        visible_nodes_finish(&nodes);
     }
     tree_erase(&tree);
 }
 
 static void optional_nodes_are_taken_when_they_are_there(void) {
     struct tree tree = make_tree();
-    struct acre_visible_roots roots = roots_of(&tree);
+    struct visible_roots roots = roots_of(&tree);
     put_nodes(&tree);
     REQUIRE(symlink("/dev/null", tree_path(&tree, "dev/nvidia-uvm-tools")) == 0);
-    struct acre_visible_nodes nodes = {0};
-    CHECK_EQ(acre_visible_find_nodes(&roots, half, 1, 0, &nodes, NULL), 0);
+    struct visible_nodes nodes = {0};
+    CHECK_EQ(visible_find_nodes(&roots, half, 1, 0, &nodes, NULL), 0);
     CHECK_U64(nodes.count, 4);
-    CHECK_EQ(acre_visible_find_nodes(&roots, half, 1, 0, &nodes, NULL), 0); /* each once */
+    CHECK_EQ(visible_find_nodes(&roots, half, 1, 0, &nodes, NULL), 0); /* each once */
     CHECK_U64(nodes.count, 4);
-    acre_visible_nodes_finish(&nodes);
+    visible_nodes_finish(&nodes);
     tree_erase(&tree);
 }
 
@@ -339,23 +340,27 @@ static void missing_nodes_are_named(void) {
     } rows[] = {
         {ROWS(half), "dev/nvidia2", NULL, NULL, "dev/nvidia2: No such file"},
         {ROWS(half), "dev/nvidia-uvm", NULL, NULL, "dev/nvidia-uvm: No such file"},
-        {ROWS(half), "dev/nvidiactl", "dev/nvidiactl", "x", "dev/nvidiactl: is no character"},
+        {ROWS(half), "dev/nvidiactl", "dev/nvidiactl", "x",
+         "/dev/nvidiactl is not a character device"},
         {ROWS(half), "proc/driver/nvidia/gpus/0000:3b:00.0", NULL, NULL, "information: No such"},
         {ROWS(half), NULL, "proc/driver/nvidia/gpus/0000:3b:00.0/information", "IRQ: 3\n",
          "has no line 'Device Minor'"},
         {ROWS(half), NULL, "proc/driver/nvidia/gpus/0000:3b:00.0/information",
-         "Device Minor: two\n", "'two'; accepted: a number"},
+         "Device Minor: two\n",
+         "/proc/driver/nvidia/gpus/0000:3b:00.0/information: 'two' is not a number; accepted: at "
+         "most 4294967295"},
         {ROWS(mig), "proc/driver/nvidia/capabilities/gpu2/mig/gi3/ci1", NULL, NULL, "ci1/access"},
         {ROWS(mig), "proc/driver/nvidia/capabilities/gpu2/mig/gi3", NULL, NULL, "gi3/access"},
         {ROWS(amd), "dev/kfd", NULL, NULL, "dev/kfd: No such"},
         {ROWS(amd), "sys/class/kfd/kfd/topology/nodes/3", NULL, NULL, "no GPU at 0000:05:00.0"},
-        {ROWS(other), NULL, NULL, NULL, "0000:00:02.0/drm: has no renderD*"},
+        {ROWS(other), NULL, NULL, NULL, "/sys/bus/pci/devices/0000:00:02.0/drm has no renderD*"},
         {ROWS(other), "sys/bus", NULL, NULL, "0000:00:02.0/drm: No such"},
-        {ROWS(tiny), NULL, NULL, NULL, "its PCI address is not known"},
+        {ROWS(tiny), NULL, NULL, NULL,
+         "device nodes of GPU-11111111-2222-3333-4444-555555555555: its PCI address is unknown"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct tree tree = make_tree();
-        struct acre_visible_roots roots = roots_of(&tree);
+        struct visible_roots roots = roots_of(&tree);
         put_nodes(&tree);
         if (rows[i].remove != NULL) {
             tree_delete(&tree, rows[i].remove);
@@ -363,15 +368,15 @@ static void missing_nodes_are_named(void) {
         if (rows[i].put != NULL) {
             tree_put(&tree, rows[i].put, rows[i].value);
         }
-        struct acre_visible_nodes nodes = {0};
+        struct visible_nodes nodes = {0};
         struct acre_error err = {0};
         acre_test_context("row %zu", i);
-        CHECK(acre_visible_find_nodes(&roots, rows[i].devices, (uint32_t)rows[i].count, 0, &nodes,
-                                      &err) < 0);
+        CHECK(visible_find_nodes(&roots, rows[i].devices, (uint32_t)rows[i].count, 0, &nodes,
+                                 &err) < 0);
         CHECK_HAS(err.text, "device nodes of ");
         CHECK_HAS(err.text, rows[i].text);
         CHECK_U64(nodes.count, 0);
-        acre_visible_nodes_finish(&nodes);
+        visible_nodes_finish(&nodes);
         tree_erase(&tree);
     }
 }

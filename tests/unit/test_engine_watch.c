@@ -123,7 +123,7 @@ static void over_the_limit_means_warn_terminate_kill(void) {
         owner(&bench, 11, job1);
         CHECK_STR(step(&bench, rows[i].at_s * 1000), rows[i].told);
     }
-    CHECK_STR(bench.text, "still over its GPU memory limit: killed: 2000 MiB of 1000 MiB on g");
+    CHECK_STR(bench.text, "still over its GPU memory limit, killed: 1.9 GiB of 1000 MiB on g");
     acre_watchdog_destroy(bench.watchdog);
 }
 
@@ -244,8 +244,8 @@ static void the_reason_has_the_numbers(void) {
     level(&bench, "g", 1400, 0);
     process(&bench, 11, "g", 200);
     CHECK_STR(step(&bench, 30000), "quarantine 1 g");
-    CHECK_STR(bench.text, "GPU memory did not come back on g after job 1: 1400 MiB in use, 600 MiB "
-                          "before (200 MiB of its processes)");
+    CHECK_STR(bench.text, "GPU memory was not freed on g after job 1: 1.3 GiB in use, 600 MiB "
+                          "before (200 MiB held by its processes)");
     acre_watchdog_destroy(bench.watchdog);
 }
 

@@ -78,7 +78,11 @@ static void a_socket_that_cannot_be_made_is_an_error(void) {
         {"/dev/null/acre.sock", ACRE_ENOTFOUND, "socket /dev/null/acre.sock: "},
         {"/tmp/a-path-of-more-than-a-hundred-and-seven-bytes-which-is-all-that-fits-into-the-"
          "address-of-a-unix-socket-on-linux.sock",
-         ACRE_EINVALID, "the path is too long; accepted: 107 bytes"},
+         ACRE_EINVALID,
+         "socket "
+         "/tmp/"
+         "a-path-of-more-than-a-hundred-and-seven-bytes-which-is-all-that-fits-into-the-address-of-"
+         "a-unix-socket-on-linux.sock: the path is too long; accepted: at most 107 bytes"},
     };
     struct acre_loop *loop = NULL;
     REQUIRE_EQ(acre_loop_create(&loop, NULL), 0);
@@ -265,8 +269,10 @@ static void bad_certificates_are_refused_by_name(void) {
     const struct {
         const char *certificate, *key, *part;
     } rows[] = {
-        {certificate.data, NULL, "key: is missing"}, {NULL, key.data, "certificate: is missing"},
-        {"nonsense", key.data, "certificate: "},     {certificate.data, "nonsense", "key: "},
+        {certificate.data, NULL, "key: required; TLS needs both a certificate and its key"},
+        {NULL, key.data, "certificate: required; TLS needs both a certificate and its key"},
+        {"nonsense", key.data, "certificate: "},
+        {certificate.data, "nonsense", "key: "},
         {certificate.data, other_key.data, "key: "},
     };
     struct acre_loop *loop = NULL;

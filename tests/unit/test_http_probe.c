@@ -293,10 +293,11 @@ static void refusals_are_problems_that_name_what_is_accepted(void) {
         const char *request, *part;
     } rows[] = {
         {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: +2\r\n\r\nab",
-         "\"detail\":\"Content-Length: '+2'; accepted: digits only, once\",\"code\":\"INVALID\","
+         "\"detail\":\"Content-Length: '+2'; accepted: one number, digits "
+         "only\",\"code\":\"INVALID\","
          "\"field\":\"Content-Length\""},
         {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5000\r\n\r\n",
-         "the body has 5000 bytes; accepted: at most 4096"},
+         "the body is too long (5000 bytes); accepted: at most 4096 bytes"},
         {"GET /echo HTTP/1.1\r\nHost : a\r\n\r\n", "header field: 'Host : a'; accepted:"},
         {GET("/%00"), "path: '/%00'"},
     };

@@ -79,13 +79,18 @@ static void every_split_of_a_device_in_two_fits(void) { /* ALC-1 */
 static void a_request_fits_per_device(void) { /* ALC-2: [600, 600] used refuses 800 */
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_DEFAULT, "700|600 600|650 x");
     KIT_REFUSED(ledger, kit_share(800), ACRE_ENOFIT,
-                "largest free share is 0.4 on b; 0.8 of one device asked");
-    KIT_REFUSED(ledger, kit_share(401), ACRE_ENOFIT, "largest free share is 0.4 on b");
+                "no room now: the largest free share of a GPU is 0.4 on b; it asks for 0.8; ask "
+                "for less or wait");
+    KIT_REFUSED(ledger, kit_share(401), ACRE_ENOFIT,
+                "no room now: the largest free share of a GPU is 0.4 on b; it asks for 0.401; ask "
+                "for less or wait");
     KIT_REFUSED(ledger, kit_memory(KIT_MEMORY_MIB * 8 / 10), ACRE_ENOFIT,
-                "largest free share is 0.4 on b");
+                "is 0.4 on b, and the most free memory of a GPU is 31.8 GiB; it asks for 63.7 GiB");
     KIT_PLACED(ledger, kit_share(400), "b/0");
     KIT_PLACED(ledger, kit_share(400), "b/1");
-    KIT_REFUSED(ledger, kit_share(400), ACRE_ENOFIT, "largest free share is 0.35 on c");
+    KIT_REFUSED(ledger, kit_share(400), ACRE_ENOFIT,
+                "no room now: the largest free share of a GPU is 0.35 on c; it asks for 0.4; ask "
+                "for less or wait");
     kit_destroy(ledger);
 }
 
@@ -199,7 +204,8 @@ static void whole_devices_one_to_all(void) { /* ALC-2 */
         }
         KIT_REFUSED(ledger, kit_whole(gpus), ACRE_ENOFIT, "no room now");
         KIT_REFUSED(ledger, kit_whole(9), ACRE_ENOFIT,
-                    "9 devices on one node asked, no node has more than 8");
+                    "never fits: it asks for 9 GPUs on one node; at most 8 on any one node fit; "
+                    "ask for fewer, or for more nodes with fewer GPUs each");
         kit_destroy(ledger);
     }
 }
@@ -226,7 +232,12 @@ static void models_vendors_and_labels_constrain(void) { /* ALC-2 */
         {"two labels nobody has", NULL, {NULL}, {"zone=east", "zone=west"}, NULL, "labels"},
         {"a model nobody has", NULL, {"B200"}, {NULL}, NULL, "vendor, model and kind"},
         {"a vendor nobody is", "intel", {NULL}, {NULL}, NULL, "vendor, model and kind"},
-        {"a label nobody has", NULL, {NULL}, {"zone=north"}, NULL, "none of 4 nodes has all the"},
+        {"a label nobody has",
+         NULL,
+         {NULL},
+         {"zone=north"},
+         NULL,
+         "never fits: no node has all the labels it asks for; ask for fewer"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         acre_test_context("%s", cases[i].what);
@@ -269,8 +280,12 @@ static void models_vendors_and_labels_constrain(void) { /* ALC-2 */
 static void unknown_memory_serves_shares_only(void) { /* nodes.h: 0 is unknown, not none */
     struct acre_ledger *ledger = kit_create(ACRE_STRATEGY_DEFAULT);
     kit_add(ledger, "a", 2, 0);
-    KIT_REFUSED(ledger, kit_memory(1), ACRE_ENOFIT, "1 MiB of one device asked, the largest has 0");
-    KIT_REFUSED(ledger, kit_both(500, 1), ACRE_ENOFIT, "the largest has 0 MiB");
+    KIT_REFUSED(
+        ledger, kit_memory(1), ACRE_ENOFIT,
+        "never fits: it asks for 1 MiB of GPU memory; the largest GPU has 0 MiB; ask for less");
+    KIT_REFUSED(
+        ledger, kit_both(500, 1), ACRE_ENOFIT,
+        "never fits: it asks for 1 MiB of GPU memory; the largest GPU has 0 MiB; ask for less");
     KIT_TAKE(ledger, kit_share(700));
     KIT_TAKE(ledger, kit_whole(1));
     KIT_TAKE(ledger, kit_share(300));
@@ -414,7 +429,9 @@ static void eighths_come_back(void) { /* DEV-2: seed vector B4, in eighths of on
     CHECK_EQ(kit_row(ledger, "a/0").largest_milli, 750);
     KIT_TAKE(ledger, kit_share(375));
     CHECK_EQ(kit_row(ledger, "a/0").largest_milli, 375);
-    KIT_REFUSED(ledger, kit_share(500), ACRE_ENOFIT, "largest free share is 0.375 on a");
+    KIT_REFUSED(ledger, kit_share(500), ACRE_ENOFIT,
+                "no room now: the largest free share of a GPU is 0.375 on a; it asks for 0.5; ask "
+                "for less or wait");
     KIT_RELEASE(ledger, quarter);
     CHECK_EQ(kit_row(ledger, "a/0").largest_milli, 625);
     KIT_TAKE(ledger, kit_share(500));
@@ -428,9 +445,12 @@ static void cpu_and_ram_are_counted(void) { /* JOB-1, ALC-10 */
     request.cpu_milli = 5000;
     uint64_t id = KIT_PLACED(ledger, request, "a/0");
     KIT_REFUSED(ledger, request, ACRE_ENOFIT,
-                "a has 3000 milli-CPU and 262144 MiB RAM free beside them; 5000 and 0 asked");
+                "no room now: GPUs are free, but a has only 3 CPUs and 256 GiB free; it asks for 5 "
+                "CPUs; ask for less or wait");
     request.cpu_milli = 8001;
-    KIT_REFUSED(ledger, request, ACRE_ENOFIT, "never fits: 8001 milli-CPU and 0 MiB RAM");
+    KIT_REFUSED(ledger, request, ACRE_ENOFIT,
+                "never fits: it asks for 1 GPU with 8.001 CPUs on one node; the largest nodes have "
+                "8 CPUs and 256 GiB; ask for less");
     KIT_PLACED(ledger, kit_cpu(3000, KIT_RAM_MIB), "a");
     KIT_PLACED(ledger, kit_cpu(3000, 1), "b");
     KIT_REFUSED(ledger, kit_cpu(1001, 0), ACRE_ENOFIT, "no room now");
@@ -449,7 +469,7 @@ static void cpu_and_ram_are_counted(void) { /* JOB-1, ALC-10 */
 }
 
 static void a_device_takes_so_many_shares(void) { /* ALC-9: max allocations a device */
-    uint32_t max = acre_rules_default()->max_allocations_per_device;
+    uint32_t max = rules_default()->max_allocations_per_device;
     struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0 0");
     for (uint32_t i = 0; i < 2 * max; i++) {
         KIT_PLACED(ledger, kit_memory(10), i < max ? "a/0" : "a/1");
@@ -471,7 +491,7 @@ static void the_rules_of_the_ledger_hold(void) { /* ALC-9: its own copy, for eve
     };
     struct acre_ledger_options options = {.rules = &rules};
     struct acre_ledger *ledger = acre_ledger_create(&options);
-    rules = *acre_rules_default();
+    rules = *rules_default();
     kit_add(ledger, "a", 2, KIT_MEMORY_MIB);
     static const struct {
         uint32_t milli;
@@ -479,11 +499,11 @@ static void the_rules_of_the_ledger_hold(void) { /* ALC-9: its own copy, for eve
         int expect;
         const char *says;
     } cases[] = {
-        {199, MPS, ACRE_EDENIED, "0.199 is asked for; allowed: 0.2 to 0.6"},
-        {601, MPS, ACRE_EDENIED, "0.601 is asked for; allowed: 0.2 to 0.6"},
+        {199, MPS, ACRE_EDENIED, "the policy does not allow a share of 0.199; allowed: 0.2 to 0.6"},
+        {601, MPS, ACRE_EDENIED, "the policy does not allow a share of 0.601; allowed: 0.2 to 0.6"},
         {1000, MPS, ACRE_EDENIED, "allowed: 0.2 to 0.6"},
-        {300, NONE, ACRE_EDENIED, "isolation 'none' is asked for; allowed: mps"},
-        {300, MIG, ACRE_EDENIED, "isolation 'mig' is asked for"},
+        {300, NONE, ACRE_EDENIED, "the policy does not allow isolation 'none'; allowed: mps"},
+        {300, MIG, ACRE_EDENIED, "the policy does not allow isolation 'mig'; allowed: mps"},
         {200, MPS, 0, NULL},
         {200, MPS, 0, NULL},
         {200, MPS, 0, NULL}, /* on the other device: two are enough for one */
@@ -506,13 +526,15 @@ static void the_rules_of_the_ledger_hold(void) { /* ALC-9: its own copy, for eve
 }
 
 static void no_sharing_where_it_is_not_allowed(void) { /* ALC-4, ALC-9 */
-    struct acre_rules rules = *acre_rules_default();
+    struct acre_rules rules = *rules_default();
     rules.sharing_allowed = false;
     struct acre_ledger_options options = {.rules = &rules};
     struct acre_ledger *ledger = acre_ledger_create(&options);
     kit_add(ledger, "a", 2, KIT_MEMORY_MIB);
-    KIT_REFUSED(ledger, kit_share(500), ACRE_EDENIED, "sharing is asked for");
-    KIT_REFUSED(ledger, kit_memory(500), ACRE_EDENIED, "sharing is asked for");
+    KIT_REFUSED(ledger, kit_share(500), ACRE_EDENIED,
+                "the policy does not allow sharing; ask for whole GPUs");
+    KIT_REFUSED(ledger, kit_memory(500), ACRE_EDENIED,
+                "the policy does not allow sharing; ask for whole GPUs");
     KIT_TAKE(ledger, with(kit_share(500), NONE, true));
     KIT_TAKE(ledger, kit_whole(1));
     kit_destroy(ledger);

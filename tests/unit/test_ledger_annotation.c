@@ -130,14 +130,19 @@ static void bad_values_are_refused_with_what_is_accepted(void) {
         {MEMORY, "99999999999999999999999", "whole numbers from 1"},
         {MEMORY, "4Gi", "'4Gi'"},
         {MEMORY, "4000.5", "whole numbers"},
-        {SHARING, "yes", "kaiwo.ai/gpu-sharing: 'yes'; accepted: true or false"},
+        {SHARING, "yes", "kaiwo.ai/gpu-sharing: 'yes' is not valid; accepted: true or false"},
         {SHARING, "", "true or false"},
         {SHARING, "1", "true or false"},
-        {ISOLATION, "MPS", "'MPS'; accepted: none, time-slicing, mps or mig"},
+        {ISOLATION, "MPS",
+         "kaiwo.ai/gpu-isolation: 'MPS' is not valid; accepted: none, time-slicing, mps or mig"},
         {ISOLATION, "vgpu", "none, time-slicing, mps or mig"},
         {ISOLATION, "", "none, time-slicing, mps or mig"},
-        {AMD, "0", "1 to 99 GPUs; or thousandths: 100 to 999"},
-        {AMD, "1500", "amd.com/gpu: '1500'; accepted: 1 to 99 GPUs"},
+        {AMD, "0",
+         "amd.com/gpu: '0' is not valid; accepted: 1 to 99 GPUs, or thousandths of a GPU: 100 to "
+         "999 for a share, multiples of 1000 up to 4096000 for whole GPUs"},
+        {AMD, "1500",
+         "amd.com/gpu: '1500' is not valid; accepted: 1 to 99 GPUs, or thousandths of a GPU: 100 "
+         "to 999 for a share, multiples of 1000 up to 4096000 for whole GPUs"},
         {AMD, "1001", "multiples of 1000"},
         {AMD, "4097000", "up to 4096000"},
         {AMD, "0.5", "'0.5'"},
@@ -146,10 +151,13 @@ static void bad_values_are_refused_with_what_is_accepted(void) {
         {NVIDIA, "0", "whole numbers from 1 to 4096"},
         {NVIDIA, "4097", "whole numbers from 1 to 4096"},
         {NVIDIA, "0.5", "whole numbers from 1 to 4096"},
-        {"kaiwo.ai/gpu-fracton", "0.5", "'kaiwo.ai/gpu-fracton': no such key; accepted: kaiwo.ai/"},
-        {"kaiwo.ai/gpu", "1", "no such key"},
-        {"Kaiwo.ai/GPU-fraction", "0.5", "no such key"},
-        {"kaiwo.ai/gpu-fraction\t", "0.5", "'kaiwo.ai/gpu-fraction\\t': no such key"},
+        {"kaiwo.ai/gpu-fracton", "0.5",
+         "unknown annotation 'kaiwo.ai/gpu-fracton'; accepted: kaiwo.ai/gpu-fraction, "
+         "kaiwo.ai/gpu-memory, kaiwo.ai/gpu-sharing, kaiwo.ai/gpu-isolation"},
+        {"kaiwo.ai/gpu", "1", "unknown annotation 'kaiwo.ai/gpu'"},
+        {"Kaiwo.ai/GPU-fraction", "0.5", "unknown annotation"},
+        {"kaiwo.ai/gpu-fraction\t", "0.5",
+         "unknown annotation 'kaiwo.ai/gpu-fraction\\t'; accepted: "},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("%s=%s", rows[i].key, rows[i].value);
@@ -168,8 +176,10 @@ static void contradictions_are_refused(void) {
         const char *says;
     } rows[] = {
         {{{AMD, "1"}, {NVIDIA, "1"}}, "amd.com/gpu and nvidia.com/gpu"},
-        {{{FRACTION, "0.5"}, {NVIDIA, "2"}}, "accepted with at most 1 GPU"},
-        {{{FRACTION, "1.0"}, {AMD, "2000"}}, "accepted with at most 1 GPU"},
+        {{{FRACTION, "0.5"}, {NVIDIA, "2"}},
+         "kaiwo.ai/gpu-fraction is a share of one GPU; ask for at most 1 GPU with it"},
+        {{{FRACTION, "1.0"}, {AMD, "2000"}},
+         "kaiwo.ai/gpu-fraction is a share of one GPU; ask for at most 1 GPU with it"},
         {{{FRACTION, "0.5"}, {AMD, "400"}}, "different shares"},
         {{{FRACTION, "1.0"}, {AMD, "999"}}, "different shares"},
         {{{FRACTION, "0.5"}, {SHARING, "false"}}, "'false' with less than one GPU"},
@@ -179,13 +189,26 @@ static void contradictions_are_refused(void) {
         {{{NVIDIA, "2"}, {ISOLATION, "mps"}}, "whole GPUs are not shared"},
         {{{NVIDIA, "1"}, {ISOLATION, "mig"}}, "whole GPUs are not shared"},
         {{{NVIDIA, "2"}, {MEMORY, "8000"}, {ISOLATION, "mig"}}, "whole GPUs are not shared"},
-        {{{MEMORY, "8000"}, {ISOLATION, "mps"}, {SHARING, "false"}}, "keep sharers apart"},
-        {{{FRACTION, "1.0"}, {ISOLATION, "time-slicing"}, {SHARING, "false"}}, "keep sharers"},
-        {{{FRACTION, "0.5"}, {ISOLATION, "mig"}, {SHARING, "true"}}, "'mig' slice has one owner"},
-        {{{AMD, "500"}, {ISOLATION, "mig"}}, "'mig' is of nvidia.com/gpu"},
-        {{{SHARING, "true"}}, "how, not how much"},
-        {{{ISOLATION, "mps"}}, "how, not how much"},
-        {{{SHARING, "false"}, {ISOLATION, "none"}}, "how, not how much"},
+        {{{MEMORY, "8000"}, {ISOLATION, "mps"}, {SHARING, "false"}},
+         "kaiwo.ai/gpu-isolation: 'time-slicing' and 'mps' need a shared GPU; set "
+         "kaiwo.ai/gpu-sharing to 'true' or leave it out"},
+        {{{FRACTION, "1.0"}, {ISOLATION, "time-slicing"}, {SHARING, "false"}},
+         "kaiwo.ai/gpu-isolation: 'time-slicing' and 'mps' need a shared GPU; set "
+         "kaiwo.ai/gpu-sharing to 'true' or leave it out"},
+        {{{FRACTION, "0.5"}, {ISOLATION, "mig"}, {SHARING, "true"}},
+         "kaiwo.ai/gpu-isolation: a 'mig' slice cannot be shared; set kaiwo.ai/gpu-sharing to "
+         "'false' or leave it out"},
+        {{{AMD, "500"}, {ISOLATION, "mig"}},
+         "kaiwo.ai/gpu-isolation: 'mig' works with nvidia.com/gpu, not with amd.com/gpu"},
+        {{{SHARING, "true"}},
+         "kaiwo.ai/gpu-sharing and kaiwo.ai/gpu-isolation do not say how much; also give "
+         "kaiwo.ai/gpu-fraction, kaiwo.ai/gpu-memory, amd.com/gpu or nvidia.com/gpu"},
+        {{{ISOLATION, "mps"}},
+         "kaiwo.ai/gpu-sharing and kaiwo.ai/gpu-isolation do not say how much; also give "
+         "kaiwo.ai/gpu-fraction, kaiwo.ai/gpu-memory, amd.com/gpu or nvidia.com/gpu"},
+        {{{SHARING, "false"}, {ISOLATION, "none"}},
+         "kaiwo.ai/gpu-sharing and kaiwo.ai/gpu-isolation do not say how much; also give "
+         "kaiwo.ai/gpu-fraction, kaiwo.ai/gpu-memory, amd.com/gpu or nvidia.com/gpu"},
         {{{FRACTION, "0.5"}, {FRACTION, "0.5"}}, "kaiwo.ai/gpu-fraction: given twice"},
         {{{AMD, "1"}, {AMD, "1"}}, "amd.com/gpu: given twice"},
     };
@@ -209,19 +232,19 @@ static void too_many_pairs_are_refused(void) {
     struct acre_error err;
     CHECK_EQ(acre_annotation_parse(pairs, ACRE_ANNOTATION_PAIRS_MAX, &got, &err), 0);
     CHECK_EQ(acre_annotation_parse(pairs, ACRE_ANNOTATION_PAIRS_MAX + 1, &got, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "1025 annotations; accepted: at most 1024");
+    CHECK_HAS(err.text, "1025 annotations are too many; accepted: at most 1024");
 }
 
 static void isolations_have_names(void) {
     for (int i = 0; i < ACRE_ISOLATION_COUNT; i++) {
         enum acre_isolation isolation = ACRE_ISOLATION_COUNT;
-        const char *name = acre_isolation_name((enum acre_isolation)i);
-        CHECK(acre_isolation_parse(acre_str_from(name), &isolation));
+        const char *name = isolation_name((enum acre_isolation)i);
+        CHECK(isolation_parse(acre_str_from(name), &isolation));
         CHECK_EQ(isolation, i);
         CHECK_HAS(ACRE_ISOLATION_CHOICES, name);
     }
     enum acre_isolation isolation = ACRE_ISOLATION_MPS;
-    CHECK(!acre_isolation_parse(ACRE_STR("mpss"), &isolation));
+    CHECK(!isolation_parse(ACRE_STR("mpss"), &isolation));
     CHECK_EQ(isolation, ACRE_ISOLATION_MPS);
 }
 

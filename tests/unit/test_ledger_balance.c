@@ -247,23 +247,7 @@ static void the_trend_compares_the_halves_of_the_history(void) {
 }
 
 /* A21 */
-static void load_score_and_state_follow_the_vectors(void) {
-    static const struct {
-        double queue;
-        bool back_pressure;
-        enum acre_balance_state expect;
-    } rows[] = {
-        {.3, false, ACRE_BALANCE_HEALTHY},     {.7, false, ACRE_BALANCE_HEALTHY},
-        {.75, false, ACRE_BALANCE_DEGRADED},   {.85, false, ACRE_BALANCE_DEGRADED},
-        {.86, false, ACRE_BALANCE_OVERLOADED}, {.96, false, ACRE_BALANCE_UNHEALTHY},
-        {.1, true, ACRE_BALANCE_OVERLOADED},   {.99, true, ACRE_BALANCE_OVERLOADED},
-    };
-    for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
-        acre_test_context("row %zu", i);
-        struct acre_balance_load load = load_of(rows[i].queue, GIB, .5);
-        load.back_pressure = rows[i].back_pressure;
-        CHECK_EQ(acre_balance_state(&load), rows[i].expect);
-    }
+static void load_score_follows_the_vectors(void) {
     struct acre_balance_load load = {
         .queue = .5, .utilisation = .6, .available_mib = 60, .total_mib = 100};
     CHECK_NEAR(acre_balance_load_score(&load), .5, 1e-12);
@@ -296,8 +280,8 @@ static void rebalancing_is_advised_by_threshold(void) {
         const char *reason;
         uint32_t moves;
     } rows[] = {
-        {"no device", {0}, 0, ACRE_BALANCE_URGENCY_NONE, false, "insufficient devices", 0},
-        {"one device", {1}, 1, ACRE_BALANCE_URGENCY_NONE, false, "insufficient devices", 0},
+        {"no device", {0}, 0, ACRE_BALANCE_URGENCY_NONE, false, "too few devices", 0},
+        {"one device", {1}, 1, ACRE_BALANCE_URGENCY_NONE, false, "too few devices", 0},
         {"all equal", {.5, .5, .5}, 3, ACRE_BALANCE_URGENCY_NONE, false, "balanced", 0},
         {"A22", {.12, .88, .5}, 3, ACRE_BALANCE_URGENCY_HIGH, true, "large", 1},
         {"one full", {1, .5, .5}, 3, ACRE_BALANCE_URGENCY_CRITICAL, true, "overloaded", 1},
@@ -324,7 +308,6 @@ static void rebalancing_is_advised_by_threshold(void) {
         CHECK_EQ(advice.rebalance, rows[i].rebalance);
         CHECK_HAS(advice.reason, rows[i].reason);
         CHECK_U64(advice.move_count, rows[i].moves);
-        CHECK_U64(advice.estimate_ms, 100 * rows[i].moves);
         CHECK_NEAR(advice.improvement, rows[i].rebalance ? (advice.max - advice.min) / 2 : 0,
                    1e-12);
     }
@@ -375,7 +358,7 @@ static const struct acre_test tests[] = {
     {"bad_loads_are_refused_by_field", bad_loads_are_refused_by_field, 0},
     {"the_trend_compares_the_halves_of_the_history", the_trend_compares_the_halves_of_the_history,
      0},
-    {"load_score_and_state_follow_the_vectors", load_score_and_state_follow_the_vectors, 0},
+    {"load_score_follows_the_vectors", load_score_follows_the_vectors, 0},
     {"rebalancing_is_advised_by_threshold", rebalancing_is_advised_by_threshold, 0},
     {"moves_pair_the_most_with_the_least_loaded", moves_pair_the_most_with_the_least_loaded, 0},
 };

@@ -28,7 +28,7 @@ static void take_as_no_kind(void) {
     books_take(ledger, &on_a0, 1, ACRE_ISOLATION_COUNT, false, false, NULL);
 }
 static void end_as_pending(void) {
-    hold_end(ledger, holds_find(ledger->holds, 1), ACRE_ALLOCATION_PENDING, KIT_NOW_MS);
+    grant_end(ledger, grants_find(ledger->grants, 1), ACRE_ALLOCATION_PENDING, KIT_NOW_MS);
 }
 static void refile_a_device_of_another_node(void) {
     shapes_refile_device(ledger, 0, 2);
@@ -52,7 +52,7 @@ static void name_an_event_that_is_none(void) {
     acre_ledger_event_name((enum acre_ledger_event_kind)99);
 }
 static void create_with_rules_that_allow_nothing(void) {
-    struct acre_rules rules = *acre_rules_default();
+    struct acre_rules rules = *rules_default();
     rules.min_milli = rules.max_milli + 1;
     acre_ledger_create(&(struct acre_ledger_options){.rules = &rules});
 }

@@ -1,26 +1,26 @@
 /* acre_ledger_check finds what it is for (ALC-10): every other test of the ledger leans on it.
  *
  * Books and index are damaged from behind, one thing at a time, through the private headers. */
-#include "ledger/hold.h"
+#include "ledger/grant.h"
 #include "ledger/shape.h"
 #include "support/ledger_kit.h"
 
 /* The allocations 1 and 2 of the cluster below, on a/0. */
-static struct hold *hold_of(struct acre_ledger *ledger, uint64_t id) {
-    struct hold *hold = holds_find(ledger->holds, id);
-    REQUIRE(hold != NULL);
-    return hold;
+static struct grant *grant_of(struct acre_ledger *ledger, uint64_t id) {
+    struct grant *grant = grants_find(ledger->grants, id);
+    REQUIRE(grant != NULL);
+    return grant;
 }
 
 static void change_part(struct acre_ledger *ledger, struct acre_part change, bool exclusive) {
     struct acre_part one;
-    struct hold *hold = hold_of(ledger, 1);
-    struct acre_part part = *hold_parts(ledger, hold, &one);
+    struct grant *grant = grant_of(ledger, 1);
+    struct acre_part part = *grant_parts(ledger, grant, &one);
     part.milli += change.milli;
     part.mib += change.mib;
     part.cpu_milli += change.cpu_milli;
     part.ram_mib += change.ram_mib;
-    hold_set_parts(hold, &part, exclusive);
+    grant_set_parts(grant, &part, exclusive);
 }
 
 static void one_milli_more(struct acre_ledger *ledger) {
@@ -51,7 +51,7 @@ static void a_part_alone(struct acre_ledger *ledger) {
     change_part(ledger, (struct acre_part){0}, true);
 }
 static void a_part_of_another_kind(struct acre_ledger *ledger) {
-    hold_of(ledger, 1)->isolation = ACRE_ISOLATION_MPS;
+    grant_of(ledger, 1)->isolation = ACRE_ISOLATION_MPS;
 }
 static void a_part_with_cpu(struct acre_ledger *ledger) {
     change_part(ledger, (struct acre_part){.cpu_milli = 1}, false);
@@ -64,19 +64,19 @@ static void cpu_gained(struct acre_ledger *ledger) {
 }
 static void a_part_on_no_node(struct acre_ledger *ledger) {
     struct acre_part one;
-    struct hold *gang = hold_of(ledger, 3);
+    struct grant *gang = grant_of(ledger, 3);
     struct acre_part parts[2];
-    memcpy(parts, hold_parts(ledger, gang, &one), sizeof(parts));
+    memcpy(parts, grant_parts(ledger, gang, &one), sizeof(parts));
     parts[1].node = 99;
-    hold_set_parts(gang, parts, true);
+    grant_set_parts(gang, parts, true);
 }
 static void a_part_on_the_wrong_node(struct acre_ledger *ledger) {
     struct acre_part one;
-    struct hold *gang = hold_of(ledger, 3);
+    struct grant *gang = grant_of(ledger, 3);
     struct acre_part parts[2];
-    memcpy(parts, hold_parts(ledger, gang, &one), sizeof(parts));
+    memcpy(parts, grant_parts(ledger, gang, &one), sizeof(parts));
     parts[1].node = 0;
-    hold_set_parts(gang, parts, true);
+    grant_set_parts(gang, parts, true);
 }
 static void drained_behind_its_back(struct acre_ledger *ledger) {
     ledger->nodes[2].drained = true;

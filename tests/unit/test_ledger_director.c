@@ -45,7 +45,7 @@ static struct acre_director_answer must_place(struct acre_capacity *capacity,
                                               struct acre_director_request request) {
     struct acre_director_answer answer = {0};
     struct acre_error err = {0};
-    int r = acre_director_place(capacity, facts, &request, NOW_MS, &answer, &err);
+    int r = acre_director_choose(capacity, facts, &request, NOW_MS, &answer, &err);
     if (r < 0) {
         acre_test_context("%s", err.text);
     }
@@ -104,15 +104,15 @@ static void a_cpu_node_is_the_last_resort_and_says_why(void) {
     struct acre_director_request request = request_of(4096);
     struct acre_director_answer answer = {.node = 99};
     struct acre_error err;
-    CHECK_EQ(acre_director_place(capacity, NULL, &request, NOW_MS, &answer, &err), ACRE_ENOFIT);
-    CHECK_HAS(err.text, "no GPU fits 4096 MiB on one device: 0 nodes, 0 stale");
-    CHECK_HAS(err.text, "a CPU node is not allowed");
+    CHECK_EQ(acre_director_choose(capacity, NULL, &request, NOW_MS, &answer, &err), ACRE_ENOFIT);
+    CHECK_HAS(err.text, "no GPU that fits has 4 GiB free: 0 nodes, 0 stale");
+    CHECK_HAS(err.text, "nodes without GPUs are not allowed");
     request.cpu_allowed = true;
     add_node(capacity, 0, 1, 2048, 0, NOW_MS);
     add_node(capacity, 1, 1, 8192, 0, NOW_MS - 120001);
-    CHECK_EQ(acre_director_place(capacity, NULL, &request, NOW_MS, &answer, &err), ACRE_ENOFIT);
-    CHECK_HAS(err.text, "2 nodes, 1 stale, the largest free device has 2048 MiB");
-    CHECK_HAS(err.text, "no CPU node is fresh and has the labels");
+    CHECK_EQ(acre_director_choose(capacity, NULL, &request, NOW_MS, &answer, &err), ACRE_ENOFIT);
+    CHECK_HAS(err.text, "2 nodes, 1 stale; the largest free device has 2 GiB");
+    CHECK_HAS(err.text, "no node without GPUs is fresh and has the labels");
     CHECK_U64(answer.node, 99);
     add_node(capacity, 3, 0, 0, 4, NOW_MS);
     add_node(capacity, 4, 0, 0, 2, NOW_MS);
@@ -121,7 +121,7 @@ static void a_cpu_node_is_the_last_resort_and_says_why(void) {
     answer = must_place(capacity, NULL, request);
     CHECK_U64(answer.node, 4);
     CHECK(answer.is_cpu && !answer.is_local);
-    CHECK_HAS(answer.why, "no GPU fits 4096 MiB on one device: 6 nodes, 2 stale");
+    CHECK_HAS(answer.why, "no GPU that fits has 4 GiB free: 6 nodes, 2 stale");
     request.local_node = 3; /* of CPU nodes too, the local one is preferred */
     answer = must_place(capacity, NULL, request);
     CHECK_U64(answer.node, 3);
@@ -155,13 +155,13 @@ static void labels_are_all_needed_and_one_model_is_enough(void) {
         {"local lacks it", fast, 1, NULL, 0, 0, false, 0, 1, NULL},
         {"local is another model", NULL, 0, t4, 1, 0, false, 2, 1, NULL},
         {"nobody has the label", none_has, 1, NULL, 0, 0, false, 9, ACRE_CAPACITY_NO_NODE,
-         "of 4 nodes with the memory 4 lack a label and 0 the model"},
+         "of 4 with enough memory, 4 lack a label and 0 lack such a GPU"},
         {"not with that memory", fast, 1, h200, 1, 7500, false, 9, ACRE_CAPACITY_NO_NODE,
-         "of 2 nodes with the memory 1 lack a label and 1 the model"},
+         "of 2 with enough memory, 1 lack a label and 1 lack such a GPU"},
         {"too much memory", both, 2, t4, 1, 8193, false, 9, ACRE_CAPACITY_NO_NODE,
-         "the largest free device has 8192 MiB; a CPU"},
+         "the largest free device has 8 GiB; nodes without"},
         {"CPU needs the label too", none_has, 1, NULL, 0, 0, true, 9, ACRE_CAPACITY_NO_NODE,
-         "no CPU node is fresh and has the labels"},
+         "no node without GPUs is fresh and has the labels"},
         {"CPU has no model", both, 2, t4, 1, 8000, true, 9, 4, NULL},
     };
     unsigned asked = 0;
@@ -185,7 +185,7 @@ static void labels_are_all_needed_and_one_model_is_enough(void) {
         struct acre_director_answer answer;
         struct acre_error err = {0};
         asked = 0;
-        int r = acre_director_place(capacity, &facts, &request, NOW_MS, &answer, &err);
+        int r = acre_director_choose(capacity, &facts, &request, NOW_MS, &answer, &err);
         if (rows[i].expect == ACRE_CAPACITY_NO_NODE) {
             CHECK_EQ(r, ACRE_ENOFIT);
             CHECK_HAS(err.text, rows[i].says == NULL ? "" : rows[i].says);
@@ -209,7 +209,7 @@ static void a_herd_spreads_over_equal_nodes(void) {
     for (unsigned i = 0; i < 100; i++) {
         struct acre_director_request request = request_of(512);
         struct acre_director_answer answer;
-        REQUIRE_EQ(acre_director_place(capacity, NULL, &request, NOW_MS, &answer, NULL), 0);
+        REQUIRE_EQ(acre_director_choose(capacity, NULL, &request, NOW_MS, &answer, NULL), 0);
         REQUIRE_EQ(acre_capacity_commit(capacity, answer.token, NOW_MS), 0);
         placed[answer.node]++;
     }
@@ -225,13 +225,13 @@ static void a_herd_spreads_over_equal_nodes(void) {
         placed[node] = 0;
     }
     for (unsigned i = 0; i < 80; i++) {
-        REQUIRE_EQ(acre_director_place(capacity, NULL, &whole, NOW_MS + 1, &answer, NULL), 0);
+        REQUIRE_EQ(acre_director_choose(capacity, NULL, &whole, NOW_MS + 1, &answer, NULL), 0);
         placed[answer.node]++;
     }
     for (unsigned i = 0; i < 10; i++) {
         CHECK_U64(placed[i], 8);
     }
-    CHECK_EQ(acre_director_place(capacity, NULL, &whole, NOW_MS + 1, &answer, NULL), ACRE_ENOFIT);
+    CHECK_EQ(acre_director_choose(capacity, NULL, &whole, NOW_MS + 1, &answer, NULL), ACRE_ENOFIT);
     acre_capacity_destroy(capacity);
 }
 
@@ -241,10 +241,10 @@ static void a_full_reservation_table_is_an_error_not_a_placement(void) {
     struct acre_director_request request = request_of(0);
     struct acre_director_answer answer;
     for (unsigned i = 0; i < UINT16_MAX; i++) {
-        REQUIRE_EQ(acre_director_place(capacity, NULL, &request, NOW_MS, &answer, NULL), 0);
+        REQUIRE_EQ(acre_director_choose(capacity, NULL, &request, NOW_MS, &answer, NULL), 0);
     }
     answer.node = 77;
-    CHECK_EQ(acre_director_place(capacity, NULL, &request, NOW_MS, &answer, NULL), ACRE_ELIMIT);
+    CHECK_EQ(acre_director_choose(capacity, NULL, &request, NOW_MS, &answer, NULL), ACRE_ELIMIT);
     CHECK_U64(answer.node, 77);
     acre_capacity_destroy(capacity);
 }

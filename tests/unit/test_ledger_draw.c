@@ -257,7 +257,7 @@ static void cpu_and_ram_are_taken_of_the_node(void) {
     struct acre_request request = within(kit_share(300), id);
     request.cpu_milli = 3000;
     uint64_t drawn = KIT_TAKE(ledger, request);
-    KIT_REFUSED(ledger, request, ACRE_ENOFIT, "reservation 1 has room for 0 of 1 members");
+    KIT_REFUSED(ledger, request, ACRE_ENOFIT, "reservation 1 has room for only 0 of 1 members");
     KIT_REFUSED(ledger, kit_cpu(1001, 0), ACRE_ENOFIT, "no room now");
     KIT_PLACED(ledger, within(kit_cpu(1000, 10), id), "a");
     KIT_RELEASE(ledger, drawn);

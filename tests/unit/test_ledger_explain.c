@@ -20,22 +20,25 @@ static void what_time_cannot_cure(void) { /* POL-9: never fits is said at once *
     static const struct row rows[] = {
         {"0 0|0",
          {.replicas = 1, .gpus = 3, .milli = 1000},
-         "never fits: 3 devices on one node asked, no node has more than 2 that match; ask for "
-         "fewer, or for more replicas of fewer"},
+         "never fits: it asks for 3 GPUs on one node; at most 2 on any one node fit; ask for "
+         "fewer, or for more nodes with fewer GPUs each"},
         {"0",
          {.replicas = 1, .gpus = 1, .mib = 81560},
-         "never fits: 81560 MiB of one device asked, the largest has 81559 MiB; ask for less"},
+         "never fits: it asks for 81560 MiB of GPU memory; the largest GPU has 81559 MiB; ask for "
+         "less"},
         {"0@4000|0@8000",
          {.replicas = 1, .gpus = 1, .milli = 100, .cpu_milli = 9000, .ram_mib = 1},
-         "never fits: 9000 milli-CPU and 1 MiB RAM beside 1 devices asked, the largest nodes have "
-         "8000 and 262144; ask for less"},
+         "never fits: it asks for 1 GPU with 9 CPUs and 1 MiB of RAM on one node; the largest "
+         "nodes have 8 CPUs and 256 GiB; ask for less"},
         {"0",
          {.replicas = 1, .ram_mib = 262145},
-         "never fits: 0 milli-CPU and 262145 MiB RAM beside 0 devices asked"},
+         "never fits: it asks for 262145 MiB of RAM on one node; the largest nodes have 64 CPUs "
+         "and 262144 MiB; ask for less"},
         {"0", {.replicas = 1, .gpus = 1, .milli = 1000, .isolation = ACRE_ISOLATION_MIG}, "kind"},
         {"500", /* also when something is in the way now */
          {.replicas = 1, .gpus = 2, .milli = 600},
-         "never fits: 2 devices on one node asked, no node has more than 1"},
+         "never fits: it asks for 2 GPUs on one node; at most 1 on any one node fit; ask for "
+         "fewer, or for more nodes with fewer GPUs each"},
     };
     run_rows(rows, ACRE_COUNT(rows));
     struct acre_ledger *ledger = kit_create(ACRE_STRATEGY_DEFAULT);
@@ -48,22 +51,24 @@ static void what_a_release_would_cure(void) { /* POL-9 */
     static const struct row rows[] = {
         {"700|600 600|650",
          {.replicas = 1, .gpus = 1, .milli = 800},
-         "no room now: largest free share is 0.4 on b; 0.8 of one device asked; ask for less or "
-         "wait"},
+         "no room now: the largest free share of a GPU is 0.4 on b; it asks for 0.8; ask for less "
+         "or wait"},
         {"600|200",
          {.replicas = 1, .gpus = 1, .milli = 1000},
-         "largest free share is 0.8 on b; 1.0 of one device asked"},
+         "no room now: the largest free share of a GPU is 0.8 on b; it asks for 1.0; ask for less "
+         "or wait"},
         {"600|200",
          {.replicas = 1, .gpus = 1, .mib = 70000},
-         "no room now: largest free share is 0.8 on b, largest free memory of one device is 65247 "
-         "MiB; 70000 MiB asked; ask for less or wait"},
+         "no room now: the largest free share of a GPU is 0.8 on b, and the most free memory of a "
+         "GPU is "
+         "63.7 GiB; it asks for 68.3 GiB; ask for less or wait"},
         {"1000|x",
          {.replicas = 1, .gpus = 1, .milli = 100},
-         "no room now: every matching device is full or drained; wait for a release"},
+         "no room now: every GPU that fits is full or drained; wait until one is free"},
         {"0 500|0 0 700|500 0 500",
          {.replicas = 1, .gpus = 3, .milli = 600},
-         "no room now: at most 2 devices with 0.6 free on one node (b); 3 asked; ask for fewer or "
-         "wait"},
+         "no room now: no node has more than 2 GPUs with 0.6 free (b); it asks for 3; ask for "
+         "fewer or wait"},
         {"0 0|0",
          {.replicas = 4, .gpus = 1, .milli = 1000},
          "no room now: room for 3 of 4 members; ask for fewer or wait"},
@@ -78,9 +83,11 @@ static void cpu_beside_free_devices(void) { /* POL-9: the scarce thing is named 
     request.cpu_milli = 4500;
     request.ram_mib = 1024;
     KIT_REFUSED(ledger, request, ACRE_ENOFIT,
-                "no room now: devices are free, but a has 1000 milli-CPU and 262144 MiB RAM free "
-                "beside them; 4500 and 1024 asked; ask for less or wait");
-    KIT_REFUSED(ledger, kit_cpu(4500, 0), ACRE_ENOFIT, "milli-CPU");
+                "no room now: GPUs are free, but a has only 1 CPU and 256 GiB free; it asks for "
+                "4.5 CPUs and 1 GiB of RAM; ask for less or wait");
+    KIT_REFUSED(ledger, kit_cpu(4500, 0), ACRE_ENOFIT,
+                "no room now: a has only 1 CPU and 256 GiB free; it asks for 4.5 CPUs; ask for "
+                "less or wait");
     kit_destroy(ledger);
 }
 
@@ -117,8 +124,7 @@ static void a_reservation_without_room(void) { /* ALC-8 */
     REQUIRE_EQ(acre_ledger_reserve(ledger, &spec, KIT_NOW_MS, &id, NULL), 0);
     struct acre_request request = kit_gang(3, 1, 200);
     request.reservation = id;
-    KIT_REFUSED(ledger, request, ACRE_ENOFIT,
-                "reservation 1 has room for 2 of 3 members on its 1 devices");
+    KIT_REFUSED(ledger, request, ACRE_ENOFIT, "reservation 1 has room for only 2 of 3 members");
     kit_destroy(ledger);
 }
 

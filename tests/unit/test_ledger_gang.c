@@ -126,7 +126,7 @@ static void ten_tenths_of_one_device(void) { /* ALC-1: rounding is once, not per
 }
 
 static void a_gang_too_keeps_to_the_shares_a_device_takes(void) { /* ALC-9 */
-    uint32_t max = acre_rules_default()->max_allocations_per_device;
+    uint32_t max = rules_default()->max_allocations_per_device;
     for (int strategy = ACRE_STRATEGY_LEAST_WASTE; strategy < ACRE_STRATEGY_COUNT; strategy++) {
         acre_test_context("%s", acre_strategy_name((enum acre_strategy)strategy));
         struct acre_ledger *ledger = kit_cluster((enum acre_strategy)strategy, "0 0");
@@ -143,7 +143,7 @@ static void a_gang_too_keeps_to_the_shares_a_device_takes(void) { /* ALC-9 */
 }
 
 static void a_gang_by_share_keeps_to_it_too(void) { /* ALC-9: three to a device */
-    struct acre_rules rules = *acre_rules_default();
+    struct acre_rules rules = *rules_default();
     rules.max_allocations_per_device = 3;
     struct acre_ledger_options options = {.strategy = ACRE_STRATEGY_FIRST_FIT, .rules = &rules};
     struct acre_ledger *ledger = acre_ledger_create(&options);

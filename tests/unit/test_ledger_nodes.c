@@ -170,7 +170,7 @@ static void foreign_memory_is_counted_before_placing(void) { /* DEV-6 */
             alone.exclusive = true;
             KIT_REFUSED(ledger, alone, ACRE_ENOFIT, "no room now");
             KIT_REFUSED(ledger, kit_memory(cases[i].largest_mib + 1), ACRE_ENOFIT,
-                        cases[i].largest_milli > 0 ? "largest free memory of one device is"
+                        cases[i].largest_milli > 0 ? "on a, and the most free memory of a GPU is"
                                                    : "full");
         }
         if (cases[i].largest_milli >= 100 && cases[i].largest_milli < 1000) {

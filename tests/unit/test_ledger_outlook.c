@@ -221,8 +221,7 @@ static void a_device_given_back_whole_takes_any_kind(void) {
                                                 ACRE_ISOLATION_MPS};
     for (size_t i = 0; i < ACRE_COUNT(kinds); i++) {
         for (size_t j = 0; j < ACRE_COUNT(kinds); j++) {
-            acre_test_context("%s, then %s", acre_isolation_name(kinds[i]),
-                              acre_isolation_name(kinds[j]));
+            acre_test_context("%s, then %s", isolation_name(kinds[i]), isolation_name(kinds[j]));
             struct acre_ledger *ledger = kit_cluster(ACRE_STRATEGY_FIRST_FIT, "0");
             struct acre_request held = kit_share(300);
             held.isolation = kinds[i];

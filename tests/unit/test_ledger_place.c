@@ -38,7 +38,7 @@ static void a_plan_can_be_committed(void) { /* CAP-7: reserve, then commit */
         struct acre_error err = {0}; /* the same plan again: its devices are gone */
         CHECK_EQ(acre_ledger_place(ledger, &request, parts, count, 0, KIT_NOW_MS, &id, &err),
                  ACRE_ECONFLICT);
-        CHECK_HAS(err.text, "0 milli free, the part takes 1000");
+        CHECK_HAS(err.text, "device 'b/0' has 0.0 of it free; this needs 1.0");
         KIT_RELEASE(ledger, id);
         free(after);
         after = kit_snapshot(ledger);
@@ -88,33 +88,42 @@ static const struct {
     int code;
     const char *says;
 } bad_last_parts[] = {
-    {"no room", {.device = 1, .milli = 501}, ACRE_ECONFLICT, "'a/1' has 500 milli free"},
-    {"nothing asked", {.device = 0, .milli = 0}, ACRE_ECONFLICT, "the part takes 0"},
-    {"too much", {.device = 0, .milli = UINT32_MAX}, ACRE_ECONFLICT, "takes 4294967295"},
+    {"no room",
+     {.device = 1, .milli = 501},
+     ACRE_ECONFLICT,
+     "device 'a/1' has 0.5 of it free; this needs 0.501"},
+    {"nothing asked",
+     {.device = 0, .milli = 0},
+     ACRE_ECONFLICT,
+     "device 'a/0' has 0.9 of it free; this needs 0.0"},
+    {"too much",
+     {.device = 0, .milli = UINT32_MAX},
+     ACRE_ECONFLICT,
+     "device 'a/0' has 0.9 of it free; this needs 4294967.295"},
     {"too much memory",
      {.device = 0, .milli = 100, .mib = KIT_MEMORY_MIB},
      ACRE_ECONFLICT,
-     "'a/0' has too little of its 81559 MiB free for 81559"},
+     "device 'a/0' has too little of its 79.6 GiB free for 79.6 GiB"},
     {"overflowing memory",
      {.device = 0, .milli = 100, .mib = UINT32_MAX},
      ACRE_ECONFLICT,
-     "too little of its 81559 MiB free for 4294967295"},
+     "device 'a/0' has too little of its 79.6 GiB free for 3.9 PiB"},
     {"another kind",
      {.device = 2, .milli = 100, .by_share = true},
      ACRE_ECONFLICT,
-     "device 'a/2' is shared by others"},
+     "device 'a/2' is shared with another isolation (mps)"},
     {"too much CPU",
      {.device = 0, .milli = 100, .cpu_milli = 63001, .by_share = true},
      ACRE_ECONFLICT,
-     "node 'a' has 63000 milli-CPU and 262143 MiB RAM free, the part takes 63001 and 0"},
+     "node 'a' has 63 CPUs and 262143 MiB of RAM free; this needs 63.001 CPUs and 0 MiB"},
     {"overflowing CPU",
      {.device = ACRE_DEVICE_NONE, .cpu_milli = UINT32_MAX},
      ACRE_ECONFLICT,
-     "the part takes 4294967295 and 0"},
+     "node 'a' has 63 CPUs and 262143 MiB of RAM free; this needs 4294967.295 CPUs and 0 MiB"},
     {"too much RAM",
      {.device = ACRE_DEVICE_NONE, .ram_mib = KIT_RAM_MIB},
      ACRE_ECONFLICT,
-     "the part takes 0 and 262144"},
+     "node 'a' has 63 CPUs and 262143 MiB of RAM free; this needs 0 CPUs and 262144 MiB"},
     {"unknown node", {.node = 2, .device = 0, .milli = 100}, ACRE_ENOTFOUND, "there are 2"},
     {"unknown node by far", {.node = UINT32_MAX, .device = 0, .milli = 100}, ACRE_ENOTFOUND, ""},
     {"unknown device", {.device = 4, .milli = 100}, ACRE_ENOTFOUND, "device 4 is not on node 0"},
@@ -258,7 +267,7 @@ static void parts_must_be_as_many_as_asked(void) {
         uint64_t id;
         CHECK_EQ(acre_ledger_place(ledger, &request, parts, counts[i], 0, KIT_NOW_MS, &id, &err),
                  ACRE_EINVALID);
-        CHECK_HAS(err.text, "given, the request has 2");
+        CHECK_HAS(err.text, "given, but the request has 2");
     }
     request.milli = 1001;
     struct acre_error err = {0};
@@ -295,7 +304,7 @@ static void an_exclusive_part_takes_all(void) { /* ALC-4: else others could come
     struct acre_part part = part_of(0, 0, 400);
     CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err),
              ACRE_ECONFLICT);
-    CHECK_HAS(err.text, "device 'a/0' is asked for alone, the part takes 400 milli");
+    CHECK_HAS(err.text, "device 'a/0' is exclusive, but this takes only 0.4 of it");
     part = part_of(0, 1, 1000);
     CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err),
              ACRE_ECONFLICT);
@@ -328,7 +337,7 @@ static void a_device_counts_at_most_255_shares(void) { /* its counter is a byte 
     }
     struct acre_error err = {0};
     CHECK_EQ(acre_ledger_place(ledger, &request, &part, 1, 0, KIT_NOW_MS, &id, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "device 'a/0' has 255 allocations");
+    CHECK_HAS(err.text, "device 'a/0' already has 255 allocations, the most it may have");
     CHECK_EQ(kit_row(ledger, "a/0").allocations, 255);
     kit_destroy(ledger);
 }

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 enum {
-    STEPS = 2000,     /* of one seed */
-    SEEDS = 100,      /* of a short run */
-    HOLDS_KEPT = 200, /* beyond this, more is released than allocated */
+    STEPS = 2000,      /* of one seed */
+    SEEDS = 100,       /* of a short run */
+    GRANTS_KEPT = 200, /* beyond this, more is released than allocated */
     NODES_MAX = 8,
     DEVICES_MAX = 24,
     TEMPLATES = 12,
@@ -261,19 +261,19 @@ static void show_difference(const struct run *run, const struct acre_request *q,
     free(snapshot);
 }
 
-static void same_hold(const struct run *run, const struct oracle_hold *hold) {
+static void same_grant(const struct run *run, const struct oracle_grant *grant) {
     struct acre_allocation a;
-    REQUIRE(acre_ledger_find(run->ledger, hold->id, &a));
-    REQUIRE_EQ(a.owner, hold->owner);
-    REQUIRE_EQ(a.tenant, hold->tenant);
-    REQUIRE_EQ(a.status, hold->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE);
-    REQUIRE_EQ(a.isolation, hold->isolation);
-    REQUIRE_EQ(a.exclusive, hold->exclusive);
-    REQUIRE_EQ(a.created_ms, hold->created_ms);
-    REQUIRE_EQ(a.expires_ms, hold->expires_ms);
-    REQUIRE_EQ(a.reservation, hold->reservation);
-    REQUIRE_EQ(a.part_count, hold->part_count);
-    REQUIRE(same_parts(a.parts, hold->parts, a.part_count));
+    REQUIRE(acre_ledger_find(run->ledger, grant->id, &a));
+    REQUIRE_EQ(a.owner, grant->owner);
+    REQUIRE_EQ(a.tenant, grant->tenant);
+    REQUIRE_EQ(a.status, grant->pending ? ACRE_ALLOCATION_PENDING : ACRE_ALLOCATION_ACTIVE);
+    REQUIRE_EQ(a.isolation, grant->isolation);
+    REQUIRE_EQ(a.exclusive, grant->exclusive);
+    REQUIRE_EQ(a.created_ms, grant->created_ms);
+    REQUIRE_EQ(a.expires_ms, grant->expires_ms);
+    REQUIRE_EQ(a.reservation, grant->reservation);
+    REQUIRE_EQ(a.part_count, grant->part_count);
+    REQUIRE(same_parts(a.parts, grant->parts, a.part_count));
 }
 
 static void allocate(struct run *run, struct acre_request request) {
@@ -295,7 +295,7 @@ static void allocate(struct run *run, struct acre_request request) {
         REQUIRE_EQ(oracle_place(run->oracle, &request, parts, count, 0, run->now_ms, &expected_id),
                    0);
         REQUIRE_EQ(id, expected_id);
-        same_hold(run, oracle_find(run->oracle, id));
+        same_grant(run, oracle_find(run->oracle, id));
     }
 }
 
@@ -375,10 +375,10 @@ static void do_place(struct run *run) {
 
 static uint64_t some_id(struct run *run) {
     const struct oracle *oracle = run->oracle;
-    if (oracle->hold_count == 0 || chance(run, 3)) {
+    if (oracle->grant_count == 0 || chance(run, 3)) {
         return below(run, oracle->next_id + 2);
     }
-    return oracle->holds[below(run, oracle->hold_count)].id;
+    return oracle->grants[below(run, oracle->grant_count)].id;
 }
 
 static void do_release(struct run *run) {
@@ -509,7 +509,7 @@ static const struct {
 /* clang-format on */
 
 static size_t next_operation(struct run *run) {
-    if (run->oracle->hold_count > HOLDS_KEPT) {
+    if (run->oracle->grant_count > GRANTS_KEPT) {
         return 1;
     }
     uint64_t at = below(run, 100);
@@ -547,21 +547,21 @@ static void compare(struct run *run) {
         REQUIRE_EQ(reservation.state, expected->state);
         REQUIRE_EQ(reservation.allocation, expected->allocation);
     }
-    if (oracle->hold_count > 0) {
-        same_hold(run, &oracle->holds[below(run, oracle->hold_count)]);
+    if (oracle->grant_count > 0) {
+        same_grant(run, &oracle->grants[below(run, oracle->grant_count)]);
     }
     KIT_SOUND(run->ledger);
 }
 
-static void compare_all_holds(struct run *run) {
+static void compare_all_grants(struct run *run) {
     uint32_t count = 0;
     uint32_t cursor = 0;
     for (struct acre_allocation a; acre_ledger_walk(run->ledger, &cursor, &a); count++) {
-        struct oracle_hold *hold = oracle_find(run->oracle, a.id);
-        REQUIRE(hold != NULL);
-        same_hold(run, hold);
+        struct oracle_grant *grant = oracle_find(run->oracle, a.id);
+        REQUIRE(grant != NULL);
+        same_grant(run, grant);
     }
-    REQUIRE_EQ(count, run->oracle->hold_count);
+    REQUIRE_EQ(count, run->oracle->grant_count);
 }
 
 static void begin(struct run *run, uint64_t seed, enum mode mode) {
@@ -598,10 +598,10 @@ static void take_steps(struct run *run, uint64_t seed, uint32_t from, uint32_t t
         operations[operation].run(run);
         compare(run);
         if (step % 256 == 0) {
-            compare_all_holds(run);
+            compare_all_grants(run);
         }
     }
-    compare_all_holds(run);
+    compare_all_grants(run);
 }
 
 static void end(struct run *run) {

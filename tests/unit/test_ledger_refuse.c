@@ -38,14 +38,20 @@ static void requests_out_of_range(void) { /* ALC-1, ALC-2, ALC-5 */
          "isolation: 4 is out of range; accepted: 0 to 3"},
         {{.replicas = 1, .gpus = 1, .milli = 500, .strategy = ACRE_STRATEGY_COUNT},
          "strategy: 7 is out of range; accepted: 0 to 6"},
-        {{.replicas = 1}, "request is for nothing; ask for gpus, cpu_milli or ram_mib"},
-        {{.replicas = 1, .gpus = 1}, "milli and mib: both 0; ask for a share (1 to 1000)"},
-        {{.replicas = 1, .gpus = 1, .exclusive = true}, "milli and mib: both 0"},
-        {{.replicas = 1, .milli = 500}, "gpus: 0 with a share or memory of a GPU"},
-        {{.replicas = 1, .mib = 500, .cpu_milli = 1}, "gpus: 0 with a share or memory of a GPU"},
+        {{.replicas = 1}, "the request is empty; ask for gpus, cpu_milli or ram_mib"},
+        {{.replicas = 1, .gpus = 1},
+         "milli and mib are both 0; ask for a share (1 to 1000) or for memory"},
+        {{.replicas = 1, .gpus = 1, .exclusive = true},
+         "milli and mib are both 0; ask for a share (1 to 1000) or for memory"},
+        {{.replicas = 1, .milli = 500},
+         "gpus: 0, but a share or memory of a GPU is given; ask for at least 1 GPU"},
+        {{.replicas = 1, .mib = 500, .cpu_milli = 1},
+         "gpus: 0, but a share or memory of a GPU is given; ask for at least 1 GPU"},
         {{.replicas = 1, .gpus = 1, .milli = 500, .expires_ms = KIT_NOW_MS},
-         "expires_ms: 1000 is not after now (1000); accepted: later, or 0 for never"},
-        {{.replicas = 1, .gpus = 1, .milli = 500, .expires_ms = 1}, "expires_ms: 1 is not after"},
+         "expires_ms: 1000 is not in the future (now 1000); accepted: a later time, or 0 for "
+         "never"},
+        {{.replicas = 1, .gpus = 1, .milli = 500, .expires_ms = 1},
+         "expires_ms: 1 is not in the future (now 1000); accepted: a later time, or 0 for never"},
         {{.replicas = UINT32_MAX,
           .gpus = UINT32_MAX,
           .milli = UINT32_MAX,
@@ -109,8 +115,9 @@ static void the_largest_amounts_do_not_overflow(void) { /* ALC-10 */
     request = kit_gang(1023, 64, 1000);
     KIT_REFUSED(ledger, request, ACRE_ENOFIT, "room for 1 of 1023 members");
     request = kit_gang(1024, 64, 1000);
-    KIT_REFUSED(ledger, request, ACRE_EINVALID,
-                "replicas x gpus: 1024 x 64 devices; accepted: at most 65535");
+    KIT_REFUSED(
+        ledger, request, ACRE_EINVALID,
+        "replicas x gpus: 1024 x 64 devices are too many; accepted: at most 65535 in one request");
     request = kit_gang(4096, 64, 1000);
     KIT_REFUSED(ledger, request, ACRE_EINVALID, "replicas x gpus: 4096 x 64 devices");
     kit_destroy(ledger);
@@ -134,29 +141,42 @@ static const struct {
     int code;
     const char *says;
 } bad_nodes[] = {
-    {{.name = "a"}, ACRE_EEXISTS, "node 'a' is already in the ledger"},
-    {{.name = ""}, ACRE_EINVALID, "node name '' is not a name; accepted: 1 to 128 letters"},
-    {{.name = NULL}, ACRE_EINVALID, "node name '' is not a name"},
-    {{.name = "bad\nname"}, ACRE_EINVALID, "node name 'bad\\nname' is not a name"},
-    {{.name = long_name}, ACRE_EINVALID, "is not a name; accepted: 1 to 128"},
+    {{.name = "a"}, ACRE_EEXISTS, "node 'a' already exists"},
+    {{.name = ""},
+     ACRE_EINVALID,
+     "'' is not a node name; accepted: 1 to 128 letters, digits and -_./:@+"},
+    {{.name = NULL},
+     ACRE_EINVALID,
+     "'' is not a node name; accepted: 1 to 128 letters, digits and -_./:@+"},
+    {{.name = "bad\nname"},
+     ACRE_EINVALID,
+     "'bad\\nname' is not a node name; accepted: 1 to 128 letters, digits and -_./:@+"},
+    {{.name = long_name},
+     ACRE_EINVALID,
+     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' is not a "
+     "node name; accepted: 1 to 128 letters, digits and -_./:@+"},
     {{.name = "n", .cpu_milli = 1ULL << 31},
      ACRE_EINVALID,
-     "cpu_milli 2147483648, ram_mib 0: accepted: 0 to " AMOUNT_MAX_TEXT},
+     "cpu_milli 2147483648 or ram_mib 0 is out of range; accepted: 0 to " AMOUNT_MAX_TEXT},
     {{.name = "n", .ram_mib = UINT64_MAX}, ACRE_EINVALID, "ram_mib 18446744073709551615"},
     {{.name = "n", .devices = many, .device_count = 65},
      ACRE_EINVALID,
-     "node 'n': 65 devices; accepted: 0 to 64"},
+     "node 'n': 65 devices are too many; accepted: 0 to 64"},
     {{.name = "n", .devices = many, .device_count = UINT32_MAX},
      ACRE_EINVALID,
-     "4294967295 devices; accepted: 0 to 64"},
+     "node 'n': 4294967295 devices are too many; accepted: 0 to 64"},
     {{.name = "n", .devices = twice, .device_count = 2},
      ACRE_EEXISTS,
-     "node 'n': device 'n/0' is already in the ledger"},
-    {{.name = "n", .devices = taken, .device_count = 1}, ACRE_EEXISTS, "device 'a/0' is"},
+     "node 'n': device 'n/0' already exists"},
+    {{.name = "n", .devices = taken, .device_count = 1},
+     ACRE_EEXISTS,
+     "node 'n': device 'a/0' already exists"},
     {{.name = "n", .devices = bad_id, .device_count = 2},
      ACRE_EINVALID,
-     "node 'n': device 1: id 'n\\n1' is not a name; accepted: 1 to 128 letters"},
-    {{.name = "n", .devices = no_id, .device_count = 1}, ACRE_EINVALID, "id '' is not a name"},
+     "node 'n': device 1: 'n\\n1' is not an id; accepted: 1 to 128 letters, digits and -_./:@+"},
+    {{.name = "n", .devices = no_id, .device_count = 1},
+     ACRE_EINVALID,
+     "node 'n': device 0: '' is not an id; accepted: 1 to 128 letters, digits and -_./:@+"},
     {{.name = "n", .devices = memory, .device_count = 1},
      ACRE_EINVALID,
      "memory_mib: 9223372036854775808 is out of range; accepted: 0 to " AMOUNT_MAX_TEXT},
@@ -199,18 +219,18 @@ static void indexes_nobody_has(void) { /* unknown device, unknown node */
         acre_test_context("index %u", indexes[i]);
         struct acre_error err = {0};
         CHECK_EQ(acre_ledger_drain_device(ledger, indexes[i], "hot", &err), ACRE_ENOTFOUND);
-        CHECK_HAS(err.text, ": there are 3 devices");
+        CHECK_HAS(err.text, "; there are 3 devices");
         CHECK_EQ(acre_ledger_undrain_device(ledger, indexes[i], &err), ACRE_ENOTFOUND);
         CHECK_EQ(acre_ledger_set_foreign(ledger, indexes[i], 1, &err), ACRE_ENOTFOUND);
         CHECK_EQ(acre_ledger_drain_node(ledger, indexes[i], true, &err), ACRE_ENOTFOUND);
-        CHECK_HAS(err.text, ": there are 2 nodes");
+        CHECK_HAS(err.text, "; there are 2 nodes");
     }
     static const uint64_t foreign_mib[] = {KIT_MEMORY_MIB + 1, 1ULL << 32, 1ULL << 63, UINT64_MAX};
     for (size_t i = 0; i < ACRE_COUNT(foreign_mib); i++) {
         struct acre_error err = {0};
         CHECK_EQ(acre_ledger_set_foreign(ledger, 0, foreign_mib[i], &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "device 'a/0': foreign memory");
-        CHECK_HAS(err.text, "accepted: 0 to its 81559 MiB");
+        CHECK_HAS(err.text, "MiB is out of range; accepted: 0 to 81559 MiB");
     }
     char *after = kit_snapshot(ledger);
     CHECK_STR(after, before);
@@ -246,9 +266,11 @@ static void allocations_nobody_has(void) {
     }
     struct acre_error err = {0};
     CHECK_EQ(acre_ledger_activate(ledger, id, 1, &err), ACRE_ECONFLICT);
-    CHECK_HAS(err.text, "is active already");
+    CHECK_HAS(err.text, "allocation 2 is already active");
     CHECK_EQ(acre_ledger_extend(ledger, id, KIT_NOW_MS, KIT_NOW_MS, &err), ACRE_EINVALID);
-    CHECK_HAS(err.text, "expires_ms: 1000 is not after now (1000); accepted: later, or 0");
+    CHECK_HAS(
+        err.text,
+        "expires_ms: 1000 is not in the future (now 1000); accepted: a later time, or 0 for never");
     char *after = kit_snapshot(ledger);
     CHECK_STR(after, before);
     free(after);
@@ -264,7 +286,7 @@ static void a_plan_needs_room_for_its_parts(void) {
     uint32_t count = 4711;
     struct acre_error err = {0};
     CHECK_EQ(acre_ledger_plan(ledger, &request, KIT_NOW_MS, parts, 3, &count, &err), ACRE_ELIMIT);
-    CHECK_HAS(err.text, "parts: room for 3, the request has 4");
+    CHECK_HAS(err.text, "parts: the request has 4 parts, but there is room for 3");
     CHECK_EQ(count, 4711);
     CHECK_EQ(acre_ledger_plan(ledger, &request, KIT_NOW_MS, parts, 4, &count, &err), 0);
     CHECK_EQ(count, 4);
@@ -277,7 +299,6 @@ static void strategies_by_name(void) { /* ALC-3 */
         const char *name = acre_strategy_name((enum acre_strategy)i);
         CHECK_EQ(acre_strategy_parse("strategy", name, &strategy, NULL), 0);
         CHECK_EQ(strategy, i);
-        CHECK(acre_strategy_meaning((enum acre_strategy)i)[0] != '\0');
     }
     static const char *const bad[] = {"", "bestfit", "Best-Fit", "best-fit ", "\x1b[31m"};
     for (size_t i = 0; i < ACRE_COUNT(bad); i++) {

@@ -18,47 +18,47 @@ static uint32_t name(const char *text) {
     return acre_names_intern(names, acre_str_from(text));
 }
 
-static struct acre_accounts *create(const char *json) {
+static struct accounts *create(const char *json) {
     names = acre_names_create();
     struct acre_error err;
     int r = acre_policy_load("test", acre_str_from(json), acre_policy_default(), &policy, &err);
     REQUIRE_EQ(r, 0);
-    return acre_accounts_create(names, &policy);
+    return accounts_create(names, &policy);
 }
 
-static void destroy(struct acre_accounts *accounts) {
-    acre_accounts_destroy(accounts);
+static void destroy(struct accounts *accounts) {
+    accounts_destroy(accounts);
     acre_names_destroy(names);
 }
 
-static uint32_t open(struct acre_accounts *accounts, const char *project, const char *user) {
-    return acre_accounts_intern(accounts, name(project), name(user));
+static uint32_t open(struct accounts *accounts, const char *project, const char *user) {
+    return accounts_intern(accounts, name(project), name(user));
 }
 
-static struct acre_account get(const struct acre_accounts *accounts, uint32_t account,
-                               uint64_t now_ms) {
-    struct acre_account out;
-    acre_accounts_get(accounts, account, now_ms, &out);
+static struct account_summary get(const struct accounts *accounts, uint32_t account,
+                                  uint64_t now_ms) {
+    struct account_summary out;
+    accounts_get(accounts, account, now_ms, &out);
     return out;
 }
 
-static const struct acre_load one_gpu = {1000, 80000};
+static const struct account_load one_gpu = {1000, 80000};
 
 /* A run of one GPU from START_MS on. */
-static void run(struct acre_accounts *accounts, uint32_t account, uint64_t ms) {
-    acre_accounts_hold(accounts, account, one_gpu, START_MS, START_MS);
-    acre_accounts_release(accounts, account, one_gpu, START_MS, START_MS + ms);
+static void run(struct accounts *accounts, uint32_t account, uint64_t ms) {
+    accounts_take(accounts, account, one_gpu, START_MS, START_MS);
+    accounts_release(accounts, account, one_gpu, START_MS, START_MS + ms);
 }
 
 static void a_pair_has_one_account(void) {
-    struct acre_accounts *accounts = create("{}");
+    struct accounts *accounts = create("{}");
     uint32_t a = open(accounts, "vision", "ada");
     CHECK_EQ(open(accounts, "vision", "ada"), a);
     CHECK(open(accounts, "vision", "bob") != a);
     CHECK(open(accounts, "speech", "ada") != a);
-    CHECK_EQ(acre_accounts_count(accounts), 3);
-    CHECK_EQ(acre_accounts_find(accounts, name("vision"), name("ada")), a);
-    CHECK(acre_accounts_find(accounts, name("ada"), name("vision")) == UINT32_MAX);
+    CHECK_EQ(accounts_count(accounts), 3);
+    CHECK_EQ(accounts_find(accounts, name("vision"), name("ada")), a);
+    CHECK(accounts_find(accounts, name("ada"), name("vision")) == UINT32_MAX);
     CHECK_EQ(get(accounts, a, START_MS).project, name("vision"));
     CHECK_EQ(get(accounts, a, START_MS).user, name("ada"));
     for (int i = 0; i < 10000; i++) {
@@ -66,15 +66,15 @@ static void a_pair_has_one_account(void) {
         snprintf(text, sizeof(text), "u%d", i);
         open(accounts, "crowd", text);
     }
-    CHECK_EQ(acre_accounts_find(accounts, name("vision"), name("ada")), a);
-    CHECK_EQ(acre_accounts_count(accounts), 10003);
-    CHECK(acre_accounts_bytes(accounts) < 5 * 1024 * 1024);
+    CHECK_EQ(accounts_find(accounts, name("vision"), name("ada")), a);
+    CHECK_EQ(accounts_count(accounts), 10003);
+    CHECK(accounts_bytes(accounts) < 5 * 1024 * 1024);
     destroy(accounts);
 }
 
 /* POL-1: use halves in every half-life. */
 static void use_halves_in_a_half_life(void) {
-    struct acre_accounts *accounts = create("{}");
+    struct accounts *accounts = create("{}");
     uint32_t a = open(accounts, "p", "u");
     run(accounts, a, HOUR_MS);
     uint64_t end_ms = START_MS + HOUR_MS;
@@ -89,9 +89,9 @@ static void use_halves_in_a_half_life(void) {
 
 /* The closed form against a sum of small steps, with runs that overlap. */
 static void use_equals_the_integral(void) {
-    struct acre_accounts *accounts = create("{\"half_life\":\"1h\"}");
+    struct accounts *accounts = create("{\"half_life\":\"1h\"}");
     uint32_t a = open(accounts, "p", "u");
-    const struct acre_load loads[] = {{1000, 0}, {500, 0}, {8000, 0}};
+    const struct account_load loads[] = {{1000, 0}, {500, 0}, {8000, 0}};
     const uint64_t from_min[] = {0, 30, 45}, to_min[] = {60, 50, 200};
     double expected = 0; /* steps of 10 s, in the middle of each */
     uint64_t end_ms = 240 * 60000;
@@ -101,14 +101,14 @@ static void use_equals_the_integral(void) {
             expected += (double)loads[i].milli * 10000 * exp2(-ago / (double)HOUR_MS);
         }
     }
-    acre_accounts_hold(accounts, a, loads[0], START_MS, START_MS);
-    acre_accounts_hold(accounts, a, loads[1], START_MS + 30 * 60000, START_MS + 30 * 60000);
-    acre_accounts_hold(accounts, a, loads[2], START_MS + 45 * 60000, START_MS + 45 * 60000);
-    acre_accounts_release(accounts, a, loads[1], START_MS + 30 * 60000, START_MS + 50 * 60000);
-    acre_accounts_release(accounts, a, loads[0], START_MS, START_MS + 60 * 60000);
+    accounts_take(accounts, a, loads[0], START_MS, START_MS);
+    accounts_take(accounts, a, loads[1], START_MS + 30 * 60000, START_MS + 30 * 60000);
+    accounts_take(accounts, a, loads[2], START_MS + 45 * 60000, START_MS + 45 * 60000);
+    accounts_release(accounts, a, loads[1], START_MS + 30 * 60000, START_MS + 50 * 60000);
+    accounts_release(accounts, a, loads[0], START_MS, START_MS + 60 * 60000);
     CHECK_U64(get(accounts, a, START_MS + 60 * 60000).held_milli, 8000);
-    acre_accounts_release(accounts, a, loads[2], START_MS + 45 * 60000, START_MS + 200 * 60000);
-    struct acre_account end = get(accounts, a, START_MS + end_ms);
+    accounts_release(accounts, a, loads[2], START_MS + 45 * 60000, START_MS + 200 * 60000);
+    struct account_summary end = get(accounts, a, START_MS + end_ms);
     CHECK_NEAR(end.use_milli_ms / expected, 1.0, 1e-6);
     CHECK_NEAR(end.use_milli_ms, end.stored_use_milli_ms, 0); /* nothing is live */
     CHECK_U64(end.held_milli, 0);
@@ -118,19 +118,19 @@ static void use_equals_the_integral(void) {
 
 /* A restart in the middle of a run: ended runs come from the record, live ones accrue again. */
 static void a_restart_changes_no_use(void) {
-    struct acre_accounts *accounts = create("{}");
+    struct accounts *accounts = create("{}");
     uint32_t a = open(accounts, "p", "u");
     run(accounts, a, 5 * HOUR_MS);
     uint64_t since_ms = START_MS + 6 * HOUR_MS, now_ms = START_MS + DAY_MS;
-    acre_accounts_hold(accounts, a, one_gpu, since_ms, since_ms);
-    struct acre_account before = get(accounts, a, now_ms);
+    accounts_take(accounts, a, one_gpu, since_ms, since_ms);
+    struct account_summary before = get(accounts, a, now_ms);
     destroy(accounts);
 
     accounts = create("{}");
     a = open(accounts, "p", "u");
-    acre_accounts_hold(accounts, a, one_gpu, since_ms, now_ms); /* either order */
-    acre_accounts_restore(accounts, a, before.charged_milli_ms, before.stored_use_milli_ms, now_ms);
-    struct acre_account after = get(accounts, a, now_ms);
+    accounts_take(accounts, a, one_gpu, since_ms, now_ms); /* either order */
+    accounts_restore(accounts, a, before.charged_milli_ms, before.stored_use_milli_ms, now_ms);
+    struct account_summary after = get(accounts, a, now_ms);
     CHECK_NEAR(after.use_milli_ms / before.use_milli_ms, 1.0, 1e-9);
     CHECK_U64(after.charged_milli_ms, 5 * 1000 * HOUR_MS);
     CHECK_U64(after.held_milli, 1000);
@@ -138,34 +138,33 @@ static void a_restart_changes_no_use(void) {
 
     accounts = create("{}");
     a = open(accounts, "p", "u");
-    acre_accounts_hold(accounts, a, one_gpu, now_ms, now_ms);
-    acre_accounts_restore(accounts, a, 7, 1e12, now_ms - HALF_MS); /* recorded long ago */
+    accounts_take(accounts, a, one_gpu, now_ms, now_ms);
+    accounts_restore(accounts, a, 7, 1e12, now_ms - HALF_MS); /* recorded long ago */
     CHECK_NEAR(get(accounts, a, now_ms).use_milli_ms, 0.5e12, 1);
-    acre_accounts_restore(accounts, a, UINT64_MAX, (double)NAN, now_ms);
+    accounts_restore(accounts, a, UINT64_MAX, (double)NAN, now_ms);
     CHECK_NEAR(get(accounts, a, now_ms).use_milli_ms, 0.5e12, 1);
     CHECK_U64(get(accounts, a, now_ms).charged_milli_ms, UINT64_MAX);
     destroy(accounts);
 }
 
 static void who_used_less_for_its_share_is_lower(void) {
-    struct acre_accounts *accounts =
-        create("{\"shares\":[{\"who\":\"project:big\",\"weight\":3}]}");
+    struct accounts *accounts = create("{\"shares\":[{\"who\":\"project:big\",\"weight\":3}]}");
     uint32_t big = open(accounts, "big", "ada");
     uint32_t small = open(accounts, "small", "bob");
-    acre_accounts_queue(accounts, big);
-    acre_accounts_queue(accounts, small);
+    accounts_queue(accounts, big);
+    accounts_queue(accounts, small);
     uint64_t now_ms = START_MS + 10 * HOUR_MS;
     CHECK_NEAR(get(accounts, big, now_ms).level, 0, 0); /* nobody used anything */
     run(accounts, small, HOUR_MS);
     run(accounts, big, 2 * HOUR_MS); /* twice the use, three times the share */
     CHECK(get(accounts, big, now_ms).level < get(accounts, small, now_ms).level);
-    struct acre_account row = get(accounts, big, now_ms);
+    struct account_summary row = get(accounts, big, now_ms);
     CHECK_NEAR(row.share, 0.75, 1e-12);
     CHECK_NEAR(row.used, 2.0 / 3, 1e-3);
     CHECK_NEAR(row.level, row.used / row.share, 1e-12); /* alone in its project */
     run(accounts, big, 2 * HOUR_MS);
     CHECK(get(accounts, big, now_ms).level > get(accounts, small, now_ms).level);
-    acre_accounts_unqueue(accounts, small); /* all of the share goes to who is here */
+    accounts_unqueue(accounts, small); /* all of the share goes to who is here */
     CHECK_NEAR(get(accounts, big, now_ms).share, 1.0, 1e-12);
     CHECK_NEAR(get(accounts, small, now_ms).share, 0.25, 1e-12); /* as if it came back */
     destroy(accounts);
@@ -173,14 +172,14 @@ static void who_used_less_for_its_share_is_lower(void) {
 
 /* The classic formula, by hand: used 0.6 and 0.2 in a project, 0.2 in another. */
 static void levels_follow_the_formula(void) {
-    struct acre_accounts *accounts = create("{\"shares\":[{\"who\":\"user:ada\",\"weight\":2}]}");
+    struct accounts *accounts = create("{\"shares\":[{\"who\":\"user:ada\",\"weight\":2}]}");
     uint32_t ada = open(accounts, "p", "ada"), bob = open(accounts, "p", "bob");
     uint32_t eve = open(accounts, "q", "eve");
     uint32_t all[] = {ada, bob, eve};
     const double use[] = {6e12, 2e12, 2e12};
     for (int i = 0; i < 3; i++) {
-        acre_accounts_queue(accounts, all[i]);
-        acre_accounts_restore(accounts, all[i], 0, use[i], START_MS);
+        accounts_queue(accounts, all[i]);
+        accounts_restore(accounts, all[i], 0, use[i], START_MS);
     }
     CHECK_NEAR(get(accounts, ada, START_MS).level, (0.6 + 0.2 * 2 / 3) / (1.0 / 3), 1e-9);
     CHECK_NEAR(get(accounts, bob, START_MS).level, (0.2 + 0.6 / 3) / (1.0 / 6), 1e-9);
@@ -192,11 +191,11 @@ static void levels_follow_the_formula(void) {
 }
 
 static void a_new_policy_weighs_at_once(void) {
-    struct acre_accounts *accounts = create("{}");
+    struct accounts *accounts = create("{}");
     uint32_t a = open(accounts, "a", "x"), b = open(accounts, "b", "y");
-    acre_accounts_queue(accounts, a);
-    acre_accounts_queue(accounts, b);
-    acre_accounts_queue(accounts, b);
+    accounts_queue(accounts, a);
+    accounts_queue(accounts, b);
+    accounts_queue(accounts, b);
     run(accounts, a, HOUR_MS);
     double use = get(accounts, a, START_MS + HOUR_MS + HALF_MS).use_milli_ms;
     uint64_t now_ms = START_MS + HOUR_MS + HALF_MS;
@@ -206,14 +205,14 @@ static void a_new_policy_weighs_at_once(void) {
                                          "\"user:y\",\"queued\":2}]}"),
                                 acre_policy_default(), &policy, NULL),
                0);
-    acre_accounts_set_policy(accounts, &policy, now_ms);
+    accounts_set_policy(accounts, &policy, now_ms);
     CHECK_NEAR(get(accounts, a, now_ms).share, 0.8, 1e-12);
     CHECK_NEAR(get(accounts, a, now_ms).use_milli_ms, use, 1e-3); /* decayed by the old one */
     CHECK_NEAR(get(accounts, a, now_ms + DAY_MS).use_milli_ms, use / 2, 1e-3);
-    struct acre_quota_hit hit;
-    CHECK(!acre_accounts_may_queue(accounts, b, &hit));
-    acre_accounts_unqueue(accounts, b);
-    acre_accounts_unqueue(accounts, b);
+    struct quota_hit hit;
+    CHECK(!accounts_may_queue(accounts, b, &hit));
+    accounts_unqueue(accounts, b);
+    accounts_unqueue(accounts, b);
     CHECK_NEAR(get(accounts, a, now_ms).share, 1.0, 1e-12);
     destroy(accounts);
 }
@@ -221,8 +220,8 @@ static void a_new_policy_weighs_at_once(void) {
 /* POL-7 */
 static const struct {
     const char *quota;
-    struct acre_load held, asked;
-    enum acre_quota_answer answer;
+    struct account_load held, asked;
+    enum quota_answer answer;
     const char *text;
 } may_run[] = {
     {"{\"who\":\"user:ada\",\"gpus\":4}", {3500, 0}, {500, 0}, ACRE_QUOTA_WITHIN, NULL},
@@ -230,12 +229,12 @@ static const struct {
      {3500, 0},
      {501, 0},
      ACRE_QUOTA_OVER_HARD,
-     "user:ada holds 3.5 of 4.0 GPUs and asks for 0.501 more"},
+     "user:ada holds 3.5 GPUs, the limit is 4 GPUs, and this asks for 0.501 GPUs"},
     {"{\"who\":\"user:*\",\"gpus\":4}",
      {3500, 0},
      {1000, 0},
      ACRE_QUOTA_OVER_HARD,
-     "user:ada holds 3.5 of 4.0 GPUs and asks for 1.0 more"},
+     "user:ada holds 3.5 GPUs, the limit is 4 GPUs, and this asks for 1 GPU"},
     {"{\"who\":\"user:*\",\"gpus\":1},{\"who\":\"user:ada\",\"gpus\":8}",
      {3500, 0},
      {1000, 0},
@@ -245,28 +244,28 @@ static const struct {
      {3500, 0},
      {1000, 0},
      ACRE_QUOTA_OVER_SOFT,
-     "project:vision holds 3.5 of 4.0 GPUs"},
+     "project:vision holds 3.5 GPUs, the limit is 4 GPUs, and this asks for 1 GPU"},
     {"{\"who\":\"user:ada\",\"gpus\":4,\"soft\":true},{\"who\":\"project:*\",\"running\":1}",
      {3500, 0},
      {1000, 0},
      ACRE_QUOTA_OVER_HARD,
-     "project:vision runs 1 of at most 1 jobs"},
+     "project:vision has 1 of at most 1 jobs running"},
     {"{\"who\":\"user:ada\",\"memory\":\"160GiB\"}",
      {2000, 122880},
      {1000, 81920},
      ACRE_QUOTA_OVER_HARD,
-     "user:ada holds 120 GiB of 160 GiB of GPU memory and asks for 80 GiB more"},
+     "user:ada holds 120 GiB of GPU memory, the limit is 160 GiB, and this asks for 80 GiB"},
     {"{\"who\":\"user:ada\",\"memory\":\"160GiB\"}",
      {2000, 122880},
      {1000, UINT64_MAX},
      ACRE_QUOTA_OVER_HARD,
-     "user:ada may hold 160 GiB of GPU memory at once and asks for"},
+     "user:ada may hold 160 GiB of GPU memory at once; this asks for 16777215.9 EiB"},
     {"{\"who\":\"user:eve\",\"gpus\":1}", {3500, 0}, {1000, 0}, ACRE_QUOTA_WITHIN, NULL},
     {"{\"who\":\"user:ada\",\"gpus\":1}", {3500, 0}, {0, 0}, ACRE_QUOTA_WITHIN, NULL},
     {"{\"who\":\"user:ada\",\"queued\":1}", {3500, 0}, {1000, 0}, ACRE_QUOTA_WITHIN, NULL},
 };
 
-static struct acre_accounts *create_with(const char *quotas) {
+static struct accounts *create_with(const char *quotas) {
     char json[512];
     snprintf(json, sizeof(json), "{\"quotas\":[%s]}", quotas);
     return create(json);
@@ -275,15 +274,15 @@ static struct acre_accounts *create_with(const char *quotas) {
 static void a_quota_says_what_may_run_now(void) {
     for (size_t i = 0; i < ACRE_COUNT(may_run); i++) {
         acre_test_context("%s", may_run[i].quota);
-        struct acre_accounts *accounts = create_with(may_run[i].quota);
+        struct accounts *accounts = create_with(may_run[i].quota);
         uint32_t a = open(accounts, "vision", "ada");
-        acre_accounts_hold(accounts, a, may_run[i].held, START_MS, START_MS);
-        struct acre_quota_hit hit = {0};
+        accounts_take(accounts, a, may_run[i].held, START_MS, START_MS);
+        struct quota_hit hit = {0};
         char text[160];
-        CHECK_EQ(acre_accounts_may_run(accounts, a, may_run[i].asked, START_MS, &hit),
+        CHECK_EQ(accounts_may_run(accounts, a, may_run[i].asked, START_MS, &hit),
                  may_run[i].answer);
         if (may_run[i].text != NULL) {
-            CHECK_HAS(acre_quota_hit_show(&hit, text, sizeof(text)), may_run[i].text);
+            CHECK_HAS(quota_hit_show(&hit, text, sizeof(text)), may_run[i].text);
         }
         destroy(accounts);
     }
@@ -291,116 +290,113 @@ static void a_quota_says_what_may_run_now(void) {
 
 /* A user's quota counts over all projects, a project's over all users. */
 static void quotas_count_over_accounts(void) {
-    struct acre_accounts *accounts =
+    struct accounts *accounts =
         create_with("{\"who\":\"user:ada\",\"gpus\":2},{\"who\":\"project:p\",\"gpus\":3}");
     uint32_t ada_p = open(accounts, "p", "ada"), ada_q = open(accounts, "q", "ada");
     uint32_t bob_p = open(accounts, "p", "bob");
-    struct acre_quota_hit hit;
-    acre_accounts_hold(accounts, ada_q, one_gpu, START_MS, START_MS);
-    acre_accounts_hold(accounts, ada_p, one_gpu, START_MS, START_MS);
-    CHECK_EQ(acre_accounts_may_run(accounts, ada_p, one_gpu, START_MS, &hit), ACRE_QUOTA_OVER_HARD);
+    struct quota_hit hit;
+    accounts_take(accounts, ada_q, one_gpu, START_MS, START_MS);
+    accounts_take(accounts, ada_p, one_gpu, START_MS, START_MS);
+    CHECK_EQ(accounts_may_run(accounts, ada_p, one_gpu, START_MS, &hit), ACRE_QUOTA_OVER_HARD);
     CHECK_STR(hit.who, "user:ada");
-    acre_accounts_hold(accounts, bob_p, one_gpu, START_MS, START_MS);
-    acre_accounts_hold(accounts, bob_p, one_gpu, START_MS, START_MS);
-    CHECK_EQ(acre_accounts_may_run(accounts, bob_p, one_gpu, START_MS, &hit), ACRE_QUOTA_OVER_HARD);
+    accounts_take(accounts, bob_p, one_gpu, START_MS, START_MS);
+    accounts_take(accounts, bob_p, one_gpu, START_MS, START_MS);
+    CHECK_EQ(accounts_may_run(accounts, bob_p, one_gpu, START_MS, &hit), ACRE_QUOTA_OVER_HARD);
     CHECK_STR(hit.who, "project:p");
     CHECK_U64(hit.held, 3000);
     CHECK_U64(hit.allowed, 3000);
     CHECK_STR(hit.unit, "milli-GPU");
-    acre_accounts_release(accounts, ada_q, one_gpu, START_MS, START_MS + 1);
-    acre_accounts_release(accounts, bob_p, one_gpu, START_MS, START_MS + 1);
-    CHECK_EQ(acre_accounts_may_run(accounts, ada_p, one_gpu, START_MS, &hit), ACRE_QUOTA_WITHIN);
+    accounts_release(accounts, ada_q, one_gpu, START_MS, START_MS + 1);
+    accounts_release(accounts, bob_p, one_gpu, START_MS, START_MS + 1);
+    CHECK_EQ(accounts_may_run(accounts, ada_p, one_gpu, START_MS, &hit), ACRE_QUOTA_WITHIN);
     destroy(accounts);
 }
 
 static void what_alone_is_too_much_may_never_run(void) {
-    struct acre_accounts *accounts = create_with("{\"who\":\"user:*\",\"gpus\":4,\"memory\":1000},{"
-                                                 "\"who\":\"project:s\",\"gpus\":2,\"soft\":true}");
+    struct accounts *accounts = create_with("{\"who\":\"user:*\",\"gpus\":4,\"memory\":1000},{"
+                                            "\"who\":\"project:s\",\"gpus\":2,\"soft\":true}");
     uint32_t a = open(accounts, "p", "ada"), s = open(accounts, "s", "ada");
-    struct acre_quota_hit hit;
+    struct quota_hit hit;
     char text[160];
-    acre_accounts_hold(accounts, a, (struct acre_load){4000, 1000}, START_MS, START_MS);
-    CHECK(acre_accounts_may_ever(accounts, a, (struct acre_load){4000, 1000}, &hit));
-    CHECK(!acre_accounts_may_ever(accounts, a, (struct acre_load){4001, 0}, &hit));
-    CHECK_STR(acre_quota_hit_show(&hit, text, sizeof(text)),
-              "user:ada may hold 4.0 GPUs at once and asks for 4.001");
-    CHECK(!acre_accounts_may_ever(accounts, a, (struct acre_load){0, 1001}, &hit));
-    CHECK(acre_accounts_may_ever(accounts, s, (struct acre_load){3000, 0}, &hit)); /* soft */
+    accounts_take(accounts, a, (struct account_load){4000, 1000}, START_MS, START_MS);
+    CHECK(accounts_may_ever(accounts, a, (struct account_load){4000, 1000}, &hit));
+    CHECK(!accounts_may_ever(accounts, a, (struct account_load){4001, 0}, &hit));
+    CHECK_STR(quota_hit_show(&hit, text, sizeof(text)),
+              "user:ada may hold 4 GPUs at once; this asks for 4.001 GPUs");
+    CHECK(!accounts_may_ever(accounts, a, (struct account_load){0, 1001}, &hit));
+    CHECK(accounts_may_ever(accounts, s, (struct account_load){3000, 0}, &hit)); /* soft */
     destroy(accounts);
 }
 
 static void queued_jobs_are_limited_at_submission(void) {
-    struct acre_accounts *accounts =
-        create_with("{\"who\":\"user:ada\",\"queued\":3,\"soft\":true}");
+    struct accounts *accounts = create_with("{\"who\":\"user:ada\",\"queued\":3,\"soft\":true}");
     uint32_t a = open(accounts, "p", "ada");
-    struct acre_quota_hit hit;
+    struct quota_hit hit;
     char text[160];
-    acre_accounts_queue(accounts, a);
-    acre_accounts_queue(accounts, a);
-    CHECK(acre_accounts_may_queue(accounts, a, &hit));
-    acre_accounts_queue(accounts, a);
-    CHECK(!acre_accounts_may_queue(accounts, a, &hit));
+    accounts_queue(accounts, a);
+    accounts_queue(accounts, a);
+    CHECK(accounts_may_queue(accounts, a, &hit));
+    accounts_queue(accounts, a);
+    CHECK(!accounts_may_queue(accounts, a, &hit));
     CHECK(!hit.soft); /* always hard */
-    CHECK_STR(acre_quota_hit_show(&hit, text, sizeof(text)),
+    CHECK_STR(quota_hit_show(&hit, text, sizeof(text)),
               "user:ada has 3 of at most 3 jobs waiting and submits 1 more");
-    acre_accounts_unqueue(accounts, a);
-    CHECK(acre_accounts_may_queue(accounts, a, &hit));
+    accounts_unqueue(accounts, a);
+    CHECK(accounts_may_queue(accounts, a, &hit));
     destroy(accounts);
 }
 
 static void gpu_hours_run_out_and_come_back(void) {
-    struct acre_accounts *accounts = create_with("{\"who\":\"user:ada\",\"gpu_hours\":2}");
+    struct accounts *accounts = create_with("{\"who\":\"user:ada\",\"gpu_hours\":2}");
     uint32_t a = open(accounts, "p", "ada");
-    struct acre_quota_hit hit;
+    struct quota_hit hit;
     char text[160];
     uint64_t now_ms = START_MS + 3 * HOUR_MS;
-    acre_accounts_hold(accounts, a, one_gpu, START_MS, START_MS);
-    CHECK_EQ(acre_accounts_may_run(accounts, a, one_gpu, START_MS + HOUR_MS, &hit),
-             ACRE_QUOTA_WITHIN);
-    CHECK_EQ(acre_accounts_may_run(accounts, a, one_gpu, now_ms, &hit), ACRE_QUOTA_OVER_HARD);
-    CHECK_STR(acre_quota_hit_show(&hit, text, sizeof(text)),
+    accounts_take(accounts, a, one_gpu, START_MS, START_MS);
+    CHECK_EQ(accounts_may_run(accounts, a, one_gpu, START_MS + HOUR_MS, &hit), ACRE_QUOTA_WITHIN);
+    CHECK_EQ(accounts_may_run(accounts, a, one_gpu, now_ms, &hit), ACRE_QUOTA_OVER_HARD);
+    CHECK_STR(quota_hit_show(&hit, text, sizeof(text)),
               "user:ada has used 2 of 2 GPU-hours (older use counts less)");
-    CHECK_EQ(acre_accounts_may_run(accounts, a, (struct acre_load){0, 0}, now_ms, &hit),
+    CHECK_EQ(accounts_may_run(accounts, a, (struct account_load){0, 0}, now_ms, &hit),
              ACRE_QUOTA_WITHIN); /* CPU only */
-    acre_accounts_release(accounts, a, one_gpu, START_MS, now_ms);
-    CHECK_EQ(acre_accounts_may_run(accounts, a, one_gpu, now_ms + HALF_MS, &hit),
-             ACRE_QUOTA_WITHIN);
+    accounts_release(accounts, a, one_gpu, START_MS, now_ms);
+    CHECK_EQ(accounts_may_run(accounts, a, one_gpu, now_ms + HALF_MS, &hit), ACRE_QUOTA_WITHIN);
     destroy(accounts);
 }
 
 static void over_a_soft_quota_is_seen(void) {
-    struct acre_accounts *accounts = create_with(
+    struct accounts *accounts = create_with(
         "{\"who\":\"user:ada\",\"gpus\":1,\"soft\":true},{\"who\":\"user:bob\",\"gpus\":1}");
     uint32_t ada = open(accounts, "p", "ada"), bob = open(accounts, "p", "bob");
-    acre_accounts_hold(accounts, ada, one_gpu, START_MS, START_MS);
-    acre_accounts_hold(accounts, bob, one_gpu, START_MS, START_MS);
-    CHECK(!acre_accounts_over_soft(accounts, ada, START_MS)); /* at it, not over it */
-    acre_accounts_hold(accounts, ada, one_gpu, START_MS, START_MS);
-    acre_accounts_hold(accounts, bob, one_gpu, START_MS, START_MS);
-    CHECK(acre_accounts_over_soft(accounts, ada, START_MS));
-    CHECK(!acre_accounts_over_soft(accounts, bob, START_MS)); /* hard: another matter */
+    accounts_take(accounts, ada, one_gpu, START_MS, START_MS);
+    accounts_take(accounts, bob, one_gpu, START_MS, START_MS);
+    CHECK(!accounts_over_soft(accounts, ada, START_MS)); /* at it, not over it */
+    accounts_take(accounts, ada, one_gpu, START_MS, START_MS);
+    accounts_take(accounts, bob, one_gpu, START_MS, START_MS);
+    CHECK(accounts_over_soft(accounts, ada, START_MS));
+    CHECK(!accounts_over_soft(accounts, bob, START_MS)); /* hard: another matter */
     destroy(accounts);
 }
 
 static void loads_are_summed_and_never_wrap(void) {
     struct acre_request request = {.replicas = 4, .gpus = 8, .milli = 1000};
-    CHECK_U64(acre_load_of_request(&request).milli, 32000);
-    CHECK_U64(acre_load_of_request(&request).mib, 0);
+    CHECK_U64(load_of_request(&request).milli, 32000);
+    CHECK_U64(load_of_request(&request).mib, 0);
     request.milli = 0, request.mib = 100, request.exclusive = true;
-    CHECK_U64(acre_load_of_request(&request).milli, 32000);
-    CHECK_U64(acre_load_of_request(&request).mib, 3200);
+    CHECK_U64(load_of_request(&request).milli, 32000);
+    CHECK_U64(load_of_request(&request).mib, 3200);
     request.mib = UINT64_MAX / 2;
-    CHECK_U64(acre_load_of_request(&request).mib, UINT64_MAX);
+    CHECK_U64(load_of_request(&request).mib, UINT64_MAX);
     const struct acre_part parts[] = {{.device = 0, .milli = 500, .mib = 10},
                                       {.device = ACRE_DEVICE_NONE, .milli = 7, .mib = 7},
                                       {.device = 3, .milli = 250, .mib = UINT32_MAX}};
-    CHECK_U64(acre_load_of_parts(parts, 3).milli, 750);
-    CHECK_U64(acre_load_of_parts(parts, 3).mib, 10 + (uint64_t)UINT32_MAX);
+    CHECK_U64(load_of_parts(parts, 3).milli, 750);
+    CHECK_U64(load_of_parts(parts, 3).mib, 10 + (uint64_t)UINT32_MAX);
 }
 
 /* Random events over many accounts: the sums are those of the parts. */
 static void the_sums_are_those_of_their_parts(void) {
-    struct acre_accounts *accounts = create("{\"half_life\":\"1h\"}");
+    struct accounts *accounts = create("{\"half_life\":\"1h\"}");
     enum { ACCOUNTS = 20, RUNS = 50 };
     struct acre_rand rand;
     acre_rand_seed(&rand, 7);
@@ -414,7 +410,7 @@ static void the_sums_are_those_of_their_parts(void) {
     struct {
         bool live;
         uint32_t account;
-        struct acre_load load;
+        struct account_load load;
         uint64_t since_ms;
     } runs[RUNS] = {0};
     uint64_t now_ms = START_MS;
@@ -422,20 +418,19 @@ static void the_sums_are_those_of_their_parts(void) {
         now_ms += acre_rand_below(&rand, 60000);
         uint32_t i = (uint32_t)acre_rand_below(&rand, RUNS);
         if (runs[i].live) {
-            acre_accounts_release(accounts, runs[i].account, runs[i].load, runs[i].since_ms,
-                                  now_ms);
+            accounts_release(accounts, runs[i].account, runs[i].load, runs[i].since_ms, now_ms);
         } else {
             runs[i].account = ids[acre_rand_below(&rand, ACCOUNTS)];
             runs[i].load.milli = acre_rand_below(&rand, 8000);
             runs[i].since_ms = now_ms;
-            acre_accounts_hold(accounts, runs[i].account, runs[i].load, now_ms, now_ms);
+            accounts_take(accounts, runs[i].account, runs[i].load, now_ms, now_ms);
         }
         runs[i].live = !runs[i].live;
     }
     double used = 0;
     uint64_t held = 0, expected = 0;
     for (int i = 0; i < ACCOUNTS; i++) {
-        struct acre_account row = get(accounts, ids[i], now_ms);
+        struct account_summary row = get(accounts, ids[i], now_ms);
         used += row.used;
         held += row.held_milli;
         CHECK(row.use_milli_ms >= row.stored_use_milli_ms);
@@ -458,9 +453,9 @@ static void any_use_that_was_recorded_is_put_back(void) {
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         acre_test_context("%g", rows[i].recorded);
-        struct acre_accounts *accounts = create("{}");
+        struct accounts *accounts = create("{}");
         uint32_t a = open(accounts, "p", "u");
-        acre_accounts_restore(accounts, a, 7, rows[i].recorded, START_MS);
+        accounts_restore(accounts, a, 7, rows[i].recorded, START_MS);
         CHECK_NEAR(get(accounts, a, START_MS).use_milli_ms, rows[i].counts, 0);
         CHECK_U64(get(accounts, a, START_MS).charged_milli_ms, 7);
         destroy(accounts);

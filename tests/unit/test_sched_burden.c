@@ -131,17 +131,19 @@ static void a_limit_in_the_way_is_named(void) {
     } cases[] = {
         {"{\"max_queued_jobs\": 5}", 3, 0, "", 0, ""},
         {"{\"max_queued_jobs\": 5}", 4, 0, "", ACRE_ELIMIT,
-         "max_queued_jobs: 2 of your jobs are waiting and you submit 4 more; a user may have 5"},
+         "max_queued_jobs: you have 2 jobs waiting, and this submission adds 4; a user may have 5. "
+         "Wait until some of them have started, or cancel some"},
         {"{\"max_queued_size\": \"2MiB\"}", 9, 1 << 20, "", 0, ""}, /* of an array: once */
         {"{\"max_queued_size\": \"2MiB\"}", 1, (1 << 20) + 1, "", ACRE_ELIMIT,
-         "max_queued_size: your jobs have 1.0 MiB of scripts, commands and environments and you "
-         "submit 1.0 MiB more; a user may have 2 MiB"},
+         "max_queued_size: your jobs have 1.0 MiB of scripts, commands and environments, and this "
+         "submission adds 1.0 MiB; a user may have 2 MiB. Wait until some of them have ended, "
+         "submit similar jobs as an array, or read large input from files"},
         {"{\"max_names\": 2}", 1, 0, "first", 0, ""},
         {"{\"max_names\": 2}", 1, 0, "", 0, ""},
         {"{\"max_names\": 3}", 1, 0, "third", 0, ""},
         {"{\"max_names\": 2}", 1, 0, "third", ACRE_ELIMIT,
-         "max_names: your jobs have 2 different names and 'third' is another one; a user may "
-         "have 2"},
+         "max_names: your jobs have 2 different names, and 'third' is a new one; a user may have "
+         "2. Reuse a name, submit similar jobs as an array, or wait until some of them have ended"},
     };
     for (size_t i = 0; i < ACRE_COUNT(cases); i++) {
         struct sched_kit kit;

@@ -15,13 +15,13 @@ static void queue_one_that_runs(void) {
 }
 static void place_one_that_runs(void) {
     struct acre_part part = {.node = 0, .device = 0, .milli = 1000};
-    hold_enter(kit.sched, index_of(1), 7, &part, 1, kit.now_ms, kit.now_ms);
+    parts_take(kit.sched, index_of(1), 7, &part, 1, kit.now_ms, kit.now_ms);
 }
 static void free_one_that_waits(void) {
-    hold_leave(kit.sched, index_of(2), false, kit.now_ms);
+    parts_give(kit.sched, index_of(2), false, kit.now_ms);
 }
 static void expect_one_that_waits(void) {
-    hold_expect(kit.sched, index_of(2), kit.now_ms);
+    job_expect(kit.sched, index_of(2), kit.now_ms);
 }
 static void end_one_twice(void) {
     job_end(kit.sched, index_of(3), MOVE_CANCEL, 0, kit.now_ms);

@@ -12,7 +12,7 @@ static struct job *waiting(struct acre_sched *sched, uint64_t id) {
 }
 
 /* The class of job 6: not the first of the table. */
-static struct class *last_class(struct acre_sched *sched) {
+static struct job_class *last_class(struct acre_sched *sched) {
     uint32_t class = waiting(sched, 6)->class;
     REQUIRE(class > 0);
     return &sched->classes[class];
@@ -65,7 +65,7 @@ static const struct {
     {"a class lost its lines", a_class_lost_its_lines, "a class whose lines are not in order"},
     {"a key was changed", a_key_was_changed, "out of order"},
     {"a line says another first", a_line_says_another_first, "a line that is not as its jobs are"},
-    {"a line of another class", a_line_of_another_class, "somebody else's line"},
+    {"a line of another class", a_line_of_another_class, "a line that is not its own"},
     {"a run without a state", a_run_without_a_state, "a state that is not where it stands"},
     {"a run of another priority", a_run_of_another_priority, "wrong in the list of its priority"},
     {"a run without its allocation", a_run_without_its_allocation,

@@ -29,66 +29,66 @@ static const struct {
 };
 
 static void what_is_asked_is_believed_at_first(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     for (size_t i = 0; i < ACRE_COUNT(unlearnt); i++) {
         acre_test_context("row %zu", i);
         struct acre_job_spec job = spec(1, 2, unlearnt[i].estimate_ms, unlearnt[i].limit_ms);
-        CHECK_U64(acre_forecast_run_ms(forecast, &job, HOUR_MS), unlearnt[i].expected_ms);
+        CHECK_U64(forecast_run_ms(forecast, &job, HOUR_MS), unlearnt[i].expected_ms);
     }
-    acre_forecast_destroy(forecast);
-    acre_forecast_destroy(NULL);
+    forecast_destroy(forecast);
+    forecast_destroy(NULL);
 }
 
 static void two_runs_of_a_name_say_more(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     struct acre_job_spec job = spec(1, 2, HOUR_MS, 0), other = spec(1, 3, HOUR_MS, 0);
-    acre_forecast_ended(forecast, &job, 10 * MIN_MS);
-    acre_forecast_ended(forecast, &job, 20 * MIN_MS);
-    CHECK_U64(acre_forecast_run_ms(forecast, &job, HOUR_MS), 15 * MIN_MS);
-    acre_forecast_ended(forecast, &job, 30 * MIN_MS);
-    CHECK_U64(acre_forecast_run_ms(forecast, &job, HOUR_MS), 25 * MIN_MS);
+    forecast_ended(forecast, &job, 10 * MIN_MS);
+    forecast_ended(forecast, &job, 20 * MIN_MS);
+    CHECK_U64(forecast_run_ms(forecast, &job, HOUR_MS), 15 * MIN_MS);
+    forecast_ended(forecast, &job, 30 * MIN_MS);
+    CHECK_U64(forecast_run_ms(forecast, &job, HOUR_MS), 25 * MIN_MS);
     job.limit_ms = 12 * MIN_MS;
-    CHECK_U64(acre_forecast_run_ms(forecast, &job, HOUR_MS), 12 * MIN_MS);
+    CHECK_U64(forecast_run_ms(forecast, &job, HOUR_MS), 12 * MIN_MS);
     /* Another name: three runs took a third of their estimate, (1 + 3 * 1/3) / 4. */
-    CHECK_U64(acre_forecast_run_ms(forecast, &other, HOUR_MS), HOUR_MS / 2);
+    CHECK_U64(forecast_run_ms(forecast, &other, HOUR_MS), HOUR_MS / 2);
     struct acre_job_spec stranger = spec(4, 2, HOUR_MS, 0);
-    CHECK_U64(acre_forecast_run_ms(forecast, &stranger, HOUR_MS), HOUR_MS);
-    acre_forecast_destroy(forecast);
+    CHECK_U64(forecast_run_ms(forecast, &stranger, HOUR_MS), HOUR_MS);
+    forecast_destroy(forecast);
 }
 
 static void runs_that_asked_nothing_are_learnt_too(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     struct acre_job_spec job = spec(1, 0, 0, 0);
-    acre_forecast_ended(forecast, &job, 4 * HOUR_MS);
-    CHECK_U64(acre_forecast_run_ms(forecast, &job, MIN_MS), MIN_MS); /* one is no habit */
+    forecast_ended(forecast, &job, 4 * HOUR_MS);
+    CHECK_U64(forecast_run_ms(forecast, &job, MIN_MS), MIN_MS); /* one is no habit */
     for (int i = 0; i < 40; i++) {
-        acre_forecast_ended(forecast, &job, 4 * HOUR_MS);
+        forecast_ended(forecast, &job, 4 * HOUR_MS);
     }
-    uint64_t run_ms = acre_forecast_run_ms(forecast, &job, MIN_MS);
+    uint64_t run_ms = forecast_run_ms(forecast, &job, MIN_MS);
     CHECK(run_ms > 3 * HOUR_MS && run_ms <= 4 * HOUR_MS);
     for (int i = 0; i < 40; i++) {
-        acre_forecast_ended(forecast, &job, 0);
+        forecast_ended(forecast, &job, 0);
     }
-    run_ms = acre_forecast_run_ms(forecast, &job, MIN_MS); /* habits change */
+    run_ms = forecast_run_ms(forecast, &job, MIN_MS); /* habits change */
     CHECK(run_ms >= 1 && run_ms < HOUR_MS);
-    acre_forecast_ended(forecast, &job, UINT64_MAX);
-    CHECK(acre_forecast_run_ms(forecast, &job, MIN_MS) < UINT64_MAX / 2);
-    acre_forecast_destroy(forecast);
+    forecast_ended(forecast, &job, UINT64_MAX);
+    CHECK(forecast_run_ms(forecast, &job, MIN_MS) < UINT64_MAX / 2);
+    forecast_destroy(forecast);
 }
 
 static void one_monster_does_not_spoil_an_account(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     struct acre_job_spec job = spec(1, 0, MIN_MS, 0);
-    acre_forecast_ended(forecast, &job, 1000 * HOUR_MS);
-    CHECK(acre_forecast_run_ms(forecast, &job, HOUR_MS) <= 8 * MIN_MS);
-    acre_forecast_destroy(forecast);
+    forecast_ended(forecast, &job, 1000 * HOUR_MS);
+    CHECK(forecast_run_ms(forecast, &job, HOUR_MS) <= 8 * MIN_MS);
+    forecast_destroy(forecast);
 }
 
 static void an_unlearnt_interval_holds_its_middle(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     const uint64_t planned_ms[] = {0, 1000, MIN_MS, HOUR_MS, 100 * HOUR_MS, 100000 * HOUR_MS};
     for (size_t i = 0; i < ACRE_COUNT(planned_ms); i++) {
-        struct acre_forecast_wait wait = acre_forecast_wait(forecast, planned_ms[i]);
+        struct forecast_wait wait = forecast_wait(forecast, planned_ms[i]);
         CHECK(wait.least_ms <= wait.middle_ms && wait.middle_ms <= wait.most_ms);
         CHECK(wait.most_ms > planned_ms[i]);
         CHECK(wait.least_ms <= planned_ms[i]);
@@ -96,7 +96,7 @@ static void an_unlearnt_interval_holds_its_middle(void) {
         CHECK_NEAR((double)wait.middle_ms, (double)planned_ms[i],
                    0.1 * ((double)planned_ms[i] + 30000));
     }
-    acre_forecast_destroy(forecast);
+    forecast_destroy(forecast);
 }
 
 /* Waits that are r times what was planned, log-normal: nine in ten of later ones are inside. */
@@ -106,7 +106,7 @@ static void intervals_are_calibrated_by_experience(void) {
     } worlds[] = {{0.1, 0.5}, {0.9, 1.1}, {1.0, 6.0}};
     for (size_t world = 0; world < ACRE_COUNT(worlds); world++) {
         acre_test_context("world %zu", world);
-        struct acre_forecast *forecast = acre_forecast_create(NULL);
+        struct forecast *forecast = forecast_create(NULL);
         struct acre_rand rand;
         acre_rand_seed(&rand, world + 1);
         uint32_t inside = 0, seen = 0;
@@ -116,51 +116,51 @@ static void intervals_are_calibrated_by_experience(void) {
             double factor = worlds[world].low +
                             (worlds[world].high - worlds[world].low) * acre_rand_unit(&rand);
             uint64_t actual_ms = (uint64_t)((double)planned_ms * factor);
-            struct acre_forecast_wait wait = acre_forecast_wait(forecast, planned_ms);
+            struct forecast_wait wait = forecast_wait(forecast, planned_ms);
             if (job > 1000) {
                 seen++;
                 inside += wait.least_ms <= actual_ms && actual_ms <= wait.most_ms;
                 width += (double)(wait.most_ms - wait.least_ms) / (double)planned_ms;
             }
-            acre_forecast_estimated(forecast, job, NOW_MS, NOW_MS + planned_ms);
-            acre_forecast_estimated(forecast, job, NOW_MS, 0); /* the first one counts */
-            acre_forecast_started(forecast, job, NOW_MS + actual_ms);
+            forecast_estimated(forecast, job, NOW_MS, NOW_MS + planned_ms);
+            forecast_estimated(forecast, job, NOW_MS, 0); /* the first one counts */
+            forecast_started(forecast, job, NOW_MS + actual_ms);
         }
-        CHECK_U64(acre_forecast_compared(forecast), 3000);
+        CHECK_U64(forecast_compared(forecast), 3000);
         double part = (double)inside / seen;
         CHECK(part > 0.86 && part < 0.97);
         CHECK(width / seen < 1.3 * (worlds[world].high - worlds[world].low)); /* not by width */
-        acre_forecast_destroy(forecast);
+        forecast_destroy(forecast);
     }
 }
 
 static void what_was_forgotten_is_not_compared(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     for (uint64_t job = 1; job <= 100; job++) {
-        acre_forecast_estimated(forecast, job, NOW_MS, NOW_MS + HOUR_MS);
+        forecast_estimated(forecast, job, NOW_MS, NOW_MS + HOUR_MS);
     }
     for (uint64_t job = 1; job <= 100; job += 2) {
-        acre_forecast_forget(forecast, job);
+        forecast_forget(forecast, job);
     }
-    acre_forecast_forget(forecast, 12345);
+    forecast_forget(forecast, 12345);
     for (uint64_t job = 1; job <= 101; job++) {
-        acre_forecast_started(forecast, job, NOW_MS + HOUR_MS);
-        acre_forecast_started(forecast, job, NOW_MS + HOUR_MS); /* a second run is no start */
+        forecast_started(forecast, job, NOW_MS + HOUR_MS);
+        forecast_started(forecast, job, NOW_MS + HOUR_MS); /* a second run is no start */
     }
-    CHECK_U64(acre_forecast_compared(forecast), 50);
-    acre_forecast_destroy(forecast);
+    CHECK_U64(forecast_compared(forecast), 50);
+    forecast_destroy(forecast);
 }
 
 static void memory_is_bounded(void) {
-    struct acre_forecast *forecast = acre_forecast_create(NULL);
+    struct forecast *forecast = forecast_create(NULL);
     for (uint64_t job = 1; job <= 200000; job++) {
         struct acre_job_spec row = spec((uint32_t)job, (uint32_t)job, 1, 0);
-        acre_forecast_estimated(forecast, job, NOW_MS, NOW_MS);
-        acre_forecast_ended(forecast, &row, 1);
-        acre_forecast_submitted(forecast, job);
+        forecast_estimated(forecast, job, NOW_MS, NOW_MS);
+        forecast_ended(forecast, &row, 1);
+        forecast_submitted(forecast, job);
     }
-    CHECK(acre_forecast_bytes(forecast) < 8 * 1024 * 1024);
-    acre_forecast_destroy(forecast);
+    CHECK(forecast_bytes(forecast) < 8 * 1024 * 1024);
+    forecast_destroy(forecast);
 }
 
 static const struct acre_test tests[] = {

@@ -43,28 +43,27 @@ static void accounts_say_what_they_hold(void) {
         users[i] = acre_names_intern(names, acre_str_from(text));
     }
     size_t before = in_use();
-    struct acre_accounts *accounts = acre_accounts_create(names, acre_policy_default());
+    struct accounts *accounts = accounts_create(names, acre_policy_default());
     for (size_t i = 0; i < ACRE_COUNT(users); i++) {
-        acre_accounts_intern(accounts, project, users[i]);
+        accounts_intern(accounts, project, users[i]);
     }
-    check_bytes(acre_accounts_bytes(accounts), in_use() - before);
-    acre_accounts_destroy(accounts);
+    check_bytes(accounts_bytes(accounts), in_use() - before);
+    accounts_destroy(accounts);
     acre_names_destroy(names);
 }
 
 static void timelines_say_what_they_hold(void) {
     need_counts();
     size_t before = in_use();
-    struct acre_timeline *timeline = acre_timeline_create(1000);
+    struct timeline *timeline = timeline_create(1000);
     static const uint16_t free_milli[8] = {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000};
     for (uint32_t i = 0; i < 1000; i++) {
-        uint32_t node = acre_timeline_add_node(timeline, 0, free_milli, 8, 64000, 256000);
-        struct acre_timeline_hold hold = {
-            .node = node, .slots = 1, .milli = 1000, .until_ms = 2000 + i};
-        acre_timeline_hold(timeline, &hold);
+        uint32_t node = timeline_add_node(timeline, 0, free_milli, 8, 64000, 256000);
+        struct timeline_use hold = {.node = node, .slots = 1, .milli = 1000, .until_ms = 2000 + i};
+        timeline_occupy(timeline, &hold);
     }
-    check_bytes(acre_timeline_bytes(timeline), in_use() - before);
-    acre_timeline_destroy(timeline);
+    check_bytes(timeline_bytes(timeline), in_use() - before);
+    timeline_destroy(timeline);
 }
 
 enum { NODES = 4096 };

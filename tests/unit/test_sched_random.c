@@ -150,7 +150,7 @@ static void fact(struct play *play, uint64_t id, uint64_t kind) {
                                  .code = (int)below(play, 3)};
     switch (kind) {
     case 0:
-        acre_sched_launched(play->sched, id, attempt, play->now_ms);
+        acre_sched_dispatched(play->sched, id, attempt, play->now_ms);
         break;
     case 1:
     case 2:

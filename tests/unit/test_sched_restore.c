@@ -127,8 +127,10 @@ static const struct {
     {"not larger than the last id", 1, ACRE_JOB_QUEUED, 0, 0, 2, 0, ACRE_EINVALID, "id: 1 is out"},
     {"a priority out of range", 5, ACRE_JOB_QUEUED, 0, 0, 9, 0, ACRE_EINVALID,
      "job 5: priority: 9 is out of range; accepted: 1 to 4"},
-    {"running without parts", 5, ACRE_JOB_RUNNING, 0, 3, 2, 0, ACRE_EINVALID, "with 0 parts"},
-    {"queued with parts", 5, ACRE_JOB_QUEUED, 1, 0, 2, 0, ACRE_EINVALID, "with 1 parts"},
+    {"running without parts", 5, ACRE_JOB_RUNNING, 0, 3, 2, 0, ACRE_EINVALID,
+     "job 5 is running but has 0 parts and 3 attempts"},
+    {"queued with parts", 5, ACRE_JOB_QUEUED, 1, 0, 2, 0, ACRE_EINVALID,
+     "job 5 is queued but has 1 parts and 0 attempts"},
     {"running without an attempt", 5, ACRE_JOB_RUNNING, 1, 0, 2, 0, ACRE_EINVALID, "0 attempts"},
     {"on a device that is taken", 5, ACRE_JOB_RUNNING, 1, 3, 2, 0, ACRE_ECONFLICT, "job 5"},
     {"on a device that is not there", 5, ACRE_JOB_RUNNING, 1, 3, 2, 9, ACRE_ENOTFOUND, "job 5"},
@@ -321,7 +323,7 @@ static void an_array_takes_as_many_as_there_may_be(void) {
             REQUIRE_EQ(r, 0);
         } else {
             CHECK_EQ(r, ACRE_EINVALID);
-            CHECK_HAS(err.text, "array: 1 has 100000 members; accepted: at most 100000");
+            CHECK_HAS(err.text, "array: array 1 has 100000 members; accepted: at most 100000");
         }
     }
     CHECK_EQ(acre_sched_members(play.sched, 1), ACRE_JOB_ARRAY_MAX);

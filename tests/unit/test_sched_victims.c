@@ -8,8 +8,8 @@
 /* A model of "fits": victims free GPUs on their node; the job needs `need` on one node, on
  * `members` nodes. Nodes without a number share one pool (node 0). */
 struct model {
-    const struct acre_victim *candidates; /* sorted by the choice: looked up by job */
-    const uint32_t *node_of_job;          /* by job id */
+    const struct victim *candidates; /* sorted by the choice: looked up by job */
+    const uint32_t *node_of_job;     /* by job id */
     uint32_t nodes;
     uint64_t need_milli;
     uint32_t members;
@@ -22,7 +22,7 @@ static bool model_fits(void *context, const uint32_t *chosen, uint32_t count) {
     model->calls++;
     for (uint32_t i = 0; i < count; i++) {
         REQUIRE(i == 0 || chosen[i] > chosen[i - 1]);
-        const struct acre_victim *victim = &model->candidates[chosen[i]];
+        const struct victim *victim = &model->candidates[chosen[i]];
         free_milli[model->node_of_job[victim->job]] += victim->size_milli;
     }
     uint32_t members = 0;
@@ -44,25 +44,24 @@ static const struct {
 static void sets_are_minimal_and_all_or_nothing(void) {
     for (size_t i = 0; i < ACRE_COUNT(vectors); i++) {
         acre_test_context("row %zu", i);
-        struct acre_victim candidates[3];
+        struct victim candidates[3];
         uint32_t nodes[4] = {0}, chosen[3], count = 0;
         for (uint32_t j = 0; j < 3 && vectors[i].sizes[j] > 0; j++) {
-            candidates[count++] = (struct acre_victim){
+            candidates[count++] = (struct victim){
                 .job = j + 1, .size_milli = vectors[i].sizes[j] * 1000, .priority = 1};
         }
         struct model model = {candidates, nodes, 1, vectors[i].need * 1000, 1, 0};
-        CHECK_EQ(acre_victims_choose(candidates, count, model_fits, &model, chosen),
-                 vectors[i].yield);
+        CHECK_EQ(victims_choose(candidates, count, model_fits, &model, chosen), vectors[i].yield);
     }
 }
 
 static void nobody_to_yield_is_nobody(void) {
-    CHECK_EQ(acre_victims_choose(NULL, 0, model_fits, NULL, NULL), 0);
+    CHECK_EQ(victims_choose(NULL, 0, model_fits, NULL, NULL), 0);
 }
 
 /* Over quota, then lowest priority, then youngest, then largest, then newest. */
 static void the_order_is_the_preference(void) {
-    const struct acre_victim sorted[] = {
+    const struct victim sorted[] = {
         {.job = 1, .over_quota = true, .priority = 4, .run_ms = 900, .size_milli = 1000},
         {.job = 2, .priority = 1, .run_ms = 900, .size_milli = 1000},
         {.job = 3, .priority = 2, .run_ms = 10, .size_milli = 1000},
@@ -74,12 +73,12 @@ static void the_order_is_the_preference(void) {
     struct acre_rand rand;
     acre_rand_seed(&rand, 3);
     for (int round = 0; round < 20; round++) {
-        struct acre_victim candidates[COUNT];
+        struct victim candidates[COUNT];
         memcpy(candidates, sorted, sizeof(sorted));
         acre_rand_shuffle(&rand, candidates, COUNT, sizeof(candidates[0]));
         uint32_t nodes[8] = {0}, chosen[COUNT];
         struct model model = {candidates, nodes, 1, 1000, 1, 0};
-        REQUIRE_EQ(acre_victims_choose(candidates, COUNT, model_fits, &model, chosen), 1);
+        REQUIRE_EQ(victims_choose(candidates, COUNT, model_fits, &model, chosen), 1);
         CHECK_U64(candidates[chosen[0]].job, 1);
         for (int i = 0; i < COUNT; i++) {
             CHECK_U64(candidates[i].job, sorted[i].job);
@@ -128,10 +127,10 @@ static void random_choices_equal_brute_force(void) {
     for (int round = 0; round < 4000; round++) {
         acre_test_context("round %d", round);
         uint32_t count = 1 + (uint32_t)acre_rand_below(&rand, 10);
-        struct acre_victim candidates[10];
+        struct victim candidates[10];
         uint32_t nodes[11], chosen[10];
         for (uint32_t i = 0; i < count; i++) {
-            candidates[i] = (struct acre_victim){
+            candidates[i] = (struct victim){
                 .job = i + 1,
                 .size_milli = 500 * (1 + acre_rand_below(&rand, 6)),
                 .run_ms = acre_rand_below(&rand, 5),
@@ -145,7 +144,7 @@ static void random_choices_equal_brute_force(void) {
                               .nodes = 3,
                               .need_milli = 500 * (1 + acre_rand_below(&rand, 12)),
                               .members = 1 + (uint32_t)acre_rand_below(&rand, 2)};
-        uint32_t size = acre_victims_choose(candidates, count, model_fits, &model, chosen);
+        uint32_t size = victims_choose(candidates, count, model_fits, &model, chosen);
         CHECK(model.calls <= 512 + 26 * (size + 1));
         uint32_t best = best_by_force(&model, count);
         uint32_t best_size = (uint32_t)__builtin_popcount(best);
@@ -176,20 +175,20 @@ static void random_choices_equal_brute_force(void) {
 /* Many candidates: few calls, nobody in vain, and large ones instead of many small ones. */
 static void many_candidates_cost_few_calls(void) {
     enum { COUNT = 4000 };
-    struct acre_victim *candidates = acre_calloc(COUNT, sizeof(*candidates));
+    struct victim *candidates = acre_calloc(COUNT, sizeof(*candidates));
     uint32_t *nodes = acre_calloc(COUNT + 1, sizeof(*nodes));
     uint32_t *chosen = acre_calloc(COUNT, sizeof(*chosen));
     for (uint32_t i = 0; i < COUNT; i++) {
-        candidates[i] = (struct acre_victim){
+        candidates[i] = (struct victim){
             .job = i + 1, .size_milli = i < 3990 ? 100 : 8000, .run_ms = i, .priority = 1};
     }
     struct model model = {candidates, nodes, 1, 36000, 1, 0};
-    uint32_t size = acre_victims_choose(candidates, COUNT, model_fits, &model, chosen);
+    uint32_t size = victims_choose(candidates, COUNT, model_fits, &model, chosen);
     CHECK_EQ(size, 5); /* five of 8 GPUs instead of 360 tenths */
     CHECK(model.calls < 512 + 26 * 6);
     CHECK(!can_spare_one(&model, chosen, size));
     model.need_milli = 400 * 1000 + 80 * 1000;
-    CHECK_EQ(acre_victims_choose(candidates, COUNT, model_fits, &model, chosen), 0);
+    CHECK_EQ(victims_choose(candidates, COUNT, model_fits, &model, chosen), 0);
     free(candidates);
     free(nodes);
     free(chosen);

@@ -26,7 +26,7 @@ static struct acre_when when(struct sched_kit *kit, uint64_t job) {
 /* The planned start in minutes from now, before experience has its say; -1: not planned. */
 static int64_t planned(struct sched_kit *kit, uint64_t job) {
     struct acre_when answer = when(kit, job);
-    const struct plan_entry *entry = plan_find(acre_forecast_plan(kit->sched->forecast), job);
+    const struct plan_entry *entry = plan_find(forecast_plan(kit->sched->forecast), job);
     if (entry == NULL) {
         CHECK(!answer.known);
         return -1;
@@ -294,20 +294,20 @@ static void a_quota_costs_little(void) {
 static void a_submission_is_added_to_the_plan(void) {
     struct sched_kit kit;
     sched_kit_init_large(&kit, 4, 8, FCFS);
-    struct acre_plan *plan = acre_forecast_plan(kit.sched->forecast);
+    struct plan *plan = forecast_plan(kit.sched->forecast);
     for (int i = 0; i < 60; i++) {
         struct acre_job_spec job = spec(&kit, kit_whole(4), 60);
         SCHED_KIT_SUBMIT(&kit, &job);
     }
     sched_kit_settle(&kit);
     CHECK_EQ(planned(&kit, kit.last_id), 60 * (59 / 8));
-    const struct acre_timeline *timeline = plan->timeline;
-    uint64_t searches = acre_timeline_searches(timeline);
+    const struct timeline *timeline = plan->timeline;
+    uint64_t searches = timeline_searches(timeline);
     struct acre_job_spec job = spec(&kit, kit_whole(8), 60);
     SCHED_KIT_SUBMIT(&kit, &job);
     CHECK_EQ(planned(&kit, job.id), 60 * 7);
     CHECK(plan->timeline == timeline);
-    CHECK(acre_timeline_searches(timeline) < searches + 20);
+    CHECK(timeline_searches(timeline) < searches + 20);
     CHECK_EQ(planned(&kit, job.id), 60 * 7); /* the answer is kept */
     sched_kit_finish(&kit);
 }
@@ -326,12 +326,12 @@ static void the_far_end_of_the_queue_is_told_by_its_pace(void) {
     CHECK_EQ(planned(&kit, exact), 60 * (int64_t)((exact - 1) / 64));
     struct acre_when far = when(&kit, beyond), near = when(&kit, exact);
     REQUIRE(far.known);
-    CHECK(plan_find(acre_forecast_plan(kit.sched->forecast), beyond) == NULL);
+    CHECK(plan_find(forecast_plan(kit.sched->forecast), beyond) == NULL);
     CHECK(far.start_ms > near.start_ms);
     double hours = (double)(far.start_ms - kit.now_ms) / (double)HOUR_MS;
     CHECK_NEAR(hours, (JOBS - 64) / 64.0, 10);
     CHECK(far.latest_ms - far.earliest_ms > near.latest_ms - near.earliest_ms);
-    CHECK(acre_forecast_bytes(kit.sched->forecast) < 16 * 1024 * 1024);
+    CHECK(forecast_bytes(kit.sched->forecast) < 16 * 1024 * 1024);
     sched_kit_finish(&kit);
 }
 
@@ -344,7 +344,7 @@ static void a_large_plan_is_kept_a_while(void) {
         SCHED_KIT_SUBMIT(&kit, &job);
     }
     sched_kit_settle(&kit);
-    const struct acre_plan *plan = acre_forecast_plan(kit.sched->forecast);
+    const struct plan *plan = forecast_plan(kit.sched->forecast);
     when(&kit, 1000);
     uint64_t built_ms = plan->built_ms;
     kit.now_ms += 500;

@@ -42,11 +42,11 @@ static void busy_tells_from_fragmented_per_node(void) {
     uint64_t pair = submit(&kit, "bob", kit_whole(2), HOUR_MS);
     struct acre_why answer = why(&kit, pair);
     CHECK_WHY(answer, "busy",
-              "it asks for 2 GPUs on one node; 1 of 4 that could serve it are free, "
-              "at most 1 on one node",
+              "it asks for 2 GPUs on one node; 1 of the 4 GPUs that fit is free, at most 1 on any "
+              "one node (a)",
               "with --gpus 1");
     char part[64];
-    snprintf(part, sizeof(part), "it fits when job %d ends, in 10m by its estimate", (int)first);
+    snprintf(part, sizeof(part), "it fits when job %d ends, in 10 min by its estimate", (int)first);
     CHECK_HAS(answer.advice, part);
     CHECK_U64(answer.other, first);
     CHECK_U64(answer.asked, 2000);
@@ -59,11 +59,10 @@ static void busy_tells_from_fragmented_per_node(void) {
     sched_kit_init(&kit, "0 1000|0 1000", "{}"); /* 1 + 1 are not 2 */
     pair = submit(&kit, "bob", kit_whole(2), HOUR_MS);
     answer = why(&kit, pair);
-    CHECK_WHY(
-        answer, "fragmented",
-        "it asks for 2 GPUs on one node; 2 GPUs are free in sum, but at most 1 of them on one "
-        "node",
-        "or now with --gpus 1");
+    CHECK_WHY(answer, "fragmented",
+              "it asks for 2 GPUs on one node; 2 GPUs are free in total, but at most 1 on any one "
+              "node (a)",
+              "or now with --gpus 1");
     CHECK_U64(answer.asked, 2000);
     CHECK_U64(answer.available, 1000);
     sched_kit_finish(&kit);
@@ -77,7 +76,7 @@ static void fragmented_is_told_per_device(void) {
     struct acre_why answer = why(&kit, job);
     CHECK_WHY(
         answer, "fragmented",
-        "it asks for 0.8 of one GPU; 0.8 GPUs are free in sum, but at most 0.4 on one GPU (a)",
+        "it asks for 0.8 of a GPU; 0.8 GPUs are free in total, but at most 0.4 on any one GPU (a)",
         "or now with --gpus 0.4");
     CHECK_U64(answer.asked, 800);
     CHECK_U64(answer.available, 400);
@@ -85,14 +84,17 @@ static void fragmented_is_told_per_device(void) {
 
     sched_kit_init(&kit, "700 800", "{}");
     job = submit(&kit, "ada", kit_share(800), HOUR_MS);
-    CHECK_WHY(why(&kit, job), "busy",
-              "the most free on one GPU is 0.3 (a), of 2 that could serve it", "");
+    CHECK_WHY(
+        why(&kit, job), "busy",
+        "it asks for 0.8 of a GPU; at most 0.3 is free on any of the GPUs that fit (a; 2 of them)",
+        "");
     sched_kit_finish(&kit);
 
     sched_kit_init(&kit, "1000 1000", "{}");
     job = submit(&kit, "ada", kit_share(500), HOUR_MS);
-    CHECK_WHY(why(&kit, job), "busy", "all 2 GPUs that could serve it are taken or drained",
-              "it fits when enough of what runs has ended");
+    CHECK_WHY(why(&kit, job), "busy",
+              "it asks for 0.5 of a GPU; all 2 GPUs that fit are in use or drained",
+              "it fits when enough running jobs have ended");
     sched_kit_finish(&kit);
 }
 
@@ -102,8 +104,8 @@ static void fragmented_is_told_for_gangs(void) {
     uint64_t job = submit(&kit, "ada", kit_gang(2, 2, 1000), HOUR_MS);
     struct acre_why answer = why(&kit, job);
     CHECK_WHY(answer, "fragmented",
-              "it asks for 2 times 2 GPUs on one node; 4 GPUs are free in sum, but they take 1 of "
-              "its 2 members",
+              "it asks for 2 members, each with 2 GPUs on one node; 4 GPUs are free in total, but "
+              "there is room for only 1 of its 2 members",
               "or now with --nodes 1");
     CHECK_STR(answer.unit, "members");
     sched_kit_finish(&kit);
@@ -129,7 +131,7 @@ static void an_end_is_told_by_the_limit(void) {
     sched_kit_settle(&kit);
     uint64_t job = submit(&kit, "bob", kit_whole(1), HOUR_MS);
     CHECK_WHY(why(&kit, job), "busy", "it asks for 1 GPU",
-              "it fits when job 1 ends, in 5m by its time limit");
+              "it fits when job 1 ends, in 5 min by its time limit");
     sched_kit_finish(&kit);
 }
 
@@ -142,8 +144,8 @@ static void cpu_beside_a_free_gpu_is_named(void) {
     uint64_t job = submit(&kit, "ada", request, HOUR_MS);
     CHECK_WHY(
         why(&kit, job), "busy",
-        "devices are free, but a has 1000 milli-CPU and 262144 MiB RAM free beside them; 3000",
-        "it fits when job 1 ends, in 5m by its estimate");
+        "no room now: GPUs are free, but a has only 1 CPU and 256 GiB free; it asks for 3 CPUs",
+        "it fits when job 1 ends, in 5 min by its estimate");
     sched_kit_finish(&kit);
 }
 
@@ -152,10 +154,12 @@ static void requests_are_described(void) {
     sched_kit_init(&kit, "1000 1000|1000 1000", "{}");
     struct acre_request request = kit_memory(20480);
     uint64_t job = submit(&kit, "ada", request, 0);
-    CHECK_HAS(why(&kit, job).text, "it asks for 20 GiB of the memory of 1 GPU; all 4 GPUs");
+    CHECK_HAS(why(&kit, job).text,
+              "it asks for 20 GiB of GPU memory; all 4 GPUs that fit are in use or drained");
     request = kit_gang(2, 2, 500);
     job = submit(&kit, "ada", request, 0);
-    CHECK_HAS(why(&kit, job).text, "it asks for 2 times 0.5 of each of 2 GPUs on one node; ");
+    CHECK_HAS(why(&kit, job).text, "it asks for 2 members, each with 0.5 of each of 2 GPUs on one "
+                                   "node; all 4 GPUs that fit are in use or drained");
     sched_kit_finish(&kit);
 
     struct acre_device_spec devices[] = {{.model = "X9", .memory_mib = KIT_MEMORY_MIB}};
@@ -166,7 +170,8 @@ static void requests_are_described(void) {
     request.models[0] = kit_name(kit.ledger, "X9");
     submit(&kit, "ada", request, 0);
     job = submit(&kit, "ada", request, 0);
-    CHECK_HAS(why(&kit, job).text, "it asks for 1 GPU of model X9; all 1 GPUs that could serve");
+    CHECK_HAS(why(&kit, job).text,
+              "it asks for 1 GPU of model X9; the only GPU that fits is in use");
     sched_kit_finish(&kit);
 }
 
@@ -182,7 +187,7 @@ static void held_begin_and_dependency_come_first(void) {
     spec = sched_kit_spec(&kit, "ada", kit_whole(1));
     spec.begin_ms = kit.now_ms + 150 * MIN_MS;
     uint64_t later = SCHED_KIT_SUBMIT(&kit, &spec);
-    CHECK_WHY(why(&kit, later), "begins-later", "asked to begin in 2h30m", "--begin");
+    CHECK_WHY(why(&kit, later), "begins-later", "its begin time is in 2 h 30 min", "--begin");
     CHECK_U64(why(&kit, later).asked, 150 * MIN_MS);
 
     struct acre_dependency needs[] = {{.job = held, .kind = ACRE_DEPENDENCY_AFTER_OK},
@@ -194,7 +199,7 @@ static void held_begin_and_dependency_come_first(void) {
     uint64_t dependent = SCHED_KIT_SUBMIT(&kit, &spec);
     struct acre_why answer = why(&kit, dependent);
     CHECK_STR(acre_reason_name(answer.reason), "dependency");
-    CHECK_HAS(answer.text, "; that one is queued, and for 1 more");
+    CHECK_HAS(answer.text, "it waits for job 1 to complete (now queued) and for 1 other");
     CHECK(answer.other == held || answer.other == later);
     CHECK_U64(answer.asked, 2);
     REQUIRE_EQ(acre_sched_hold(kit.sched, dependent, kit.now_ms, NULL), 0);
@@ -212,12 +217,12 @@ static void a_back_off_says_why_and_when_the_next_run_is(void) {
         {{.kind = ACRE_EXIT_CODE, .code = 1},
          2,
          false,
-         "try 1 of 3 failed; the next one is in 40s"},
-        {{.kind = ACRE_EXIT_LOST}, 0, false, "its last run was lost; the next one is in 40s"},
+         "try 1 of 3 failed; the next try is in 40 s"},
+        {{.kind = ACRE_EXIT_LOST}, 0, false, "its last run was lost; the next try is in 40 s"},
         {{.kind = ACRE_EXIT_CODE},
          0,
          true,
-         "its last run was stopped because its GPUs were idle; the next one is in 40s"},
+         "its last run was stopped because its GPUs were idle; the next try is in 40 s"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
         struct sched_kit kit;
@@ -248,8 +253,9 @@ static void quotas_are_told_with_their_numbers(void) {
     submit(&kit, "ada", kit_whole(2), HOUR_MS);
     uint64_t job = submit(&kit, "ada", kit_whole(1), HOUR_MS);
     struct acre_why answer = why(&kit, job);
-    CHECK_WHY(answer, "over-quota", "user:ada holds 2.0 of 2.0 GPUs and asks for 1.0 more",
-              "it may start when jobs of user:ada have ended");
+    CHECK_WHY(answer, "over-quota",
+              "user:ada holds 2 GPUs, the limit is 2 GPUs, and this asks for 1 GPU",
+              "it can start when other jobs of user:ada end");
     CHECK_U64(answer.asked, 1000);
     CHECK_U64(answer.available, 0);
 
@@ -261,7 +267,8 @@ static void quotas_are_told_with_their_numbers(void) {
                0);
     acre_sched_set_policy(kit.sched, policy, kit.now_ms);
     free(policy);
-    CHECK_WHY(why(&kit, job), "hard-quota", "user:ada may hold 0.5 GPUs at once and asks for 1.0",
+    CHECK_WHY(why(&kit, job), "hard-quota",
+              "user:ada may hold 0.5 GPUs at once; this asks for 1 GPU",
               "raise the quota of user:ada");
     sched_kit_finish(&kit);
 }
@@ -278,8 +285,9 @@ static void an_array_waits_for_its_own_members(void) {
         ids[i] = SCHED_KIT_SUBMIT(&kit, &spec);
     }
     sched_kit_settle(&kit);
-    CHECK_WHY(why(&kit, ids[2]), "over-quota", "2 jobs of array 1 run or are next, of at most 2",
-              "when one of them has ended");
+    CHECK_WHY(why(&kit, ids[2]), "over-quota",
+              "array 1 may run 2 at once, and 2 of its jobs are running or next",
+              "it starts when one of them ends");
     sched_kit_finish(&kit);
 }
 
@@ -292,7 +300,7 @@ static void what_could_never_run_is_told(void) {
                            .eligible_ms = kit.now_ms};
     REQUIRE_EQ(acre_sched_restore(kit.sched, &row, NULL, 0, kit.now_ms, NULL), 0);
     CHECK_WHY(why(&kit, row.spec.id), "never-fits",
-              "never fits: 3 devices on one node asked, no node has more than 2 that match",
+              "never fits: it asks for 3 GPUs on one node; at most 2 on any one node fit",
               "ask for fewer");
     sched_kit_finish(&kit);
 }
@@ -313,10 +321,11 @@ static void reservations_are_named(void) {
     acre_sched_ledger_changed(kit.sched);
     uint64_t job = submit(&kit, "ada", kit_whole(1), HOUR_MS);
     struct acre_why answer = why(&kit, job);
-    CHECK_WHY(answer, "reserved", "it asks for 1 GPU; that would fit, but 2 GPUs are reserved",
-              "the reservation ends in 2h");
+    CHECK_WHY(answer, "reserved",
+              "it asks for 1 GPU; that would fit, but reservation 1 holds 2 GPUs",
+              "the reservation ends in 2 h");
     CHECK_U64(answer.other, reservation);
-    CHECK_HAS(answer.text, "reserved now (reservation 1)");
+    CHECK_HAS(answer.text, "it asks for 1 GPU; that would fit, but reservation 1 holds 2 GPUs");
 
     window.start_ms = kit.now_ms + 3 * HOUR_MS;
     window.end_ms = kit.now_ms + 4 * HOUR_MS;
@@ -324,9 +333,10 @@ static void reservations_are_named(void) {
     struct acre_request own = kit_whole(1);
     own.reservation = reservation;
     job = submit(&kit, "bob", own, HOUR_MS);
-    CHECK_WHY(why(&kit, job), "reserved", "begins in 3h", "without the reservation");
+    CHECK_WHY(why(&kit, job), "reserved", "its reservation 2 starts in 3 h",
+              "without the reservation");
     REQUIRE_EQ(acre_ledger_cancel_reservation(kit.ledger, reservation, kit.now_ms, NULL), 0);
-    CHECK_WHY(why(&kit, job), "reserved", "is over", "submit it again");
+    CHECK_WHY(why(&kit, job), "reserved", "its reservation 2 has ended", "submit it again");
     sched_kit_finish(&kit);
 
     /* One that begins soon keeps off what would not end before. */
@@ -336,7 +346,10 @@ static void reservations_are_named(void) {
     REQUIRE_EQ(acre_ledger_reserve(kit.ledger, &window, kit.now_ms, &reservation, NULL), 0);
     acre_sched_ledger_changed(kit.sched);
     job = submit(&kit, "ada", kit_whole(2), HOUR_MS); /* no limit: it might stay */
-    CHECK_WHY(why(&kit, job), "reserved", "2 GPUs are reserved in 3h", "a shorter time limit");
+    CHECK_WHY(
+        why(&kit, job), "reserved",
+        "it asks for 2 GPUs on one node; that would fit, but reservation 1 needs 2 GPUs in 3 h",
+        "a shorter time limit");
     sched_kit_finish(&kit);
 }
 
@@ -349,8 +362,10 @@ static void behind_names_the_head(void) {
     uint64_t job = submit(&kit, "ada", kit_whole(1), 2 * HOUR_MS);
     CHECK_EQ(sched_kit_state(&kit, job), ACRE_JOB_QUEUED);
     struct acre_why answer = why(&kit, job);
-    CHECK_WHY(answer, "behind", "it would fit now, but 1 job is before it and it would delay job 2",
-              "shorter estimate");
+    CHECK_WHY(
+        answer, "behind",
+        "it would fit now, but 1 job is ahead of it, and it would delay job 2, the first in line",
+        "shorter estimate");
     CHECK_U64(answer.other, head);
     CHECK_EQ(answer.position, 2);
     CHECK_EQ(answer.ahead, 1);
@@ -361,7 +376,10 @@ static void behind_names_the_head(void) {
     submit(&kit, "ada", kit_whole(1), HOUR_MS);
     submit(&kit, "ada", kit_whole(2), HOUR_MS);
     job = submit(&kit, "ada", kit_whole(1), MIN_MS);
-    CHECK_WHY(why(&kit, job), "behind", "it would fit now, but 1 job is before it", "no backfill");
+    CHECK_WHY(
+        why(&kit, job), "behind",
+        "it would fit now, but 1 job is ahead of it, and it would delay job 2, the first in line",
+        "the policy has backfill off: jobs start in order");
     sched_kit_finish(&kit);
 }
 
@@ -371,7 +389,7 @@ static void preempting_paused_and_evaluating(void) {
     struct acre_job_spec spec = sched_kit_spec(&kit, "ada", kit_whole(1));
     spec.priority = ACRE_PRIORITY_LOW;
     uint64_t low = SCHED_KIT_SUBMIT(&kit, &spec);
-    CHECK_WHY(why(&kit, low), "evaluating", "the next pass decides", "");
+    CHECK_WHY(why(&kit, low), "evaluating", "it can start; the next scheduling pass decides", "");
     acre_sched_pause(kit.sched, true);
     CHECK_WHY(why(&kit, low), "paused", "paused", "operator");
     acre_sched_pause(kit.sched, false);
@@ -382,8 +400,9 @@ static void preempting_paused_and_evaluating(void) {
     uint64_t urgent = SCHED_KIT_SUBMIT(&kit, &spec);
     sched_kit_settle(&kit);
     CHECK_EQ(sched_kit_state(&kit, low), ACRE_JOB_PREEMPTED);
-    CHECK_WHY(why(&kit, urgent), "preempting", "1 job of lower priority makes room for it",
-              "when they have stopped");
+    CHECK_WHY(why(&kit, urgent), "preempting",
+              "1 lower-priority job is stopping to make room for it",
+              "it starts when that job has stopped");
     sched_kit_finish(&kit);
 }
 

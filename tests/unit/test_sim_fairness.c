@@ -4,11 +4,11 @@
 #include "support/test.h"
 
 static void jain_is_one_for_equals_and_one_in_n_for_a_monopoly(void) {
-    CHECK_NEAR(acre_jain((const double[]){1, 1, 1, 1}, 4), 1, 1e-12);
-    CHECK_NEAR(acre_jain((const double[]){5, 0, 0, 0}, 4), 0.25, 1e-12);
-    CHECK_NEAR(acre_jain((const double[]){1, 2, 3}, 3), 36.0 / 42, 1e-12);
-    CHECK_NEAR(acre_jain(NULL, 0), 1, 0);
-    CHECK_NEAR(acre_jain((const double[]){0, 0}, 2), 1, 0);
+    CHECK_NEAR(jain_index((const double[]){1, 1, 1, 1}, 4), 1, 1e-12);
+    CHECK_NEAR(jain_index((const double[]){5, 0, 0, 0}, 4), 0.25, 1e-12);
+    CHECK_NEAR(jain_index((const double[]){1, 2, 3}, 3), 36.0 / 42, 1e-12);
+    CHECK_NEAR(jain_index(NULL, 0), 1, 0);
+    CHECK_NEAR(jain_index((const double[]){0, 0}, 2), 1, 0);
 }
 
 /* One period of `ms` in which each tenant holds and waits for so much. */
@@ -18,20 +18,20 @@ struct period {
 };
 
 static double jain_of(const struct period *periods, size_t count) {
-    struct acre_fairness *fairness = acre_fairness_create(3, 12);
+    struct fairness *fairness = fairness_create(3, 12);
     for (size_t p = 0; p < count; p++) {
         for (uint32_t t = 0; t < 3; t++) {
-            acre_fairness_hold(fairness, t, periods[p].held[t]);
-            acre_fairness_want(fairness, t, periods[p].waiting[t]);
+            fairness_add(fairness, t, periods[p].held[t]);
+            fairness_want(fairness, t, periods[p].waiting[t]);
         }
-        acre_fairness_pass(fairness, periods[p].ms);
+        fairness_pass(fairness, periods[p].ms);
         for (uint32_t t = 0; t < 3; t++) {
-            acre_fairness_hold(fairness, t, -periods[p].held[t]);
-            acre_fairness_want(fairness, t, -periods[p].waiting[t]);
+            fairness_add(fairness, t, -periods[p].held[t]);
+            fairness_want(fairness, t, -periods[p].waiting[t]);
         }
     }
-    double jain = acre_fairness_jain(fairness);
-    acre_fairness_destroy(fairness);
+    double jain = fairness_jain(fairness);
+    fairness_destroy(fairness);
     return jain;
 }
 

@@ -1,12 +1,12 @@
 /* Recorded jobs: what is read, and every way to refuse (Bad input). */
-#include "sim/jobs.h"
+#include "sim/job_trace.h"
 
 #include "support/test.h"
 
 #define HEADER "timestamp,duration,num_gpus,gpu_time,cluster\n"
 
 static int parse(const char *text, struct acre_job_trace **ret_trace, struct acre_error *err) {
-    return acre_job_trace_parse("t.csv", acre_str_from(text), ret_trace, err);
+    return job_trace_parse("t.csv", acre_str_from(text), ret_trace, err);
 }
 
 static void jobs_are_read_as_written(void) {
@@ -36,8 +36,8 @@ static void jobs_are_read_as_written(void) {
         CHECK_U64(trace->jobs[i].gpus, expect[i].gpus);
         CHECK_STR(acre_names_text(trace->names, trace->jobs[i].cluster), expect[i].cluster);
     }
-    acre_job_trace_destroy(trace);
-    acre_job_trace_destroy(NULL);
+    job_trace_destroy(trace);
+    job_trace_destroy(NULL);
 }
 
 static void every_bad_row_is_refused_by_name(void) {
@@ -45,26 +45,26 @@ static void every_bad_row_is_refused_by_name(void) {
         const char *text, *says;
     } rows[] = {
         {HEADER, "no jobs"},
-        {HEADER "2017-09-04T10:30:41,1,1,1,a\n", "'2017-09-04T10:30:41' is not a time"},
-        {HEADER "2017-13-04 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-09-00 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-04-31 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-02-29 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-12-32 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-09-04 24:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "1969-09-04 10:30:41,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-09-04 10:30,1,1,1,a\n", "is not a time"},
-        {HEADER "2017-09-04 10:30:41,,1,1,a\n", "column 'duration': '' is not a duration"},
-        {HEADER "2017-09-04 10:30:41,-1,1,1,a\n", "'-1' is not a duration"},
-        {HEADER "2017-09-04 10:30:41,1.,1,1,a\n", "is not a duration"},
-        {HEADER "2017-09-04 10:30:41,.5,1,1,a\n", "is not a duration"},
-        {HEADER "2017-09-04 10:30:41,1e9,1,1,a\n", "is not a duration"},
-        {HEADER "2017-09-04 10:30:41,99999999999,1,1,a\n", "is not a duration"},
+        {HEADER "2017-09-04T10:30:41,1,1,1,a\n", "'2017-09-04T10:30:41' is not a valid time"},
+        {HEADER "2017-13-04 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-09-00 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-04-31 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-02-29 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-12-32 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-09-04 24:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "1969-09-04 10:30:41,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-09-04 10:30,1,1,1,a\n", "is not a valid time"},
+        {HEADER "2017-09-04 10:30:41,,1,1,a\n", "column 'duration': '' is not a valid duration"},
+        {HEADER "2017-09-04 10:30:41,-1,1,1,a\n", "'-1' is not a valid duration"},
+        {HEADER "2017-09-04 10:30:41,1.,1,1,a\n", "is not a valid duration"},
+        {HEADER "2017-09-04 10:30:41,.5,1,1,a\n", "is not a valid duration"},
+        {HEADER "2017-09-04 10:30:41,1e9,1,1,a\n", "is not a valid duration"},
+        {HEADER "2017-09-04 10:30:41,99999999999,1,1,a\n", "is not a valid duration"},
         {HEADER "2017-09-04 10:30:41,1,0,1,a\n", "column 'num_gpus'"},
         {HEADER "2017-09-04 10:30:41,1,4097,1,a\n", "column 'num_gpus'"},
-        {HEADER "2017-09-04 10:30:41,1,1,1,\n", "column 'cluster': '' is not a name"},
+        {HEADER "2017-09-04 10:30:41,1,1,1,\n", "column 'cluster': '' is not a valid name"},
         {HEADER "2017-09-04 10:30:41,1,1,1,a\n2017-09-04 10:30:40,1,1,1,a\n",
-         "t.csv:3: column 'timestamp': '2017-09-04 10:30:40' is before the row above it"},
+         "t.csv:3: column 'timestamp': '2017-09-04 10:30:40' is earlier than the row above it"},
         {"timestamp,duration,num_gpus\n", "cluster"},
     };
     for (size_t i = 0; i < ACRE_COUNT(rows); i++) {
@@ -81,7 +81,7 @@ static void every_bad_row_is_refused_by_name(void) {
 static void a_file_that_is_not_there_is_named(void) {
     struct acre_job_trace *trace = NULL;
     struct acre_error err = {0};
-    CHECK_EQ(acre_job_trace_load("/nowhere/jobs.csv", &trace, &err), ACRE_ENOTFOUND);
+    CHECK_EQ(job_trace_load("/nowhere/jobs.csv", &trace, &err), ACRE_ENOTFOUND);
     CHECK_HAS(err.text, "/nowhere/jobs.csv");
 }
 

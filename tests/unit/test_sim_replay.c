@@ -11,7 +11,7 @@ static struct acre_replay_result replay(const char *text, const char *policy, ui
                                         uint32_t gpus) {
     struct acre_job_trace *trace = NULL;
     struct acre_error err = {0};
-    REQUIRE_EQ(acre_job_trace_parse("t.csv", acre_str_from(text), &trace, &err), 0);
+    REQUIRE_EQ(job_trace_parse("t.csv", acre_str_from(text), &trace, &err), 0);
     size_t at = 0;
     while (strcmp(acre_replay_policy(at)->name, policy) != 0) {
         at++;
@@ -20,7 +20,7 @@ static struct acre_replay_result replay(const char *text, const char *policy, ui
         .policy = acre_replay_policy(at), .nodes = nodes, .gpus_per_node = gpus};
     struct acre_replay_result result;
     REQUIRE_EQ(acre_replay_run(trace, &options, &result, &err), 0);
-    acre_job_trace_destroy(trace);
+    job_trace_destroy(trace);
     return result;
 }
 
@@ -105,7 +105,7 @@ static void load_and_use_are_parts_of_capacity(void) {
 
 static void nodes_out_of_range_are_refused(void) {
     struct acre_job_trace *trace = NULL;
-    REQUIRE_EQ(acre_job_trace_parse("t.csv", acre_str_from(head_waits), &trace, NULL), 0);
+    REQUIRE_EQ(job_trace_parse("t.csv", acre_str_from(head_waits), &trace, NULL), 0);
     static const uint32_t bad[][2] = {{0, 8}, {8, 0}, {8, 65}, {100001, 1}};
     for (size_t i = 0; i < ACRE_COUNT(bad); i++) {
         struct acre_replay_options options = {
@@ -115,7 +115,7 @@ static void nodes_out_of_range_are_refused(void) {
         CHECK_EQ(acre_replay_run(trace, &options, &result, &err), ACRE_EINVALID);
         CHECK_HAS(err.text, "accepted: 1 to 100000 nodes");
     }
-    acre_job_trace_destroy(trace);
+    job_trace_destroy(trace);
 }
 
 #define TEST(name)                                                                                 \

@@ -1,7 +1,7 @@
-/* auto.c - automatic calls: made, reported, destroyed. run.c runs them.
+/* auto.c - create, report and destroy automatic calls. auto_run.c runs them.
  *
- * The kernel is built for the device and for the CPU. What is wrong with the source is told; a
- * place that cannot have it only leaves its reason, as long as the other one can. */
+ * The kernel is built for the device and for the CPU. An error in the source fails the call. If
+ * only one of the two can run the kernel, the other leaves its reason. */
 #include "compute/auto/inner.h"
 
 #include "compute/context.h"
@@ -24,7 +24,7 @@ const char *acre_way_name(enum acre_way way) {
 
 static int check_options(const struct acre_auto_options *options, struct acre_error *err) {
     if (options == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "options: NULL; accepted: a kernel and its arrays");
+        return acre_fail(err, ACRE_EINVALID, "options: must not be NULL");
     }
     const struct acre_context *cpu = options->cpu;
     int r = options->device != NULL ? context_check(options->device, err) : 0;
@@ -33,17 +33,19 @@ static int check_options(const struct acre_auto_options *options, struct acre_er
         return r;
     }
     if (options->device == NULL && cpu == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "device, cpu: NULL, both; accepted: a context");
+        return acre_fail(err, ACRE_EINVALID,
+                         "device and cpu are both NULL; at least one context is required");
     }
-    if (cpu != NULL && cpu->table != &acre_backend_cpu) {
-        return acre_fail(
-            err, ACRE_EINVALID, "cpu: a context on %s%s; accepted: one on the CPU, in this process",
-            context_device(cpu)->backend, cpu->is_remote ? ", in a process of its own" : "");
+    if (cpu != NULL && cpu->table != &backend_cpu) {
+        return acre_fail(err, ACRE_EINVALID,
+                         "cpu: the context is on %s%s; accepted: a CPU context in this process",
+                         context_device(cpu)->backend,
+                         cpu->is_remote ? ", in a separate process" : "");
     }
     if (options->source == NULL || options->source->text == NULL || options->kernel == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: the %s",
+        return acre_fail(err, ACRE_EINVALID, "%s: must not be NULL; accepted: the %s",
                          options->kernel == NULL ? "kernel" : "source",
-                         options->kernel == NULL ? "name of a kernel" : "text of kernels");
+                         options->kernel == NULL ? "name of a kernel" : "text of the kernels");
     }
     if (options->arrays == NULL || options->array_count == 0 ||
         options->array_count > PIECES_ARRAYS_MAX) {
@@ -75,8 +77,8 @@ static int find_signature(struct acre_auto *automatic, const char *kernel, struc
         }
     }
     acre_str_show(acre_str_from(kernel), shown, sizeof(shown));
-    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in %s; it has: %s%s", shown, name, names,
-                     length < sizeof(names) ? "" : "...");
+    return acre_fail(err, ACRE_ENOTFOUND, "no kernel '%s' in %s; its kernels: %s%s", shown, name,
+                     names, length < sizeof(names) ? "" : "...");
 }
 
 static int check_array(struct acre_auto *automatic, uint32_t index, struct acre_error *err) {
@@ -86,25 +88,27 @@ static int check_array(struct acre_auto *automatic, uint32_t index, struct acre_
     uint32_t bytes = ACRE_MAX(array->in_bytes, array->out_bytes);
     if (parameter->kind != PARAMETER_BUFFER) {
         return acre_fail(
-            err, ACRE_EINVALID, "kernel '%s': parameter %u '%s' is %s; accepted: %u arrays first",
+            err, ACRE_EINVALID,
+            "kernel '%s': parameter %u '%s' is %s; the first %u parameters must be arrays",
             signature->name, index + 1, parameter->name, parameter->type, automatic->array_count);
     }
     if (bytes == 0 ||
         (array->in_bytes != 0 && array->out_bytes != 0 && array->in_bytes != array->out_bytes)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s': array %u '%s': in_bytes %u, out_bytes %u; accepted: one of "
-                         "them, or both and equal",
+                         "kernel '%s': array %u '%s': in_bytes is %u and out_bytes is %u; set one "
+                         "of them, or both to the same size",
                          signature->name, index + 1, parameter->name, array->in_bytes,
                          array->out_bytes);
     }
     if (parameter->bytes != 0 && bytes % parameter->bytes != 0) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s': array %u '%s': items of %u bytes; accepted: multiples of %u",
-                         signature->name, index + 1, parameter->name, bytes, parameter->bytes);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "kernel '%s': array %u '%s': an item has %u bytes; accepted: multiples of %u",
+            signature->name, index + 1, parameter->name, bytes, parameter->bytes);
     }
     if (parameter->is_const && array->out_bytes != 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s': array %u '%s' is written (out_bytes %u), but const",
+                         "kernel '%s': array %u '%s' is const, but out_bytes is %u; accepted: 0",
                          signature->name, index + 1, parameter->name, array->out_bytes);
     }
     uint32_t alignment = parameter->bytes != 0 ? parameter->bytes & -(uint32_t)parameter->bytes : 1;
@@ -117,9 +121,10 @@ static int check_array(struct acre_auto *automatic, uint32_t index, struct acre_
 static int check_signature(struct acre_auto *automatic, struct acre_error *err) {
     const struct signature *signature = automatic->signature;
     if (signature->count <= automatic->array_count) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "kernel '%s' has %u parameters; accepted: %u arrays, values, uint n",
-                         signature->name, signature->count, automatic->array_count);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "kernel '%s' has %u parameters; required: %u arrays, then values, then uint n",
+            signature->name, signature->count, automatic->array_count);
     }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < automatic->array_count; i++) {
@@ -130,7 +135,9 @@ static int check_signature(struct acre_auto *automatic, struct acre_error *err) 
         bytes += ACRE_MAX(automatic->arrays[i].in_bytes, automatic->arrays[i].out_bytes);
     }
     if (bytes > UINT32_MAX / 2) {
-        return acre_fail(err, ACRE_EINVALID, "kernel '%s': items of %" PRIu64 " bytes in all",
+        return acre_fail(err, ACRE_EINVALID,
+                         "kernel '%s': an item has %" PRIu64
+                         " bytes in all; accepted: less than 2 GiB",
                          signature->name, bytes);
     }
     automatic->item_bytes = (uint32_t)bytes;
@@ -140,10 +147,10 @@ static int check_signature(struct acre_auto *automatic, struct acre_error *err) 
         bool is_pointer = parameter->kind == PARAMETER_BUFFER || parameter->kind == PARAMETER_LOCAL;
         if (is_pointer || (is_last && (parameter->kind != PARAMETER_UNSIGNED ||
                                        parameter->bytes != sizeof(uint32_t)))) {
-            return acre_fail(err, ACRE_EINVALID,
-                             "kernel '%s': parameter %u '%s' is %s; accepted: %s", signature->name,
-                             i + 1, parameter->name, parameter->type,
-                             is_last ? "uint, the number of items" : "a value, after the arrays");
+            return acre_fail(
+                err, ACRE_EINVALID, "kernel '%s': parameter %u '%s' is %s; accepted: %s",
+                signature->name, i + 1, parameter->name, parameter->type,
+                is_last ? "uint (the number of items)" : "a value (arrays come first)");
         }
     }
     automatic->value_count = signature->count - automatic->array_count - 1;
@@ -183,7 +190,7 @@ static int open_side(struct acre_auto *automatic, struct auto_side *side,
 
 /* What is wrong with the source or with us ends it; what is wrong with the device does not, when
  * there is another. */
-static bool is_of_place(int result) {
+static bool is_of_device(int result) {
     return result == ACRE_EUNAVAILABLE || result == ACRE_EUNSUPPORTED || result == ACRE_EIO ||
            result == ACRE_ETIMEOUT || result == ACRE_EINTERNAL;
 }
@@ -202,15 +209,14 @@ static int open_sides(struct acre_auto *automatic, const struct acre_auto_option
         struct auto_side *side = sides[i].side;
         struct acre_error why = {0};
         if (sides[i].context == NULL) {
-            snprintf(side->reason, sizeof(side->reason), "no context was given (%s)",
-                     sides[i].what);
+            snprintf(side->reason, sizeof(side->reason), "%s: no context was given", sides[i].what);
             continue;
         }
         int r = open_side(automatic, side, sides[i].context, sides[i].native, &why);
         if (r < 0) {
             snprintf(side->reason, sizeof(side->reason), "%.95s", why.text);
             last = acre_fail(err, r, "%s", why.text);
-            if (!is_of_place(r)) {
+            if (!is_of_device(r)) {
                 return r;
             }
         }

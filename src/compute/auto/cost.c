@@ -1,16 +1,16 @@
 /* cost.c - the cost model of automatic calls.
  *
- * The cost of a variant is a smooth function of the size but for steps, so a table of buckets, four
- * an octave, is as good as any formula and assumes nothing. In each bucket every variant is tried
- * three times, and counts with the least of them: what disturbs a measurement only ever adds. A
- * variant is spared that where it is hopeless: it took four times the best, here or at most an
- * octave away. After that the cheapest is taken. Of its calls one in 16 is measured, into a moving
- * average; and each 512th goes to the second, if that is near, so that a change is noticed.
+ * The cost of a variant is a smooth function of the size except for steps, so a table of buckets,
+ * four per octave, is as good as any formula and assumes nothing. In each bucket every variant is
+ * tried three times, and the fastest counts: disturbances only ever add time. A hopeless variant is
+ * skipped: one that took four times the best, here or within an octave. After that the cheapest
+ * variant runs. One in 16 of its calls is measured, into a moving average; every 512th call goes to
+ * the second best, if that is close, so that a change is noticed.
  *
- * A single disturbed measurement must not displace the best, which would then come back only when
- * it is the second's turn. So what is far above the average counts little until it comes three
- * times in a row; and what the second takes less than it was believed to is believed at once: it is
- * then chosen, and averaged like any other. */
+ * A single disturbed measurement must not displace the best variant, which would then return only
+ * when it is the second's turn. So a value far above the average counts little until it comes three
+ * times in a row. If the second best turns out faster than believed, that counts at once: it is
+ * chosen, and averaged like any other. */
 #include "compute/auto/cost.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ enum {
     OUTLIER_TIMES = 4,
     STRIKES = 3, /* high ones in a row: not by chance */
     AVERAGE_OVER = 8,
-    FIELDS = 5,
+    COLUMNS = 5,
 };
 #define SECOND_TIMES 1.5
 #define HIGH_TIMES   1.25
@@ -281,25 +281,25 @@ static bool read_number(struct acre_str text, uint32_t base, uint64_t max, uint6
 }
 
 static bool read_cost(struct acre_str line, struct costs *costs) {
-    struct acre_str fields[FIELDS];
+    struct acre_str columns[COLUMNS];
     struct acre_split split = acre_split_begin(line, ' ');
-    struct acre_str field;
+    struct acre_str column;
     uint32_t count = 0;
-    while (acre_split_next(&split, &field)) {
-        if (count == FIELDS) {
+    while (acre_split_next(&split, &column)) {
+        if (count == COLUMNS) {
             return false;
         }
-        fields[count++] = field;
+        columns[count++] = column;
     }
     uint64_t bucket, ps, tries, calls;
-    if (count != FIELDS || !read_number(fields[0], 10, COST_BUCKETS - 1, &bucket) ||
-        !read_number(fields[2], 10, PS_MAX, &ps) || !read_number(fields[3], 10, TRIES, &tries) ||
-        !read_number(fields[4], 10, CALLS_MAX, &calls) || tries == 0 || ps == 0) {
+    if (count != COLUMNS || !read_number(columns[0], 10, COST_BUCKETS - 1, &bucket) ||
+        !read_number(columns[2], 10, PS_MAX, &ps) || !read_number(columns[3], 10, TRIES, &tries) ||
+        !read_number(columns[4], 10, CALLS_MAX, &calls) || tries == 0 || ps == 0) {
         return false;
     }
     for (uint32_t i = 0; i < COST_VARIANTS_COUNT; i++) {
         struct cost *cost = &costs->all[bucket][i];
-        if (acre_str_is(fields[1], variants[i].name)) {
+        if (acre_str_is(columns[1], variants[i].name)) {
             bool is_first = cost->us < 0;
             *cost = (struct cost){.us = (double)ps / 1e6, .tries = (uint32_t)tries, .calls = calls};
             return is_first;
@@ -365,6 +365,6 @@ int costs_read(struct acre_str text, struct cost_owner *ret_owner, struct costs 
     }
     char shown[64];
     costs_init(ret_costs);
-    return acre_fail(err, ACRE_ECORRUPT, "line %u: '%s' is not what such a file has there", number,
+    return acre_fail(err, ACRE_ECORRUPT, "line %u: unexpected '%s'", number,
                      is_right ? "" : acre_str_show(line, shown, sizeof(shown)));
 }

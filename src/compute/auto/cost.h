@@ -1,8 +1,8 @@
 /* cost.h - what each way to run a call costs, as learned, and which is the cheapest.
  *
- * Pure: no clock, no I/O, no locks; the caller measures, and keeps calls apart. Sizes are put into
- * buckets, four an octave; calls whose arrays are all in memory that the device knows have buckets
- * of their own, because copies cost them less or nothing. */
+ * Pure: no clock, no I/O, no locks; the caller measures, and serializes calls. Sizes go into
+ * buckets, four per octave. Calls whose arrays are all in memory the device can use have their own
+ * buckets, because copies cost them less or nothing. */
 #ifndef ACRE_COMPUTE_AUTO_COST_H
 #define ACRE_COMPUTE_AUTO_COST_H
 

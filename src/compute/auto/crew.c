@@ -1,7 +1,7 @@
 /* crew.c - a copy in parts, which the owner and its helpers take one after another.
  *
- * Who wakes late finds the copy closed and sleeps on: the owner waits only for helpers that are at
- * work, so a copy is never slower for those that are not. */
+ * A helper that wakes late finds the copy closed and sleeps on. The owner waits only for helpers
+ * that are already at work, so idle helpers never make a copy slower. */
 #include "compute/auto/crew.h"
 
 #include "core/thread.h"

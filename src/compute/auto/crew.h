@@ -1,6 +1,6 @@
-/* crew.h - threads that copy plain memory together: one does not fill the bus of a device.
+/* crew.h - threads that copy plain memory together, because one cannot saturate a device's bus.
  *
- * A crew is its owner's alone. Helpers sleep between copies. */
+ * Only its owner may use a crew. Helpers sleep between copies. */
 #ifndef ACRE_COMPUTE_AUTO_CREW_H
 #define ACRE_COMPUTE_AUTO_CREW_H
 

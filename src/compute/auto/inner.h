@@ -1,6 +1,6 @@
-/* inner.h - what the files of this room share: an automatic call and the ways it may go.
+/* inner.h - what the files of this directory share: an automatic call and its variants.
  *
- * Everything is under `lock`, but for `hot` and what is only written when it is made. */
+ * `lock` guards everything except `hot` and the fields that are written only at creation. */
 #ifndef ACRE_COMPUTE_AUTO_INNER_H
 #define ACRE_COMPUTE_AUTO_INNER_H
 
@@ -132,7 +132,7 @@ bool auto_spoils(const struct acre_auto *automatic, enum cost_variant variant,
 /* What memory all arrays are in. Any thread. */
 enum cost_memory auto_memory(const struct acre_auto *automatic, const struct auto_call *call);
 
-/* --- run.c: lock held -------------------------------------------------------------------- */
+/* --- auto_run.c: lock held -------------------------------------------------------------------- */
 
 /* The variants for so many items, a bit each, also those that rest. */
 uint32_t auto_possible(const struct acre_auto *automatic, uint32_t items, enum cost_memory memory);

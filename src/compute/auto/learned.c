@@ -1,9 +1,9 @@
-/* learned.c - what automatic calls cost, kept from one process to the next.
+/* learned.c - the costs of automatic calls, saved from one process to the next.
  *
- * One small text file for each kernel on each pair of places, named by a hash of all that its costs
- * depend on; the same hash is in it, so that a file given by name is not believed for another
- * kernel. It is written whole, beside its place, and renamed. Costs are only hints: no call fails
- * because they cannot be read or kept, and what is damaged is left out and said. */
+ * One small text file for each kernel on each pair of contexts, named by a hash of everything its
+ * costs depend on. The file contains the same hash, so that a file given by name is not used for
+ * another kernel. It is written to a temporary file and renamed. Costs are only hints: no call
+ * fails because they cannot be read or saved; a damaged file is ignored, and the note says why. */
 #include "compute/auto/inner.h"
 
 #include "compute/context.h"
@@ -18,7 +18,7 @@
 
 enum { KEY_MAX_BYTES = SOURCE_MAX_BYTES + (64 << 10) };
 
-static void add_place(struct acre_buf *key, const struct auto_side *side, char *name, size_t size) {
+static void add_side(struct acre_buf *key, const struct auto_side *side, char *name, size_t size) {
     if (side->kernel == NULL) {
         acre_buf_puts(key, "none\n");
         snprintf(name, size, "none");
@@ -34,8 +34,8 @@ static int make_key(struct acre_auto *automatic, struct acre_error *err) {
     struct cost_owner *owner = &automatic->owner;
     struct acre_buf key;
     acre_buf_init(&key, KEY_MAX_BYTES);
-    add_place(&key, &automatic->device, owner->device, sizeof(owner->device));
-    add_place(&key, &automatic->cpu, owner->cpu, sizeof(owner->cpu));
+    add_side(&key, &automatic->device, owner->device, sizeof(owner->device));
+    add_side(&key, &automatic->cpu, owner->cpu, sizeof(owner->cpu));
     for (uint32_t i = 0; i < automatic->array_count; i++) {
         acre_buf_printf(&key, "%u %u\n", automatic->arrays[i].in_bytes,
                         automatic->arrays[i].out_bytes);
@@ -47,7 +47,7 @@ static int make_key(struct acre_auto *automatic, struct acre_error *err) {
     owner->key = acre_hash_bytes(key.data, key.length);
     snprintf(owner->kernel, sizeof(owner->kernel), "%s", automatic->signature->name);
     acre_buf_finish(&key);
-    return has_failed ? acre_fail(err, ACRE_ELIMIT, "source: its options are too long") : 0;
+    return has_failed ? acre_fail(err, ACRE_ELIMIT, "source.options: too long") : 0;
 }
 
 /* DIRECTORY/learned/KEY.costs, or "". */
@@ -77,7 +77,8 @@ static void read_file(struct acre_auto *automatic) {
         r = costs_read((struct acre_str){text.data, text.length}, &owner, &automatic->costs, &err);
         if (r == 0 && owner.key != automatic->owner.key) {
             costs_init(&automatic->costs);
-            r = acre_fail(&err, ACRE_ECONFLICT, "learned for '%s' on other devices or source",
+            r = acre_fail(&err, ACRE_ECONFLICT,
+                          "the costs are for '%s' on other devices or from another source",
                           owner.kernel);
         }
     }
@@ -94,7 +95,7 @@ int auto_learned_open(struct acre_auto *automatic, const char *learned, struct a
     }
     automatic->learned = learned != NULL ? strdup(learned) : default_path(automatic);
     if (automatic->learned == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "learned: its path");
+        return acre_fail(err, ACRE_ENOMEM, "learned: no memory for the path");
     }
     if (automatic->learned[0] != '\0') {
         read_file(automatic);

@@ -1,15 +1,15 @@
 /* pieces.c - large host arrays through a kernel, in pieces that overlap.
  *
  * Each context has some slots (a piece of device memory for each array, and pinned memory where the
- * user's is not), which take the next piece in turn from a counter that all contexts share, and
- * three streams: one copies in, one computes, one copies out, each after the one before it. So
- * either direction of the bus always has its next copy at hand. (Where each slot had a stream for
- * all three, a sixth of the bus was lost on an H200, it seems to the signal behind each piece:
- * docs/benchmarks/compute.md.) A faster device comes back sooner and takes more. One thread drives
- * the slots of a context, and has helpers for what it copies itself.
+ * user's is not), which take the next piece from a counter that all contexts share, and three
+ * streams: one copies in, one computes, one copies out, each after the one before. So either
+ * direction of the bus always has its next copy ready. (With one stream per slot for all three, an
+ * H200 lost a sixth of its bus bandwidth, apparently to the signal after each piece:
+ * docs/benchmarks/compute.md.) A faster device returns sooner and takes more. One thread drives the
+ * slots of a context, with helpers for the copies it makes itself.
  *
- * The first failure stops the taking of pieces; what is under way is waited for, so that nothing
- * writes to the user's arrays afterwards. */
+ * After the first failure no more pieces are taken. Pieces in flight are waited for, so that
+ * nothing writes to the user's arrays afterwards. */
 #include "compute/auto/pieces.h"
 
 #include "compute/auto/crew.h"
@@ -36,7 +36,7 @@ enum {
     HELPED_BYTES = 32 << 20, /* below, threads that help to copy plain memory cost too much */
 };
 
-enum stage { IN, RUN, OUT, STAGES };
+enum piece_stage { IN, RUN, OUT, STAGES };
 
 struct work {
     const struct pieces *pieces;
@@ -55,14 +55,14 @@ struct work {
     uint64_t timed_items;
 };
 
-/* An array's place in a slot. */
-struct spot {
+/* An array's buffers in a slot. */
+struct piece_buffers {
     struct acre_buffer device;
     struct acre_buffer staged_in, staged_out; /* pinned; none: the user's memory is */
 };
 
-struct slot {
-    struct spot spots[PIECES_ARRAYS_MAX];
+struct piece_slot {
+    struct piece_buffers spots[PIECES_ARRAYS_MAX];
     struct acre_event empty; /* its last piece is out */
 };
 
@@ -78,7 +78,7 @@ struct drive {
     struct acre_kernel *kernel;
     struct acre_context *context;
     struct acre_stream *streams[STAGES];
-    struct slot slots[PIECES_SLOTS_MAX];
+    struct piece_slot slots[PIECES_SLOTS_MAX];
     struct piece pieces[PIECES_SLOTS_MAX * DEPTH];
     uint64_t begun, ended; /* pieces, counted */
     uint32_t ahead;        /* as many may be under way */
@@ -104,9 +104,9 @@ static void fail_at(struct work *work, uint64_t item, int result, const struct a
 /* Pinned memory for one side of an array, where the user's is plain. */
 static int pin_side(struct drive *drive, const void *host, uint32_t item_bytes,
                     struct acre_buffer *ret_staged, struct acre_error *err) {
-    struct place_of place;
+    struct buffer_range range;
     if (host == NULL ||
-        buffer_of_host(drive->context, host, drive->work->pieces->items * item_bytes, &place)) {
+        buffer_of_host(drive->context, host, drive->work->pieces->items * item_bytes, &range)) {
         return 0;
     }
     drive->ahead = drive->work->slot_count;
@@ -116,12 +116,12 @@ static int pin_side(struct drive *drive, const void *host, uint32_t item_bytes,
 }
 
 /* All is allocated on the stream that copies in, which the others follow. */
-static int slot_open(struct drive *drive, struct slot *slot, struct acre_error *err) {
+static int slot_open(struct drive *drive, struct piece_slot *slot, struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
     int r = 0;
     for (uint32_t i = 0; i < pieces->array_count && r == 0; i++) {
         const struct pieces_array *array = &pieces->arrays[i];
-        struct spot *spot = &slot->spots[i];
+        struct piece_buffers *spot = &slot->spots[i];
         uint64_t bytes = drive->work->piece_items * ACRE_MAX(array->in_bytes, array->out_bytes);
         r = acre_buffer_alloc(drive->streams[IN], ACRE_MEMORY_DEVICE, bytes, &spot->device, err);
         r = r == 0 ? pin_side(drive, array->in, array->in_bytes, &spot->staged_in, err) : r;
@@ -130,9 +130,9 @@ static int slot_open(struct drive *drive, struct slot *slot, struct acre_error *
     return r;
 }
 
-static void slot_close(struct drive *drive, struct slot *slot) {
+static void slot_close(struct drive *drive, struct piece_slot *slot) {
     for (uint32_t i = 0; i < drive->work->pieces->array_count; i++) {
-        const struct spot *spot = &slot->spots[i];
+        const struct piece_buffers *spot = &slot->spots[i];
         const struct acre_buffer buffers[] = {spot->device, spot->staged_in, spot->staged_out};
         for (size_t j = 0; j < ACRE_COUNT(buffers); j++) {
             if (buffers[j].id != 0) {
@@ -187,10 +187,10 @@ static void drive_close(struct drive *drive) {
 
 /* --- a piece ---------------------------------------------------------------------------------- */
 
-static int copy_in(struct drive *drive, const struct slot *slot, const struct piece *piece,
+static int copy_in(struct drive *drive, const struct piece_slot *slot, const struct piece *piece,
                    uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
-    const struct spot *spot = &slot->spots[index];
+    const struct piece_buffers *spot = &slot->spots[index];
     if (array->in == NULL) {
         return 0;
     }
@@ -204,10 +204,10 @@ static int copy_in(struct drive *drive, const struct slot *slot, const struct pi
     return acre_copy_in(drive->streams[IN], spot->device, 0, from, bytes, err);
 }
 
-static int copy_out(struct drive *drive, const struct slot *slot, const struct piece *piece,
+static int copy_out(struct drive *drive, const struct piece_slot *slot, const struct piece *piece,
                     uint32_t index, struct acre_error *err) {
     const struct pieces_array *array = &drive->work->pieces->arrays[index];
-    const struct spot *spot = &slot->spots[index];
+    const struct piece_buffers *spot = &slot->spots[index];
     if (array->out == NULL) {
         return 0;
     }
@@ -218,7 +218,7 @@ static int copy_out(struct drive *drive, const struct slot *slot, const struct p
                          err);
 }
 
-static int launch(struct drive *drive, const struct slot *slot, const struct piece *piece,
+static int launch(struct drive *drive, const struct piece_slot *slot, const struct piece *piece,
                   struct acre_error *err) {
     const struct pieces *pieces = drive->work->pieces;
     struct acre_stream *run = drive->streams[RUN];
@@ -248,7 +248,7 @@ static int launch(struct drive *drive, const struct slot *slot, const struct pie
 }
 
 /* The stage is given; what the next one is given comes after it. */
-static int end_stage(struct drive *drive, struct piece *piece, enum stage stage,
+static int end_stage(struct drive *drive, struct piece *piece, enum piece_stage stage,
                      struct acre_error *err) {
     int r = acre_event_record(drive->streams[stage], &piece->ends[stage], err);
     return r == 0 && stage + 1 < STAGES
@@ -257,7 +257,7 @@ static int end_stage(struct drive *drive, struct piece *piece, enum stage stage,
 }
 
 static int begin_piece(struct drive *drive, struct piece *piece, struct acre_error *err) {
-    struct slot *slot = &drive->slots[drive->begun % drive->work->slot_count];
+    struct piece_slot *slot = &drive->slots[drive->begun % drive->work->slot_count];
     uint32_t arrays = drive->work->pieces->array_count;
     int r =
         slot->empty.stream != NULL ? acre_stream_after(drive->streams[IN], slot->empty, err) : 0;
@@ -285,7 +285,7 @@ static struct piece *piece_at(struct drive *drive, uint64_t number) {
 /* The oldest piece under way is done. */
 static int end_piece(struct drive *drive) {
     const struct pieces *pieces = drive->work->pieces;
-    const struct slot *slot = &drive->slots[drive->ended % drive->work->slot_count];
+    const struct piece_slot *slot = &drive->slots[drive->ended % drive->work->slot_count];
     const struct piece *piece = piece_at(drive, drive->ended++);
     struct acre_error err = {0};
     int r = 0;
@@ -376,7 +376,7 @@ static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_ou
         if (pieces->items > 0 && ((array->in_bytes > 0 && array->in == NULL) ||
                                   (array->out_bytes > 0 && array->out == NULL))) {
             return acre_fail(err, ACRE_EINVALID,
-                             "array %u: NULL; accepted: memory of %" PRIu64 " items", i + 1,
+                             "array %u: NULL; accepted: memory for %" PRIu64 " items", i + 1,
                              pieces->items);
         }
         in += array->in_bytes;
@@ -387,7 +387,7 @@ static int check(const struct pieces *pieces, uint32_t *ret_in, uint32_t *ret_ou
         __builtin_mul_overflow(in + out, pieces->items, &ignored)) {
         return acre_fail(err, ACRE_EINVALID,
                          "%" PRIu64 " items of %" PRIu64
-                         " bytes; accepted: 1 byte or more each, below 2^64 in all",
+                         " bytes; accepted: at least 1 byte per item, less than 2^64 bytes in all",
                          pieces->items, in + out);
     }
     *ret_in = (uint32_t)in;
@@ -403,7 +403,7 @@ static int available(struct acre_context *context, uint64_t *ret_bytes, struct a
     if (r < 0) {
         return r;
     }
-    r = context->table->memory(context->place, &free_bytes, &total_bytes, err);
+    r = context->table->memory(context->seat, &free_bytes, &total_bytes, err);
     if (r < 0) {
         context_leave(context, r);
         return r;
@@ -504,7 +504,7 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
     }
     struct drive *drives = calloc(pieces->kernel_count, sizeof(*drives));
     if (drives == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "no host memory for the slots");
+        return acre_fail(err, ACRE_ENOMEM, "out of host memory for the slots");
     }
     pthread_mutex_init(&work.lock, NULL);
     for (uint32_t i = 0; i < pieces->kernel_count; i++) {
@@ -522,7 +522,8 @@ int pieces_run(const struct pieces *pieces, struct acre_pipeline_report *ret_rep
     }
     pthread_mutex_destroy(&work.lock);
     free(drives);
-    return work.result < 0 ? acre_fail(err, work.result, "items from %" PRIu64 " on: %s",
-                                       work.failed_item, work.failure.text)
-                           : 0;
+    return work.result < 0
+               ? acre_fail(err, work.result, "in the piece that starts at item %" PRIu64 ": %s",
+                           work.failed_item, work.failure.text)
+               : 0;
 }

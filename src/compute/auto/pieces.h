@@ -1,5 +1,5 @@
-/* pieces.h - arrays of items through a kernel in pieces that overlap: what pipelines and automatic
- * calls share. */
+/* pieces.h - arrays of items through a kernel, in overlapping pieces. Pipelines and automatic calls
+ * share it. */
 #ifndef ACRE_COMPUTE_AUTO_PIECES_H
 #define ACRE_COMPUTE_AUTO_PIECES_H
 

@@ -11,7 +11,8 @@ int acre_pipeline_plan(uint64_t items, uint32_t in_bytes, uint32_t out_bytes,
                        struct acre_error *err) {
     uint64_t item_bytes = (uint64_t)in_bytes + out_bytes;
     if (item_bytes == 0) {
-        return acre_fail(err, ACRE_EINVALID, "in_bytes and out_bytes: both 0; accepted: 1 or more");
+        return acre_fail(err, ACRE_EINVALID,
+                         "in_bytes and out_bytes are both 0; at least one must be 1 or more");
     }
     uint64_t usable = available_bytes / 5 * 4 + available_bytes % 5 * 4 / 5;
     if (usable / item_bytes < PART_ITEMS_MIN) {
@@ -35,7 +36,7 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
             (struct acre_pipeline_report){.kernel_efficiency = -1, .failed_item = UINT64_MAX};
     }
     if (pipeline == NULL || (pipeline->kernel_count > 0 && pipeline->kernels == NULL)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: one kernel or more",
+        return acre_fail(err, ACRE_EINVALID, "%s: NULL; at least one kernel is required",
                          pipeline == NULL ? "pipeline" : "pipeline: kernels");
     }
     for (uint32_t i = 0; i < pipeline->kernel_count; i++) {
@@ -48,7 +49,7 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
                                 (pipeline->out_bytes > 0 && pipeline->out == NULL))) {
         return acre_fail(
             err, ACRE_EINVALID,
-            "pipeline: %s: NULL; accepted: memory of %" PRIu64 " items, or 0 bytes of each",
+            "pipeline: %s: NULL; accepted: memory for %" PRIu64 " items, or an item size of 0",
             pipeline->in_bytes > 0 && pipeline->in == NULL ? "in" : "out", pipeline->items);
     }
     if (pipeline->in_bytes > 0) {
@@ -61,9 +62,9 @@ int acre_pipeline_run(const struct acre_pipeline *pipeline, struct acre_pipeline
     for (uint32_t i = 0; i < pipeline->more_count; i++) {
         if (pipeline->more[i].kind == ACRE_ARG_BUFFER && pipeline->kernel_count > 1) {
             return acre_fail(err, ACRE_EINVALID,
-                             "pipeline: argument %u of more is a buffer, which is of one context "
-                             "only; accepted: values",
-                             i + 1);
+                             "pipeline: more[%u] is a buffer, which belongs to one context; with "
+                             "several kernels only values are accepted",
+                             i);
         }
     }
     const struct pieces pieces = {.kernels = pipeline->kernels,

@@ -1,11 +1,11 @@
 /* resident.c - a kernel as the handler of a resident ring, for calls of a few items.
  *
- * A ring's warp has 32 lanes and is group 0, so that global_id(0) is the lane: an element-wise
- * kernel of up to 32 items is a function that the lanes call. Its source becomes a handler's by
- * writing `handler` in place of each word `kernel`, and one more handler is put behind it, which
- * takes number, values and arrays out of the message, calls the kernel's function, and leaves the
- * arrays that were written in the answer. Arrays in a message have room for the most items, so
- * that their places are constants. */
+ * A ring's warp has 32 lanes and is group 0, so global_id(0) is the lane: an element-wise kernel of
+ * up to 32 items becomes a function that the lanes call. The source is turned into a handler's by
+ * writing `handler` in place of each word `kernel` and appending one more handler. That one takes
+ * the count, values and arrays out of the message, calls the kernel's function, and puts the arrays
+ * it wrote into the answer. Arrays in a message have room for the most items, so that their
+ * positions are constants. */
 #include "compute/auto/resident.h"
 
 #include "compute/context.h"
@@ -63,7 +63,7 @@ static bool has_plain_values(const struct acre_auto *automatic) {
 /* Words by which work items meet: a handler's lanes cannot. */
 static bool has_meetings(const struct acre_auto *automatic) {
     struct lexer lexer = lexer_begin("", acre_str_from(automatic->source.text));
-    struct token token;
+    struct source_token token;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         if (token_is(&token, "local") || token_is(&token, "barrier")) {
             return true;
@@ -105,15 +105,15 @@ void auto_ring_init(struct acre_auto *automatic, char *reason) {
     automatic->ring.items_max = count_items(automatic);
     const char *why = "";
     if ((device->capabilities & ACRE_CAN_RING) == 0) {
-        why = "the device keeps no kernel resident";
+        why = "the device cannot keep a kernel resident";
     } else if (language != ACRE_LANGUAGE_PORTABLE) {
         why = "the source is not in the portable dialect";
     } else if (has_meetings(automatic)) {
-        why = "the source has local memory or barriers";
+        why = "the source uses local memory or barriers";
     } else if (!is_wordly(automatic) || !has_plain_values(automatic)) {
-        why = "accepted: items of whole words, of elements of at most 4 bytes";
+        why = "items must be multiples of 4 bytes, with elements of at most 4 bytes";
     } else if (automatic->ring.items_max == 0) {
-        why = "an item does not fit into a message of 96 words";
+        why = "an item does not fit in a message of 96 words";
     }
     snprintf(reason, AUTO_REASON_MAX, "%s", why);
 }
@@ -123,7 +123,7 @@ void auto_ring_init(struct acre_auto *automatic, char *reason) {
 /* The source with `handler` for `kernel`; directives too, as far as they name it. */
 static void write_source(const char *text, struct acre_buf *out) {
     struct lexer lexer = lexer_begin("", acre_str_from(text));
-    struct token token;
+    struct source_token token;
     size_t done = 0;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         if (token.kind == TOKEN_WORD && token_is(&token, "kernel")) {

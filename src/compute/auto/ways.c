@@ -1,9 +1,8 @@
 /* ways.c - the variants of an automatic call.
  *
- * Memory is kept between calls and grown to powers of two, graphs are kept for each power of two of
- * items, so that a call allocates nothing. Those that copy have all arrays in one block, so that
- * one copy brings what goes in and one what comes out. On the CPU the kernel works on the caller's
- * arrays where they are. */
+ * Memory is kept between calls and grown to powers of two, and graphs are kept for each power of
+ * two of items, so a call allocates nothing. Variants that copy put all arrays into one block: one
+ * copy in, one copy out. On the CPU the kernel works on the caller's arrays in place. */
 #include "compute/auto/inner.h"
 
 #include "compute/auto/resident.h"
@@ -91,12 +90,12 @@ static bool map_directly(const struct acre_auto *automatic, const struct auto_ca
     const char *array = call->arrays[index];
     uint64_t bytes = (uint64_t)call->items * item_bytes(&automatic->arrays[index]);
     struct acre_buffer buffer = buffer_at_host(context, array, bytes);
-    struct place_of place;
-    if (buffer.id == 0 || buffer_resolve(context, buffer, 0, bytes, "", &place, NULL) < 0 ||
-        place.kind != ACRE_MEMORY_MAPPED) {
+    struct buffer_range range;
+    if (buffer.id == 0 || buffer_resolve(context, buffer, 0, bytes, "", &range, NULL) < 0 ||
+        range.kind != ACRE_MEMORY_MAPPED) {
         return false;
     }
-    uint64_t offset = (uint64_t)(array - (const char *)place.host);
+    uint64_t offset = (uint64_t)(array - (const char *)range.host);
     uint32_t unit = automatic->signature->parameters[index].bytes;
     *ret_arg = ACRE_BUFFER_AT(buffer, offset);
     return unit <= 1 || offset % unit == 0;
@@ -203,20 +202,20 @@ static int go_one(struct acre_auto *automatic, const struct auto_call *call,
     return 0;
 }
 
-/* The caller's arrays as regions of the place. */
+/* The caller's arrays as regions of the seat. */
 static int open_regions(struct acre_auto *automatic, const struct auto_call *call,
-                        uint64_t *regions, struct acre_native_arg *args, struct acre_error *err) {
+                        uint64_t *regions, struct native_arg *args, struct acre_error *err) {
     struct acre_context *context = automatic->cpu.context;
     for (uint32_t i = 0; i < automatic->array_count; i++) {
         uint64_t bytes = (uint64_t)call->items * item_bytes(&automatic->arrays[i]);
-        struct acre_region region;
-        int r = context->table->region_create(context->place, ACRE_MEMORY_MAPPED, bytes,
+        struct native_region region;
+        int r = context->table->region_create(context->seat, ACRE_MEMORY_MAPPED, bytes,
                                               call->arrays[i], &region, err);
         if (r < 0) {
             return r;
         }
         regions[i] = region.handle;
-        args[i] = (struct acre_native_arg){
+        args[i] = (struct native_arg){
             .kind = ACRE_NATIVE_BUFFER, .region = region.handle, .length = bytes};
     }
     return 0;
@@ -234,7 +233,7 @@ static void close_regions(struct acre_auto *automatic, const uint64_t *regions) 
 }
 
 /* Queued with its signal; the number to wait for. */
-static int queue_all(struct acre_auto *automatic, const struct acre_native_launch *launch,
+static int queue_all(struct acre_auto *automatic, const struct native_launch *launch,
                      uint64_t *ret_sequence, struct acre_error *err) {
     struct acre_stream *stream = automatic->cpu.stream;
     int r = kernel_ready(automatic->cpu.kernel, err);
@@ -243,9 +242,9 @@ static int queue_all(struct acre_auto *automatic, const struct acre_native_launc
         return r;
     }
     struct acre_context *context = stream->context;
-    struct acre_native_launch own = *launch;
+    struct native_launch own = *launch;
     r = kernel_handle(automatic->cpu.kernel, &own.kernel, err);
-    r = r == 0 ? context->table->launch(context->place, stream->handle, &own, err) : r;
+    r = r == 0 ? context->table->launch(context->seat, stream->handle, &own, err) : r;
     automatic->is_given = r == 0;
     r = r == 0 ? stream_launched(stream, automatic->cpu.kernel, err) : r;
     r = r == 0 ? stream_signal(stream, err) : r;
@@ -256,7 +255,7 @@ static int queue_all(struct acre_auto *automatic, const struct acre_native_launc
 
 static int go_all(struct acre_auto *automatic, const struct auto_call *call,
                   struct acre_error *err) {
-    struct acre_native_arg args[ACRE_ARGS_MAX];
+    struct native_arg args[ACRE_ARGS_MAX];
     uint64_t regions[PIECES_ARRAYS_MAX] = {0};
     _Alignas(VALUE_ALIGN) uint8_t extra[ACRE_EXTRA_MAX];
     uint32_t count = automatic->array_count;
@@ -265,21 +264,21 @@ static int go_all(struct acre_auto *automatic, const struct auto_call *call,
         bool is_last = i == automatic->value_count;
         uint32_t bytes = is_last ? sizeof(uint32_t) : call->values[i].bytes;
         if (bytes > ACRE_EXTRA_MAX - used) {
-            return acre_fail(err, ACRE_ELIMIT, "kernel '%s': more than %d bytes of values",
+            return acre_fail(err, ACRE_ELIMIT, "kernel '%s': the values have more than %d bytes",
                              automatic->signature->name, ACRE_EXTRA_MAX);
         }
         memcpy(extra + used, is_last ? &call->items : value_of(&call->values[i]), bytes);
         args[count++] =
-            (struct acre_native_arg){.kind = ACRE_NATIVE_VALUE, .bytes = bytes, .region = used};
+            (struct native_arg){.kind = ACRE_NATIVE_VALUE, .bytes = bytes, .region = used};
         used +=
             ACRE_MIN((bytes + VALUE_ALIGN - 1) / VALUE_ALIGN * VALUE_ALIGN, ACRE_EXTRA_MAX - used);
     }
-    struct acre_native_launch launch = {.grid = acre_grid_for(call->items),
-                                        .is_limited = automatic->cpu.context->kernel_limit_ms > 0,
-                                        .args = args,
-                                        .arg_count = count,
-                                        .extra_bytes = used,
-                                        .extra = extra};
+    struct native_launch launch = {.grid = acre_grid_for(call->items),
+                                   .is_limited = automatic->cpu.context->kernel_limit_ms > 0,
+                                   .args = args,
+                                   .arg_count = count,
+                                   .extra_bytes = used,
+                                   .extra = extra};
     uint64_t sequence;
     automatic->is_given = false;
     int r = open_regions(automatic, call, regions, args, err);
@@ -545,7 +544,7 @@ void auto_ways_init(struct acre_auto *automatic) {
         } else if (i == COST_RING) {
             auto_ring_init(automatic, reason);
         } else if (i == COST_ONE && automatic->function == NULL) {
-            snprintf(reason, AUTO_REASON_MAX, "the kernel meets barriers, or may be ended");
+            snprintf(reason, AUTO_REASON_MAX, "the kernel has barriers or a time limit");
         }
         automatic->present |= reason[0] == '\0' ? UINT32_C(1) << i : 0;
     }

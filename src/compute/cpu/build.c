@@ -1,13 +1,14 @@
 /* build.c - kernels compiled by the system's compiler.
  *
- * cc, gcc or clang, whichever PATH has first, is run (no shell) on a file in a directory of its
- * own, which is gone when it has ended. Its messages are the log, in English and without colours.
+ * Runs cc, gcc or clang, whichever comes first in PATH (no shell), on a file in a temporary
+ * directory, which is removed afterwards. The compiler's messages are the log, in English and
+ * without colors.
  *
- * Numbers come out the same with every compiler here, and the same as C says: each operation is
- * rounded by itself (-ffp-contract=off; GPUs fuse a*b+c, which is the one difference of the last
- * bit to expect; write fma() where it matters), nothing is reordered (no -ffast-math). errno and
- * traps of mathematical functions are given up, so that loops can be vectorised. The libraries are
- * named by their files that every system has, so that no development package is needed. */
+ * Results are the same with every compiler, and what C says: each operation is rounded by itself
+ * (-ffp-contract=off; GPUs fuse a*b+c, the one difference in the last bit to expect; write fma()
+ * where it matters), and nothing is reordered (no -ffast-math). errno and traps of math functions
+ * are given up so that loops can be vectorized. Libraries are named by files that every system has,
+ * so no development package is needed. */
 #include "compute/cpu/module.h"
 #include "compute/source/dialect_cpu.h"
 
@@ -59,7 +60,7 @@ static const char *const before[] = {
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-stack-protector",
-    "-fstack-clash-protection", /* no frame reaches over the guard of a stack */
+    "-fstack-clash-protection", /* no frame reaches over the tripwire of a stack */
     "-fno-strict-aliasing",
     "-fno-semantic-interposition",
     "-Werror=implicit-function-declaration",
@@ -147,9 +148,11 @@ static int add_options(struct command *command, const char *options, struct acre
         if (*at != '\0') {
             if (*at != '-' || strncmp(at, "-o", 2) == 0 || ++count > WORDS_MAX_OPTIONS) {
                 char shown[96];
-                return acre_fail(
-                    err, ACRE_EINVALID, "options: '%s'; accepted: up to %d that begin with '-'",
-                    acre_str_show(acre_str_from(at), shown, sizeof(shown)), WORDS_MAX_OPTIONS);
+                return acre_fail(err, ACRE_EINVALID,
+                                 "options: '%s' is not accepted; accepted: up to %d options that "
+                                 "start with '-', except -o",
+                                 acre_str_show(acre_str_from(at), shown, sizeof(shown)),
+                                 WORDS_MAX_OPTIONS);
             }
             command->words[command->count++] = at;
         }
@@ -278,8 +281,8 @@ static int run(const char *program, struct command *command, struct acre_buf *lo
         if (is_late) {
             end(pid, pidfd, ends[0]);
             r = acre_fail(err, ACRE_ETIMEOUT,
-                          "cpu: the compiler %s has not ended after %" PRIu64 " s, and was ended; "
-                          "ACRE_COMPILE_LIMIT_S sets that limit",
+                          "cpu: the compiler %s was killed after %" PRIu64
+                          " s; set another limit with ACRE_COMPILE_LIMIT_S",
                           program, limit_s);
         }
         /* Where the program ignores SIGCHLD its status is unknown: what it made says it. */
@@ -295,11 +298,11 @@ static int run(const char *program, struct command *command, struct acre_buf *lo
 
 /* --- the slot ------------------------------------------------------------------------------- */
 
-static int make_directory(struct command *command, const struct acre_native_source *source,
+static int make_directory(struct command *command, const struct native_source *source,
                           struct acre_error *err) {
     cpu_temporary(command->directory, sizeof(command->directory));
     if (mkdtemp(command->directory) == NULL) {
-        return acre_fail_errno(err, errno, "cpu: directory %s for the compiler",
+        return acre_fail_errno(err, errno, "cpu: cannot create directory %s for the compiler",
                                command->directory);
     }
     snprintf(command->source, sizeof(command->source), "%s/kernel.c", command->directory);
@@ -351,7 +354,7 @@ static int refuse(const struct acre_buf *log, size_t from, struct acre_error *er
     char shown[400];
     return acre_fail(err, ACRE_EINVALID, "%s",
                      first.length > 0 ? acre_str_show_text(first, shown, sizeof(shown))
-                                      : "cpu: the compiler failed and said nothing");
+                                      : "cpu: the compiler failed without a message");
 }
 
 static int take_object(const struct command *command, struct acre_buf *binary,
@@ -361,19 +364,20 @@ static int take_object(const struct command *command, struct acre_buf *binary,
     int r = acre_file_read(command->object, OBJECT_MAX_BYTES, &object, err);
     uint32_t local_bytes = r == 0 ? cpu_module_local_bytes(object.data, object.length) : 0;
     if (r == 0 && local_bytes > CPU_LOCAL_MAX_BYTES) {
-        r = acre_fail(err, ACRE_EINVALID, "cpu: %u bytes of local arrays; accepted: up to %d",
-                      local_bytes, CPU_LOCAL_MAX_BYTES);
+        r = acre_fail(err, ACRE_EINVALID,
+                      "cpu: the local arrays have %u bytes; accepted: at most %d", local_bytes,
+                      CPU_LOCAL_MAX_BYTES);
     }
     if (r == 0 && cpu_module_pack(object.data, object.length, binary) < 0) {
-        r = acre_fail(err, ACRE_ELIMIT, "cpu: %zu bytes of compiled kernels", object.length);
+        r = acre_fail(err, ACRE_ELIMIT, "cpu: the compiled kernels are too large (%zu bytes)",
+                      object.length);
     }
     acre_buf_finish(&object);
     return r;
 }
 
-static int build(const char *program, struct command *command,
-                 const struct acre_native_source *source, struct acre_buf *binary,
-                 struct acre_buf *log, struct acre_error *err) {
+static int build(const char *program, struct command *command, const struct native_source *source,
+                 struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
     const char *const files[] = {"-o", command->object, command->source};
     size_t from = log->length;
     add_words(command, &program, 1);
@@ -398,12 +402,12 @@ static int build(const char *program, struct command *command,
     return r == 0 ? take_object(command, binary, err) : r;
 }
 
-int cpu_compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+int cpu_compile(void *seat, const struct native_source *source, struct acre_buf *binary,
                 struct acre_buf *log, struct acre_error *err) {
-    const struct cpu *cpu = ((struct cpu_place *)place)->self;
+    const struct cpu *cpu = ((struct cpu_seat *)seat)->self;
     if (cpu->compiler[0] == '\0') {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "cpu: no compiler for kernels: none of cc, gcc, clang is in PATH");
+                         "cpu: no compiler for kernels: cc, gcc and clang are not in PATH");
     }
     struct command *command = calloc(1, sizeof(*command));
     if (command == NULL) {

@@ -1,11 +1,11 @@
-/* cpu.c - the CPU as a back end: always there, and the reference for the others.
+/* cpu.c - the CPU as a back end: always available, and the reference for the others.
  *
- * Device memory is memory of this process, and all regions are reached by their address. Kernels
- * are C functions: registered ones, or those that the system's compiler made of a source
- * (build.c). They run in this process, on worker threads (workers.c): a kernel that reads or
- * writes outside its buffers, or divides by zero, takes the process with it, and one that never
- * ends keeps its thread. Contexts that must survive that are opened with
- * ACRE_CONTEXT_ISOLATION_PROCESS, which puts all of this into a runner.
+ * Device memory is memory of this process, and all regions are reached by address. Kernels are C
+ * functions: registered ones, or those that the system's compiler made from a source (build.c).
+ * They run in this process, on worker threads (workers.c): a kernel that reads or writes outside
+ * its buffers, or divides by zero, crashes the process, and one that never ends keeps its thread.
+ * Contexts that must survive that are opened with ACRE_CONTEXT_ISOLATION_PROCESS, which moves all
+ * of this into a runner.
  *
  * Handles are addresses of the structs in cpu.h. */
 #include "compute/cpu/cpu.h"
@@ -113,7 +113,7 @@ static int cpu_open(void **ret_self, struct acre_error *err) {
         return r;
     }
     cpu->cores = acre_cpu_count();
-    cpu_guards_init(&cpu->guards);
+    cpu_tripwires_init(&cpu->tripwires);
     read_model(cpu);
     cpu_find_compiler(cpu);
     *ret_self = cpu;
@@ -141,49 +141,49 @@ static void cpu_describe(void *self, uint32_t device, struct acre_compute_device
         .capabilities = ACRE_CAN_NATIVE | ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64 |
                         (has_compiler ? ACRE_CAN_SOURCE : 0),
     };
-    snprintf(ret_device->backend, sizeof(ret_device->backend), "%s", acre_backend_cpu.name);
+    snprintf(ret_device->backend, sizeof(ret_device->backend), "%s", backend_cpu.name);
     snprintf(ret_device->name, sizeof(ret_device->name), "%s", cpu->model);
     snprintf(ret_device->identity, sizeof(ret_device->identity),
              "%s %016" PRIx64 ACRE_IDENTITY_COMPILER "%s", processor, cpu->features,
              has_compiler ? cpu->compiler_version : "none");
 }
 
-/* --- places and regions --------------------------------------------------------------------- */
+/* --- seats and regions --------------------------------------------------------------------- */
 
-static int place_open(void *self, uint32_t device, void **ret_place, struct acre_error *err) {
+static int seat_open(void *self, uint32_t device, void **ret_seat, struct acre_error *err) {
     struct cpu *cpu = self;
     ACRE_ASSERT(device == 0);
-    struct cpu_place *place = calloc(1, sizeof(*place));
-    if (place == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "cpu: place");
+    struct cpu_seat *seat = calloc(1, sizeof(*seat));
+    if (seat == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "cpu: seat");
     }
-    int r = cpu_pool_init(&place->pool, cpu->cores, &cpu->guards, err);
+    int r = cpu_pool_init(&seat->pool, cpu->cores, &cpu->tripwires, err);
     if (r < 0) {
-        free(place);
+        free(seat);
         return r;
     }
-    place->self = cpu;
-    pthread_mutex_init(&place->lock, NULL);
-    *ret_place = place;
+    seat->self = cpu;
+    pthread_mutex_init(&seat->lock, NULL);
+    *ret_seat = seat;
     return 0;
 }
 
-static int place_check(void *place, struct acre_error *err) {
-    (void)place;
+static int seat_check(void *seat, struct acre_error *err) {
+    (void)seat;
     (void)err;
     return 0; /* what fails here takes the process with it */
 }
 
-static int place_memory(void *place, uint64_t *ret_free, uint64_t *ret_total,
-                        struct acre_error *err) {
-    (void)place;
+static int seat_memory(void *seat, uint64_t *ret_free, uint64_t *ret_total,
+                       struct acre_error *err) {
+    (void)seat;
     return read_memory(ret_free, ret_total, err);
 }
 
 /* The kernel gives addresses for more than there is and ends processes later, so it is asked what
  * there is; regions that were not yet written to do not count there, so all of them together are
  * limited too. */
-static int map_device(struct cpu_place *place, uint64_t bytes, char **ret_base,
+static int map_device(struct cpu_seat *seat, uint64_t bytes, char **ret_base,
                       struct acre_error *err) {
     uint64_t available = 0;
     uint64_t total = 0;
@@ -191,22 +191,22 @@ static int map_device(struct cpu_place *place, uint64_t bytes, char **ret_base,
     if (r < 0) {
         return r;
     }
-    pthread_mutex_lock(&place->lock);
-    uint64_t held = place->device_bytes;
+    pthread_mutex_lock(&seat->lock);
+    uint64_t held = seat->device_bytes;
     bool fits = bytes <= available && bytes <= total - ACRE_MIN(held, total);
-    place->device_bytes += fits ? bytes : 0;
-    pthread_mutex_unlock(&place->lock);
+    seat->device_bytes += fits ? bytes : 0;
+    pthread_mutex_unlock(&seat->lock);
     void *base = MAP_FAILED;
     if (fits) {
         base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     if (base == MAP_FAILED) {
-        pthread_mutex_lock(&place->lock);
-        place->device_bytes -= fits ? bytes : 0;
-        pthread_mutex_unlock(&place->lock);
+        pthread_mutex_lock(&seat->lock);
+        seat->device_bytes -= fits ? bytes : 0;
+        pthread_mutex_unlock(&seat->lock);
         return acre_fail(err, ACRE_ENOMEM,
-                         "cpu: %" PRIu64 " bytes of memory; %" PRIu64 " are available, %" PRIu64
-                         " are held here",
+                         "cpu: cannot allocate %" PRIu64 " bytes; %" PRIu64
+                         " are available, and this context holds %" PRIu64,
                          bytes, available, held);
     }
     if (bytes >= HUGE_PAGE_BYTES) {
@@ -216,9 +216,9 @@ static int map_device(struct cpu_place *place, uint64_t bytes, char **ret_base,
     return 0;
 }
 
-static int region_create(void *place, enum acre_memory kind, uint64_t bytes, void *host,
-                         struct acre_region *ret_region, struct acre_error *err) {
-    struct cpu_place *here = place;
+static int region_create(void *seat, enum acre_memory kind, uint64_t bytes, void *host,
+                         struct native_region *ret_region, struct acre_error *err) {
+    struct cpu_seat *here = seat;
     struct cpu_region *region = calloc(1, sizeof(*region));
     if (region == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "cpu: region");
@@ -240,13 +240,13 @@ static int region_create(void *place, enum acre_memory kind, uint64_t bytes, voi
     }
     here->regions = region;
     pthread_mutex_unlock(&here->lock);
-    *ret_region = (struct acre_region){.handle = (uint64_t)(uintptr_t)region,
-                                       .address = (uint64_t)(uintptr_t)region->base};
+    *ret_region = (struct native_region){.handle = (uint64_t)(uintptr_t)region,
+                                         .address = (uint64_t)(uintptr_t)region->base};
     return 0;
 }
 
-static void region_destroy(void *place, uint64_t handle) {
-    struct cpu_place *here = place;
+static void region_destroy(void *seat, uint64_t handle) {
+    struct cpu_seat *here = seat;
     struct cpu_region *region = (struct cpu_region *)(uintptr_t)handle;
     bool is_ours = region->kind == ACRE_MEMORY_DEVICE;
     cpu_pool_see(&here->pool);
@@ -265,16 +265,16 @@ static void region_destroy(void *place, uint64_t handle) {
 
 /* --- streams and kernels -------------------------------------------------------------------- */
 
-static int stream_create(void *place, uint64_t word_region, uint64_t word_offset,
+static int stream_create(void *seat, uint64_t word_region, uint64_t word_offset,
                          uint64_t *ret_stream, struct acre_error *err) {
-    struct cpu_place *here = place;
+    struct cpu_seat *here = seat;
     const struct cpu_region *region = (struct cpu_region *)(uintptr_t)word_region;
     ACRE_ASSERT(word_offset % 8 == 0 && word_offset < region->bytes);
     struct cpu_stream *stream = calloc(1, sizeof(*stream));
     if (stream == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "cpu: stream");
     }
-    stream->place = here;
+    stream->seat = here;
     stream->word = (_Atomic uint64_t *)(void *)(region->base + word_offset);
     stream->tail = &stream->head;
     pthread_mutex_lock(&here->lock);
@@ -297,8 +297,8 @@ static void free_tasks(struct cpu_task *task) {
     }
 }
 
-static void stream_destroy(void *place, uint64_t handle) {
-    struct cpu_place *here = place;
+static void stream_destroy(void *seat, uint64_t handle) {
+    struct cpu_seat *here = seat;
     struct cpu_stream *stream = (struct cpu_stream *)(uintptr_t)handle;
     cpu_pool_settle(&here->pool, stream);
     pthread_mutex_lock(&here->lock);
@@ -313,9 +313,9 @@ static void stream_destroy(void *place, uint64_t handle) {
     free(stream);
 }
 
-static int kernel_native(void *place, acre_native_function *function, uint64_t *ret_kernel,
+static int kernel_native(void *seat, acre_native_function *function, uint64_t *ret_kernel,
                          struct acre_error *err) {
-    struct cpu_place *here = place;
+    struct cpu_seat *here = seat;
     struct cpu_kernel *kernel = calloc(1, sizeof(*kernel));
     if (kernel == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "cpu: kernel");
@@ -330,8 +330,8 @@ static int kernel_native(void *place, acre_native_function *function, uint64_t *
     return 0;
 }
 
-static void native_destroy(void *place, uint64_t handle) {
-    struct cpu_place *here = place;
+static void native_destroy(void *seat, uint64_t handle) {
+    struct cpu_seat *here = seat;
     struct cpu_kernel *kernel = (struct cpu_kernel *)(uintptr_t)handle;
     cpu_pool_see(&here->pool);
     pthread_mutex_lock(&here->lock);
@@ -344,8 +344,8 @@ static void native_destroy(void *place, uint64_t handle) {
     free(kernel);
 }
 
-static void place_close(void *place) {
-    struct cpu_place *here = place;
+static void seat_close(void *seat) {
+    struct cpu_seat *here = seat;
     cpu_pool_end(&here->pool);
     while (here->streams != NULL) {
         stream_destroy(here, (uint64_t)(uintptr_t)here->streams);
@@ -364,8 +364,8 @@ static void place_close(void *place) {
     free(here);
 }
 
-static void place_let_go(void *place) {
-    struct cpu_place *here = place;
+static void seat_let_go(void *seat) {
+    struct cpu_seat *here = seat;
     if (pthread_mutex_trylock(&here->lock) != 0) {
         return; /* somebody was changing the lists */
     }
@@ -377,7 +377,7 @@ static void place_let_go(void *place) {
     }
 }
 
-const struct acre_backend acre_backend_cpu = {
+const struct backend backend_cpu = {
     .name = "cpu",
     .what = "the processor's cores",
     .language = ACRE_LANGUAGE_PORTABLE,
@@ -388,11 +388,11 @@ const struct acre_backend acre_backend_cpu = {
     .close = cpu_close,
     .count = cpu_count,
     .describe = cpu_describe,
-    .place_open = place_open,
-    .place_close = place_close,
-    .place_let_go = place_let_go,
-    .check = place_check,
-    .memory = place_memory,
+    .seat_open = seat_open,
+    .seat_close = seat_close,
+    .seat_let_go = seat_let_go,
+    .check = seat_check,
+    .memory = seat_memory,
     .region_create = region_create,
     .region_destroy = region_destroy,
     .stream_create = stream_create,

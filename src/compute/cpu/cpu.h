@@ -1,5 +1,5 @@
-/* cpu.h - the CPU as a device: what the files of this room share. backend.h is how others see it,
- * and says which thread may call the slots below. */
+/* cpu.h - the CPU as a device: what the files of this directory share. Others see backend.h, which
+ * also says which thread may call the functions below. */
 #ifndef ACRE_COMPUTE_CPU_CPU_H
 #define ACRE_COMPUTE_CPU_CPU_H
 
@@ -15,7 +15,7 @@ struct cpu_region {
 
 struct cpu_module;
 
-struct cpu_place {
+struct cpu_seat {
     struct cpu *self;
     struct cpu_pool pool;
     pthread_mutex_t lock; /* regions, streams, modules, kernels; taken before pool.lock */
@@ -28,7 +28,7 @@ struct cpu_place {
 
 struct cpu {
     uint32_t cores;
-    struct cpu_guards guards;
+    struct cpu_tripwires tripwires;
     uint64_t memory_bytes;
     char model[96];
     uint64_t features;         /* hash of what the cores can do */
@@ -46,31 +46,29 @@ static inline void cpu_pool_see(struct cpu_pool *pool) {
 }
 
 /* stream.c: slots of the table. */
-int cpu_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
-             struct acre_error *err);
-int cpu_fill(void *place, uint64_t stream, const struct acre_native_fill *fill,
-             struct acre_error *err);
-int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
+int cpu_copy(void *seat, uint64_t stream, const struct native_copy *copy, struct acre_error *err);
+int cpu_fill(void *seat, uint64_t stream, const struct native_fill *fill, struct acre_error *err);
+int cpu_launch(void *seat, uint64_t stream, const struct native_launch *launch,
                struct acre_error *err);
-int cpu_signal_later(void *place, uint64_t stream, uint64_t value, struct acre_error *err);
-int cpu_wait(void *place, uint64_t stream, uint64_t word_region, uint64_t word_offset,
+int cpu_signal_later(void *seat, uint64_t stream, uint64_t value, struct acre_error *err);
+int cpu_wait(void *seat, uint64_t stream, uint64_t word_region, uint64_t word_offset,
              uint64_t value, struct acre_error *err);
-int cpu_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err);
-int cpu_profile(void *place, uint64_t stream, bool on, struct acre_error *err);
-int cpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
+int cpu_notify(void *seat, uint64_t stream, int event_fd, struct acre_error *err);
+int cpu_profile(void *seat, uint64_t stream, bool on, struct acre_error *err);
+int cpu_timings(void *seat, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
                 uint32_t *ret_count, struct acre_error *err);
 
 /* build.c: likewise, and finding the compiler. */
 void cpu_find_compiler(struct cpu *cpu);
-int cpu_compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+int cpu_compile(void *seat, const struct native_source *source, struct acre_buf *binary,
                 struct acre_buf *log, struct acre_error *err);
 /* module.c */
-int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+int cpu_load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
              struct acre_error *err);
-void cpu_unload(void *place, uint64_t module);
-/* Close their files, in a child of the process that opened the place. Its lock held. */
-void cpu_modules_let_go(struct cpu_place *place);
-int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-               struct acre_kernel_facts *ret_facts, struct acre_error *err);
+void cpu_unload(void *seat, uint64_t module);
+/* Close their files, in a child of the process that opened the seat. Its lock held. */
+void cpu_modules_let_go(struct cpu_seat *seat);
+int cpu_kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+               struct kernel_facts *ret_facts, struct acre_error *err);
 
 #endif

@@ -1,22 +1,22 @@
 /* fiber.c - fibers for the work items of a group.
  *
- * The items that have not ended form a ring in the order of their numbers. A barrier switches to
- * the next of the ring: when an item is back, every other one has come to its barrier, so a lap is
- * a barrier. Switching saves the registers that a called function must keep and changes the stack
- * pointer: 10 ns measured between two fibers, 18 among 256, where the library's swapcontext, which
- * asks the system for the signal mask each time, took 220 to 270. A group of 256 with ten barriers
+ * The unfinished items form a circle in the order of their numbers. A barrier switches to the next
+ * in the circle: when an item runs again, every other one has reached its barrier, so one lap is a
+ * barrier. Switching saves the registers that a called function must preserve and changes the stack
+ * pointer. It takes 10 ns between two fibers and 18 ns among 256; the library's swapcontext, which
+ * asks the kernel for the signal mask each time, takes 220 to 270. A group of 256 with ten barriers
  * switches 2560 times.
  *
  * Stacks are mapped at once and touched when used. Their tops are staggered, because equal
- * distances of a power of two would put all of them into the same few lines of the cache.
+ * distances of a power of two would put all of them into the same few cache lines.
  *
- * A guard is one page, which has up to 64 KiB on arm64. It splits a map in three, and a process has
- * 65530 maps as a rule, after which its malloc fails too. So guards take a quarter of them at most,
- * in the whole process: each who comes has half of what is left, shared out among its threads, for
- * the stacks that are used most.
+ * A tripwire is one page that no one may touch, up to 64 KiB on arm64. It splits a mapping in
+ * three, and a process usually may have 65530 mappings, after which malloc fails too. So tripwires
+ * take at most a quarter of them in the whole process: each newcomer gets half of what is left,
+ * divided among its threads, for the stacks that are used most.
  *
- * Nothing here is instrumented by sanitizers: they keep a picture of the one stack they know. The
- * kernels in between never are. */
+ * Sanitizers do not instrument this file: they track only the one stack they know. Kernels are
+ * never instrumented. */
 #include "compute/cpu/fiber.h"
 
 #include "core/file.h"
@@ -37,23 +37,23 @@ enum {
     STAGGER_BYTES = 320, /* five lines: odd, so that all sets are met */
     STAGGER_STEPS = 12,
     MAPS_DEFAULT = 65530, /* of a process, where the system does not tell */
-    MAPS_PART = 4,        /* the share of guards: one of so many */
-    MAPS_PER_GUARD = 2,
+    MAPS_PART = 4,        /* the share of tripwires: one of so many */
+    MAPS_PER_TRIPWIRE = 2,
     MAPS_TEXT_BYTES = 8 << 20, /* of a hundred thousand maps */
 };
 
 struct fiber {
     void *stack_pointer;
-    uint32_t next; /* of the ring */
+    uint32_t next; /* of the circle */
 };
 
 struct cpu_fibers {
     char *stacks;
-    struct cpu_guards *guards;
-    uint32_t items_max, guard_count;
-    uint32_t guard_bytes, step_bytes; /* below a stack; from one stack to the next, with it */
-    uint32_t current, before;         /* of the ring: the one that runs, and whose next it is */
-    void *caller;                     /* stack pointer of who called run */
+    struct cpu_tripwires *tripwires;
+    uint32_t items_max, tripwire_count;
+    uint32_t tripwire_bytes, step_bytes; /* below a stack; from one stack to the next, with it */
+    uint32_t current, before; /* of the circle: the one that runs, and whose next it is */
+    void *caller;             /* stack pointer of who called run */
     void (*item)(const void *context, uint32_t index);
     const void *context;
     struct fiber fibers[];
@@ -147,7 +147,7 @@ __attribute__((visibility("hidden"), used)) void acre_fiber_main(struct cpu_fibe
 PLAIN void acre_fiber_main(struct cpu_fibers *fibers) {
     uint32_t self = fibers->current;
     fibers->item(fibers->context, self);
-    /* Out of the ring; the last one goes back to the caller. */
+    /* Out of the circle; the last one goes back to the caller. */
     struct fiber *fiber = &fibers->fibers[self];
     if (fiber->next == self) {
         acre_fiber_switch(&fiber->stack_pointer, fibers->caller);
@@ -197,7 +197,7 @@ void cpu_fibers_call_init(struct cpu_fibers_call *call, struct cpu_fibers *fiber
     *call = (struct cpu_fibers_call){.fibers = fibers, .run = run, .barrier = barrier};
 }
 
-/* --- guards --------------------------------------------------------------------------------- */
+/* --- tripwires -------------------------------------------------------------------------------- */
 
 /* 0: it is not told. */
 static uint64_t read_map_limit(void) {
@@ -222,34 +222,35 @@ static uint64_t count_maps(void) {
     return maps;
 }
 
-void cpu_guards_init(struct cpu_guards *guards) {
+void cpu_tripwires_init(struct cpu_tripwires *tripwires) {
     uint64_t limit = read_map_limit();
     uint64_t mark = (limit > 0 ? limit : MAPS_DEFAULT) / MAPS_PART;
-    guards->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-    atomic_init(&guards->left, (uint32_t)((mark - ACRE_MIN(mark, count_maps())) / MAPS_PER_GUARD));
+    tripwires->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+    atomic_init(&tripwires->left,
+                (uint32_t)((mark - ACRE_MIN(mark, count_maps())) / MAPS_PER_TRIPWIRE));
 }
 
-uint32_t cpu_guards_share(const struct cpu_guards *guards, uint32_t threads) {
-    return atomic_load(&guards->left) / 2 / threads;
+uint32_t cpu_tripwires_share(const struct cpu_tripwires *tripwires, uint32_t threads) {
+    return atomic_load(&tripwires->left) / 2 / threads;
 }
 
-static uint32_t take_guards(struct cpu_guards *guards, uint32_t count) {
-    uint32_t left = atomic_load(&guards->left);
+static uint32_t take_tripwires(struct cpu_tripwires *tripwires, uint32_t count) {
+    uint32_t left = atomic_load(&tripwires->left);
     uint32_t taken;
     do {
         taken = ACRE_MIN(count, left);
-    } while (!atomic_compare_exchange_weak(&guards->left, &left, left - taken));
+    } while (!atomic_compare_exchange_weak(&tripwires->left, &left, left - taken));
     return taken;
 }
 
-static void give_guards(struct cpu_guards *guards, uint32_t count) {
-    atomic_fetch_add(&guards->left, count);
+static void give_tripwires(struct cpu_tripwires *tripwires, uint32_t count) {
+    atomic_fetch_add(&tripwires->left, count);
 }
 
-static uint32_t set_guards(const struct cpu_fibers *fibers, uint32_t count) {
+static uint32_t set_tripwires(const struct cpu_fibers *fibers, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        char *guard = fibers->stacks + (size_t)i * fibers->step_bytes;
-        if (mprotect(guard, fibers->guard_bytes, PROT_NONE) < 0) {
+        char *tripwire = fibers->stacks + (size_t)i * fibers->step_bytes;
+        if (mprotect(tripwire, fibers->tripwire_bytes, PROT_NONE) < 0) {
             return i; /* others have too many maps: without */
         }
     }
@@ -258,16 +259,16 @@ static uint32_t set_guards(const struct cpu_fibers *fibers, uint32_t count) {
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guards,
-                                     uint32_t guard_max) {
+struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_tripwires *tripwires,
+                                     uint32_t tripwire_max) {
     struct cpu_fibers *fibers = calloc(1, sizeof(*fibers) + items_max * sizeof(struct fiber));
     if (fibers == NULL) {
         return NULL;
     }
-    uint32_t page_bytes = guards->page_bytes;
+    uint32_t page_bytes = tripwires->page_bytes;
     fibers->items_max = items_max;
-    fibers->guards = guards;
-    fibers->guard_bytes = page_bytes;
+    fibers->tripwires = tripwires;
+    fibers->tripwire_bytes = page_bytes;
     fibers->step_bytes =
         page_bytes + (CPU_FIBER_STACK_BYTES + page_bytes - 1) / page_bytes * page_bytes;
     void *stacks = mmap(NULL, (size_t)items_max * fibers->step_bytes, PROT_READ | PROT_WRITE,
@@ -277,9 +278,9 @@ struct cpu_fibers *cpu_fibers_create(uint32_t items_max, struct cpu_guards *guar
         return NULL;
     }
     fibers->stacks = stacks;
-    uint32_t taken = take_guards(guards, ACRE_MIN(guard_max, items_max));
-    fibers->guard_count = set_guards(fibers, taken);
-    give_guards(guards, taken - fibers->guard_count);
+    uint32_t taken = take_tripwires(tripwires, ACRE_MIN(tripwire_max, items_max));
+    fibers->tripwire_count = set_tripwires(fibers, taken);
+    give_tripwires(tripwires, taken - fibers->tripwire_count);
     return fibers;
 }
 
@@ -288,6 +289,6 @@ void cpu_fibers_destroy(struct cpu_fibers *fibers) {
         return;
     }
     munmap(fibers->stacks, (size_t)fibers->items_max * fibers->step_bytes);
-    give_guards(fibers->guards, fibers->guard_count);
+    give_tripwires(fibers->tripwires, fibers->tripwire_count);
     free(fibers);
 }

@@ -1,11 +1,11 @@
-/* messages.c - what a compiler says about our text, said about the user's.
+/* messages.c - map the compiler's messages about our text to the user's source.
  *
- * The source is compiled behind a prelude whose macros are the words of the dialect. What is wrong
- * where one of them is used a compiler may report where the macro is (gcc, which then names the
- * use in a note) or where it is used (clang, which names the macro in a note). Here a message
- * begins with a line that has "error:" or "warning:" and goes on to the next. One in our file gets
- * the place of its use; notes in our file go, as they name what the user never sees. What does not
- * look like either compiler's is left as it is. */
+ * The source is compiled after a prelude whose macros are the words of the dialect. A mistake in
+ * the use of one may be reported at the macro (gcc, which then names the use in a note) or at the
+ * use (clang, which names the macro in a note). Here a message is a line with "error:" or
+ * "warning:" and everything up to the next. A message in our file gets the location of its use;
+ * notes in our file are dropped, because they name what the user never sees. Anything that looks
+ * like neither compiler is left as it is. */
 #include "compute/cpu/module.h"
 
 #include <stdio.h>
@@ -62,8 +62,8 @@ static struct acre_str quoted(struct acre_str line, const char *before) {
 }
 
 struct use {
-    struct acre_str place; /* "my.k:3:9"; "": not known */
-    struct acre_str word;  /* of the dialect, as the user wrote it; "" */
+    struct acre_str position; /* "my.k:3:9"; "": not known */
+    struct acre_str word;     /* of the dialect, as the user wrote it; "" */
 };
 
 /* Of the message `head`, whose notes are the lines that follow. */
@@ -72,8 +72,8 @@ static struct use find_use(struct lines lines, struct acre_str head) {
     struct acre_str line;
     if (!is_ours(&lines, head)) {
         const char *end = find(head, ": error:");
-        use.place = end != NULL ? (struct acre_str){head.data, (size_t)(end - head.data)}
-                                : (struct acre_str){0};
+        use.position = end != NULL ? (struct acre_str){head.data, (size_t)(end - head.data)}
+                                   : (struct acre_str){0};
     }
     while (next_line(&lines, &line) && !begins_message(line)) {
         struct acre_str word = quoted(line, "note: expanded from macro '");
@@ -81,7 +81,7 @@ static struct use find_use(struct lines lines, struct acre_str head) {
             use.word = word;
         }
         word = quoted(line, "note: in expansion of macro '");
-        if (use.place.length == 0 && word.length > 0 && !is_ours(&lines, line)) {
+        if (use.position.length == 0 && word.length > 0 && !is_ours(&lines, line)) {
             const char *end = find(line, ": note:");
             use = (struct use){{line.data, (size_t)(end - line.data)}, word};
         }
@@ -113,16 +113,17 @@ static void write_message(struct lines *lines, struct acre_str head, struct acre
     struct use use = find_use(*lines, head);
     const char *said = find(head, ": error:");
     bool is_item = find(head, "'acre_item'") != NULL && use.word.length > 0;
-    bool is_moved = use.place.length > 0 && said != NULL && (is_item || is_ours(lines, head));
+    bool is_moved = use.position.length > 0 && said != NULL && (is_item || is_ours(lines, head));
     if (!is_moved) {
         acre_buf_append(out, head.data, head.length);
     } else if (is_item) {
         acre_buf_printf(out,
-                        "%.*s: error: %.*s() is known in a kernel alone, not in functions it "
-                        "calls; accepted: give them its value as a parameter",
-                        (int)use.place.length, use.place.data, (int)use.word.length, use.word.data);
+                        "%.*s: error: %.*s() works only in the kernel itself; pass its value to "
+                        "functions as a parameter",
+                        (int)use.position.length, use.position.data, (int)use.word.length,
+                        use.word.data);
     } else {
-        acre_buf_append(out, use.place.data, use.place.length);
+        acre_buf_append(out, use.position.data, use.position.length);
         acre_buf_append(out, said, head.length - (size_t)(said - head.data));
     }
     acre_buf_puts(out, "\n");

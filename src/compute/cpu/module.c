@@ -1,10 +1,10 @@
 /* module.c - compiled kernels, loaded into this process.
  *
- * What the compiler makes is a shared object; around it goes a header with its length and hash,
- * because the loader maps what the file says it has: cut short, it would fault instead of failing.
- * The bytes are put into a file that exists in memory only (memfd), and where the system forbids
- * running those, into a temporary one that is unlinked at once. The file stays open while its
- * module is loaded: the loader tells libraries apart by name, which here is the descriptor's. */
+ * The compiler makes a shared object. A header with its length and hash is put before it, because
+ * the loader maps what the file claims to have: a truncated file would fault instead of failing.
+ * The bytes go into a file in memory (memfd) or, where the system forbids running those, into a
+ * temporary file that is unlinked at once. The file stays open while its module is loaded, because
+ * the loader identifies libraries by name, which here is the descriptor's. */
 #include "compute/cpu/module.h"
 
 #include <dlfcn.h>
@@ -18,11 +18,11 @@
 
 static const char magic[8] = "acrecpu1";
 
-struct header {
+struct cpu_header {
     char magic[8];
     uint64_t length, hash;
 };
-_Static_assert(sizeof(struct header) == 24, "on disk, in the cache");
+_Static_assert(sizeof(struct cpu_header) == 24, "on disk, in the cache");
 
 /* What dialect_cpu.c writes beside each kernel. */
 struct entry_facts {
@@ -40,7 +40,7 @@ struct cpu_module {
 };
 
 int cpu_module_pack(const void *object, size_t length, struct acre_buf *out) {
-    struct header header = {.length = length, .hash = acre_hash_bytes(object, length)};
+    struct cpu_header header = {.length = length, .hash = acre_hash_bytes(object, length)};
     memcpy(header.magic, magic, sizeof(magic));
     int r = acre_buf_append(out, &header, sizeof(header));
     return r == 0 ? acre_buf_append(out, object, length) : r;
@@ -71,7 +71,7 @@ static int write_all(int fd, const char *bytes, size_t length, struct acre_error
     while (length > 0) {
         ssize_t n = write(fd, bytes, length);
         if (n < 0 && errno != EINTR) {
-            return acre_fail_errno(err, errno, "cpu: a file for compiled kernels");
+            return acre_fail_errno(err, errno, "cpu: cannot write the file for compiled kernels");
         }
         bytes += n > 0 ? n : 0;
         length -= n > 0 ? (size_t)n : 0;
@@ -89,8 +89,8 @@ static int load_file(struct cpu_module *module, int fd, const void *object, size
         module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         const char *why = module->library == NULL ? dlerror() : NULL;
         if (module->library == NULL) {
-            r = acre_fail(err, ACRE_ECORRUPT, "cpu: compiled kernels do not load: %s",
-                          why != NULL ? why : "no reason");
+            r = acre_fail(err, ACRE_ECORRUPT, "cpu: the compiled kernels cannot be loaded: %s",
+                          why != NULL ? why : "unknown reason");
         }
     }
     if (r < 0) {
@@ -118,10 +118,10 @@ static int load_object(struct cpu_module *module, const void *object, size_t len
     return load_file(module, fd, object, length, err);
 }
 
-int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+int cpu_load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
              struct acre_error *err) {
-    struct cpu_place *here = place;
-    struct header header;
+    struct cpu_seat *here = seat;
+    struct cpu_header header;
     const char *object = (const char *)binary + sizeof(header);
     if (length >= sizeof(header)) {
         memcpy(&header, binary, sizeof(header));
@@ -129,7 +129,8 @@ int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_modul
     if (length < sizeof(header) || memcmp(header.magic, magic, sizeof(magic)) != 0 ||
         header.length != length - sizeof(header) ||
         header.hash != acre_hash_bytes(object, length - sizeof(header))) {
-        return acre_fail(err, ACRE_ECORRUPT, "cpu: %zu bytes that are no compiled kernels", length);
+        return acre_fail(err, ACRE_ECORRUPT,
+                         "cpu: these %zu bytes are not compiled kernels, or are damaged", length);
     }
     struct cpu_module *module = calloc(1, sizeof(*module));
     if (module == NULL) {
@@ -153,8 +154,8 @@ int cpu_load(void *place, const void *binary, size_t length, uint64_t *ret_modul
     return 0;
 }
 
-void cpu_unload(void *place, uint64_t handle) {
-    struct cpu_place *here = place;
+void cpu_unload(void *seat, uint64_t handle) {
+    struct cpu_seat *here = seat;
     struct cpu_module *module = (struct cpu_module *)(uintptr_t)handle;
     cpu_pool_see(&here->pool);
     pthread_mutex_lock(&here->lock);
@@ -173,8 +174,8 @@ void cpu_unload(void *place, uint64_t handle) {
     free(module);
 }
 
-void cpu_modules_let_go(struct cpu_place *place) {
-    for (const struct cpu_module *module = place->modules; module != NULL; module = module->next) {
+void cpu_modules_let_go(struct cpu_seat *seat) {
+    for (const struct cpu_module *module = seat->modules; module != NULL; module = module->next) {
         close(module->fd);
     }
 }
@@ -187,9 +188,9 @@ static void find_symbol(void *library, const char *prefix, const char *name, voi
     memcpy(ret_pointer, &found, sizeof(found));
 }
 
-int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-               struct acre_kernel_facts *ret_facts, struct acre_error *err) {
-    struct cpu_place *here = place;
+int cpu_kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+               struct kernel_facts *ret_facts, struct acre_error *err) {
+    struct cpu_seat *here = seat;
     struct cpu_module *from = (struct cpu_module *)(uintptr_t)module;
     struct cpu_kernel *kernel = calloc(1, sizeof(*kernel));
     if (kernel == NULL) {
@@ -219,7 +220,7 @@ int cpu_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_ker
     pthread_mutex_unlock(&here->lock);
     *ret_kernel = (uint64_t)(uintptr_t)kernel;
     *ret_facts =
-        (struct acre_kernel_facts){.group_max = CPU_GROUP_MAX, .local_bytes = from->local_bytes};
+        (struct kernel_facts){.group_max = CPU_GROUP_MAX, .local_bytes = from->local_bytes};
     for (uint32_t i = 0; facts != NULL && i < ACRE_MIN(facts->count, (uint32_t)ACRE_ARGS_MAX);
          i++) {
         ret_facts->value_bytes[i] = (uint16_t)ACRE_MIN(facts->value_bytes[i], UINT16_MAX);

@@ -1,4 +1,4 @@
-/* module.h - the bytes of compiled kernels: what build.c makes and module.c loads. */
+/* module.h - the bytes of compiled kernels: build.c makes them, module.c loads them. */
 #ifndef ACRE_COMPUTE_CPU_MODULE_H
 #define ACRE_COMPUTE_CPU_MODULE_H
 

@@ -1,10 +1,10 @@
-/* stream.c - giving work to a stream of the CPU.
+/* stream.c - queue work on a stream of the CPU.
  *
- * Waking a worker and being told the result takes longer than a small copy or launch itself. So
- * work that is known to be short, given to a stream that has nothing under way, is done at once by
- * the thread that gives it: the order is the same, and the result is there when the call returns.
- * Known to be short means: few bytes; or a kernel for which few items cannot take long (no loop in
- * its source), or never did (measured). All else goes to the workers. */
+ * Waking a worker and learning its result takes longer than a small copy or launch. So the calling
+ * thread itself does work that is known to be short, if the stream has nothing else in progress:
+ * the order is the same, and the result is there when the call returns. Known to be short means few
+ * bytes, or a kernel for which few items cannot take long (no loop in its source) or never did
+ * (measured). Everything else goes to the workers. */
 #include "compute/cpu/cpu.h"
 #include "core/clock.h"
 
@@ -28,7 +28,7 @@ static struct cpu_region *region_of(uint64_t handle) {
 
 /* Nothing is under way, and all it did is visible here: pairs with end_task's release. */
 static bool is_at_rest(struct cpu_stream *stream) {
-    cpu_pool_see(&stream->place->pool); /* and what other streams told */
+    cpu_pool_see(&stream->seat->pool); /* and what other streams told */
     return atomic_load_explicit(&stream->pending, memory_order_acquire) == 0;
 }
 
@@ -45,7 +45,7 @@ static void run_at_once(struct cpu_stream *stream, struct cpu_task *task) {
 
 /* A copy of the task with `extra` bytes behind it, in the queue of the stream. */
 static int give(struct cpu_stream *stream, const struct cpu_task *task, struct acre_error *err) {
-    struct cpu_pool *pool = &stream->place->pool;
+    struct cpu_pool *pool = &stream->seat->pool;
     int r = cpu_pool_start(pool, err);
     if (r < 0) {
         return r;
@@ -70,9 +70,8 @@ static const char *direction(const struct cpu_region *to, const struct cpu_regio
     return to_device == from_device ? "copy" : to_device ? "copy in" : "copy out";
 }
 
-int cpu_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
-             struct acre_error *err) {
-    (void)place;
+int cpu_copy(void *seat, uint64_t stream, const struct native_copy *copy, struct acre_error *err) {
+    (void)seat;
     struct cpu_stream *at = stream_of(stream);
     struct cpu_region *to = region_of(copy->to);
     struct cpu_region *from = region_of(copy->from);
@@ -89,9 +88,8 @@ int cpu_copy(void *place, uint64_t stream, const struct acre_native_copy *copy,
     return give(at, &task, err);
 }
 
-int cpu_fill(void *place, uint64_t stream, const struct acre_native_fill *fill,
-             struct acre_error *err) {
-    (void)place;
+int cpu_fill(void *seat, uint64_t stream, const struct native_fill *fill, struct acre_error *err) {
+    (void)seat;
     struct cpu_stream *at = stream_of(stream);
     uint64_t bits = (uint64_t)fill->pattern_bytes * 8;
     uint64_t pattern = bits < 64 ? fill->pattern & ((UINT64_C(1) << bits) - 1) : fill->pattern;
@@ -113,12 +111,12 @@ int cpu_fill(void *place, uint64_t stream, const struct acre_native_fill *fill,
 /* --- launches ------------------------------------------------------------------------------- */
 
 /* Pointers to what the arguments are; LOCAL ones become offsets in a worker's local memory. */
-static int resolve(const struct acre_native_launch *launch, const uint8_t *extra,
-                   struct cpu_task *task, const void **args, struct acre_error *err) {
+static int resolve(const struct native_launch *launch, const uint8_t *extra, struct cpu_task *task,
+                   const void **args, struct acre_error *err) {
     uint64_t local_bytes = 0;
     for (uint32_t i = 0; i < launch->arg_count; i++) {
-        const struct acre_native_arg *arg = &launch->args[i];
-        switch ((enum acre_native_kind)arg->kind) {
+        const struct native_arg *arg = &launch->args[i];
+        switch ((enum native_kind)arg->kind) {
         case ACRE_NATIVE_BUFFER:
             args[i] = region_of(arg->region)->base + arg->offset;
             break;
@@ -134,8 +132,8 @@ static int resolve(const struct acre_native_launch *launch, const uint8_t *extra
     }
     if (local_bytes > CPU_LOCAL_MAX_BYTES) {
         return acre_fail(err, ACRE_ELIMIT,
-                         "cpu: %" PRIu64 " bytes of local memory; accepted: up to %d", local_bytes,
-                         CPU_LOCAL_MAX_BYTES);
+                         "cpu: %" PRIu64 " bytes of local memory; accepted: at most %d",
+                         local_bytes, CPU_LOCAL_MAX_BYTES);
     }
     task->launch.args = args;
     return 0;
@@ -161,8 +159,8 @@ static void launch_at_once(struct cpu_stream *stream, struct cpu_task *task) {
 
 /* The arguments and their values travel behind the task. */
 static int launch_later(struct cpu_stream *stream, const struct cpu_task *task,
-                        const struct acre_native_launch *launch, struct acre_error *err) {
-    struct cpu_pool *pool = &stream->place->pool;
+                        const struct native_launch *launch, struct acre_error *err) {
+    struct cpu_pool *pool = &stream->seat->pool;
     int r = cpu_pool_start(pool, err);
     if (r == 0 && task->launch.locals != 0) {
         r = cpu_pool_equip(pool, false, true, err);
@@ -191,9 +189,9 @@ static int launch_later(struct cpu_stream *stream, const struct cpu_task *task,
     return 0;
 }
 
-int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *launch,
+int cpu_launch(void *seat, uint64_t stream, const struct native_launch *launch,
                struct acre_error *err) {
-    (void)place;
+    (void)seat;
     ACRE_ASSERT(launch->arg_count <= ACRE_ARGS_MAX);
     struct cpu_stream *at = stream_of(stream);
     const struct acre_grid *grid = &launch->grid;
@@ -210,7 +208,7 @@ int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *la
         task.launch.items > UINT64_MAX / 2) {
         return acre_fail(err, ACRE_EINVALID,
                          "cpu: grid of %u x %u x %u groups of %" PRIu64
-                         " items; accepted: 2^63 items, %d in a group",
+                         " items; accepted: fewer than 2^63 items, at most %d in a group",
                          grid->groups[0], grid->groups[1], grid->groups[2], group, CPU_GROUP_MAX);
     }
     task.units = groups;
@@ -228,8 +226,8 @@ int cpu_launch(void *place, uint64_t stream, const struct acre_native_launch *la
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-int cpu_signal_later(void *place, uint64_t stream, uint64_t value, struct acre_error *err) {
-    (void)place;
+int cpu_signal_later(void *seat, uint64_t stream, uint64_t value, struct acre_error *err) {
+    (void)seat;
     struct cpu_stream *at = stream_of(stream);
     if (is_at_rest(at)) {
         cpu_signal(at, value);
@@ -238,9 +236,9 @@ int cpu_signal_later(void *place, uint64_t stream, uint64_t value, struct acre_e
     return give(at, &(struct cpu_task){.kind = CPU_SIGNAL, .value = value}, err);
 }
 
-int cpu_wait(void *place, uint64_t stream, uint64_t word_region, uint64_t word_offset,
+int cpu_wait(void *seat, uint64_t stream, uint64_t word_region, uint64_t word_offset,
              uint64_t value, struct acre_error *err) {
-    struct cpu_place *here = place;
+    struct cpu_seat *here = seat;
     struct cpu_stream *at = stream_of(stream);
     _Atomic uint64_t *word =
         (_Atomic uint64_t *)(void *)(region_of(word_region)->base + word_offset);
@@ -258,8 +256,8 @@ int cpu_wait(void *place, uint64_t stream, uint64_t word_region, uint64_t word_o
     return give(at, &task, err);
 }
 
-int cpu_notify(void *place, uint64_t stream, int event_fd, struct acre_error *err) {
-    (void)place;
+int cpu_notify(void *seat, uint64_t stream, int event_fd, struct acre_error *err) {
+    (void)seat;
     struct cpu_stream *at = stream_of(stream);
     struct cpu_task task = {.kind = CPU_NOTIFY, .stream = at, .fd = event_fd};
     if (is_at_rest(at)) {
@@ -271,19 +269,20 @@ int cpu_notify(void *place, uint64_t stream, int event_fd, struct acre_error *er
 
 /* --- times ---------------------------------------------------------------------------------- */
 
-int cpu_profile(void *place, uint64_t stream, bool on, struct acre_error *err) {
-    (void)place;
+int cpu_profile(void *seat, uint64_t stream, bool on, struct acre_error *err) {
+    (void)seat;
     (void)err;
     stream_of(stream)->is_profiled = on;
     return 0;
 }
 
-int cpu_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
+int cpu_timings(void *seat, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
                 uint32_t *ret_count, struct acre_error *err) {
-    (void)place;
+    (void)seat;
     struct cpu_stream *at = stream_of(stream);
     if (!is_at_rest(at)) {
-        return acre_fail(err, ACRE_ECONFLICT, "cpu: times of a stream that still works");
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "cpu: the stream still has work; wait for it before you read its timings");
     }
     uint32_t count = ACRE_MIN(max, at->timing_count);
     if (count > 0) {

@@ -1,8 +1,8 @@
 /* task.c - what the tasks of a stream do, and how long they take.
  *
  * Everything that can be divided is a number of units: groups of a launch, pieces of a copy or
- * fill. How long a work item of a kernel takes is learned: quickly upwards, slowly downwards, so
- * that a launch is rather given to many threads than to too few. */
+ * fill. The time per work item of a kernel is learned, quickly upwards and slowly downwards, so
+ * that a launch goes to too many threads rather than to too few. */
 #include "compute/cpu/cpu.h"
 #include "core/futex.h"
 
@@ -72,7 +72,7 @@ void cpu_task_run(struct cpu_worker *worker, struct cpu_task *task, uint64_t fir
         launch(worker, task, first, end);
         break;
     case CPU_NOTIFY:
-        atomic_fetch_add_explicit(&task->stream->place->pool.told, 1, memory_order_release);
+        atomic_fetch_add_explicit(&task->stream->seat->pool.told, 1, memory_order_release);
         while (eventfd_write(task->fd, 1) < 0 && errno == EINTR) {
         }
         break;
@@ -155,7 +155,7 @@ void cpu_task_record(struct cpu_task *task, uint64_t end_ns) {
 }
 
 void cpu_signal(struct cpu_stream *stream, uint64_t value) {
-    struct cpu_pool *pool = &stream->place->pool;
+    struct cpu_pool *pool = &stream->seat->pool;
     _Atomic uint64_t *word = stream->word;
     atomic_fetch_add_explicit(&pool->told, 1, memory_order_release);
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);

@@ -1,16 +1,16 @@
-/* workers.c - the threads that run what streams of a place are given.
+/* workers.c - the threads that run the work queued on streams of a seat.
  *
- * A worker takes a stream and runs its tasks one after the other. A task that is worth it (a
- * launch of many groups, a large copy) is opened as a job: every idle worker takes some of its
- * units, then some more, until none are left; whoever finishes last goes on with the stream. No
- * worker ever waits for another, nor for a word: a stream that must wait is put aside (parked) and
- * made ready again by the signal it waits for. Between two helpings of a long job workers look for
- * streams that became ready, and after a stream's turn they owe the jobs one: neither starves.
+ * A worker takes a stream and runs its tasks one after the other. A large task (a launch of many
+ * groups, a large copy) is opened as a job: every idle worker takes some of its units, then some
+ * more, until none are left; the one that finishes last continues with the stream. No worker ever
+ * waits for another, or for a counter: a stream that must wait is parked, and the signal it waits
+ * for makes it ready again. Workers on a long job regularly look for streams that became ready, and
+ * after serving a stream they return to the jobs: neither starves.
  *
  * Waking a sleeping thread takes microseconds, so one worker that has just worked spins for a
- * moment before it sleeps, and picks up what is given meanwhile without being woken. Who gives
- * work leaves it to the spinner, and who takes work while there is more wakes the next. Nobody
- * spins in a place that has nothing to do. */
+ * moment before it sleeps, and picks up new work without being woken. A thread that queues work
+ * leaves it to the spinner; a worker that takes work while there is more wakes the next one. No
+ * worker spins in an idle seat. */
 #include "compute/cpu/cpu.h"
 #include "core/futex.h"
 #include "core/spin.h"
@@ -333,9 +333,9 @@ void cpu_pool_settle(struct cpu_pool *pool, struct cpu_stream *stream) {
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_guards *guards,
+int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_tripwires *tripwires,
                   struct acre_error *err) {
-    *pool = (struct cpu_pool){.guards = guards};
+    *pool = (struct cpu_pool){.tripwires = tripwires};
     pool->ready_tail = &pool->ready;
     /* Two at least: one kernel may wait for what another writes. */
     pool->worker_max = ACRE_MIN(ACRE_MAX(cores, 2U), (uint32_t)CPU_WORKERS_MAX);
@@ -355,7 +355,7 @@ static void unequip(struct cpu_pool *pool, uint32_t first_worker) {
     }
 }
 
-/* Threads are of no use to a place that runs small work only, so they come with the first task
+/* Threads are of no use to a seat that runs small work only, so they come with the first task
  * that is not. */
 int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err) {
     if (atomic_load_explicit(&pool->is_started, memory_order_acquire)) {
@@ -376,7 +376,7 @@ int cpu_pool_start(struct cpu_pool *pool, struct acre_error *err) {
     }
     atomic_store_explicit(&pool->is_started, e == 0, memory_order_release);
     pthread_mutex_unlock(&pool->lock);
-    return e == 0 ? 0 : acre_fail_errno(err, e, "cpu: worker thread");
+    return e == 0 ? 0 : acre_fail_errno(err, e, "cpu: cannot start a worker thread");
 }
 
 int cpu_pool_equip(struct cpu_pool *pool, bool fibers, bool local, struct acre_error *err) {
@@ -385,11 +385,11 @@ int cpu_pool_equip(struct cpu_pool *pool, bool fibers, bool local, struct acre_e
     }
     int r = 0;
     pthread_mutex_lock(&pool->lock);
-    uint32_t guard_max = cpu_guards_share(pool->guards, pool->worker_max);
+    uint32_t tripwire_max = cpu_tripwires_share(pool->tripwires, pool->worker_max);
     for (uint32_t i = 0; i < pool->worker_max && r == 0; i++) {
         struct cpu_worker *worker = &pool->workers[i];
         if (fibers && worker->fibers == NULL) {
-            worker->fibers = cpu_fibers_create(CPU_GROUP_MAX, pool->guards, guard_max);
+            worker->fibers = cpu_fibers_create(CPU_GROUP_MAX, pool->tripwires, tripwire_max);
             r = worker->fibers == NULL ? ACRE_ENOMEM : 0;
         }
         if (local && worker->local == NULL) {
@@ -401,7 +401,9 @@ int cpu_pool_equip(struct cpu_pool *pool, bool fibers, bool local, struct acre_e
         atomic_store_explicit(&pool->has_local, true, memory_order_release);
     }
     pthread_mutex_unlock(&pool->lock);
-    return r == 0 ? 0 : acre_fail(err, r, "cpu: local memory of %u workers", pool->worker_max);
+    return r == 0 ? 0
+                  : acre_fail(err, r, "cpu: no memory for the local memory of %u workers",
+                              pool->worker_max);
 }
 
 void cpu_pool_end(struct cpu_pool *pool) {

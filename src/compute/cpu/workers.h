@@ -1,8 +1,8 @@
 /* workers.h - tasks, streams of tasks, and the threads that run them.
  *
- * The lists of the pool, and `state`, `head` and `tail` of streams, are under pool.lock; `running`
- * belongs to the worker that runs the stream; `pending` says to the stream's user whether anything
- * is left. Any thread may call, for one stream one at a time. */
+ * pool.lock tripwires the lists of the pool, and `state`, `head` and `tail` of streams; `running`
+ * belongs to the worker that runs the stream; `pending` shows the stream's user whether anything
+ * is left. Any thread may call; for one stream, one at a time. */
 #ifndef ACRE_COMPUTE_CPU_WORKERS_H
 #define ACRE_COMPUTE_CPU_WORKERS_H
 
@@ -22,7 +22,7 @@ enum {
 enum cpu_task_kind { CPU_COPY, CPU_FILL, CPU_LAUNCH, CPU_SIGNAL, CPU_WAIT, CPU_NOTIFY };
 
 struct cpu_kernel {
-    struct cpu_kernel *next; /* of its module or place */
+    struct cpu_kernel *next; /* of its module or seat */
     acre_native_function *function;
     /* For kernels that meet barriers: tell the module where this thread's fibers are; else NULL. */
     void (*bind)(const struct cpu_fibers_call *call);
@@ -68,7 +68,7 @@ struct cpu_task {
         struct {
             const _Atomic uint64_t *word;
             uint64_t value;
-            bool is_foreign; /* no stream of the place writes it */
+            bool is_foreign; /* no stream of the seat writes it */
         } wait;
         int fd;
     };
@@ -77,8 +77,8 @@ struct cpu_task {
 enum cpu_stream_state { CPU_IDLE, CPU_READY, CPU_RUNNING, CPU_PARKED };
 
 struct cpu_stream {
-    struct cpu_place *place;
-    struct cpu_stream *next, **link; /* of the place */
+    struct cpu_seat *seat;
+    struct cpu_stream *next, **link; /* of the seat */
     _Atomic uint64_t *word;
     enum cpu_stream_state state;
     struct cpu_task *head, **tail;
@@ -119,11 +119,11 @@ struct cpu_pool {
     bool is_ending;
     uint32_t worker_count, worker_max;
     struct cpu_worker *workers;
-    struct cpu_guards *guards; /* shared with other pools */
+    struct cpu_tripwires *tripwires; /* shared with other pools */
 };
 
 /* workers.c. Start threads if there are none yet. */
-int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_guards *guards,
+int cpu_pool_init(struct cpu_pool *pool, uint32_t cores, struct cpu_tripwires *tripwires,
                   struct acre_error *err);
 void cpu_pool_end(struct cpu_pool *pool);    /* threads end after the task they are at */
 void cpu_pool_finish(struct cpu_pool *pool); /* after that */

@@ -1,13 +1,13 @@
 /* cuda.c - the CUDA back end: NVIDIA's driver by dlopen, and what differs from HIP.
  *
- * The driver API alone (libcuda.so.1), which every machine with a driver has; no runtime library,
- * no toolkit. NVRTC and cuFile are there or not: what is missing costs a capability of the devices,
- * and the reason is told to whoever asks for it. */
+ * It uses only the driver API (libcuda.so.1), which every machine with a driver has: no runtime
+ * library, no toolkit. NVRTC and cuFile are optional. Without one, the devices lack a capability,
+ * and calls that need it report the reason. */
 #include "compute/gpu/cuda.h"
 
 #include "compute/gpu/cuda_faults.h"
 #include "compute/gpu/entries.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "core/dl.h"
 #include "core/units.h"
 
@@ -15,12 +15,12 @@
 #include <stdlib.h>
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(required, field, in_cuda, in_hip, arguments)                                             \
-    {(in_cuda), offsetof(struct cuda, gpu.driver.field), (required)},
+#define X(required, member, in_cuda, in_hip, arguments)                                            \
+    {(in_cuda), offsetof(struct cuda, gpu.driver.member), (required)},
     GPU_SYMBOLS(X)
 #undef X
-#define X(required, field, symbol, arguments)                                                      \
-    {(symbol), offsetof(struct cuda, own.field), (required)},
+#define X(required, member, symbol, arguments)                                                     \
+    {(symbol), offsetof(struct cuda, own.member), (required)},
         CUDA_SYMBOLS(X)
 #undef X
 };
@@ -88,7 +88,7 @@ static int describe(struct gpu *gpu, int device, struct acre_compute_device *to)
     if (cuda->has_rtc) {
         snprintf(compiler, sizeof(compiler), " NVRTC %d.%d", cuda->rtc.major, cuda->rtc.minor);
     }
-    snprintf(to->backend, sizeof(to->backend), "%s", acre_backend_cuda.name);
+    snprintf(to->backend, sizeof(to->backend), "%s", backend_cuda.name);
     snprintf(to->identity, sizeof(to->identity), "sm_%d%s driver %d.%d", arch, compiler,
              gpu->version / 1000, gpu->version % 1000 / 10);
     to->capabilities = capabilities_of(cuda);
@@ -121,9 +121,9 @@ static int context_peer(struct gpu *gpu, gpu_handle peer) {
 /* The driver answers any question with what failed before, in whichever stream. This one, and not
  * whether a stream is done: under compute-sanitizer that one did not return while a resident kernel
  * ran (docs/benchmarks/compute.md). */
-static int check(struct gpu_place *place) {
+static int check(struct gpu_seat *seat) {
     gpu_handle context;
-    return cuda_of(place->gpu)->own.stream_context(place->side, &context);
+    return cuda_of(seat->gpu)->own.stream_context(seat->side, &context);
 }
 
 static int copy(const struct gpu *gpu, uintptr_t to, uintptr_t from, size_t bytes,
@@ -137,17 +137,17 @@ static int wait64(const struct gpu *gpu, gpu_handle stream, uintptr_t address, u
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static int cuda_compile(void *self, const struct acre_native_source *source,
-                        struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
-    const struct gpu_place *place = self;
-    const struct cuda *cuda = cuda_of(place->gpu);
+static int cuda_compile(void *self, const struct native_source *source, struct acre_buf *binary,
+                        struct acre_buf *log, struct acre_error *err) {
+    const struct gpu_seat *seat = self;
+    const struct cuda *cuda = cuda_of(seat->gpu);
     if (!cuda->has_rtc) {
         return acre_fail(err, ACRE_EUNSUPPORTED, "%s", cuda->rtc_absent);
     }
     int arch = 0;
-    int code = read_arch(place->gpu, place->device, &arch);
+    int code = read_arch(seat->gpu, seat->device, &arch);
     if (code != 0) {
-        return gpu_fail(place->gpu, NULL, code, place->gpu->names->device_attribute, err);
+        return gpu_fail(seat->gpu, NULL, code, seat->gpu->names->device_attribute, err);
     }
     return cuda_rtc_compile(&cuda->rtc, arch, source, binary, log, err);
 }
@@ -155,13 +155,13 @@ static int cuda_compile(void *self, const struct acre_native_source *source,
 static int cuda_transfer(void *self, const char *file, uint64_t file_offset, uint64_t handle,
                          uint64_t region_offset, uint64_t bytes, bool is_write, char *how,
                          struct acre_error *err) {
-    struct gpu_place *place = self;
-    struct cuda *cuda = (struct cuda *)place->gpu;
+    struct gpu_seat *seat = self;
+    struct cuda *cuda = (struct cuda *)seat->gpu;
     if (gpu_region_of(handle)->host != NULL) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "cuFile is for device memory");
+        return acre_fail(err, ACRE_EUNSUPPORTED, "cuFile works with device memory only");
     }
     uintptr_t address = gpu_region_at(handle, region_offset, bytes);
-    int r = gpu_enter(place, err);
+    int r = gpu_enter(seat, err);
     if (r < 0) {
         return r;
     }
@@ -266,7 +266,7 @@ static int cuda_open(void **ret_self, struct acre_error *err) {
     return 0;
 }
 
-const struct acre_backend acre_backend_cuda = {
+const struct backend backend_cuda = {
     .name = "cuda",
     .what = "NVIDIA GPUs by the CUDA driver",
     .language = ACRE_LANGUAGE_CUDA,

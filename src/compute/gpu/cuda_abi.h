@@ -1,8 +1,8 @@
-/* cuda_abi.h - the part of CUDA's binary interface that is its own: driver and NVRTC.
+/* cuda_abi.h - the part of CUDA's binary interface that HIP does not share: driver and NVRTC.
  *
- * What it has in common with HIP is in symbols.h. Own declarations; a test compares them with
- * NVIDIA's headers where these are installed. Names with a version are those a program built
- * against CUDA 13 calls; all but the ones marked not needed are there since CUDA 11.7. */
+ * The shared part is in symbols.h. These are our own declarations; a test compares them with
+ * NVIDIA's headers if installed. Versioned names are those that a program built against CUDA 13
+ * calls; all except the ones marked not needed exist since CUDA 11.7. */
 #ifndef ACRE_COMPUTE_GPU_CUDA_ABI_H
 #define ACRE_COMPUTE_GPU_CUDA_ABI_H
 
@@ -56,7 +56,7 @@ struct cuda_set_node { /* CUDA_MEMSET_NODE_PARAMS_v1 */
 
 /* clang-format off */
 #define CUDA_SYMBOLS(X)                                                                           \
-    /* need  field           symbol                             arguments */                      \
+    /* need  member          symbol                             arguments */                      \
     X(true,  context_retain, "cuDevicePrimaryCtxRetain",        (gpu_handle *, int device))       \
     X(true,  context_release,"cuDevicePrimaryCtxRelease_v2",    (int device))                     \
     X(true,  context_get,    "cuCtxGetCurrent",                 (gpu_handle *))                   \
@@ -113,13 +113,13 @@ struct cuda_set_node { /* CUDA_MEMSET_NODE_PARAMS_v1 */
 /* clang-format on */
 
 struct cuda_driver {
-#define X(required, field, symbol, arguments) int(*field) arguments;
+#define X(required, member, symbol, arguments) int(*member) arguments;
     CUDA_SYMBOLS(X)
 #undef X
 };
 
 struct nvrtc_library {
-#define X(required, field, symbol, arguments) int(*field) arguments;
+#define X(required, member, symbol, arguments) int(*member) arguments;
     NVRTC_SYMBOLS(X)
 #undef X
     const char *(*text)(int result); /* nvrtcGetErrorString */

@@ -1,13 +1,13 @@
-/* cuda_file.c - cuFile: the driver moves blocks of a file to the device by itself.
+/* cuda_file.c - cuFile: the driver moves blocks between a file and the device.
  *
- * With the nvidia-fs module it does so without host memory; without, it reads into pinned memory
- * of its own and copies ("compatible"). Which of the two is asked of the kernel: the module shows
- * itself in /proc. The library and its driver are started at the first transfer: that takes tens of
- * milliseconds which nobody without files should pay.
+ * With the nvidia-fs module it does so without host memory; without it, it reads into its own
+ * pinned memory and copies ("compatible"). /proc shows whether the module is loaded. The library
+ * and its driver start at the first transfer: that takes tens of milliseconds, which programs that
+ * read no files should not pay.
  *
- * A file is opened around the page cache (O_DIRECT) where offset and size are whole blocks, plainly
- * otherwise and where the file system refuses. The memory is not registered with cuFile: a region
- * is the pool's and outlives transfers, and registering costs more than one transfer gains. */
+ * A file is opened with O_DIRECT if offset and size are whole blocks, and normally otherwise or if
+ * the file system refuses. The memory is not registered with cuFile: a region belongs to the pool
+ * and outlives transfers, and registering costs more than one transfer gains. */
 #include "compute/gpu/cuda_file.h"
 
 #include "core/dl.h"
@@ -25,8 +25,8 @@
 enum { BLOCK_BYTES = 4096, PIECE_BYTES = 1 << 30, HOW_BYTES = 96 };
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(required, result, field, symbol, arguments)                                              \
-    {(symbol), offsetof(struct cufile_library, field), (required)},
+#define X(required, result, member, symbol, arguments)                                             \
+    {(symbol), offsetof(struct cufile_library, member), (required)},
     CUFILE_SYMBOLS(X)
 #undef X
 };
@@ -52,7 +52,7 @@ int cuda_file_open(struct cuda_file *file, struct acre_error *err) {
     if (!file->is_open) {
         struct cufile_error error = file->library.driver_open();
         if (error.code != 0) {
-            return acre_fail(err, ACRE_EUNSUPPORTED, "cuFileDriverOpen: error %d (CUDA's: %d)",
+            return acre_fail(err, ACRE_EUNSUPPORTED, "cuFileDriverOpen: error %d (CUDA error %d)",
                              error.code, error.cuda);
         }
         file->is_open = true;
@@ -85,13 +85,14 @@ static int check_file(int fd, const char *path, uint64_t offset, uint64_t bytes,
         return acre_fail_errno(err, errno, "%s", path);
     }
     if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "%s is no regular file", path);
+        return acre_fail(err, ACRE_EUNSUPPORTED, "%s is not a regular file", path);
     }
     uint64_t length = (uint64_t)status.st_size;
     if (!is_write && S_ISREG(status.st_mode) && (offset > length || bytes > length - offset)) {
         return acre_fail(err, ACRE_EIO,
-                         "%s has %" PRIu64 " bytes; wanted: %" PRIu64 " from %" PRIu64 " on", path,
-                         length, bytes, offset);
+                         "%s has %" PRIu64 " bytes; %" PRIu64 " bytes from offset %" PRIu64
+                         " were requested",
+                         path, length, bytes, offset);
     }
     return 0;
 }
@@ -136,8 +137,9 @@ int cuda_file_move(const struct cuda_file *file, const char *path, uint64_t offs
         struct cufile_file descriptor = {.type = CUFILE_HANDLE_FD, .fd = fd};
         struct cufile_error error = file->library.enlist(&handle, &descriptor);
         if (error.code != 0) {
-            r = acre_fail(err, ACRE_EUNSUPPORTED, "cuFileHandleRegister: %s: error %d (CUDA's: %d)",
-                          path, error.code, error.cuda);
+            r = acre_fail(err, ACRE_EUNSUPPORTED,
+                          "cuFileHandleRegister: %s: error %d (CUDA error %d)", path, error.code,
+                          error.cuda);
         } else {
             r = move_all(file, handle, path, offset, address, bytes, is_write, err);
             file->library.drop(handle);

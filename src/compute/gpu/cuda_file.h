@@ -1,6 +1,6 @@
 /* cuda_file.h - files to and from device memory by cuFile.
  *
- * Any thread; the context of the memory is current. */
+ * Any thread; the memory's context must be current. */
 #ifndef ACRE_COMPUTE_GPU_CUDA_FILE_H
 #define ACRE_COMPUTE_GPU_CUDA_FILE_H
 

@@ -1,9 +1,9 @@
 /* cuda_graph.c - nodes of CUDA's graphs, and kernels brought to the device when a module loads.
  *
- * A copy of n bytes is a three-dimensional one of one row; addresses are "unified", so that the
- * driver finds out which side is the host. Its pitch is not told: that has a limit of 2 GiB, and a
- * single row needs none. Drivers before CUDA 12 know version 1 of a launch node
- * only, which is the beginning of version 2. */
+ * A copy of n bytes is a three-dimensional copy of one row; addresses are "unified", so the driver
+ * finds out which side is the host. The pitch is left out: it is limited to 2 GiB, and a single row
+ * needs none. Drivers before CUDA 12 know only version 1 of a launch node, which is the beginning
+ * of version 2. */
 #include "compute/gpu/cuda.h"
 
 #include <stdlib.h>

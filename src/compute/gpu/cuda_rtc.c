@@ -1,14 +1,15 @@
 /* cuda_rtc.c - NVRTC, found at run time.
  *
- * It is looked for by name, where the toolkit is installed and below $CUDA_HOME, which also serves
- * for the packages of Python (lib instead of lib64). Code of a newer major version than the
- * driver's may not load, so that the driver's own version is tried first, then older ones.
+ * It is looked up by name, where the toolkit is installed, and below $CUDA_HOME, which also works
+ * for Python packages (lib instead of lib64). Code of a newer major version than the driver's may
+ * not load, so the driver's own version is tried first, then older ones.
  *
- * NVRTC opens a second library by its bare name and does not look beside itself: that one is loaded
- * here first, from NVRTC's directory, so that it is found already there.
+ * NVRTC opens a second library by its bare name and does not look in its own directory. That
+ * library is loaded here first, from NVRTC's directory, so that it is already there.
  *
- * Machine code for the GPU (CUBIN) is asked for: it loads in microseconds and is what a cache
- * should hold. Only for a GPU that NVRTC does not know yet it is PTX, which the driver compiles. */
+ * NVRTC makes machine code for the GPU (CUBIN), which loads in microseconds and is what a cache
+ * should hold. Only for a GPU that NVRTC does not know yet it makes PTX, which the driver compiles.
+ */
 #include "compute/gpu/cuda_rtc.h"
 
 #include "core/dl.h"
@@ -25,8 +26,8 @@
 enum { ARCHS_MAX = 64, OPTIONS_MAX = 64, PATHS_MAX = 16, VERSIONS = 3 };
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(required, field, symbol, arguments)                                                      \
-    {(symbol), offsetof(struct nvrtc_library, field), (required)},
+#define X(required, member, symbol, arguments)                                                     \
+    {(symbol), offsetof(struct nvrtc_library, member), (required)},
     NVRTC_SYMBOLS(X)
 #undef X
         {"nvrtcGetErrorString", offsetof(struct nvrtc_library, text), true},
@@ -165,8 +166,8 @@ int cuda_target_choose(const int *archs, int count, int device_arch, struct cuda
     }
     if (best == 0) {
         return acre_fail(err, ACRE_EUNSUPPORTED,
-                         "this GPU is sm_%d; this NVRTC compiles for sm_%d and newer", device_arch,
-                         count > 0 ? archs[0] : 0);
+                         "this GPU is sm_%d; the installed NVRTC supports only sm_%d and newer",
+                         device_arch, count > 0 ? archs[0] : 0);
     }
     *ret_target = (struct cuda_target){.arch = best, .is_ptx = best / 10 != device_arch / 10};
     return 0;
@@ -189,7 +190,7 @@ static int find_target(const struct cuda_rtc *rtc, int device_arch, struct cuda_
 
 /* --- compiling ------------------------------------------------------------------------------ */
 
-struct options {
+struct nvrtc_options {
     const char *list[OPTIONS_MAX];
     int count;
     bool has_arch;
@@ -198,9 +199,9 @@ struct options {
     char *words; /* the source's own, cut at blanks */
 };
 
-static int add_option(struct options *options, const char *word, struct acre_error *err) {
+static int add_option(struct nvrtc_options *options, const char *word, struct acre_error *err) {
     if (options->count == OPTIONS_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "options: more than %d words", OPTIONS_MAX);
+        return acre_fail(err, ACRE_ELIMIT, "options: more than %d options", OPTIONS_MAX);
     }
     static const char *const arch_words[] = {"--gpu-architecture", "-arch"};
     for (size_t i = 0; i < ACRE_COUNT(arch_words); i++) {
@@ -211,7 +212,7 @@ static int add_option(struct options *options, const char *word, struct acre_err
 }
 
 static int make_options(const struct cuda_rtc *rtc, const struct cuda_target *target,
-                        const char *given, struct options *options, struct acre_error *err) {
+                        const char *given, struct nvrtc_options *options, struct acre_error *err) {
     int r = 0;
     options->words = strdup(given);
     if (options->words == NULL) {
@@ -275,24 +276,26 @@ static int take_code(const struct cuda_rtc *rtc, gpu_handle program, struct acre
     bool is_cubin = library->cubin_size(program, &length) == 0 && length > 0;
     int result = is_cubin ? 0 : library->ptx_size(program, &length); /* with its NUL */
     if (result != 0 || length == 0) {
-        return acre_fail(err, ACRE_EINTERNAL, "NVRTC gave no code: %s", library->text(result));
+        return acre_fail(err, ACRE_EINTERNAL, "NVRTC returned no code: %s", library->text(result));
     }
     char *code = malloc(length);
     if (code == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "%zu bytes of code", length);
+        return acre_fail(err, ACRE_ENOMEM, "no memory for %zu bytes of code", length);
     }
     result = is_cubin ? library->cubin(program, code) : library->ptx(program, code);
     int r = result == 0 ? acre_buf_append(binary, code, length)
                         : acre_fail(err, ACRE_EINTERNAL, "NVRTC: %s", library->text(result));
     if (r == ACRE_ELIMIT) {
-        acre_fail(err, r, "%zu bytes of code; accepted: at most %zu", length, binary->max);
+        acre_fail(err, r, "the compiled code has %zu bytes; accepted: at most %zu", length,
+                  binary->max);
     }
     free(code);
     return r;
 }
 
-static int compile(const struct cuda_rtc *rtc, const struct options *options, const char *text,
-                   struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
+static int compile(const struct cuda_rtc *rtc, const struct nvrtc_options *options,
+                   const char *text, struct acre_buf *binary, struct acre_buf *log,
+                   struct acre_error *err) {
     gpu_handle program = 0;
     int result = rtc->library.create(&program, text, "kernel", 0, NULL, NULL);
     if (result != 0) {
@@ -317,14 +320,14 @@ static int compile(const struct cuda_rtc *rtc, const struct options *options, co
 }
 
 int cuda_rtc_compile(const struct cuda_rtc *rtc, int device_arch,
-                     const struct acre_native_source *source, struct acre_buf *binary,
+                     const struct native_source *source, struct acre_buf *binary,
                      struct acre_buf *log, struct acre_error *err) {
     struct cuda_target target = {0};
     int r = find_target(rtc, device_arch, &target, err);
     if (r < 0) {
         return r;
     }
-    struct options options = {0};
+    struct nvrtc_options options = {0};
     r = make_options(rtc, &target, source->options, &options, err);
     if (r == 0) {
         char *text = strndup(source->text, source->length); /* NVRTC wants its NUL */

@@ -33,7 +33,7 @@ int cuda_target_choose(const int *archs, int count, int device_arch, struct cuda
 /* As `compile` of backend.h, for the GPU of `device_arch`. An architecture in the source's own
  * options is not overruled. */
 int cuda_rtc_compile(const struct cuda_rtc *rtc, int device_arch,
-                     const struct acre_native_source *source, struct acre_buf *binary,
+                     const struct native_source *source, struct acre_buf *binary,
                      struct acre_buf *log, struct acre_error *err);
 
 #endif

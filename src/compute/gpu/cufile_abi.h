@@ -1,6 +1,6 @@
-/* cufile_abi.h - the part of cuFile's binary interface that is used: libcufile.so.0.
+/* cufile_abi.h - the part of cuFile's binary interface that Acre uses: libcufile.so.0.
  *
- * Own declarations; a test compares them with NVIDIA's header where it is installed. */
+ * Our own declarations; a test compares them with NVIDIA's header if installed. */
 #ifndef ACRE_COMPUTE_GPU_CUFILE_ABI_H
 #define ACRE_COMPUTE_GPU_CUFILE_ABI_H
 
@@ -37,7 +37,7 @@ struct cufile_file { /* CUfileDescr_t */
 /* clang-format on */
 
 struct cufile_library {
-#define X(required, result, field, symbol, arguments) result(*field) arguments;
+#define X(required, result, member, symbol, arguments) result(*member) arguments;
     CUFILE_SYMBOLS(X)
 #undef X
 };

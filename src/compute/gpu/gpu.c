@@ -1,14 +1,14 @@
-/* gpu.c - devices and places of a GPU back end, and what its driver's codes mean.
+/* gpu.c - devices and seats of a GPU back end, and what its driver's codes mean.
  *
- * The driver's own context is used (CUDA's primary one): a place has a process of its own, so there
- * is nobody to share it with, and libraries that find "the current context" find this one. Which
- * context is current belongs to the calling thread, and other code of the process may change it:
- * each entry looks (some 10 ns) and sets it only when it is another.
+ * It uses the driver's own context (CUDA's primary one): a seat has its own process, so no one
+ * else shares it, and libraries that look for "the current context" find this one. The current
+ * context is a property of the calling thread, and other code of the process may change it: each
+ * entry checks (about 10 ns) and sets it only if it differs.
  *
- * A fault of a kernel shows as a code of any later call, and then of all of them. The first is kept
- * with the place; check() makes a call that waits for nothing when none was seen. */
+ * A kernel fault shows as the code of any later call, and then of all of them. The seat keeps the
+ * first one; without one, check() makes a call that waits for nothing. */
 #include "compute/gpu/entries.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 enum { STREAM_NON_BLOCKING = 1 }; /* the same in CUDA and HIP */
 
 static const struct gpu_names cuda_names = {
-#define X(required, field, cuda, hip, arguments) .field = (cuda),
+#define X(required, member, cuda, hip, arguments) .member = (cuda),
     GPU_SYMBOLS(X)
 #undef X
 };
 
 static const struct gpu_names hip_names = {
-#define X(required, field, cuda, hip, arguments) .field = (hip),
+#define X(required, member, cuda, hip, arguments) .member = (hip),
     GPU_SYMBOLS(X)
 #undef X
 };
@@ -39,7 +39,7 @@ static const struct gpu_fault *find_fault(const struct gpu_vendor *vendor, int c
     return NULL;
 }
 
-int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const char *call,
+int gpu_fail(const struct gpu *gpu, struct gpu_seat *seat, int code, const char *call,
              struct acre_error *err) {
     const struct gpu_fault *fault = find_fault(gpu->vendor, code);
     const char *colon = call != NULL ? ": " : "";
@@ -50,9 +50,9 @@ int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const cha
         return acre_fail(err, ACRE_EINTERNAL, "%.*s%s%s (%d)", length, call, colon,
                          gpu->vendor->code_name(gpu, code), code);
     }
-    if (fault->is_lasting && place != NULL) {
+    if (fault->is_lasting && seat != NULL) {
         int none = 0;
-        atomic_compare_exchange_strong(&place->lasting, &none, code);
+        atomic_compare_exchange_strong(&seat->lasting, &none, code);
     }
     if (fault->words == NULL) {
         return acre_fail(err, fault->error, "%.*s%s%s", length, call, colon, fault->name);
@@ -61,9 +61,9 @@ int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const cha
                      fault->name);
 }
 
-int gpu_enter(struct gpu_place *place, struct acre_error *err) {
-    int code = place->gpu->vendor->context_enter(place->gpu, place->context);
-    return code == 0 ? 0 : gpu_fail(place->gpu, place, code, "context", err);
+int gpu_enter(struct gpu_seat *seat, struct acre_error *err) {
+    int code = seat->gpu->vendor->context_enter(seat->gpu, seat->context);
+    return code == 0 ? 0 : gpu_fail(seat->gpu, seat, code, "context", err);
 }
 
 /* --- devices -------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ int gpu_start(struct gpu *gpu, struct acre_error *err) {
         return ACRE_EUNAVAILABLE;
     }
     if (count <= 0) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "the driver has no device");
+        return acre_fail(err, ACRE_EUNAVAILABLE, "the driver lists no devices");
     }
     gpu->devices = calloc((size_t)count, sizeof(*gpu->devices));
     if (gpu->devices == NULL) {
@@ -139,7 +139,7 @@ void gpu_close(void *self) {
     if (gpu == NULL) {
         return;
     }
-    ACRE_ASSERT(gpu->places == NULL);
+    ACRE_ASSERT(gpu->seats == NULL);
     if (gpu->count > 0) {
         pthread_mutex_destroy(&gpu->lock);
     }
@@ -157,186 +157,186 @@ void gpu_describe(void *self, uint32_t device, struct acre_compute_device *ret_d
     *ret_device = gpu->devices[device].description;
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- seats --------------------------------------------------------------------------------- */
 
-void gpu_link_in(struct gpu_place *place, struct gpu_link *head, struct gpu_link *link) {
-    pthread_mutex_lock(&place->lock);
+void gpu_link_in(struct gpu_seat *seat, struct gpu_link *head, struct gpu_link *link) {
+    pthread_mutex_lock(&seat->lock);
     link->next = head->next;
     link->before = head;
     head->next->before = link;
     head->next = link;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
 }
 
-void gpu_link_out(struct gpu_place *place, struct gpu_link *link) {
-    pthread_mutex_lock(&place->lock);
+void gpu_link_out(struct gpu_seat *seat, struct gpu_link *link) {
+    pthread_mutex_lock(&seat->lock);
     link->next->before = link->before;
     link->before->next = link->next;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
 }
 
 /* Both ways, where there is a path; where there is none the driver copies through the host. */
-static void enable_peers(struct gpu *gpu, struct gpu_place *place) {
+static void enable_peers(struct gpu *gpu, struct gpu_seat *seat) {
     const struct gpu_vendor *vendor = gpu->vendor;
-    for (struct gpu_place *other = gpu->places; other != NULL; other = other->next) {
+    for (struct gpu_seat *other = gpu->seats; other != NULL; other = other->next) {
         int forth = 0;
         int back = 0;
-        if (other->device == place->device ||
-            gpu->driver.can_peer(&forth, place->device, other->device) != 0 ||
-            gpu->driver.can_peer(&back, other->device, place->device) != 0) {
+        if (other->device == seat->device ||
+            gpu->driver.can_peer(&forth, seat->device, other->device) != 0 ||
+            gpu->driver.can_peer(&back, other->device, seat->device) != 0) {
             continue;
         }
-        if (forth != 0 && vendor->context_enter(gpu, place->context) == 0) {
+        if (forth != 0 && vendor->context_enter(gpu, seat->context) == 0) {
             vendor->context_peer(gpu, other->context);
         }
         if (back != 0 && vendor->context_enter(gpu, other->context) == 0) {
-            vendor->context_peer(gpu, place->context);
+            vendor->context_peer(gpu, seat->context);
         }
     }
-    vendor->context_enter(gpu, place->context);
+    vendor->context_enter(gpu, seat->context);
 }
 
-static void init_lists(struct gpu_place *place) {
-    struct gpu_link *heads[] = {&place->regions, &place->streams, &place->modules, &place->graphs};
+static void init_lists(struct gpu_seat *seat) {
+    struct gpu_link *heads[] = {&seat->regions, &seat->streams, &seat->modules, &seat->graphs};
     for (size_t i = 0; i < ACRE_COUNT(heads); i++) {
         heads[i]->next = heads[i];
         heads[i]->before = heads[i];
     }
 }
 
-/* All places of a device are the driver's one context: what is loaded for one of them waits for a
+/* All seats of a device are the driver's one context: what is loaded for one of them waits for a
  * kernel that another keeps, and which only that one's front can send away meanwhile. */
-static int join(struct gpu *gpu, struct gpu_place *place, struct acre_error *err) {
+static int join(struct gpu *gpu, struct gpu_seat *seat, struct acre_error *err) {
     int r = 0;
     pthread_mutex_lock(&gpu->lock);
-    for (const struct gpu_place *other = gpu->places; other != NULL; other = other->next) {
-        if (other->index == place->index && other->residents > 0) {
+    for (const struct gpu_seat *other = gpu->seats; other != NULL; other = other->next) {
+        if (other->index == seat->index && other->residents > 0) {
             r = acre_fail(err, ACRE_ECONFLICT,
-                          "%s: a ring of another context of this process is resident there; "
-                          "accepted: a context with a process of its own",
-                          gpu->devices[place->index].description.name);
+                          "%s: another context of this process has a resident ring there; open "
+                          "this context in a separate process (ACRE_CONTEXT_ISOLATION_PROCESS)",
+                          gpu->devices[seat->index].description.name);
         }
     }
     if (r == 0) {
-        enable_peers(gpu, place);
-        place->next = gpu->places;
-        gpu->places = place;
+        enable_peers(gpu, seat);
+        seat->next = gpu->seats;
+        gpu->seats = seat;
     }
     pthread_mutex_unlock(&gpu->lock);
     return r;
 }
 
-static void share_queues(struct gpu_place *place) {
-    uint32_t queues = place->gpu->queues;
+static void share_queues(struct gpu_seat *seat) {
+    uint32_t queues = seat->gpu->queues;
     if (queues == 0) {
-        place->lane_count = GPU_LANES;
+        seat->lane_count = GPU_LANES;
         return;
     }
     uint32_t others = queues > 1 ? queues - 1 : 1; /* one is the side stream's */
-    place->residents_max = ACRE_MIN(others - 1, (uint32_t)GPU_RESIDENTS);
-    place->lane_count = ACRE_MIN(others - place->residents_max, (uint32_t)GPU_LANES);
+    seat->residents_max = ACRE_MIN(others - 1, (uint32_t)GPU_RESIDENTS);
+    seat->lane_count = ACRE_MIN(others - seat->residents_max, (uint32_t)GPU_LANES);
 }
 
-int gpu_place_open(void *self, uint32_t device, void **ret_place, struct acre_error *err) {
+int gpu_seat_open(void *self, uint32_t device, void **ret_seat, struct acre_error *err) {
     struct gpu *gpu = self;
     ACRE_ASSERT(device < gpu->count);
-    struct gpu_place *place = calloc(1, sizeof(*place));
-    if (place == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "place");
+    struct gpu_seat *seat = calloc(1, sizeof(*seat));
+    if (seat == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "seat");
     }
-    place->gpu = gpu;
-    place->index = device;
-    place->device = gpu->devices[device].device;
-    init_lists(place);
-    share_queues(place);
-    int code = gpu->vendor->context_open(gpu, place->device, &place->context);
+    seat->gpu = gpu;
+    seat->index = device;
+    seat->device = gpu->devices[device].device;
+    init_lists(seat);
+    share_queues(seat);
+    int code = gpu->vendor->context_open(gpu, seat->device, &seat->context);
     if (code != 0) {
         int r = gpu_fail(gpu, NULL, code, "context", err);
-        free(place);
+        free(seat);
         return r;
     }
-    code = gpu->vendor->context_enter(gpu, place->context);
-    code = code == 0 ? gpu->driver.stream_create(&place->side, STREAM_NON_BLOCKING) : code;
-    int r = code == 0 ? join(gpu, place, err)
+    code = gpu->vendor->context_enter(gpu, seat->context);
+    code = code == 0 ? gpu->driver.stream_create(&seat->side, STREAM_NON_BLOCKING) : code;
+    int r = code == 0 ? join(gpu, seat, err)
                       : gpu_fail(gpu, NULL, code, gpu->names->stream_create, err);
     if (r < 0) {
         if (code == 0) {
-            gpu->driver.stream_destroy(place->side);
+            gpu->driver.stream_destroy(seat->side);
         }
-        gpu->vendor->context_close(gpu, place->device, place->context);
-        free(place);
+        gpu->vendor->context_close(gpu, seat->device, seat->context);
+        free(seat);
         return r;
     }
-    pthread_mutex_init(&place->lock, NULL);
-    *ret_place = place;
+    pthread_mutex_init(&seat->lock, NULL);
+    *ret_seat = seat;
     return 0;
 }
 
-static void free_all(struct gpu_place *place) {
-    while (place->graphs.next != &place->graphs) {
-        gpu_graph_destroy(place, (uint64_t)(uintptr_t)place->graphs.next);
+static void free_all(struct gpu_seat *seat) {
+    while (seat->graphs.next != &seat->graphs) {
+        gpu_graph_destroy(seat, (uint64_t)(uintptr_t)seat->graphs.next);
     }
-    while (place->modules.next != &place->modules) {
-        gpu_unload(place, (uint64_t)(uintptr_t)place->modules.next);
+    while (seat->modules.next != &seat->modules) {
+        gpu_unload(seat, (uint64_t)(uintptr_t)seat->modules.next);
     }
-    while (place->streams.next != &place->streams) {
-        gpu_stream_destroy(place, (uint64_t)(uintptr_t)place->streams.next);
+    while (seat->streams.next != &seat->streams) {
+        gpu_stream_destroy(seat, (uint64_t)(uintptr_t)seat->streams.next);
     }
-    for (size_t i = 0; i < place->lane_count; i++) {
-        if (place->lanes[i].stream != 0) {
-            place->gpu->driver.stream_destroy(place->lanes[i].stream);
+    for (size_t i = 0; i < seat->lane_count; i++) {
+        if (seat->lanes[i].stream != 0) {
+            seat->gpu->driver.stream_destroy(seat->lanes[i].stream);
         }
     }
-    while (place->regions.next != &place->regions) {
-        gpu_region_destroy(place, (uint64_t)(uintptr_t)place->regions.next);
+    while (seat->regions.next != &seat->regions) {
+        gpu_region_destroy(seat, (uint64_t)(uintptr_t)seat->regions.next);
     }
 }
 
-void gpu_place_close(void *self) {
-    struct gpu_place *place = self;
-    if (place == NULL) {
+void gpu_seat_close(void *self) {
+    struct gpu_seat *seat = self;
+    if (seat == NULL) {
         return;
     }
-    struct gpu *gpu = place->gpu;
+    struct gpu *gpu = seat->gpu;
     pthread_mutex_lock(&gpu->lock);
-    struct gpu_place **link = &gpu->places;
-    while (*link != place) {
+    struct gpu_seat **link = &gpu->seats;
+    while (*link != seat) {
         link = &(*link)->next;
     }
-    *link = place->next;
+    *link = seat->next;
     pthread_mutex_unlock(&gpu->lock);
-    gpu->vendor->context_enter(gpu, place->context);
-    free_all(place);
-    gpu->driver.stream_destroy(place->side);
-    gpu->vendor->context_close(gpu, place->device, place->context);
-    pthread_mutex_destroy(&place->lock);
-    free(place);
+    gpu->vendor->context_enter(gpu, seat->context);
+    free_all(seat);
+    gpu->driver.stream_destroy(seat->side);
+    gpu->vendor->context_close(gpu, seat->device, seat->context);
+    pthread_mutex_destroy(&seat->lock);
+    free(seat);
 }
 
 int gpu_check(void *self, struct acre_error *err) {
-    struct gpu_place *place = self;
-    int code = atomic_load(&place->lasting);
+    struct gpu_seat *seat = self;
+    int code = atomic_load(&seat->lasting);
     if (code == 0) {
-        int r = gpu_enter(place, err);
+        int r = gpu_enter(seat, err);
         if (r < 0) {
             return r;
         }
-        code = place->gpu->vendor->check(place);
+        code = seat->gpu->vendor->check(seat);
     }
-    return code == 0 ? 0 : gpu_fail(place->gpu, place, code, NULL, err);
+    return code == 0 ? 0 : gpu_fail(seat->gpu, seat, code, NULL, err);
 }
 
 int gpu_memory(void *self, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
-    struct gpu_place *place = self;
+    struct gpu_seat *seat = self;
     size_t unused = 0;
     size_t total = 0;
-    int r = gpu_enter(place, err);
+    int r = gpu_enter(seat, err);
     if (r < 0) {
         return r;
     }
-    int code = place->gpu->driver.memory_info(&unused, &total);
+    int code = seat->gpu->driver.memory_info(&unused, &total);
     if (code != 0) {
-        return gpu_fail(place->gpu, place, code, place->gpu->names->memory_info, err);
+        return gpu_fail(seat->gpu, seat, code, seat->gpu->names->memory_info, err);
     }
     *ret_free = unused;
     *ret_total = total;

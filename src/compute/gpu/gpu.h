@@ -1,12 +1,12 @@
 /* gpu.h - what CUDA and HIP share: one table of driver functions under neutral names.
  *
- * HIP's module API mirrors CUDA's driver API, so the back end is written once over this
- * table; cuda.c and hip.c fill it by dlopen (into their own struct, which begins with a struct
- * gpu) and add what differs: struct gpu_vendor. Their table is
- *     const struct acre_backend acre_backend_hip = {.name = "hip", ..., .open = hip_open,
+ * HIP's module API mirrors CUDA's driver API, so the back end is written once over this table;
+ * cuda.c and hip.c fill it by dlopen (into their own struct, which begins with a struct gpu) and
+ * add what differs: struct gpu_vendor. Their table is
+ *     const struct backend backend_hip = {.name = "hip", ..., .open = hip_open,
  *                                                   GPU_ENTRIES, .compile = hip_compile};
  * where hip_open allocates its struct, loads it, and ends with gpu_start; gpu_close frees it.
- * Threads: as backend.h says. */
+ * Threads: see backend.h. */
 #ifndef ACRE_COMPUTE_GPU_GPU_H
 #define ACRE_COMPUTE_GPU_GPU_H
 
@@ -16,7 +16,7 @@
 #include <pthread.h>
 
 struct gpu;
-struct gpu_place;
+struct gpu_seat;
 
 /* What a code of the driver means for people, and for us. */
 struct gpu_fault {
@@ -50,7 +50,7 @@ struct gpu_vendor {
     int (*context_enter)(const struct gpu *gpu, gpu_handle context); /* of the calling thread */
     int (*context_peer)(struct gpu *gpu, gpu_handle peer); /* the current one may reach `peer` */
     /* What has failed in the current context, if anything has; waits for nothing. code. */
-    int (*check)(struct gpu_place *place);
+    int (*check)(struct gpu_seat *seat);
 
     int (*copy)(const struct gpu *gpu, uintptr_t to, uintptr_t from, size_t bytes,
                 gpu_handle stream);
@@ -91,18 +91,18 @@ struct gpu { /* what open() gives: `self` of the table */
     uint32_t queues;               /* of a device in this process; 0: no kernel stays, so any */
     uint32_t count;
     struct gpu_device *devices;
-    pthread_mutex_t lock; /* places */
-    struct gpu_place *places;
+    pthread_mutex_t lock; /* seats */
+    struct gpu_seat *seats;
 };
 
 /* The library is loaded into gpu->driver: initialise, list devices. ACRE_EUNAVAILABLE: none. */
 int gpu_start(struct gpu *gpu, struct acre_error *err);
 void gpu_close(void *self); /* what gpu_start made, and frees the struct; NULL is fine */
-/* "cuMemAlloc: a text (CUDA_ERROR_X)", the ACRE_E* of it; lasting faults are kept by the place
+/* "cuMemAlloc: a text (CUDA_ERROR_X)", the ACRE_E* of it; lasting faults are kept by the seat
  * (NULL: none). `call` is the function's name: gpu->names->alloc; NULL: not told. */
-int gpu_fail(const struct gpu *gpu, struct gpu_place *place, int code, const char *call,
+int gpu_fail(const struct gpu *gpu, struct gpu_seat *seat, int code, const char *call,
              struct acre_error *err);
 /* Make its context the calling thread's. */
-int gpu_enter(struct gpu_place *place, struct acre_error *err);
+int gpu_enter(struct gpu_seat *seat, struct acre_error *err);
 
 #endif

@@ -1,26 +1,25 @@
 /* hip.c - AMD GPUs through HIP: what differs from CUDA, for the back end they share (gpu.h).
  *
- * HIP has no contexts to speak of: each thread has a current device, and setting it costs no more
- * than looking. So a context is the device's number, and closing one gives nothing back.
+ * HIP has no real contexts: each thread has a current device, and setting it costs no more than
+ * checking it. So a context is the device's number, and closing one frees nothing.
  *
- * How signals and waits are done by AMD's runtime decides what is offered here. A write of 8 bytes
- * is a small kernel behind a barrier that releases to the system: the host sees the word after all
- * that the work before it wrote. A wait is a kernel that polls. The streams of a process share four
- * hardware queues, in each of which work is done in order: a kernel that never ends stops the
- * streams that happen to share its queue. Waits are safe, since the front waits only for signals it
- * queued before; a ring is not, so that ACRE_CAN_RING is missing here. Graphs are replayed by the
- * front.
+ * How AMD's runtime signals and waits decides what is offered here. A write of 8 bytes is a small
+ * kernel after a barrier that releases to the system: when the host sees the word, it sees
+ * everything written before it. A wait is a kernel that polls. The streams of a process share four
+ * hardware queues, and each does its work in order: a kernel that never ends stops the streams that
+ * happen to share its queue. Waits are safe, because the front waits only for signals it queued
+ * before. A ring is not, so ACRE_CAN_RING is missing here. The front replays graphs.
  *
- * A kernel that touches what is not mapped makes AMD's runtime abort the process: contexts of HIP
- * belong into runners.
+ * When a kernel touches unmapped memory, AMD's runtime aborts the process: HIP contexts belong in
+ * runners.
  *
- * What has been run: loading, the answers without a device, and the compiler (hip_rtc.c), with HIP
- * 5.2 of Debian. Everything here is compared with AMD's headers (hip_abi.h) and its source, but no
- * AMD GPU has executed it yet: tests/gpu/compute_hip.c is for whoever has one. */
+ * Tested so far: loading, the errors without a device, and the compiler (hip_rtc.c), with Debian's
+ * HIP 5.2. Everything here was compared with AMD's headers (hip_abi.h) and source, but no AMD GPU
+ * has run it yet: tests/gpu/compute_hip.c is for people who have one. */
 #include "compute/gpu/hip.h"
 
 #include "compute/gpu/entries.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "core/dl.h"
 
 #include <elf.h>
@@ -68,14 +67,14 @@ static void read_uuid(const struct hip *hip, int device, struct acre_compute_dev
 static int describe(struct gpu *gpu, int device, struct acre_compute_device *to) {
     const struct hip *hip = hip_of(gpu);
     static const int attributes[] = {HIP_UNITS, HIP_GROUP_MAX, HIP_LOCAL_BYTES};
-    uint32_t *const fields[] = {&to->units, &to->group_max, &to->local_bytes};
+    uint32_t *const limits[] = {&to->units, &to->group_max, &to->local_bytes};
     for (size_t i = 0; i < ACRE_COUNT(attributes); i++) {
         int value = 0;
         int code = gpu->driver.device_attribute(&value, attributes[i], device);
         if (code != 0) {
             return code;
         }
-        *fields[i] = (uint32_t)ACRE_MAX(value, 0);
+        *limits[i] = (uint32_t)ACRE_MAX(value, 0);
     }
     char arch[HIP_ARCH_BYTES];
     int code = read_arch(hip, device, arch);
@@ -90,7 +89,7 @@ static int describe(struct gpu *gpu, int device, struct acre_compute_device *to)
     snprintf(to->identity, sizeof(to->identity), "%.96s HIP %d driver %d HIPRTC %d.%d", arch,
              hip->version, gpu->version, major, minor);
     read_uuid(hip, device, to);
-    snprintf(to->backend, sizeof(to->backend), "%s", acre_backend_hip.name);
+    snprintf(to->backend, sizeof(to->backend), "%s", backend_hip.name);
     to->capabilities =
         ACRE_CAN_DOUBLE | ACRE_CAN_ATOMIC64 | (hip->has_rtc ? (uint32_t)ACRE_CAN_SOURCE : 0);
     return 0;
@@ -112,7 +111,7 @@ static int context_open(struct gpu *gpu, int device, gpu_handle *ret_context) {
 }
 
 static void context_close(struct gpu *gpu, int device, gpu_handle context) {
-    (void)gpu; /* hipDeviceReset would end other places on the same device */
+    (void)gpu; /* hipDeviceReset would end other seats on the same device */
     (void)device;
     (void)context;
 }
@@ -127,15 +126,15 @@ static bool works_so_far(int code) {
 }
 
 /* Each stream of the driver once, however many of the front share it. */
-static int check(struct gpu_place *place) {
-    const struct hip *hip = hip_of(place->gpu);
-    int code = hip->stream_query(place->side);
-    pthread_mutex_lock(&place->lock);
-    for (uint32_t i = 0; i < place->lane_count && works_so_far(code); i++) {
-        gpu_handle lane = place->lanes[i].stream;
+static int check(struct gpu_seat *seat) {
+    const struct hip *hip = hip_of(seat->gpu);
+    int code = hip->stream_query(seat->side);
+    pthread_mutex_lock(&seat->lock);
+    for (uint32_t i = 0; i < seat->lane_count && works_so_far(code); i++) {
+        gpu_handle lane = seat->lanes[i].stream;
         code = lane != 0 ? hip->stream_query(lane) : code;
     }
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     return works_so_far(code) ? 0 : code;
 }
 
@@ -191,7 +190,8 @@ static int image_check(const void *bytes, size_t length, struct acre_error *err)
         memcmp(&header, bundle, sizeof(bundle) - 1) == 0) {
         return 0;
     }
-    return acre_fail(err, ACRE_ECORRUPT, "%zu bytes that are no code object of an AMD GPU", length);
+    return acre_fail(err, ACRE_ECORRUPT, "these %zu bytes are not a code object for an AMD GPU",
+                     length);
 }
 
 static const struct gpu_fault faults[] = {
@@ -220,10 +220,11 @@ static const struct gpu_vendor vendor = {
 /* --- loading -------------------------------------------------------------------------------- */
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(need, field, cuda, ours, arguments) {ours, offsetof(struct hip, gpu.driver.field), need},
+#define X(need, member, cuda, ours, arguments)                                                     \
+    {ours, offsetof(struct hip, gpu.driver.member), need},
     GPU_SYMBOLS(X)
 #undef X
-#define X(need, field, symbol, result, arguments) {symbol, offsetof(struct hip, field), need},
+#define X(need, member, symbol, result, arguments) {symbol, offsetof(struct hip, member), need},
         HIP_SYMBOLS(X)
 #undef X
 };
@@ -256,7 +257,7 @@ static void tell_why(int r, struct acre_error *err) {
         char said[ACRE_ERROR_TEXT_MAX];
         snprintf(said, sizeof(said), "%s", err->text);
         acre_fail(err, r, "%.300s; /dev/kfd: %s%s", said, strerror(errno),
-                  errno == EACCES ? " (its group is render or video)"
+                  errno == EACCES ? " (add this user to its group, render or video)"
                                   : " (the amdgpu driver is not loaded)");
     }
 }
@@ -280,20 +281,20 @@ static int hip_open(void **ret_self, struct acre_error *err) {
     return 0;
 }
 
-static int hip_compile(void *self, const struct acre_native_source *source, struct acre_buf *binary,
+static int hip_compile(void *self, const struct native_source *source, struct acre_buf *binary,
                        struct acre_buf *log, struct acre_error *err) {
-    const struct gpu_place *place = self;
-    const struct hip *hip = hip_of(place->gpu);
+    const struct gpu_seat *seat = self;
+    const struct hip *hip = hip_of(seat->gpu);
     if (!hip->has_rtc) {
         return acre_fail(err, ACRE_EUNSUPPORTED, "HIPRTC: %s", hip->rtc_absent);
     }
-    const char *identity = place->gpu->devices[place->index].description.identity;
+    const char *identity = seat->gpu->devices[seat->index].description.identity;
     char arch[HIP_ARCH_BYTES];
     snprintf(arch, sizeof(arch), "%.*s", (int)strcspn(identity, " "), identity);
     return hiprtc_compile(&hip->rtc, arch, source, binary, log, err);
 }
 
-const struct acre_backend acre_backend_hip = {
+const struct backend backend_hip = {
     .name = "hip",
     .what = "AMD GPUs (HIP)",
     .language = ACRE_LANGUAGE_HIP,

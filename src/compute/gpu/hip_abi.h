@@ -1,8 +1,8 @@
 /* hip_abi.h - what HIP has beyond symbols.h: functions, numbers, layouts, each written once.
  *
- * Nothing is included from AMD. Whoever has its headers (Debian: libamdhip64-dev) has all of this,
- * and HIP's column of symbols.h, compared with them by the tests (test_compute_hip_abi.c).
- * Right for HIP 5.2 to 6.3; where 5 and 6 differ, the comment says so. Tables only. */
+ * No AMD header is included. If they are installed (Debian: libamdhip64-dev), a test compares all
+ * of this, and HIP's column of symbols.h, with them (test_compute_hip_abi.c). Correct for HIP 5.2
+ * to 6.3; where 5 and 6 differ, the comment says so. Tables only. */
 #ifndef ACRE_COMPUTE_GPU_HIP_ABI_H
 #define ACRE_COMPUTE_GPU_HIP_ABI_H
 
@@ -21,7 +21,7 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
 
 /* clang-format off */
 #define HIP_SYMBOLS(X)                                                                             \
-    /* need  field              symbol                        result        arguments           */ \
+    /* need  member             symbol                        result        arguments           */ \
     X(true,  error_name,        "hipGetErrorName",            const char *, (int))                 \
     X(true,  runtime_version,   "hipRuntimeGetVersion",       int,          (int *))               \
     X(true,  set_device,        "hipSetDevice",               int,          (int))                 \
@@ -39,7 +39,7 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
       (gpu_handle stream, hip_callback *, void *, unsigned flags))
 
 #define HIPRTC_SYMBOLS(X)                                                                          \
-    /* need  field        symbol                      result        arguments                   */ \
+    /* need  member       symbol                      result        arguments                   */ \
     X(true,  error_name,  "hiprtcGetErrorString",     const char *, (int))                         \
     X(true,  version,     "hiprtcVersion",            int,          (int *, int *))                \
     X(true,  create,      "hiprtcCreateProgram",      int,                                         \
@@ -73,16 +73,16 @@ typedef void hip_callback(gpu_handle stream, int status, void *user);
     /* name                                   code  ours         lasting, words */                 \
     X("hipErrorInvalidValue",                  1,    INVALID,     false, NULL)                     \
     X("hipErrorOutOfMemory",                   2,    NOMEM,       false,                           \
-      "the device has no such memory left")                                                        \
+      "the device is out of memory")                                                               \
     X("hipErrorNotInitialized",                3,    UNAVAILABLE, true,  NULL)                     \
     X("hipErrorDeinitialized",                 4,    UNAVAILABLE, true,                            \
       "the driver has shut down")                                                                  \
     X("hipErrorInvalidConfiguration",          9,    INVALID,     false,                           \
-      "a grid or a group that the device cannot have")                                             \
+      "the device does not support this grid or group")                                            \
     X("hipErrorNoDevice",                      100,  UNAVAILABLE, false,                           \
-      "no AMD GPU that HIP can use")                                                               \
+      "HIP finds no usable AMD GPU")                                                               \
     X("hipErrorInvalidDevice",                 101,  UNAVAILABLE, false,                           \
-      "no AMD GPU that HIP can use")                                                               \
+      "HIP finds no usable AMD GPU")                                                               \
     X("hipErrorInvalidImage",                  200,  CORRUPT,     false, "not compiled code")      \
     X("hipErrorInvalidContext",                201,  UNAVAILABLE, false, NULL)                     \
     X("hipErrorNoBinaryForGpu",                209,  CORRUPT,     false,                           \

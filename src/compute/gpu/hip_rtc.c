@@ -1,22 +1,22 @@
 /* hip_rtc.c - HIPRTC: source to code objects, on any machine that has AMD's libraries.
  *
- * The compiler needs no device: the architecture is always told (a device's gcnArchName, with its
- * features: "gfx90a:sramecc+:xnack-"), so what is compiled for a device runs there, and the tests
- * compile for devices nobody here has. HIPRTC is a library of its own, or a part of the runtime's
+ * The compiler needs no device. The architecture is always passed (a device's gcnArchName, with its
+ * features: "gfx90a:sramecc+:xnack-"), so code compiled for a device runs there, and the tests
+ * compile for devices that are not here. HIPRTC is a separate library, or part of the runtime
  * (Debian, HIP 5.2); in both cases it opens libamd_comgr, which is clang.
  *
- * Three habits of it are worked around here:
- *   - It calls the source by a temporary file's name. `#line` gives it a better one; the dialect's
- *     own `#line` comes later and wins.
- *   - An architecture it does not know makes it crash (5.2), so that options may not name one.
- *   - Distributions link comgr and PoCL with the same libLLVM, and each brings a copy of clang:
- *     the second to be loaded registers its options twice, and LLVM ends the process. If PoCL's is
- *     here already, that is told instead. (With a device the runtime loads comgr at once, so it is
- *     first wherever HIP is looked for before OpenCL.)
- * It is not ready for two threads at once: each registers LLVM's targets, which are then there
- * twice; and with compilations alone kept apart, four threads once did not end in a minute, in a
- * place that was not found. Its state is the process's, whatever handle they ask by, so is the
- * lock: one thread at a time is in it, from a program's creation until its end. */
+ * Three of its habits are worked around here:
+ *   - It names the source after a temporary file. `#line` gives it a better name; the dialect's own
+ *     `#line` comes later and wins.
+ *   - An unknown architecture makes it crash (5.2), so options must not name one.
+ *   - Distributions link comgr and PoCL with the same libLLVM, and each brings a copy of clang: the
+ *     second to be loaded registers its options again, and LLVM ends the process. If PoCL's copy is
+ *     already loaded, compiling fails with that reason. (With a device, the runtime loads comgr at
+ *     once, so it is first wherever HIP is tried before OpenCL.)
+ * It is not safe for two threads at once: each registers LLVM's targets, which then exist twice;
+ * and with only the compilations serialized, four threads once hung for a minute, for a reason that
+ * was not found. Its state belongs to the process, whatever handle is used, and so does the lock:
+ * one thread at a time is in it, from a program's creation until its end. */
 #include "compute/gpu/hip.h"
 
 #include "core/dl.h"
@@ -33,7 +33,7 @@ enum { LOG_BYTES_MAX = 16 << 20 }; /* more than any compiler says: clang stops a
 /* --- loading -------------------------------------------------------------------------------- */
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(need, field, symbol, result, arguments) {symbol, offsetof(struct hiprtc, field), need},
+#define X(need, member, symbol, result, arguments) {symbol, offsetof(struct hiprtc, member), need},
     HIPRTC_SYMBOLS(X)
 #undef X
 };
@@ -62,10 +62,9 @@ static int check_clang(struct acre_error *err) {
     struct loaded loaded = {0};
     dl_iterate_phdr(look, &loaded);
     if (loaded.clang && !loaded.comgr) {
-        return acre_fail(
-            err, ACRE_EUNAVAILABLE,
-            "HIPRTC: this process has loaded another clang (libclang-cpp.so, of PoCL), "
-            "beside which AMD's cannot be loaded; compile in a process of its own");
+        return acre_fail(err, ACRE_EUNAVAILABLE,
+                         "HIPRTC: AMD's clang cannot be loaded because this process already has "
+                         "PoCL's (libclang-cpp.so); compile in a separate process");
     }
     return 0;
 }
@@ -76,7 +75,7 @@ static const char *const architectures[] = {
     "--offload-arch", "--gpu-architecture", "-march", "--cuda-gpu-arch",
     "-mcpu",          "--target",           "-target"};
 
-struct options {
+struct hiprtc_options {
     char arch[ARCH_OPTION_BYTES];
     char *words; /* one string after the other */
     const char *all[OPTIONS_MAX];
@@ -88,25 +87,26 @@ static int check_option(const char *option, struct acre_error *err) {
         size_t length = strlen(architectures[i]);
         if (strncmp(option, architectures[i], length) == 0 &&
             (option[length] == '\0' || option[length] == '=')) {
-            return acre_fail(err, ACRE_EINVALID,
-                             "option '%.64s': the architecture is the device's and cannot be given",
-                             option);
+            return acre_fail(
+                err, ACRE_EINVALID,
+                "option '%.64s' is not accepted: the architecture is always that of the device",
+                option);
         }
     }
     return 0;
 }
 
-static int split_options(const char *text, const char *arch, struct options *ret_options,
+static int split_options(const char *text, const char *arch, struct hiprtc_options *ret_options,
                          struct acre_error *err) {
-    struct options options = {.count = 1};
+    struct hiprtc_options options = {.count = 1};
     if (strlen(text) > OPTION_BYTES_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "options of %zu bytes: at most %d", strlen(text),
+        return acre_fail(err, ACRE_ELIMIT, "options: %zu bytes; accepted: at most %d", strlen(text),
                          OPTION_BYTES_MAX);
     }
     snprintf(options.arch, sizeof(options.arch), "--offload-arch=%s", arch);
     options.words = strdup(text);
     if (options.words == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "options of the compiler");
+        return acre_fail(err, ACRE_ENOMEM, "no memory for the compiler options");
     }
     int r = 0;
     char *rest = options.words, *word = NULL;
@@ -115,7 +115,7 @@ static int split_options(const char *text, const char *arch, struct options *ret
             continue;
         }
         if (options.count == OPTIONS_MAX) {
-            r = acre_fail(err, ACRE_ELIMIT, "more than %d options", OPTIONS_MAX - 1);
+            r = acre_fail(err, ACRE_ELIMIT, "options: more than %d options", OPTIONS_MAX - 1);
         } else {
             r = check_option(word, err);
             options.all[options.count++] = word;
@@ -151,12 +151,12 @@ static int take(const struct hiprtc *rtc, gpu_handle program, int (*size)(gpu_ha
     }
     char *bytes = malloc(length + 1);
     if (bytes == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "%zu bytes of %s", length, call);
+        return acre_fail(err, ACRE_ENOMEM, "no memory for %zu bytes of %s", length, call);
     }
     code = get(program, bytes);
     int r = code != 0 ? fail(rtc, code, call, err) : acre_buf_append(out, bytes, length);
     if (r == ACRE_ELIMIT) {
-        r = acre_fail(err, r, "%s: %zu bytes, at most %zu", call, length, out->max);
+        r = acre_fail(err, r, "%s: %zu bytes; accepted: at most %zu", call, length, out->max);
     }
     free(bytes);
     return r;
@@ -170,13 +170,14 @@ static int fail_compile(const char *log, struct acre_error *err) {
         line--;
     }
     int length = (int)strcspn(line, "\n");
-    return length == 0
-               ? acre_fail(err, ACRE_EINVALID, "HIPRTC does not compile it and tells no reason")
-               : acre_fail(err, ACRE_EINVALID, "%.*s", length, line);
+    return length == 0 ? acre_fail(err, ACRE_EINVALID,
+                                   "HIPRTC failed to compile the source and gave no reason")
+                       : acre_fail(err, ACRE_EINVALID, "%.*s", length, line);
 }
 
-static int compile(const struct hiprtc *rtc, gpu_handle program, const struct options *options,
-                   struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
+static int compile(const struct hiprtc *rtc, gpu_handle program,
+                   const struct hiprtc_options *options, struct acre_buf *binary,
+                   struct acre_buf *log, struct acre_error *err) {
     int code = rtc->compile(program, options->count, (const char **)options->all);
     struct acre_buf said;
     acre_buf_init(&said, LOG_BYTES_MAX);
@@ -197,7 +198,7 @@ static int compile(const struct hiprtc *rtc, gpu_handle program, const struct op
 }
 
 static int create_and_compile(const struct hiprtc *rtc, const char *text,
-                              const struct options *options, struct acre_buf *binary,
+                              const struct hiprtc_options *options, struct acre_buf *binary,
                               struct acre_buf *log, struct acre_error *err) {
     int r = check_clang(err);
     if (r < 0) {
@@ -213,12 +214,11 @@ static int create_and_compile(const struct hiprtc *rtc, const char *text,
     return r;
 }
 
-int hiprtc_compile(const struct hiprtc *rtc, const char *arch,
-                   const struct acre_native_source *source, struct acre_buf *binary,
-                   struct acre_buf *log, struct acre_error *err) {
+int hiprtc_compile(const struct hiprtc *rtc, const char *arch, const struct native_source *source,
+                   struct acre_buf *binary, struct acre_buf *log, struct acre_error *err) {
     ACRE_ASSERT(arch[0] != '\0' && strlen(arch) < HIP_ARCH_BYTES);
     static const char name[] = "#line 1 \"kernel\"\n";
-    struct options options;
+    struct hiprtc_options options;
     int r = split_options(source->options, arch, &options, err);
     if (r < 0) {
         return r;

@@ -1,16 +1,16 @@
-/* image.c - whether bytes are a whole image of code, before a driver reads them.
+/* image.c - check that bytes are a complete image of code, before a driver reads them.
  *
- * Drivers take an address and trust the sizes inside. Only what those sizes reach is looked at
- * (headers, sections, entries of a bundle); what the code itself says is the driver's to judge.
+ * Drivers take an address and trust the sizes inside. Only what those sizes reach is checked
+ * (headers, sections, entries of a bundle); the code itself is for the driver to judge.
  *
- * Kernels of plain CUDA and HIP are C++ functions, whose names carry their types (_Z3addPfi), and
- * users call them as they wrote them. The names are read from the image's symbols: the compilers
- * could be asked, but their answer would have to be kept beside the code wherever it goes.
+ * Kernels of plain CUDA and HIP are C++ functions, whose names include their types (_Z3addPfi), but
+ * users call them by the names they wrote. The names are read from the image's symbols: the
+ * compilers could return them, but then they would have to be kept with the code wherever it goes.
  *
- * The same for how many parameters a kernel has. A driver that is asked for each until there is
- * none answers with an error, which tools that watch the driver report (compute-sanitizer). CUDA's
- * compilers leave a note for each in the section ".nv.info.KERNEL", whose entries have four bytes
- * (format, attribute, 16 bits), and in format 4 as many more as these say. */
+ * The same holds for the number of a kernel's parameters. Asking the driver for each until there
+ * are no more ends in an error, which tools that watch the driver report (compute-sanitizer).
+ * CUDA's compilers leave a note for each in the section ".nv.info.KERNEL", whose entries have four
+ * bytes (format, attribute, 16 bits), and in format 4 as many more as the 16 bits say. */
 #include "compute/gpu/image.h"
 
 #include "core/str.h"
@@ -91,10 +91,9 @@ int gpu_image_check(const void *image, size_t length, struct acre_error *err) {
         is_whole =
             length >= 2 && bytes[0] != ELFMAG0 && memchr(bytes, '\0', length) == bytes + length - 1;
     }
-    return is_whole
-               ? 0
-               : acre_fail(err, ACRE_ECORRUPT,
-                           "%zu bytes that are no compiled program, or not all of one", length);
+    return is_whole ? 0
+                    : acre_fail(err, ACRE_ECORRUPT,
+                                "these %zu bytes are not a complete compiled program", length);
 }
 
 /* --- names of kernels ----------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static void add_kernel(struct acre_buf *kernels, const char *name, size_t length
     if (length > 0) {
         acre_buf_append(kernels, name, length);
         acre_buf_putc(kernels, '\0');
-        acre_buf_putc(kernels, (char)ACRE_MIN(parameters, (uint32_t)GPU_IMAGE_UNKNOWN));
+        acre_buf_putc(kernels, (char)ACRE_MIN(parameters, (uint32_t)GPU_IMAGE_UNCOUNTED));
     }
 }
 
@@ -120,8 +119,8 @@ static Elf64_Shdr section_at(const uint8_t *bytes, const Elf64_Ehdr *header, uin
 
 /* Of the kernel whose code is that section. */
 static uint32_t count_notes(const uint8_t *bytes, const Elf64_Ehdr *header, uint32_t code) {
-    uint32_t count = GPU_IMAGE_UNKNOWN;
-    for (uint32_t i = 0; i < header->e_shnum && count == GPU_IMAGE_UNKNOWN; i++) {
+    uint32_t count = GPU_IMAGE_UNCOUNTED;
+    for (uint32_t i = 0; i < header->e_shnum && count == GPU_IMAGE_UNCOUNTED; i++) {
         Elf64_Shdr notes = section_at(bytes, header, i);
         if (notes.sh_type != CUDA_NOTES || notes.sh_info != code) {
             continue;
@@ -152,7 +151,7 @@ static void add_symbol(const uint8_t *bytes, const Elf64_Ehdr *header, const Elf
         add_kernel(kernels, text.data, length, count_notes(bytes, header, symbol->st_shndx));
     } else if (header->e_machine == AMD_MACHINE && length > tail &&
                strcmp(text.data + length - tail, descriptor) == 0) {
-        add_kernel(kernels, text.data, length - tail, GPU_IMAGE_UNKNOWN);
+        add_kernel(kernels, text.data, length - tail, GPU_IMAGE_UNCOUNTED);
     }
 }
 

@@ -1,4 +1,4 @@
-/* image.h - compiled programs of GPUs as bytes: whole or not, and the kernels in them.
+/* image.h - compiled GPU programs as bytes: whether they are complete, and their kernels.
  *
  * CUDA's and AMD's ELF files, clang's bundles of these, PTX text with its NUL. Pure. */
 #ifndef ACRE_COMPUTE_GPU_IMAGE_H
@@ -16,7 +16,7 @@ const char *gpu_image_next(const struct acre_buf *kernels, const char *before);
 /* The one of that name, or which C++ made of it (the first, if it is overloaded); NULL: none. */
 const char *gpu_image_find(const struct acre_buf *kernels, const char *name);
 /* How many parameters one of these has, as the compiler wrote it down. */
-enum { GPU_IMAGE_UNKNOWN = 255 };
+enum { GPU_IMAGE_UNCOUNTED = 255 };
 uint32_t gpu_image_parameters(const char *kernel);
 
 #endif

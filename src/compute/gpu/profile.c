@@ -1,14 +1,14 @@
-/* profile.c - times of the work of a stream: two events of the driver around each piece.
+/* profile.c - timings of a stream's work: two driver events around each piece.
  *
- * Events know the device's clock, calls the host's. One more event, on a stream without work, is
- * recorded and waited for between two looks at the host's clock: that pairs the clocks to within
- * half of the narrowest of a few such windows. Distances are told in milliseconds as floats (24
- * bits), so the pairing is made anew whenever the times have been read: what lies between stays
- * short, and the distances exact to about a microsecond.
+ * Events use the device's clock, calls the host's. One more event, on a stream without work, is
+ * recorded and waited for between two reads of the host's clock: that pairs the clocks to within
+ * half of the narrowest of a few such windows. The driver returns distances in milliseconds as
+ * floats (24 bits), so the clocks are paired again whenever the timings have been read: the
+ * distances stay short, and exact to about a microsecond.
  *
- * The newest pieces are kept, so many as fit; older ones are overwritten. */
+ * Only the newest pieces are kept; older ones are overwritten. */
 #include "compute/gpu/entries.h"
-#include "compute/gpu/place.h"
+#include "compute/gpu/seat.h"
 #include "core/clock.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ enum { KEPT_MAX = 1024, PAIRINGS = 3, EVENT_TIMED = 0 };
 struct gpu_profile {
     gpu_handle base; /* event; and when it was, by the host */
     uint64_t base_ns;
-    uint32_t first, count; /* of the ring */
-    struct piece {
+    uint32_t first, count; /* of the pieces */
+    struct profile_piece {
         gpu_handle start, end; /* made when first used, then used again */
         uint64_t called_ns;
         uint64_t bytes;
@@ -29,8 +29,8 @@ struct gpu_profile {
     } pieces[KEPT_MAX];
 };
 
-static int pair_clocks(const struct gpu_place *place, struct gpu_profile *profile) {
-    const struct gpu_driver *driver = &place->gpu->driver;
+static int pair_clocks(const struct gpu_seat *seat, struct gpu_profile *profile) {
+    const struct gpu_driver *driver = &seat->gpu->driver;
     uint64_t best_ns = UINT64_MAX;
     for (int i = 0; i < PAIRINGS; i++) {
         gpu_handle event;
@@ -39,7 +39,7 @@ static int pair_clocks(const struct gpu_place *place, struct gpu_profile *profil
             return code;
         }
         uint64_t before_ns = acre_monotonic_ns();
-        code = driver->event_record(event, place->side);
+        code = driver->event_record(event, seat->side);
         code = code == 0 ? driver->event_wait(event) : code;
         uint64_t window_ns = acre_monotonic_ns() - before_ns;
         gpu_handle loser = event;
@@ -60,13 +60,13 @@ static int pair_clocks(const struct gpu_place *place, struct gpu_profile *profil
 }
 
 int gpu_profile(void *self, uint64_t handle, bool on, struct acre_error *err) {
-    struct gpu_place *place = self;
+    struct gpu_seat *seat = self;
     struct gpu_stream *stream = gpu_stream_of(handle);
     if (!on) {
         stream->is_profiled = false; /* what was measured can still be read */
         return 0;
     }
-    int r = gpu_enter(place, err);
+    int r = gpu_enter(seat, err);
     if (r < 0) {
         return r;
     }
@@ -77,25 +77,25 @@ int gpu_profile(void *self, uint64_t handle, bool on, struct acre_error *err) {
         }
     }
     if (stream->profile->count == 0) {
-        int code = pair_clocks(place, stream->profile);
+        int code = pair_clocks(seat, stream->profile);
         if (code != 0) {
-            return gpu_fail(place->gpu, place, code, place->gpu->names->event_record, err);
+            return gpu_fail(seat->gpu, seat, code, seat->gpu->names->event_record, err);
         }
     }
     stream->is_profiled = true;
     return 0;
 }
 
-int gpu_profile_begin(struct gpu_place *place, struct gpu_stream *stream, const char *name,
+int gpu_profile_begin(struct gpu_seat *seat, struct gpu_stream *stream, const char *name,
                       uint64_t bytes, struct acre_error *err) {
-    const struct gpu *gpu = place->gpu;
+    const struct gpu *gpu = seat->gpu;
     struct gpu_profile *profile = stream->profile;
     uint64_t called_ns = acre_monotonic_ns();
     if (profile->count == KEPT_MAX) {
         profile->first = (profile->first + 1) % KEPT_MAX;
         profile->count--;
     }
-    struct piece *piece = &profile->pieces[(profile->first + profile->count) % KEPT_MAX];
+    struct profile_piece *piece = &profile->pieces[(profile->first + profile->count) % KEPT_MAX];
     int code = 0;
     if (piece->start == 0) {
         code = gpu->driver.event_create(&piece->start, EVENT_TIMED);
@@ -105,7 +105,7 @@ int gpu_profile_begin(struct gpu_place *place, struct gpu_stream *stream, const 
     }
     code = code == 0 ? gpu->driver.event_record(piece->start, stream->stream) : code;
     if (code != 0) {
-        return gpu_fail(gpu, place, code, gpu->names->event_record, err);
+        return gpu_fail(gpu, seat, code, gpu->names->event_record, err);
     }
     piece->called_ns = called_ns;
     piece->bytes = bytes;
@@ -113,20 +113,21 @@ int gpu_profile_begin(struct gpu_place *place, struct gpu_stream *stream, const 
     return 0;
 }
 
-int gpu_profile_end(struct gpu_place *place, struct gpu_stream *stream, struct acre_error *err) {
-    const struct gpu *gpu = place->gpu;
+int gpu_profile_end(struct gpu_seat *seat, struct gpu_stream *stream, struct acre_error *err) {
+    const struct gpu *gpu = seat->gpu;
     struct gpu_profile *profile = stream->profile;
-    const struct piece *piece = &profile->pieces[(profile->first + profile->count) % KEPT_MAX];
+    const struct profile_piece *piece =
+        &profile->pieces[(profile->first + profile->count) % KEPT_MAX];
     int code = gpu->driver.event_record(piece->end, stream->stream);
     if (code != 0) {
-        return gpu_fail(gpu, place, code, gpu->names->event_record, err);
+        return gpu_fail(gpu, seat, code, gpu->names->event_record, err);
     }
     profile->count++;
     return 0;
 }
 
 static int measure(const struct gpu *gpu, const struct gpu_profile *profile,
-                   const struct piece *piece, struct acre_timing *ret_timing) {
+                   const struct profile_piece *piece, struct acre_timing *ret_timing) {
     float running_ms = 0;
     float started_ms = 0;
     int code = gpu->driver.event_wait(piece->end);
@@ -146,9 +147,9 @@ static int measure(const struct gpu *gpu, const struct gpu_profile *profile,
 
 int gpu_timings(void *self, uint64_t handle, struct acre_timing *ret_timings, uint32_t max,
                 uint32_t *ret_count, struct acre_error *err) {
-    struct gpu_place *place = self;
+    struct gpu_seat *seat = self;
     struct gpu_profile *profile = gpu_stream_of(handle)->profile;
-    int r = gpu_enter(place, err);
+    int r = gpu_enter(seat, err);
     if (r < 0) {
         return r;
     }
@@ -156,24 +157,24 @@ int gpu_timings(void *self, uint64_t handle, struct acre_timing *ret_timings, ui
     uint32_t count = profile != NULL ? ACRE_MIN(profile->count, max) : 0;
     int code = 0;
     for (; told < count && code == 0; told++) {
-        code = measure(place->gpu, profile, &profile->pieces[(profile->first + told) % KEPT_MAX],
+        code = measure(seat->gpu, profile, &profile->pieces[(profile->first + told) % KEPT_MAX],
                        &ret_timings[told]);
     }
     if (code == 0 && told > 0) {
         profile->first = (profile->first + told) % KEPT_MAX;
         profile->count -= told;
-        code = profile->count == 0 ? pair_clocks(place, profile) : 0;
+        code = profile->count == 0 ? pair_clocks(seat, profile) : 0;
     }
     if (code != 0) {
-        return gpu_fail(place->gpu, place, code, place->gpu->names->event_between, err);
+        return gpu_fail(seat->gpu, seat, code, seat->gpu->names->event_between, err);
     }
     *ret_count = told;
     return 0;
 }
 
-void gpu_profile_free(struct gpu_place *place, struct gpu_stream *stream) {
+void gpu_profile_free(struct gpu_seat *seat, struct gpu_stream *stream) {
     struct gpu_profile *profile = stream->profile;
-    const struct gpu_driver *driver = &place->gpu->driver;
+    const struct gpu_driver *driver = &seat->gpu->driver;
     if (profile == NULL) {
         return;
     }

@@ -1,11 +1,11 @@
-/* symbols.h - the functions that CUDA's driver and HIP have in common, each written once.
+/* symbols.h - the functions that CUDA's driver and HIP share, each written once.
  *
  * A row is: needed or not, our name, the symbol of libcuda.so.1, the one of libamdhip64, and the
  * arguments, which agree as far as registers go. Handles are numbers: pointers and 64-bit addresses
- * travel in the same registers on every machine these drivers exist for. Results are the driver's
- * (0: done). A vendor's X makes rows for acre_dl_load of them: its own column, the offset of
- * gpu.driver.field in its own struct, and `required`. Right for CUDA 11.7 to 13 and HIP 5.2 to 6.3
- * (which has host_function since 5.3). */
+ * use the same registers on every machine these drivers exist for. Results are the driver's (0:
+ * done). A vendor's X turns the rows into rows for acre_dl_load: its own column, the offset of
+ * gpu.driver.member in its own struct, and `required`. Correct for CUDA 11.7 to 13 and HIP 5.2 to
+ * 6.3 (which has host_function since 5.3). */
 #ifndef ACRE_COMPUTE_GPU_SYMBOLS_H
 #define ACRE_COMPUTE_GPU_SYMBOLS_H
 
@@ -19,7 +19,7 @@ struct gpu_ticket { /* CUipcMemHandle, hipIpcMemHandle_t: passed by value */
 
 /* clang-format off */
 #define GPU_SYMBOLS(X)                                                                            \
-    /* need  field             CUDA                            HIP                           */   \
+    /* need  member            CUDA                            HIP                           */   \
     X(true,  init,             "cuInit",                       "hipInit",                         \
       (unsigned flags))                                                                           \
     X(true,  driver_version,   "cuDriverGetVersion",           "hipDriverGetVersion", (int *))    \
@@ -97,13 +97,13 @@ struct gpu_ticket { /* CUipcMemHandle, hipIpcMemHandle_t: passed by value */
 /* clang-format on */
 
 struct gpu_driver {
-#define X(required, field, cuda, hip, arguments) int(*field) arguments;
+#define X(required, member, cuda, hip, arguments) int(*member) arguments;
     GPU_SYMBOLS(X)
 #undef X
 };
 
 struct gpu_names {
-#define X(required, field, cuda, hip, arguments) const char *field;
+#define X(required, member, cuda, hip, arguments) const char *member;
     GPU_SYMBOLS(X)
 #undef X
 };

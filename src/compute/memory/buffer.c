@@ -1,13 +1,13 @@
 /* buffer.c - a table of slots that never move, and buffers made of the pools' chunks.
  *
- * An id says which slot and which of its lives; looking it up is two loads of the generation with
- * the fields between them, so launches take no lock for their arguments. A slot that has had all
- * its generations is not used again: ids never come back.
+ * An id names a slot and one of its generations. Looking it up is two loads of the generation with
+ * the members between them, so launches take no lock for their arguments. A slot that has used up
+ * its generations is not used again: ids never repeat.
  *
- * A buffer may be freed on another stream than those that use it. Each slot therefore has its last
- * few users, with the number of their work; freeing gives the pool those that have not come yet.
- * The first is the stream that allocated it, from that moment on: the memory may have been its own
- * before, and its earlier work may still use that. */
+ * A buffer may be freed on another stream than those that use it. So each slot keeps its last few
+ * users, with the number of their work; freeing passes the unfinished ones to the pool. The first
+ * is the stream that allocated it, from that moment on: the memory may have been its own before,
+ * and its earlier work may still use it. */
 #include "compute/memory/buffer_inner.h"
 
 #include "compute/context.h"
@@ -49,23 +49,23 @@ static struct acre_buffer make_id(const struct acre_context *context, uint32_t n
 }
 
 /* NULL: its segment was never needed. */
-static struct slot *slot_look(const struct buffers *buffers, uint32_t number) {
-    struct slot *segment =
+static struct buffer_slot *slot_look(const struct buffers *buffers, uint32_t number) {
+    struct buffer_slot *segment =
         atomic_load_explicit(&buffers->segments[number / SEGMENT_SLOTS], memory_order_acquire);
     return segment != NULL ? &segment[number % SEGMENT_SLOTS] : NULL;
 }
 
-static struct slot *slot_at(const struct buffers *buffers, uint32_t number) {
-    struct slot *slot = slot_look(buffers, number);
+static struct buffer_slot *slot_at(const struct buffers *buffers, uint32_t number) {
+    struct buffer_slot *slot = slot_look(buffers, number);
     ACRE_ASSERT(slot != NULL);
     return slot;
 }
 
-struct slot *slot_find(const struct acre_context *context, struct acre_buffer buffer) {
+struct buffer_slot *slot_find(const struct acre_context *context, struct acre_buffer buffer) {
     if (number_of(buffer) != context->number) {
         return NULL;
     }
-    struct slot *slot = slot_look(context->buffers, slot_number(buffer));
+    struct buffer_slot *slot = slot_look(context->buffers, slot_number(buffer));
     uint32_t generation = generation_of(buffer);
     bool is_live = slot != NULL && generation % 2 == 1 &&
                    atomic_load_explicit(&slot->generation, memory_order_acquire) == generation;
@@ -93,7 +93,7 @@ static int slot_take(struct buffers *buffers, uint32_t *ret_number) {
         return ACRE_ELIMIT;
     }
     if (slot_look(buffers, number) == NULL) {
-        struct slot *segment = calloc(SEGMENT_SLOTS, sizeof(*segment));
+        struct buffer_slot *segment = calloc(SEGMENT_SLOTS, sizeof(*segment));
         if (segment == NULL) {
             return ACRE_ENOMEM;
         }
@@ -111,7 +111,7 @@ static int slot_take(struct buffers *buffers, uint32_t *ret_number) {
 }
 
 static void slot_put(struct buffers *buffers, uint32_t number) {
-    struct slot *slot = slot_at(buffers, number);
+    struct buffer_slot *slot = slot_at(buffers, number);
     uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
     atomic_store_explicit(&slot->generation, generation + 1, memory_order_release);
     for (size_t i = 0; i < USERS_MAX; i++) {
@@ -124,21 +124,22 @@ static void slot_put(struct buffers *buffers, uint32_t number) {
     }
 }
 
-static void read_slot(const struct slot *slot, struct place_of *ret_place, uint32_t *ret_epoch) {
-    ret_place->region = atomic_load_explicit(&slot->region, memory_order_acquire);
-    ret_place->offset = atomic_load_explicit(&slot->offset, memory_order_acquire);
-    ret_place->bytes = atomic_load_explicit(&slot->bytes, memory_order_acquire);
-    ret_place->kind = atomic_load_explicit(&slot->kind, memory_order_acquire);
-    ret_place->host = atomic_load_explicit(&slot->host, memory_order_acquire);
+static void read_slot(const struct buffer_slot *slot, struct buffer_range *ret_range,
+                      uint32_t *ret_epoch) {
+    ret_range->region = atomic_load_explicit(&slot->region, memory_order_acquire);
+    ret_range->offset = atomic_load_explicit(&slot->offset, memory_order_acquire);
+    ret_range->bytes = atomic_load_explicit(&slot->bytes, memory_order_acquire);
+    ret_range->kind = atomic_load_explicit(&slot->kind, memory_order_acquire);
+    ret_range->host = atomic_load_explicit(&slot->host, memory_order_acquire);
     *ret_epoch = atomic_load_explicit(&slot->epoch, memory_order_acquire);
 }
 
-static void write_slot(struct slot *slot, const struct place_of *place, uint32_t epoch) {
-    atomic_store_explicit(&slot->region, place->region, memory_order_release);
-    atomic_store_explicit(&slot->offset, place->offset, memory_order_release);
-    atomic_store_explicit(&slot->bytes, place->bytes, memory_order_release);
-    atomic_store_explicit(&slot->kind, place->kind, memory_order_release);
-    atomic_store_explicit(&slot->host, place->host, memory_order_release);
+static void write_slot(struct buffer_slot *slot, const struct buffer_range *range, uint32_t epoch) {
+    atomic_store_explicit(&slot->region, range->region, memory_order_release);
+    atomic_store_explicit(&slot->offset, range->offset, memory_order_release);
+    atomic_store_explicit(&slot->bytes, range->bytes, memory_order_release);
+    atomic_store_explicit(&slot->kind, range->kind, memory_order_release);
+    atomic_store_explicit(&slot->host, range->host, memory_order_release);
     atomic_store_explicit(&slot->epoch, epoch, memory_order_release);
     atomic_store_explicit(&slot->is_crowded, false, memory_order_release);
 }
@@ -159,15 +160,16 @@ struct acre_context *buffer_context(struct acre_compute *compute, struct acre_bu
 static int refuse(struct acre_context *context, struct acre_buffer buffer, const char *what,
                   struct acre_error *err) {
     if (buffer.id == 0) {
-        return acre_fail(err, ACRE_ENOTFOUND, "%s: no buffer (its id is 0)", what);
+        return acre_fail(err, ACRE_ENOTFOUND, "%s: no buffer was given (id 0)", what);
     }
     if (number_of(buffer) != context->number) {
         struct acre_context *other = buffer_context(context->compute, buffer);
         return other == NULL
-                   ? acre_fail(err, ACRE_ENOTFOUND, "%s: a buffer of no context there is", what)
+                   ? acre_fail(err, ACRE_ENOTFOUND,
+                               "%s: the buffer's context does not exist or was closed", what)
                    : acre_fail(err, ACRE_EINVALID,
-                               "%s: a buffer of another context (tenant '%s' on %s); accepted: "
-                               "those of tenant '%s' on %s",
+                               "%s: the buffer belongs to another context (tenant '%s' on %s); "
+                               "accepted: buffers of this context (tenant '%s' on %s)",
                                what, other->tenant, context_device(other)->name, context->tenant,
                                context_device(context)->name);
     }
@@ -183,27 +185,27 @@ static int refuse_lost(struct acre_context *context, const char *what, struct ac
 }
 
 int buffer_resolve(struct acre_context *context, struct acre_buffer buffer, uint64_t offset,
-                   uint64_t bytes, const char *what, struct place_of *ret_place,
+                   uint64_t bytes, const char *what, struct buffer_range *ret_range,
                    struct acre_error *err) {
-    const struct slot *slot = slot_find(context, buffer);
-    struct place_of place;
+    const struct buffer_slot *slot = slot_find(context, buffer);
+    struct buffer_range range;
     uint32_t epoch;
     if (slot != NULL) {
-        read_slot(slot, &place, &epoch);
+        read_slot(slot, &range, &epoch);
     }
     if (slot == NULL || slot_find(context, buffer) == NULL) {
         return refuse(context, buffer, what, err);
     }
-    if (place.kind == ACRE_MEMORY_DEVICE && epoch != atomic_load(&context->epoch)) {
+    if (range.kind == ACRE_MEMORY_DEVICE && epoch != atomic_load(&context->epoch)) {
         return refuse_lost(context, what, err);
     }
-    if (offset > place.bytes || bytes > place.bytes - offset) {
+    if (offset > range.bytes || bytes > range.bytes - offset) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: %" PRIu64 " bytes from offset %" PRIu64
-                         "; accepted: within the buffer's %" PRIu64,
-                         what, bytes, offset, place.bytes);
+                         "%s: %" PRIu64 " bytes at offset %" PRIu64
+                         " reach past the end of the buffer; its size is %" PRIu64,
+                         what, bytes, offset, range.bytes);
     }
-    *ret_place = place;
+    *ret_range = range;
     return 0;
 }
 
@@ -221,7 +223,7 @@ static struct pool_point point_of(const struct acre_context *context, uint64_t u
 
 bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
                  struct pool_point *ret_point) {
-    const struct slot *slot = slot_find(context, buffer);
+    const struct buffer_slot *slot = slot_find(context, buffer);
     uint64_t user = slot != NULL ? atomic_load_explicit(&slot->born, memory_order_acquire) : 0;
     *ret_point = point_of(context, user);
     return slot_find(context, buffer) != NULL;
@@ -229,7 +231,7 @@ bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
 
 void buffer_used(struct acre_context *context, struct acre_buffer buffer,
                  const struct acre_stream *stream) {
-    struct slot *slot = slot_find(context, buffer);
+    struct buffer_slot *slot = slot_find(context, buffer);
     uint64_t user = make_user(stream, stream->issued + 1);
     for (size_t i = 0; slot != NULL && i < USERS_MAX; i++) {
         uint64_t seen = atomic_load_explicit(&slot->users[i], memory_order_relaxed);
@@ -257,7 +259,7 @@ static uint32_t host_rank(const struct buffers *buffers, uintptr_t address) {
     uint32_t high = buffers->host_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct slot *slot = slot_at(buffers, buffers->host_slots[middle]);
+        const struct buffer_slot *slot = slot_at(buffers, buffers->host_slots[middle]);
         if ((uintptr_t)atomic_load_explicit(&slot->host, memory_order_relaxed) <= address) {
             low = middle + 1;
         } else {
@@ -281,8 +283,8 @@ static int host_reserve(struct buffers *buffers) {
     return 0;
 }
 
-static void host_add(struct buffers *buffers, uint32_t number, const struct place_of *place) {
-    uintptr_t address = (uintptr_t)place->host;
+static void host_add(struct buffers *buffers, uint32_t number, const struct buffer_range *range) {
+    uintptr_t address = (uintptr_t)range->host;
     uint32_t at = host_rank(buffers, address);
     memmove(&buffers->host_slots[at + 1], &buffers->host_slots[at],
             (buffers->host_count - at) * sizeof(uint32_t));
@@ -291,8 +293,8 @@ static void host_add(struct buffers *buffers, uint32_t number, const struct plac
     if (address < atomic_load(&buffers->host_low)) {
         atomic_store(&buffers->host_low, address);
     }
-    if (address + place->bytes > atomic_load(&buffers->host_high)) {
-        atomic_store(&buffers->host_high, address + place->bytes);
+    if (address + range->bytes > atomic_load(&buffers->host_high)) {
+        atomic_store(&buffers->host_high, address + range->bytes);
     }
 }
 
@@ -315,7 +317,7 @@ struct acre_buffer buffer_at_host(struct acre_context *context, const void *host
     uint32_t rank = host_rank(buffers, address);
     if (rank > 0) {
         uint32_t number = buffers->host_slots[rank - 1];
-        const struct slot *slot = slot_at(buffers, number);
+        const struct buffer_slot *slot = slot_at(buffers, number);
         uint64_t offset = address - (uintptr_t)atomic_load(&slot->host);
         uint64_t size = atomic_load(&slot->bytes);
         if (offset <= size && bytes <= size - offset) {
@@ -327,17 +329,17 @@ struct acre_buffer buffer_at_host(struct acre_context *context, const void *host
 }
 
 bool buffer_of_host(struct acre_context *context, const void *host, uint64_t bytes,
-                    struct place_of *ret_place) {
+                    struct buffer_range *ret_range) {
     struct acre_buffer buffer = buffer_at_host(context, host, bytes);
-    struct place_of place;
-    if (buffer.id == 0 || buffer_resolve(context, buffer, 0, bytes, "", &place, NULL) < 0) {
+    struct buffer_range range;
+    if (buffer.id == 0 || buffer_resolve(context, buffer, 0, bytes, "", &range, NULL) < 0) {
         return false;
     }
-    uint64_t skipped = (uint64_t)((const char *)host - (const char *)place.host);
-    place.offset += skipped;
-    place.bytes -= skipped;
-    place.host = (char *)place.host + skipped;
-    *ret_place = place;
+    uint64_t skipped = (uint64_t)((const char *)host - (const char *)range.host);
+    range.offset += skipped;
+    range.bytes -= skipped;
+    range.host = (char *)range.host + skipped;
+    *ret_range = range;
     return true;
 }
 
@@ -348,28 +350,28 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
                uint64_t bytes, struct acre_buffer *ret_buffer) {
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
-    struct pool_place at = pool_place(chunk);
+    struct pool_range at = pool_range(chunk);
     uint64_t guard = context->debug ? GUARD_BYTES : 0;
-    struct place_of place = {.region = at.region,
-                             .offset = at.offset + guard,
-                             .bytes = bytes,
-                             .kind = kind,
-                             .host = at.host != NULL ? (char *)at.host + guard : NULL};
+    struct buffer_range range = {.region = at.region,
+                                 .offset = at.offset + guard,
+                                 .bytes = bytes,
+                                 .kind = kind,
+                                 .host = at.host != NULL ? (char *)at.host + guard : NULL};
     uint32_t number = 0;
     int r = kind != ACRE_MEMORY_DEVICE ? host_reserve(buffers) : 0;
     r = r == 0 ? slot_take(buffers, &number) : r;
     if (r < 0) {
         return r;
     }
-    struct slot *slot = slot_at(buffers, number);
+    struct buffer_slot *slot = slot_at(buffers, number);
     uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed) + 1;
-    write_slot(slot, &place, atomic_load(&context->epoch));
+    write_slot(slot, &range, atomic_load(&context->epoch));
     uint64_t born = make_user(stream, stream->issued);
     atomic_store_explicit(&slot->born, born, memory_order_release);
     atomic_store_explicit(&slot->users[0], born, memory_order_release);
     slot->chunk = chunk;
     if (kind != ACRE_MEMORY_DEVICE) {
-        host_add(buffers, number, &place);
+        host_add(buffers, number, &range);
     }
     buffers->live++;
     atomic_store_explicit(&slot->generation, generation, memory_order_release);
@@ -378,14 +380,14 @@ static int add(struct acre_stream *stream, enum acre_memory kind, struct chunk *
 }
 
 /* The chunk is not needed after all. context->lock held. */
-static void give_up(struct acre_stream *stream, struct heap *heap, struct chunk *chunk) {
+static void give_up(struct acre_stream *stream, struct memory_heap *heap, struct chunk *chunk) {
     struct pool_point point = {.stream = stream->word_index, .sequence = stream->issued};
     pool_free(heap->pool, chunk, point, NULL, 0);
 }
 
 /* Entered, with context->lock: both are held still when it returns 0, neither when it fails. */
-static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes, struct quiet *quiet,
-                struct chunk **ret_chunk, struct acre_error *err) {
+static int take(struct acre_stream *stream, struct memory_heap *heap, uint64_t bytes,
+                struct quiet *quiet, struct chunk **ret_chunk, struct acre_error *err) {
     struct acre_context *context = stream->context;
     uint64_t taken = context->debug ? guard_bytes(bytes) : bytes;
     int r = pool_alloc(heap->pool, stream->word_index, taken, ret_chunk);
@@ -399,8 +401,8 @@ static int take(struct acre_stream *stream, struct heap *heap, uint64_t bytes, s
         return r;
     }
     if (context->debug) {
-        struct pool_place place = pool_place(*ret_chunk);
-        r = guard_arm(stream, &place, bytes, err);
+        struct pool_range range = pool_range(*ret_chunk);
+        r = guard_arm(stream, &range, bytes, err);
     }
     pthread_mutex_lock(&context->lock);
     if (r < 0) {
@@ -416,7 +418,7 @@ static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t byte
                 struct acre_error *err) {
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
-    struct heap *heap = &buffers->heaps[kind];
+    struct memory_heap *heap = &buffers->heaps[kind];
     struct chunk *chunk;
     pthread_mutex_lock(&context->lock);
     int r = take(stream, heap, bytes, quiet, &chunk, err);
@@ -425,7 +427,8 @@ static int make(struct acre_stream *stream, enum acre_memory kind, uint64_t byte
     }
     r = add(stream, kind, chunk, bytes, ret_buffer);
     if (r < 0) {
-        acre_fail(err, r, "buffers: %u of at most %d", buffers->live, SLOTS_MAX - 1);
+        acre_fail(err, r, "too many buffers: %u; accepted: at most %d", buffers->live,
+                  SLOTS_MAX - 1);
         give_up(stream, heap, chunk);
     }
     *ret_changed = pressure_update(context);
@@ -441,9 +444,10 @@ int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_
         return r;
     }
     if ((uint32_t)kind > ACRE_MEMORY_MAPPED) {
-        return acre_fail(err, ACRE_EINVALID,
-                         "kind: %d is none; accepted: ACRE_MEMORY_DEVICE, _PINNED, _MAPPED",
-                         (int)kind);
+        return acre_fail(
+            err, ACRE_EINVALID,
+            "unknown kind %d; accepted: ACRE_MEMORY_DEVICE, ACRE_MEMORY_PINNED, ACRE_MEMORY_MAPPED",
+            (int)kind);
     }
     if (bytes == 0) {
         return acre_fail(err, ACRE_EINVALID, "bytes: 0; accepted: 1 or more");
@@ -463,10 +467,10 @@ int acre_buffer_alloc(struct acre_stream *stream, enum acre_memory kind, uint64_
 }
 
 /* Streams other than this one that still use it, as the pool wants to know. context->lock held. */
-static int list_users(struct acre_context *context, const struct slot *slot, uint32_t own,
+static int list_users(struct acre_context *context, const struct buffer_slot *slot, uint32_t own,
                       struct pool_point **ret_points, uint32_t *ret_count) {
     struct buffers *buffers = context->buffers;
-    const struct pool *pool = buffers->heaps[HEAP_DEVICE].pool;
+    const struct memory_pool *pool = buffers->heaps[HEAP_DEVICE].pool;
     bool is_crowded = atomic_load_explicit(&slot->is_crowded, memory_order_relaxed);
     uint32_t max = USERS_MAX + (is_crowded ? WORDS_MAX : 0);
     struct pool_point *points = NULL;
@@ -500,7 +504,7 @@ static int drop(struct acre_stream *stream, struct acre_buffer buffer, bool *ret
     struct acre_context *context = stream->context;
     struct buffers *buffers = context->buffers;
     pthread_mutex_lock(&context->lock);
-    struct slot *slot = slot_find(context, buffer);
+    struct buffer_slot *slot = slot_find(context, buffer);
     if (slot == NULL) {
         pthread_mutex_unlock(&context->lock);
         return refuse(context, buffer, "buffer", err);
@@ -514,7 +518,7 @@ static int drop(struct acre_stream *stream, struct acre_buffer buffer, bool *ret
     int r = list_users(context, slot, stream->word_index, &more, &more_count);
     if (r < 0) {
         pthread_mutex_unlock(&context->lock);
-        return acre_fail(err, r, "buffer: its %d users", USERS_MAX);
+        return acre_fail(err, r, "buffer: no memory for the list of its %d users", USERS_MAX);
     }
     uint32_t kind = atomic_load(&slot->kind);
     uint64_t bytes = atomic_load(&slot->bytes);
@@ -542,7 +546,7 @@ static bool is_shared(struct acre_stream *stream, struct acre_buffer buffer) {
     struct pool_point *points = NULL;
     uint32_t count = 0;
     pthread_mutex_lock(&context->lock);
-    const struct slot *slot = slot_find(context, buffer);
+    const struct buffer_slot *slot = slot_find(context, buffer);
     bool is = slot == NULL || list_users(context, slot, stream->word_index, &points, &count) < 0;
     pthread_mutex_unlock(&context->lock);
     free(points);
@@ -568,11 +572,11 @@ static int inspect(struct acre_stream *stream, struct acre_buffer buffer, struct
     }
     int damage = guard_check(own, buffer, &found);
     if (stream_enter(own, NULL) == 0) {
-        struct place_of place;
-        r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, NULL);
+        struct buffer_range range;
+        r = buffer_resolve(context, buffer, 0, 0, "buffer", &range, NULL);
         if (r == 0 && !is_shared(own, buffer)) {
             buffer_used(context, buffer, own);
-            guard_poison(own, &place, NULL);
+            guard_poison(own, &range, NULL);
             stream_signal(own, NULL);
         }
         sequence = own->signaled;
@@ -594,7 +598,7 @@ int acre_buffer_free(struct acre_stream *stream, struct acre_buffer buffer,
     bool has_changed = false;
     /* Not stream_enter: freeing must not fail because the device does. */
     context_read(context);
-    stream_hold(stream);
+    stream_take(stream);
     r = drop(stream, buffer, &has_changed, err);
     stream_let(stream);
     pthread_rwlock_unlock(&context->gate);
@@ -608,7 +612,7 @@ void *acre_buffer_host(struct acre_context *context, struct acre_buffer buffer) 
     if (context_check(context, NULL) < 0) {
         return NULL;
     }
-    const struct slot *slot = slot_find(context, buffer);
+    const struct buffer_slot *slot = slot_find(context, buffer);
     void *host = slot != NULL ? atomic_load_explicit(&slot->host, memory_order_acquire) : NULL;
     return slot_find(context, buffer) != NULL ? host : NULL;
 }
@@ -619,10 +623,10 @@ int acre_buffer_size(struct acre_context *context, struct acre_buffer buffer, ui
     if (r < 0) {
         return r;
     }
-    struct place_of place;
-    r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, err);
+    struct buffer_range range;
+    r = buffer_resolve(context, buffer, 0, 0, "buffer", &range, err);
     if (r == 0) {
-        *ret_bytes = place.bytes;
+        *ret_bytes = range.bytes;
     }
     return r;
 }
@@ -686,12 +690,12 @@ void buffers_destroy(struct acre_context *context) {
     context->pool = NULL;
 }
 
-/* A live slot after a loss: lost, or at its place in the new region. context->lock held. */
-static void renew(struct slot *slot) {
+/* A live slot after a loss: lost, or at its offset in the new region. context->lock held. */
+static void renew(struct buffer_slot *slot) {
     if (atomic_load(&slot->kind) == ACRE_MEMORY_DEVICE) {
         slot->chunk = NULL;
     } else {
-        atomic_store(&slot->region, pool_place(slot->chunk).region);
+        atomic_store(&slot->region, pool_range(slot->chunk).region);
     }
 }
 
@@ -704,7 +708,7 @@ int buffers_rebuild(struct acre_context *context, struct acre_error *err) {
     }
     /* Also when that failed: device blocks are gone already. */
     for (uint32_t number = 1; number <= buffers->slot_count; number++) {
-        struct slot *slot = slot_at(buffers, number);
+        struct buffer_slot *slot = slot_at(buffers, number);
         if (atomic_load(&slot->generation) % 2 == 1) {
             renew(slot);
         }
@@ -728,7 +732,7 @@ void buffers_count(struct acre_context *context, uint32_t *ret_live, uint32_t *r
     uint32_t lost = 0;
     pthread_mutex_lock(&context->lock);
     for (uint32_t number = 1; number <= buffers->slot_count; number++) {
-        const struct slot *slot = slot_at(buffers, number);
+        const struct buffer_slot *slot = slot_at(buffers, number);
         lost += atomic_load(&slot->generation) % 2 == 1 &&
                 atomic_load(&slot->kind) == ACRE_MEMORY_DEVICE &&
                 atomic_load(&slot->epoch) != epoch;

@@ -1,4 +1,4 @@
-/* buffer_inner.h - what buffer.c, copy.c, guard.c and memory.c share: the table, the heaps.
+/* buffer_inner.h - what buffer.c, copy.c, guard.c and pressure.c share: the table, the heaps.
  *
  * An id is 12 bits of the context's number, 22 of the slot, 30 of the slot's generation, which is
  * odd while the slot is taken. */
@@ -6,7 +6,7 @@
 #define ACRE_COMPUTE_MEMORY_BUFFER_INNER_H
 
 #include "compute/memory/buffer.h"
-#include "compute/memory/heap.h"
+#include "compute/memory/memory_heap.h"
 
 enum {
     SLOT_BITS = 22,
@@ -18,9 +18,9 @@ enum {
     GUARD_BYTES = POOL_GRANULE_BYTES, /* before a buffer, and at least so many after it */
 };
 
-/* Read without a lock: by whoever has the id, between two looks at the generation. Each field is
+/* Read without a lock: by whoever has the id, between two looks at the generation. Each member is
  * released after the generation became even and before it becomes odd again. */
-struct slot {
+struct buffer_slot {
     atomic_uint generation;
     atomic_uint kind;
     atomic_uint epoch; /* it was made in: device memory of another one is lost */
@@ -36,8 +36,8 @@ struct slot {
 enum heap_name { HEAP_DEVICE, HEAP_PINNED, HEAP_MAPPED, HEAP_STAGING, HEAPS }; /* as acre_memory */
 
 struct buffers {
-    struct heap heaps[HEAPS];
-    struct slot *_Atomic segments[SEGMENTS_MAX];
+    struct memory_heap heaps[HEAPS];
+    struct buffer_slot *_Atomic segments[SEGMENTS_MAX];
     uint32_t slot_count; /* ever taken; 0 is not used */
     uint32_t free_slot;  /* list; 0: none */
     uint32_t live;
@@ -52,7 +52,7 @@ struct buffers {
 };
 
 /* The slot of a live id of this context; NULL: none. Lock-free. */
-struct slot *slot_find(const struct acre_context *context, struct acre_buffer buffer);
+struct buffer_slot *slot_find(const struct acre_context *context, struct acre_buffer buffer);
 /* The number-th slot's buffer (id 0: none now); false: there are not so many. context->lock held.
  */
 bool slot_id(const struct acre_context *context, uint32_t number, struct acre_buffer *ret_buffer);
@@ -61,7 +61,7 @@ bool slot_id(const struct acre_context *context, uint32_t number, struct acre_bu
 bool buffer_born(const struct acre_context *context, struct acre_buffer buffer,
                  struct pool_point *ret_point);
 
-/* --- memory.c --------------------------------------------------------------------------------- */
+/* --- pressure.c ------------------------------------------------------------------------------- */
 
 /* Has the level changed? context->lock held. Tell then, without lock and gate. */
 bool pressure_update(struct acre_context *context);
@@ -72,14 +72,15 @@ void pressure_tell(struct acre_context *context);
 
 /* What a buffer of `bytes` takes, with its guards. */
 uint64_t guard_bytes(uint64_t bytes);
-/* Fill the guards around a new buffer: chunk `place`, `bytes` of it the user's; a signal tells when
+/* Fill the guards around a new buffer: chunk `range`, `bytes` of it the user's; a signal tells when
  * they are there. Entered. */
-int guard_arm(struct acre_stream *stream, const struct pool_place *place, uint64_t bytes,
+int guard_arm(struct acre_stream *stream, const struct pool_range *range, uint64_t bytes,
               struct acre_error *err);
 /* ACRE_ECORRUPT: something wrote before or after the buffer. Not entered; waits. */
 int guard_check(struct acre_stream *stream, struct acre_buffer buffer, struct acre_error *err);
 /* Overwrite a buffer that is about to be freed. Entered; nobody uses it any more. */
-int guard_poison(struct acre_stream *stream, const struct place_of *place, struct acre_error *err);
+int guard_poison(struct acre_stream *stream, const struct buffer_range *range,
+                 struct acre_error *err);
 
 /* --- copy.c: pinned pieces ---------------------------------------------------------------------
  */

@@ -1,15 +1,14 @@
 /* copy.c - copies between host and device, between buffers and between contexts, and fills.
  *
- * Devices copy at full speed only from and to memory they know. Other host memory goes through
- * pinned pieces: the host fills one while the device empties the ones before it (copying out: the
- * device fills some ahead while the host empties one). Pieces are chunks of a heap of their own,
- * freed at the moment of the stream that uses them; a stream that finds the heap at its size waits
- * for the oldest piece it has itself under way, so that memory is bounded and nobody waits for
- * someone else.
+ * Devices copy at full speed only from and to registered memory. Other host memory goes through
+ * pinned pieces: the host fills one while the device empties the previous ones (copying out: the
+ * device fills some ahead while the host empties one). Pieces are chunks of a separate heap, freed
+ * in the order of the stream that uses them. When the heap is full, a stream waits for its own
+ * oldest piece, so that memory is bounded and no stream waits for another.
  *
- * Two contexts have no order in common but the host's: such a copy waits for its end. Where the
- * back end can make one context's memory known to another on the same device, large copies go
- * straight; others are read in pieces and written in pieces. */
+ * Two contexts have no common order except the host's: such a copy waits for its end. If the back
+ * end can share one context's memory with another on the same device, large copies go directly;
+ * others are read and written in pieces. */
 #include "compute/context.h"
 #include "compute/graph.h"
 #include "compute/memory/buffer_inner.h"
@@ -81,7 +80,7 @@ static int staging_wait(struct acre_stream *stream, uint64_t sequence, struct ac
 int staging_take(struct acre_stream *stream, uint64_t bytes, struct chunk **ret_chunk,
                  struct acre_error *err) {
     struct acre_context *context = stream->context;
-    struct heap *heap = &context->buffers->heaps[HEAP_STAGING];
+    struct memory_heap *heap = &context->buffers->heaps[HEAP_STAGING];
     for (;;) {
         struct pool_point point;
         struct pool_report report;
@@ -131,19 +130,19 @@ struct span {
 };
 
 /* Entered. */
-static int queue_copy(struct acre_stream *stream, const struct acre_native_copy *copy,
+static int queue_copy(struct acre_stream *stream, const struct native_copy *copy,
                       struct acre_error *err) {
     struct acre_context *context = stream->context;
-    int r = context->table->copy(context->place, stream->handle, copy, err);
+    int r = context->table->copy(context->seat, stream->handle, copy, err);
     stream_issue(stream); /* also when refused: the buffers' users wait for this number */
     return r;
 }
 
 /* Where two buffers of the stream's context are, for a copy. Entered. */
 static int resolve_both(struct acre_stream *stream, const struct span *to, const struct span *from,
-                        uint64_t bytes, struct acre_native_copy *ret_copy, struct acre_error *err) {
+                        uint64_t bytes, struct native_copy *ret_copy, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    struct place_of target, source;
+    struct buffer_range target, source;
     int r = buffer_resolve(context, to->buffer, to->offset, bytes, to->what, &target, err);
     r = r == 0
             ? buffer_resolve(context, from->buffer, from->offset, bytes, from->what, &source, err)
@@ -156,20 +155,20 @@ static int resolve_both(struct acre_stream *stream, const struct span *to, const
     if (to->buffer.id == from->buffer.id && apart < bytes) {
         return acre_fail(err, ACRE_EINVALID,
                          "copy: %" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
-                         " of one buffer overlap; accepted: parts at least as far apart",
+                         " of the same buffer; the ranges must not overlap",
                          bytes, from->offset, to->offset);
     }
-    *ret_copy = (struct acre_native_copy){.to = target.region,
-                                          .to_offset = target.offset + to->offset,
-                                          .from = source.region,
-                                          .from_offset = source.offset + from->offset,
-                                          .bytes = bytes};
+    *ret_copy = (struct native_copy){.to = target.region,
+                                     .to_offset = target.offset + to->offset,
+                                     .from = source.region,
+                                     .from_offset = source.offset + from->offset,
+                                     .bytes = bytes};
     return 0;
 }
 
 /* Between two buffers of the stream's context. Entered. */
 static int copy_here(struct acre_stream *stream, const struct span *to, const struct span *from,
-                     const struct acre_native_copy *copy, struct acre_error *err) {
+                     const struct native_copy *copy, struct acre_error *err) {
     uint64_t bytes = copy->bytes;
     if (bytes == 0) {
         return 0;
@@ -193,7 +192,7 @@ static int copy_entering(struct acre_stream *stream, const struct span *to, cons
     if (r < 0) {
         return r;
     }
-    struct acre_native_copy copy;
+    struct native_copy copy;
     r = resolve_both(stream, to, from, bytes, &copy, err);
     if (r < 0) {
         stream_pass(stream);
@@ -216,17 +215,17 @@ static int write_piece(struct acre_stream *stream, const struct span *to, const 
     if (r < 0) {
         return r;
     }
-    struct place_of target;
-    struct pool_place piece = pool_place(chunk);
+    struct buffer_range target;
+    struct pool_range piece = pool_range(chunk);
     r = buffer_resolve(context, to->buffer, to->offset, bytes, to->what, &target, err);
     if (r == 0) {
         memcpy(piece.host, from, bytes);
         buffer_used(context, to->buffer, stream);
-        struct acre_native_copy copy = {.to = target.region,
-                                        .to_offset = target.offset + to->offset,
-                                        .from = piece.region,
-                                        .from_offset = piece.offset,
-                                        .bytes = bytes};
+        struct native_copy copy = {.to = target.region,
+                                   .to_offset = target.offset + to->offset,
+                                   .from = piece.region,
+                                   .from_offset = piece.offset,
+                                   .bytes = bytes};
         r = queue_copy(stream, &copy, err);
     }
     staging_put(stream, chunk, stream->issued);
@@ -238,8 +237,8 @@ static int write_piece(struct acre_stream *stream, const struct span *to, const 
 /* The whole range is good, before anything of it is copied. */
 static int check(struct acre_context *context, const struct span *span, uint64_t bytes,
                  struct acre_error *err) {
-    struct place_of place;
-    return buffer_resolve(context, span->buffer, span->offset, bytes, span->what, &place, err);
+    struct buffer_range range;
+    return buffer_resolve(context, span->buffer, span->offset, bytes, span->what, &range, err);
 }
 
 static int write_all(struct acre_stream *stream, struct span to, const void *from, uint64_t bytes,
@@ -254,14 +253,14 @@ static int write_all(struct acre_stream *stream, struct span to, const void *fro
     return r;
 }
 
-struct piece { /* on its way to the host */
+struct copy_piece { /* on its way to the host */
     struct chunk *chunk;
     uint64_t sequence, bytes;
 };
 
 /* Queue one piece to the host. Not entered. */
 static int read_piece(struct acre_stream *stream, const struct span *from, uint64_t bytes,
-                      struct piece *ret_piece, struct acre_error *err) {
+                      struct copy_piece *ret_piece, struct acre_error *err) {
     struct acre_context *context = stream->context;
     int r = stream_enter(stream, err);
     struct chunk *chunk;
@@ -269,21 +268,22 @@ static int read_piece(struct acre_stream *stream, const struct span *from, uint6
     if (r < 0) {
         return r;
     }
-    struct place_of source;
-    struct pool_place piece = pool_place(chunk);
+    struct buffer_range source;
+    struct pool_range piece = pool_range(chunk);
     r = buffer_resolve(context, from->buffer, from->offset, bytes, from->what, &source, err);
     if (r == 0) {
         buffer_used(context, from->buffer, stream);
-        struct acre_native_copy copy = {.to = piece.region,
-                                        .to_offset = piece.offset,
-                                        .from = source.region,
-                                        .from_offset = source.offset + from->offset,
-                                        .bytes = bytes};
+        struct native_copy copy = {.to = piece.region,
+                                   .to_offset = piece.offset,
+                                   .from = source.region,
+                                   .from_offset = source.offset + from->offset,
+                                   .bytes = bytes};
         r = queue_copy(stream, &copy, err);
         r = r == 0 ? stream_signal(stream, err) : r;
     }
     if (r == 0) {
-        *ret_piece = (struct piece){.chunk = chunk, .sequence = stream->issued, .bytes = bytes};
+        *ret_piece =
+            (struct copy_piece){.chunk = chunk, .sequence = stream->issued, .bytes = bytes};
     } else {
         staging_put(stream, chunk, stream->issued);
     }
@@ -311,7 +311,7 @@ static int drain(struct sink *sink, const void *host, uint64_t bytes, struct acr
 
 static int read_all(struct acre_stream *stream, struct span from, uint64_t bytes, struct sink *sink,
                     struct acre_error *err) {
-    struct piece pieces[AHEAD];
+    struct copy_piece pieces[AHEAD];
     uint32_t first = 0;
     uint32_t count = 0;
     int r = check(stream->context, &from, bytes, err);
@@ -324,9 +324,9 @@ static int read_all(struct acre_stream *stream, struct span from, uint64_t bytes
             queued += part;
             continue;
         }
-        struct piece *piece = &pieces[first];
+        struct copy_piece *piece = &pieces[first];
         r = stream_wait(stream, piece->sequence, ACRE_FOREVER, err);
-        r = r == 0 ? drain(sink, pool_place(piece->chunk).host, piece->bytes, err) : r;
+        r = r == 0 ? drain(sink, pool_range(piece->chunk).host, piece->bytes, err) : r;
         staging_put(stream, piece->chunk, piece->sequence);
         first = (first + 1) % AHEAD;
         count--;
@@ -339,14 +339,15 @@ static int read_all(struct acre_stream *stream, struct span from, uint64_t bytes
 
 static int refuse_recording(const char *what, struct acre_error *err) {
     return acre_fail(err, ACRE_EUNSUPPORTED,
-                     "%s: the stream records a graph, which holds copies between buffers of its "
-                     "context; accepted: acre_copy from or to a pinned or mapped buffer",
+                     "%s: a stream that records a graph copies only between buffers; use acre_copy "
+                     "with a pinned or mapped buffer",
                      what);
 }
 
 static int check_host(const char *what, const void *host, uint64_t bytes, struct acre_error *err) {
     if (host == NULL && bytes > 0) {
-        return acre_fail(err, ACRE_EINVALID, "%s: NULL, for %" PRIu64 " bytes", what, bytes);
+        return acre_fail(err, ACRE_EINVALID, "%s: NULL; accepted: memory of %" PRIu64 " bytes",
+                         what, bytes);
     }
     return 0;
 }
@@ -405,7 +406,7 @@ int acre_copy_out(struct acre_stream *stream, void *to, struct acre_buffer from,
 
 /* --- two contexts --------------------------------------------------------------------------- */
 
-/* Memory of another context, made known to the place that a stream's context had in `epoch`. */
+/* Memory of another context, made known to the seat that a stream's context had in `epoch`. */
 struct import {
     uint64_t region, offset;
     uint32_t epoch;
@@ -420,18 +421,18 @@ static int import_begin(struct acre_stream *stream, struct acre_context *other,
         return ACRE_EUNSUPPORTED;
     }
     uint8_t ticket[64];
-    struct place_of place;
+    struct buffer_range range;
     int r = context_enter(other, NULL);
     if (r < 0) {
         return r;
     }
-    r = buffer_resolve(other, span->buffer, span->offset, bytes, span->what, &place, NULL);
+    r = buffer_resolve(other, span->buffer, span->offset, bytes, span->what, &range, NULL);
     if (r < 0) {
         context_pass(other);
         return r;
     }
-    r = place.kind == ACRE_MEMORY_DEVICE
-            ? other->table->region_export(other->place, place.region, ticket, NULL)
+    r = range.kind == ACRE_MEMORY_DEVICE
+            ? other->table->region_export(other->seat, range.region, ticket, NULL)
             : ACRE_EUNSUPPORTED;
     context_leave(other, r);
     if (r < 0) {
@@ -441,11 +442,11 @@ static int import_begin(struct acre_stream *stream, struct acre_context *other,
     quiet_begin(&quiet, context);
     r = stream_enter(stream, NULL);
     if (r == 0) {
-        struct acre_region region;
+        struct native_region region;
         r = quiet_region_import(&quiet, ticket, &region, NULL);
         if (r == 0) {
             *ret_import = (struct import){.region = region.handle,
-                                          .offset = place.offset + span->offset,
+                                          .offset = range.offset + span->offset,
                                           .epoch = atomic_load(&context->epoch)};
         }
         stream_leave(stream, r);
@@ -466,12 +467,12 @@ static void import_end(struct acre_context *context, const struct import *import
 }
 
 /* Queue the copy and its signal; the number to wait for. ACRE_EUNSUPPORTED: the import was lost
- * with the place it was made for. */
+ * with the seat it was made for. */
 static int queue_direct(struct acre_stream *stream, const struct import *far,
                         const struct span *near, uint64_t bytes, bool is_far_target,
                         uint64_t *ret_sequence, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    struct place_of place;
+    struct buffer_range range;
     int r = stream_enter(stream, err);
     if (r < 0) {
         return r;
@@ -479,22 +480,22 @@ static int queue_direct(struct acre_stream *stream, const struct import *far,
     bool is_lost = atomic_load(&context->epoch) != far->epoch;
     r = is_lost
             ? ACRE_EUNSUPPORTED
-            : buffer_resolve(context, near->buffer, near->offset, bytes, near->what, &place, err);
+            : buffer_resolve(context, near->buffer, near->offset, bytes, near->what, &range, err);
     if (r < 0) {
         stream_pass(stream);
         return r;
     }
-    struct acre_native_copy copy = {.bytes = bytes,
-                                    .to = place.region,
-                                    .to_offset = place.offset + near->offset,
-                                    .from = far->region,
-                                    .from_offset = far->offset};
+    struct native_copy copy = {.bytes = bytes,
+                               .to = range.region,
+                               .to_offset = range.offset + near->offset,
+                               .from = far->region,
+                               .from_offset = far->offset};
     if (is_far_target) {
-        copy = (struct acre_native_copy){.bytes = bytes,
-                                         .to = copy.from,
-                                         .to_offset = copy.from_offset,
-                                         .from = copy.to,
-                                         .from_offset = copy.to_offset};
+        copy = (struct native_copy){.bytes = bytes,
+                                    .to = copy.from,
+                                    .to_offset = copy.from_offset,
+                                    .from = copy.to,
+                                    .from_offset = copy.to_offset};
     }
     buffer_used(context, near->buffer, stream);
     r = queue_copy(stream, &copy, err);
@@ -583,13 +584,13 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
         return r;
     }
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8) {
-        return acre_fail(err, ACRE_EINVALID, "fill: pattern_bytes: %u; accepted: 1, 2, 4, 8",
+        return acre_fail(err, ACRE_EINVALID, "fill: pattern_bytes: %u; accepted: 1, 2, 4 or 8",
                          pattern_bytes);
     }
     if (bytes % pattern_bytes != 0 || to_offset % pattern_bytes != 0) {
         return acre_fail(err, ACRE_EINVALID,
-                         "fill: %" PRIu64 " bytes from offset %" PRIu64
-                         "; accepted: both multiples of the pattern's %u bytes",
+                         "fill: %" PRIu64 " bytes at offset %" PRIu64
+                         "; both must be multiples of pattern_bytes (%u)",
                          bytes, to_offset, pattern_bytes);
     }
     struct acre_context *context = stream->context;
@@ -597,8 +598,8 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
     if (r < 0) {
         return r;
     }
-    struct place_of place;
-    r = buffer_resolve(context, to, to_offset, bytes, "fill: to", &place, err);
+    struct buffer_range range;
+    r = buffer_resolve(context, to, to_offset, bytes, "fill: to", &range, err);
     if (r < 0) {
         stream_pass(stream);
         return r;
@@ -611,13 +612,13 @@ int acre_fill(struct acre_stream *stream, struct acre_buffer to, uint64_t to_off
                                   .pattern_bytes = pattern_bytes};
         r = recording_fill(stream, &node, err);
     } else if (bytes > 0) {
-        struct acre_native_fill fill = {.to = place.region,
-                                        .to_offset = place.offset + to_offset,
-                                        .bytes = bytes,
-                                        .pattern = pattern,
-                                        .pattern_bytes = pattern_bytes};
+        struct native_fill fill = {.to = range.region,
+                                   .to_offset = range.offset + to_offset,
+                                   .bytes = bytes,
+                                   .pattern = pattern,
+                                   .pattern_bytes = pattern_bytes};
         buffer_used(context, to, stream);
-        r = context->table->fill(context->place, stream->handle, &fill, err);
+        r = context->table->fill(context->seat, stream->handle, &fill, err);
         stream_issue(stream); /* also when refused, as in queue_copy */
     }
     stream_leave(stream, r);

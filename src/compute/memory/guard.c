@@ -1,9 +1,9 @@
-/* guard.c - canaries around the buffers of a context with `debug`, and poison in what is freed.
+/* guard.c - canaries around the buffers of a context with `debug`, and poison in freed memory.
  *
- * A buffer has a granule before it and one or more after it, beginning with the very byte behind
- * its last, all of one value. Before it is freed (and by trim) these are brought to the host and
- * looked at, after all its stream was given; a byte that is something else was written by someone
- * who went over the edge. What is freed is overwritten, so that who reads it later notices. */
+ * A buffer has a granule before it and one or more after it, starting at the first byte after its
+ * end, all filled with one value. Before the buffer is freed (and by trim), after all work queued
+ * on its stream, these are copied to the host and checked: a byte with another value was written
+ * out of bounds. Freed memory is overwritten, so that later reads are noticed. */
 #include "compute/memory/buffer_inner.h"
 #include "compute/stream.h"
 
@@ -32,33 +32,34 @@ uint64_t guard_bytes(uint64_t bytes) {
 static int fill(struct acre_stream *stream, uint64_t region, uint64_t offset, uint64_t bytes,
                 uint8_t value, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    struct acre_native_fill work = {
+    struct native_fill work = {
         .to = region, .to_offset = offset, .bytes = bytes, .pattern = value, .pattern_bytes = 1};
-    int r = context->table->fill(context->place, stream->handle, &work, err);
+    int r = context->table->fill(context->seat, stream->handle, &work, err);
     if (r == 0) {
         stream_issue(stream);
     }
     return r;
 }
 
-int guard_arm(struct acre_stream *stream, const struct pool_place *place, uint64_t bytes,
+int guard_arm(struct acre_stream *stream, const struct pool_range *range, uint64_t bytes,
               struct acre_error *err) {
     uint64_t rear = GUARD_BYTES + bytes;
     int r = 0;
-    if (place->host != NULL) { /* nothing under way uses it: see `only_past` */
-        memset(place->host, CANARY, GUARD_BYTES);
-        memset((char *)place->host + rear, CANARY, place->bytes - rear);
+    if (range->host != NULL) { /* nothing under way uses it: see `only_past` */
+        memset(range->host, CANARY, GUARD_BYTES);
+        memset((char *)range->host + rear, CANARY, range->bytes - rear);
     } else {
-        r = fill(stream, place->region, place->offset, GUARD_BYTES, CANARY, err);
-        r = r == 0 ? fill(stream, place->region, place->offset + rear, place->bytes - rear, CANARY,
+        r = fill(stream, range->region, range->offset, GUARD_BYTES, CANARY, err);
+        r = r == 0 ? fill(stream, range->region, range->offset + rear, range->bytes - rear, CANARY,
                           err)
                    : r;
     }
     return r == 0 ? stream_signal(stream, err) : r;
 }
 
-int guard_poison(struct acre_stream *stream, const struct place_of *place, struct acre_error *err) {
-    return fill(stream, place->region, place->offset, place->bytes, POISON, err);
+int guard_poison(struct acre_stream *stream, const struct buffer_range *range,
+                 struct acre_error *err) {
+    return fill(stream, range->region, range->offset, range->bytes, POISON, err);
 }
 
 static int look(const uint8_t *guard, uint64_t count, const struct guards *guards, bool is_front,
@@ -72,53 +73,52 @@ static int look(const uint8_t *guard, uint64_t count, const struct guards *guard
             broken++;
         }
     }
-    return broken == 0
-               ? 0
-               : acre_fail(err, ACRE_ECORRUPT,
-                           "a buffer of %" PRIu64 " bytes: %" PRIu64 " of the %" PRIu64
-                           " bytes %s were overwritten, the nearest %" PRIu64 " bytes from it",
-                           guards->bytes, broken, count,
-                           is_front ? "before its start" : "after its end", first);
+    return broken == 0 ? 0
+                       : acre_fail(err, ACRE_ECORRUPT,
+                                   "%" PRIu64 " of the %" PRIu64 " bytes %s of a buffer of %" PRIu64
+                                   " bytes %s overwritten, the nearest %" PRIu64 " bytes away",
+                                   broken, count, is_front ? "before the start" : "after the end",
+                                   guards->bytes, broken == 1 ? "was" : "were", first);
 }
 
 /* Entered. */
 static int find(struct acre_context *context, struct acre_buffer buffer, struct guards *ret_guards,
                 struct acre_error *err) {
-    struct place_of place;
-    int r = buffer_resolve(context, buffer, 0, 0, "buffer", &place, err);
+    struct buffer_range range;
+    int r = buffer_resolve(context, buffer, 0, 0, "buffer", &range, err);
     if (r < 0) {
         return r;
     }
     *ret_guards = (struct guards){
-        .region = place.region,
-        .front = place.offset - GUARD_BYTES,
-        .rear = place.offset + place.bytes,
-        .rear_bytes = chunk_bytes(place.bytes) - GUARD_BYTES - place.bytes,
-        .host = place.host != NULL ? (const uint8_t *)place.host - GUARD_BYTES : NULL,
-        .bytes = place.bytes};
+        .region = range.region,
+        .front = range.offset - GUARD_BYTES,
+        .rear = range.offset + range.bytes,
+        .rear_bytes = chunk_bytes(range.bytes) - GUARD_BYTES - range.bytes,
+        .host = range.host != NULL ? (const uint8_t *)range.host - GUARD_BYTES : NULL,
+        .bytes = range.bytes};
     return 0;
 }
 
 /* Both guards to a piece of pinned memory, one behind the other. Entered. */
 static int fetch(struct acre_stream *stream, const struct guards *guards,
-                 const struct pool_place *piece, struct acre_error *err) {
+                 const struct pool_range *piece, struct acre_error *err) {
     struct acre_context *context = stream->context;
-    struct acre_native_copy work = {.to = piece->region,
-                                    .to_offset = piece->offset,
-                                    .from = guards->region,
-                                    .from_offset = guards->front,
-                                    .bytes = GUARD_BYTES};
-    int r = context->table->copy(context->place, stream->handle, &work, err);
+    struct native_copy work = {.to = piece->region,
+                               .to_offset = piece->offset,
+                               .from = guards->region,
+                               .from_offset = guards->front,
+                               .bytes = GUARD_BYTES};
+    int r = context->table->copy(context->seat, stream->handle, &work, err);
     work.to_offset += GUARD_BYTES;
     work.from_offset = guards->rear;
     work.bytes = guards->rear_bytes;
-    return r == 0 ? context->table->copy(context->place, stream->handle, &work, err) : r;
+    return r == 0 ? context->table->copy(context->seat, stream->handle, &work, err) : r;
 }
 
 /* Trim looks at buffers that others may free at any time: once this stream is known as a user,
  * their memory stays until it has come. Entered. */
-static int hold(struct acre_stream *stream, struct acre_buffer buffer, struct guards *ret_guards,
-                struct acre_error *err) {
+static int find_used(struct acre_stream *stream, struct acre_buffer buffer,
+                     struct guards *ret_guards, struct acre_error *err) {
     struct acre_context *context = stream->context;
     pthread_mutex_lock(&context->lock);
     buffer_used(context, buffer, stream);
@@ -157,9 +157,9 @@ int guard_check(struct acre_stream *stream, struct acre_buffer buffer, struct ac
     if (r < 0) {
         return r;
     }
-    struct pool_place piece = pool_place(chunk);
+    struct pool_range piece = pool_range(chunk);
     struct guards guards;
-    r = hold(stream, buffer, &guards, err);
+    r = find_used(stream, buffer, &guards, err);
     bool is_there = r == 0; /* else it was freed, or lost before */
     if (is_there && guards.host == NULL) {
         r = fetch(stream, &guards, &piece, err);

@@ -1,15 +1,15 @@
-/* pool.c - two-level segregated fit over blocks, one index for everybody and one for each stream.
+/* pool.c - two-level segregated fit over blocks, one common index and one for each stream.
  *
- * Chunks of a block are linked in the order of their addresses, so that neighbours merge in O(1).
- * Free ones are found by size class: the power of two, and sixteen steps within it, each class a
- * list and a bit, so that finding is two scans of a bitmap. A few chunks of the request's own class
- * are tried first: what was freed is most often asked for again in the same size.
+ * Chunks of a block are linked in address order, so that neighbors merge in O(1). Free ones are
+ * found by size class: the power of two, and sixteen steps within it. Each class is a list and a
+ * bit, so finding one takes two bitmap scans. A few chunks of the request's own step are tried
+ * first: freed memory is most often requested again in the same size.
  *
- * A chunk is used, free (in the common index), pending (its stream frees it later than now: in that
+ * A chunk is used, free (in the common index), pending (its stream frees it later: it is in that
  * stream's index, where only that stream looks, and in that stream's queue, which is in order of
- * numbers, so that one look at its head tells whether any has come) or held (other streams use it
- * too: in no index until all of their moments have passed). Pending chunks merge with neighbours of
- * the same moment at once, and with all of the same stream before a block is taken for it.
+ * numbers, so that checking its head is enough) or held (other streams use it too: in no index
+ * until all of them have passed). Pending chunks merge with neighbors freed at the same point at
+ * once, and with all others of the same stream before a new block is allocated for it.
  *
  * Metadata is on the host, in slabs that stay: freeing allocates nothing and cannot fail. */
 #include "compute/memory/pool_inner.h"
@@ -34,7 +34,7 @@ struct slab {
 /* --- spare chunks --------------------------------------------------------------------------- */
 
 /* So many, besides those that are promised. */
-static bool have_spare(struct pool *pool, uint32_t count) {
+static bool have_spare(struct memory_pool *pool, uint32_t count) {
     _Static_assert(SLAB_CHUNKS >= CHUNKS_PER_ADD, "one more slab is enough");
     if (pool->spare_count >= pool->promised + count) {
         return true;
@@ -53,7 +53,7 @@ static bool have_spare(struct pool *pool, uint32_t count) {
     return true;
 }
 
-static struct chunk *take_spare(struct pool *pool) {
+static struct chunk *take_spare(struct memory_pool *pool) {
     struct chunk *chunk = pool->spare;
     ACRE_ASSERT(chunk != NULL);
     pool->spare = chunk->upper;
@@ -62,7 +62,7 @@ static struct chunk *take_spare(struct pool *pool) {
     return chunk;
 }
 
-static void put_spare(struct pool *pool, struct chunk *chunk) {
+static void put_spare(struct memory_pool *pool, struct chunk *chunk) {
     chunk->upper = pool->spare;
     chunk->block = NULL; /* whoever still has it is found out */
     pool->spare = chunk;
@@ -71,18 +71,18 @@ static void put_spare(struct pool *pool, struct chunk *chunk) {
 
 /* --- states --------------------------------------------------------------------------------- */
 
-bool pool_is_past(const struct pool *pool, struct pool_point point) {
+bool pool_is_past(const struct memory_pool *pool, struct pool_point point) {
     return atomic_load_explicit(&pool->options.words[point.stream], memory_order_acquire) >=
            point.sequence;
 }
 
-static struct cache *cache_of(const struct pool *pool, uint32_t stream) {
+static struct pool_cache *cache_of(const struct memory_pool *pool, uint32_t stream) {
     ACRE_ASSERT(stream < pool->options.stream_max);
     return pool->caches[stream];
 }
 
-static struct cache *make_cache(struct pool *pool, uint32_t stream) {
-    struct cache *cache = cache_of(pool, stream);
+static struct pool_cache *make_cache(struct memory_pool *pool, uint32_t stream) {
+    struct pool_cache *cache = cache_of(pool, stream);
     if (cache == NULL) {
         cache = calloc(1, sizeof(*cache));
         if (cache != NULL) {
@@ -95,7 +95,7 @@ static struct cache *make_cache(struct pool *pool, uint32_t stream) {
 }
 
 /* The index a chunk is in; NULL: none. */
-static struct index *index_of(struct pool *pool, const struct chunk *chunk) {
+static struct pool_index *index_of(struct memory_pool *pool, const struct chunk *chunk) {
     if (chunk->state == CHUNK_FREE) {
         return &pool->index;
     }
@@ -105,23 +105,23 @@ static struct index *index_of(struct pool *pool, const struct chunk *chunk) {
     return NULL;
 }
 
-static struct queue *queue_of(struct pool *pool, const struct chunk *chunk) {
-    return chunk->state == CHUNK_PENDING ? &cache_of(pool, chunk->point.stream)->queue
-           : chunk->state == CHUNK_HELD  ? &pool->held
-                                         : NULL;
+static struct pool_queue *queue_of(struct memory_pool *pool, const struct chunk *chunk) {
+    return chunk->state == CHUNK_PENDING    ? &cache_of(pool, chunk->point.stream)->queue
+           : chunk->state == CHUNK_DEFERRED ? &pool->deferred
+                                            : NULL;
 }
 
-static void enter_index(struct pool *pool, struct chunk *chunk) {
-    struct index *index = index_of(pool, chunk);
+static void enter_index(struct memory_pool *pool, struct chunk *chunk) {
+    struct pool_index *index = index_of(pool, chunk);
     if (index != NULL) {
         pool_index_insert(index, chunk);
     }
 }
 
 /* Out of everything it is in. */
-static void leave(struct pool *pool, struct chunk *chunk) {
-    struct index *index = index_of(pool, chunk);
-    struct queue *queue = queue_of(pool, chunk);
+static void leave(struct memory_pool *pool, struct chunk *chunk) {
+    struct pool_index *index = index_of(pool, chunk);
+    struct pool_queue *queue = queue_of(pool, chunk);
     if (index != NULL) {
         pool_index_remove(index, chunk);
     }
@@ -132,7 +132,7 @@ static void leave(struct pool *pool, struct chunk *chunk) {
 }
 
 /* `lower` grows by its upper neighbour; both are in nothing. */
-static void swallow(struct pool *pool, struct chunk *lower) {
+static void swallow(struct memory_pool *pool, struct chunk *lower) {
     struct chunk *upper = lower->upper;
     lower->bytes += upper->bytes;
     lower->upper = upper->upper;
@@ -143,7 +143,7 @@ static void swallow(struct pool *pool, struct chunk *lower) {
 }
 
 /* A chunk that is in nothing, to everybody. */
-static void release(struct pool *pool, struct chunk *chunk) {
+static void release(struct memory_pool *pool, struct chunk *chunk) {
     free(chunk->more);
     chunk->more = NULL;
     chunk->state = CHUNK_FREE;
@@ -165,7 +165,7 @@ static bool is_of(const struct chunk *chunk, const struct pool_point *point) {
 }
 
 /* A chunk that is in nothing, to its stream, with neighbours that were freed at the same moment. */
-static void make_pending(struct pool *pool, struct chunk *chunk, struct cache *cache) {
+static void make_pending(struct memory_pool *pool, struct chunk *chunk, struct pool_cache *cache) {
     chunk->state = CHUNK_PENDING;
     pool->report.pending_bytes += chunk->bytes;
     pool_queue_append(&cache->queue, chunk);
@@ -185,14 +185,14 @@ static void make_pending(struct pool *pool, struct chunk *chunk, struct cache *c
     enter_index(pool, chunk);
 }
 
-static void hold(struct pool *pool, struct chunk *chunk) {
-    chunk->state = CHUNK_HELD;
+static void defer(struct memory_pool *pool, struct chunk *chunk) {
+    chunk->state = CHUNK_DEFERRED;
     pool->report.pending_bytes += chunk->bytes;
-    pool_queue_append(&pool->held, chunk);
+    pool_queue_append(&pool->deferred, chunk);
 }
 
 /* Give everybody what a stream freed and has come to. */
-static void harvest(struct pool *pool, struct cache *cache) {
+static void harvest(struct memory_pool *pool, struct pool_cache *cache) {
     struct chunk *chunk;
     while (cache != NULL && (chunk = cache->queue.first) != NULL &&
            pool_is_past(pool, chunk->point)) {
@@ -201,19 +201,19 @@ static void harvest(struct pool *pool, struct cache *cache) {
     }
 }
 
-static bool is_held(const struct pool *pool, struct chunk *chunk) {
+static bool is_deferred(const struct memory_pool *pool, struct chunk *chunk) {
     while (chunk->more_count > 0 && pool_is_past(pool, chunk->more[chunk->more_count - 1])) {
         chunk->more_count--;
     }
     return chunk->more_count > 0 || !pool_is_past(pool, chunk->point);
 }
 
-/* The first `count` held ones. */
-static void harvest_held(struct pool *pool, uint32_t count) {
-    struct chunk *chunk = pool->held.first;
+/* The first `count` deferred ones. */
+static void harvest_deferred(struct memory_pool *pool, uint32_t count) {
+    struct chunk *chunk = pool->deferred.first;
     while (chunk != NULL && count-- > 0) {
         struct chunk *after = chunk->queue.after;
-        if (!is_held(pool, chunk)) {
+        if (!is_deferred(pool, chunk)) {
             leave(pool, chunk);
             release(pool, chunk);
         }
@@ -221,16 +221,16 @@ static void harvest_held(struct pool *pool, uint32_t count) {
     }
 }
 
-static void harvest_all(struct pool *pool) {
-    for (struct cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
+static void harvest_all(struct memory_pool *pool) {
+    for (struct pool_cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
         harvest(pool, cache);
     }
-    harvest_held(pool, UINT32_MAX);
+    harvest_deferred(pool, UINT32_MAX);
 }
 
 /* Merge what a stream freed at different moments: it waits for the later ones then, so this is done
  * only when the stream needs room and there is no other. */
-static void consolidate(struct pool *pool, struct cache *cache) {
+static void consolidate(struct memory_pool *pool, struct pool_cache *cache) {
     struct chunk *chunk = cache->queue.first;
     while (chunk != NULL) {
         struct chunk *upper = chunk->upper;
@@ -258,9 +258,9 @@ static void consolidate(struct pool *pool, struct cache *cache) {
 /* --- allocating and freeing ----------------------------------------------------------------- */
 
 /* Cut a chunk to size; the rest stays in the state it was in. */
-static void take(struct pool *pool, struct chunk *chunk, uint64_t bytes) {
-    struct index *index = index_of(pool, chunk);
-    struct queue *queue = queue_of(pool, chunk);
+static void take(struct memory_pool *pool, struct chunk *chunk, uint64_t bytes) {
+    struct pool_index *index = index_of(pool, chunk);
+    struct pool_queue *queue = queue_of(pool, chunk);
     pool_index_remove(index, chunk);
     if (chunk->bytes > bytes) {
         struct chunk *rest = take_spare(pool);
@@ -290,10 +290,10 @@ static void take(struct pool *pool, struct chunk *chunk, uint64_t bytes) {
     pool->report.allocations++;
 }
 
-static struct chunk *find(struct pool *pool, struct cache *own, uint64_t bytes) {
+static struct chunk *find(struct memory_pool *pool, struct pool_cache *own, uint64_t bytes) {
     bool has_own = own != NULL && !pool->options.only_past;
     harvest(pool, own);
-    harvest_held(pool, 1);
+    harvest_deferred(pool, 1);
     struct chunk *chunk = has_own ? pool_index_find(&own->index, bytes) : NULL;
     chunk = chunk != NULL ? chunk : pool_index_find(&pool->index, bytes);
     if (chunk == NULL && pool->report.pending_bytes > 0) {
@@ -314,7 +314,8 @@ static uint64_t round_up(uint64_t bytes) {
                : (bytes + POOL_GRANULE_BYTES - 1) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
 }
 
-int pool_alloc(struct pool *pool, uint32_t stream, uint64_t bytes, struct chunk **ret_chunk) {
+int pool_alloc(struct memory_pool *pool, uint32_t stream, uint64_t bytes,
+               struct chunk **ret_chunk) {
     ACRE_ASSERT(bytes > 0);
     bytes = round_up(bytes);
     if (bytes == 0 || bytes > pool->options.limit_bytes - pool->report.used_bytes) {
@@ -333,7 +334,7 @@ int pool_alloc(struct pool *pool, uint32_t stream, uint64_t bytes, struct chunk 
     return 0;
 }
 
-void pool_free(struct pool *pool, struct chunk *chunk, struct pool_point point,
+void pool_free(struct memory_pool *pool, struct chunk *chunk, struct pool_point point,
                struct pool_point *more, uint32_t more_count) {
     ACRE_ASSERT(chunk->block != NULL && chunk->state == CHUNK_USED);
     ACRE_ASSERT(point.stream < pool->options.stream_max);
@@ -342,24 +343,24 @@ void pool_free(struct pool *pool, struct chunk *chunk, struct pool_point point,
     chunk->point = point;
     chunk->more = more;
     chunk->more_count = more_count;
-    if (!is_held(pool, chunk)) {
+    if (!is_deferred(pool, chunk)) {
         release(pool, chunk);
         return;
     }
-    struct cache *cache = chunk->more_count == 0 ? make_cache(pool, point.stream) : NULL;
+    struct pool_cache *cache = chunk->more_count == 0 ? make_cache(pool, point.stream) : NULL;
     if (cache != NULL) {
         free(chunk->more);
         chunk->more = NULL;
         harvest(pool, cache);
         make_pending(pool, chunk, cache);
     } else {
-        hold(pool, chunk);
+        defer(pool, chunk);
     }
 }
 
-struct pool_place pool_place(const struct chunk *chunk) {
+struct pool_range pool_range(const struct chunk *chunk) {
     const struct pool_region *region = &chunk->block->region;
-    return (struct pool_place){.region = region->handle,
+    return (struct pool_range){.region = region->handle,
                                .offset = chunk->offset,
                                .bytes = chunk->bytes,
                                .host = region->host != NULL ? (char *)region->host + chunk->offset
@@ -369,13 +370,13 @@ struct pool_place pool_place(const struct chunk *chunk) {
 /* --- blocks --------------------------------------------------------------------------------- */
 
 /* A block that few use is room nobody else has: under a small limit blocks are small. */
-static uint64_t limit_part(const struct pool *pool, uint32_t parts) {
+static uint64_t limit_part(const struct memory_pool *pool, uint32_t parts) {
     uint64_t part = ACRE_MAX(pool->options.limit_bytes / parts, (uint64_t)POOL_GRANULE_BYTES);
     return UINT64_C(1) << (63 - __builtin_clzll(part)); /* a power of two, as the others are */
 }
 
 /* As much again as there is, so that their number stays small; half of it or more: of its own. */
-static uint64_t block_bytes(const struct pool *pool, uint64_t bytes, bool exact) {
+static uint64_t block_bytes(const struct memory_pool *pool, uint64_t bytes, bool exact) {
     const struct pool_options *options = &pool->options;
     uint64_t next = options->block_min_bytes;
     while (next < options->block_max_bytes && next < pool->report.reserved_bytes) {
@@ -385,13 +386,13 @@ static uint64_t block_bytes(const struct pool *pool, uint64_t bytes, bool exact)
     return exact || bytes >= next / 2 ? bytes : next;
 }
 
-int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_block_bytes) {
+int pool_reserve(struct memory_pool *pool, uint64_t bytes, bool exact, uint64_t *ret_block_bytes) {
     bytes = round_up(bytes);
     uint64_t left = pool->options.limit_bytes - pool->report.reserved_bytes;
     if (bytes == 0 || bytes > left) {
         return ACRE_ELIMIT;
     }
-    struct block *prepared = calloc(1, sizeof(*prepared));
+    struct pool_block *prepared = calloc(1, sizeof(*prepared));
     if (prepared == NULL || !have_spare(pool, CHUNKS_PER_ADD)) {
         free(prepared);
         return ACRE_ENOMEM;
@@ -410,28 +411,28 @@ int pool_reserve(struct pool *pool, uint64_t bytes, bool exact, uint64_t *ret_bl
 }
 
 /* What was prepared for a block that is reserved. */
-static struct block *take_prepared(struct pool *pool) {
-    struct block *block = pool->prepared;
+static struct pool_block *take_prepared(struct memory_pool *pool) {
+    struct pool_block *block = pool->prepared;
     ACRE_ASSERT(block != NULL && pool->promised >= CHUNKS_PER_ADD);
     pool->prepared = block->after;
     pool->promised -= CHUNKS_PER_ADD;
     return block;
 }
 
-void pool_unreserve(struct pool *pool, uint64_t bytes) {
+void pool_unreserve(struct memory_pool *pool, uint64_t bytes) {
     ACRE_ASSERT(bytes <= pool->report.reserved_bytes);
     pool->report.reserved_bytes -= bytes;
     free(take_prepared(pool));
 }
 
-struct chunk *pool_add(struct pool *pool, const struct pool_region *region, uint64_t bytes) {
+struct chunk *pool_add(struct memory_pool *pool, const struct pool_region *region, uint64_t bytes) {
     bytes = round_up(bytes);
     ACRE_ASSERT(bytes > 0 && bytes <= region->bytes && region->bytes % POOL_GRANULE_BYTES == 0);
     /* All chunks are in blocks, and all blocks, this one too, within the limit. */
     ACRE_ASSERT(bytes <= pool->options.limit_bytes - pool->report.used_bytes);
-    struct block *block = take_prepared(pool);
+    struct pool_block *block = take_prepared(pool);
     struct chunk *chunk = take_spare(pool);
-    *block = (struct block){.region = *region, .first = chunk, .after = pool->blocks};
+    *block = (struct pool_block){.region = *region, .first = chunk, .after = pool->blocks};
     if (block->after != NULL) {
         block->after->before = block;
     }
@@ -444,7 +445,7 @@ struct chunk *pool_add(struct pool *pool, const struct pool_region *region, uint
 }
 
 /* Its chunks are in nothing. */
-static void drop_block(struct pool *pool, struct block *block) {
+static void drop_block(struct memory_pool *pool, struct pool_block *block) {
     *(block->before != NULL ? &block->before->after : &pool->blocks) = block->after;
     if (block->after != NULL) {
         block->after->before = block->before;
@@ -458,12 +459,12 @@ static void drop_block(struct pool *pool, struct block *block) {
     free(block);
 }
 
-bool pool_pop(struct pool *pool, uint64_t keep_bytes, struct pool_region *ret_region) {
+bool pool_pop(struct memory_pool *pool, uint64_t keep_bytes, struct pool_region *ret_region) {
     if (pool->report.reserved_bytes <= keep_bytes) {
         return false;
     }
     harvest_all(pool);
-    for (struct block *block = pool->blocks; block != NULL; block = block->after) {
+    for (struct pool_block *block = pool->blocks; block != NULL; block = block->after) {
         if (block->first->state == CHUNK_FREE && block->first->upper == NULL) {
             *ret_region = block->region;
             pool_index_remove(&pool->index, block->first);
@@ -474,8 +475,8 @@ bool pool_pop(struct pool *pool, uint64_t keep_bytes, struct pool_region *ret_re
     return false;
 }
 
-bool pool_pop_any(struct pool *pool, struct pool_region *ret_region) {
-    struct block *block = pool->blocks;
+bool pool_pop_any(struct memory_pool *pool, struct pool_region *ret_region) {
+    struct pool_block *block = pool->blocks;
     if (block == NULL) {
         return false;
     }
@@ -490,8 +491,8 @@ bool pool_pop_any(struct pool *pool, struct pool_region *ret_region) {
     return true;
 }
 
-bool pool_renew(struct pool *pool, uint32_t number, struct pool_region **ret_region) {
-    struct block *block = pool->blocks;
+bool pool_renew(struct memory_pool *pool, uint32_t number, struct pool_region **ret_region) {
+    struct pool_block *block = pool->blocks;
     while (block != NULL && number-- > 0) {
         block = block->after;
     }
@@ -504,13 +505,13 @@ bool pool_renew(struct pool *pool, uint32_t number, struct pool_region **ret_reg
 
 /* --- life and looks ------------------------------------------------------------------------- */
 
-int pool_create(const struct pool_options *options, struct pool **ret_pool,
+int pool_create(const struct pool_options *options, struct memory_pool **ret_pool,
                 struct acre_error *err) {
     ACRE_ASSERT(options->limit_bytes <= UINT64_C(1) << LIMIT_LOG2);
     ACRE_ASSERT(options->block_min_bytes >= POOL_GRANULE_BYTES);
     ACRE_ASSERT(options->block_min_bytes % POOL_GRANULE_BYTES == 0);
-    struct pool *pool = calloc(1, sizeof(*pool));
-    struct cache **caches = calloc(options->stream_max, sizeof(struct cache *));
+    struct memory_pool *pool = calloc(1, sizeof(*pool));
+    struct pool_cache **caches = calloc(options->stream_max, sizeof(struct pool_cache *));
     if (pool == NULL || caches == NULL) {
         free(pool);
         free(caches);
@@ -522,7 +523,7 @@ int pool_create(const struct pool_options *options, struct pool **ret_pool,
     return 0;
 }
 
-void pool_destroy(struct pool *pool) {
+void pool_destroy(struct memory_pool *pool) {
     if (pool == NULL) {
         return;
     }
@@ -538,7 +539,7 @@ void pool_destroy(struct pool *pool) {
         free(slab);
     }
     while (pool->all_caches != NULL) {
-        struct cache *cache = pool->all_caches;
+        struct pool_cache *cache = pool->all_caches;
         pool->all_caches = cache->next;
         free(cache);
     }
@@ -547,30 +548,31 @@ void pool_destroy(struct pool *pool) {
 }
 
 /* The first of a held chunk's moments that has not come. */
-static struct pool_point held_point(const struct pool *pool, const struct chunk *chunk) {
+static struct pool_point held_point(const struct memory_pool *pool, const struct chunk *chunk) {
     return chunk->more_count > 0 && pool_is_past(pool, chunk->point)
                ? chunk->more[chunk->more_count - 1]
                : chunk->point;
 }
 
-bool pool_pending(struct pool *pool, uint32_t stream, uint32_t number,
+bool pool_pending(struct memory_pool *pool, uint32_t stream, uint32_t number,
                   struct pool_point *ret_point) {
     harvest_all(pool);
     if (stream != UINT32_MAX) {
-        const struct cache *cache = cache_of(pool, stream);
+        const struct pool_cache *cache = cache_of(pool, stream);
         if (cache == NULL || cache->queue.first == NULL) {
             return false;
         }
         *ret_point = cache->queue.first->point;
         return true;
     }
-    for (const struct cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
+    for (const struct pool_cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
         if (cache->queue.first != NULL && number-- == 0) {
             *ret_point = cache->queue.first->point;
             return true;
         }
     }
-    for (const struct chunk *chunk = pool->held.first; chunk != NULL; chunk = chunk->queue.after) {
+    for (const struct chunk *chunk = pool->deferred.first; chunk != NULL;
+         chunk = chunk->queue.after) {
         if (number-- == 0) {
             *ret_point = held_point(pool, chunk);
             return true;
@@ -580,7 +582,7 @@ bool pool_pending(struct pool *pool, uint32_t stream, uint32_t number,
 }
 
 /* The largest run of chunks in a block that nobody has. */
-static uint64_t largest_run(const struct block *block) {
+static uint64_t largest_run(const struct pool_block *block) {
     uint64_t run = 0;
     uint64_t largest = 0;
     for (const struct chunk *chunk = block->first; chunk != NULL; chunk = chunk->upper) {
@@ -590,13 +592,13 @@ static uint64_t largest_run(const struct block *block) {
     return largest;
 }
 
-bool pool_would_fit(const struct pool *pool, uint64_t bytes) {
+bool pool_would_fit(const struct memory_pool *pool, uint64_t bytes) {
     bytes = round_up(bytes);
     if (bytes == 0) { /* rounded above all numbers */
         return false;
     }
     uint64_t room = pool->options.limit_bytes - pool->report.reserved_bytes;
-    for (const struct block *block = pool->blocks; block != NULL; block = block->after) {
+    for (const struct pool_block *block = pool->blocks; block != NULL; block = block->after) {
         uint64_t run = largest_run(block);
         if (run >= bytes) {
             return true;
@@ -606,15 +608,15 @@ bool pool_would_fit(const struct pool *pool, uint64_t bytes) {
     return room >= bytes;
 }
 
-uint64_t pool_used(const struct pool *pool) {
+uint64_t pool_used(const struct memory_pool *pool) {
     return pool->report.used_bytes;
 }
 
-void pool_report(struct pool *pool, struct pool_report *ret_report) {
+void pool_report(struct memory_pool *pool, struct pool_report *ret_report) {
     harvest_all(pool);
     struct pool_report report = pool->report;
     uint64_t in_blocks = 0;
-    for (const struct block *block = pool->blocks; block != NULL; block = block->after) {
+    for (const struct pool_block *block = pool->blocks; block != NULL; block = block->after) {
         in_blocks += block->region.bytes;
     }
     report.free_bytes = in_blocks - report.used_bytes - report.pending_bytes;

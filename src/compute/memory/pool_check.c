@@ -1,25 +1,26 @@
-/* pool_check.c - looks at every chunk of a pool and asserts that the structures agree.
+/* pool_check.c - check every chunk of a pool and assert that the structures agree.
  *
- * Slow, and only called by tests: whatever pool.c keeps up to date step by step is counted here
- * from the blocks, which are the truth. */
+ * Slow; only tests call it. Whatever pool.c maintains step by step is counted here from the blocks.
+ */
 #include "compute/memory/pool_inner.h"
 
 struct tally {
-    uint64_t used_bytes, pending_bytes, free_chunks, pending_chunks, held_chunks;
+    uint64_t used_bytes, pending_bytes, free_chunks, pending_chunks, deferred_chunks;
 };
 
-static bool is_in(const struct index *index, const struct chunk *chunk) {
-    uint32_t class, step;
-    pool_index_bin(chunk->bytes, &class, &step);
-    const struct chunk *each = index->bins[class][step];
+static bool is_in(const struct pool_index *index, const struct chunk *chunk) {
+    uint32_t power, step;
+    pool_index_bin(chunk->bytes, &power, &step);
+    const struct chunk *each = index->bins[power][step];
     while (each != NULL && each != chunk) {
         each = each->bin.after;
     }
-    return each == chunk && (index->classes >> class & 1) != 0 &&
-           (index->steps[class] >> step & 1) != 0;
+    return each == chunk && (index->powers >> power & 1) != 0 &&
+           (index->steps[power] >> step & 1) != 0;
 }
 
-static void check_chunk(const struct pool *pool, const struct chunk *chunk, struct tally *tally) {
+static void check_chunk(const struct memory_pool *pool, const struct chunk *chunk,
+                        struct tally *tally) {
     const struct chunk *upper = chunk->upper;
     ACRE_ASSERT(upper == NULL || upper->lower == chunk);
     switch (chunk->state) {
@@ -38,18 +39,18 @@ static void check_chunk(const struct pool *pool, const struct chunk *chunk, stru
         ACRE_ASSERT(pool->options.only_past ||
                     is_in(&pool->caches[chunk->point.stream]->index, chunk));
         break;
-    case CHUNK_HELD:
-        tally->held_chunks++;
+    case CHUNK_DEFERRED:
+        tally->deferred_chunks++;
         tally->pending_bytes += chunk->bytes;
         break;
     }
 }
 
-static uint64_t count_index(const struct index *index) {
+static uint64_t count_index(const struct pool_index *index) {
     uint64_t count = 0;
-    for (uint32_t class = 0; class < CLASSES; class ++) {
+    for (uint32_t power = 0; power < POWERS; power++) {
         for (uint32_t step = 0; step < STEPS; step++) {
-            for (const struct chunk *chunk = index->bins[class][step]; chunk != NULL;
+            for (const struct chunk *chunk = index->bins[power][step]; chunk != NULL;
                  chunk = chunk->bin.after) {
                 count++;
             }
@@ -58,7 +59,7 @@ static uint64_t count_index(const struct index *index) {
     return count;
 }
 
-static uint64_t count_queue(const struct queue *queue, bool is_ordered) {
+static uint64_t count_queue(const struct pool_queue *queue, bool is_ordered) {
     uint64_t count = 0;
     const struct chunk *last = NULL;
     for (const struct chunk *chunk = queue->first; chunk != NULL; chunk = chunk->queue.after) {
@@ -71,10 +72,10 @@ static uint64_t count_queue(const struct queue *queue, bool is_ordered) {
     return count;
 }
 
-void pool_check(struct pool *pool) {
+void pool_check(struct memory_pool *pool) {
     struct tally tally = {0};
     uint32_t blocks = 0;
-    for (const struct block *block = pool->blocks; block != NULL; block = block->after) {
+    for (const struct pool_block *block = pool->blocks; block != NULL; block = block->after) {
         uint64_t at = 0;
         blocks++;
         for (const struct chunk *chunk = block->first; chunk != NULL; chunk = chunk->upper) {
@@ -86,7 +87,7 @@ void pool_check(struct pool *pool) {
     }
     uint64_t queued = 0;
     uint64_t indexed = 0;
-    for (const struct cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
+    for (const struct pool_cache *cache = pool->all_caches; cache != NULL; cache = cache->next) {
         queued += count_queue(&cache->queue, true);
         indexed += count_index(&cache->index);
     }
@@ -96,5 +97,5 @@ void pool_check(struct pool *pool) {
     ACRE_ASSERT(tally.free_chunks == count_index(&pool->index));
     ACRE_ASSERT(tally.pending_chunks == queued);
     ACRE_ASSERT(indexed == (pool->options.only_past ? 0 : queued));
-    ACRE_ASSERT(tally.held_chunks == count_queue(&pool->held, false));
+    ACRE_ASSERT(tally.deferred_chunks == count_queue(&pool->deferred, false));
 }

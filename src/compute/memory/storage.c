@@ -1,8 +1,8 @@
 /* storage.c - files to and from buffers.
  *
  * Direct: the back end's transfer (cuFile). Staged: two pinned pieces take turns, one at the file,
- * the other at the device, so the slower of the two sets the pace. Both wait for what the stream
- * was given before, and for their own end. */
+ * the other at the device, so the slower of the two sets the pace. Both wait for the work queued on
+ * the stream before, and for their own end. */
 #include <acre/storage.h>
 
 #include "compute/context.h"
@@ -20,7 +20,7 @@
 
 enum { PIECE_BYTES = 8 << 20 };
 
-struct transfer {
+struct storage_transfer {
     struct acre_stream *stream;
     const char *file;
     uint64_t file_offset;
@@ -32,30 +32,31 @@ struct transfer {
 /* --- direct ----------------------------------------------------------------------------------- */
 
 /* Whether there is such a way at all. */
-static int check_direct(const struct acre_context *context, const struct place_of *place,
+static int check_direct(const struct acre_context *context, const struct buffer_range *range,
                         struct acre_error *err) {
     if (context->table->transfer == NULL) {
-        return acre_fail(err, ACRE_EUNSUPPORTED, "%s has no way from files to the device",
+        return acre_fail(err, ACRE_EUNSUPPORTED,
+                         "back end %s has no direct path from files to the device",
                          context_device(context)->backend);
     }
-    return place->kind == ACRE_MEMORY_DEVICE
+    return range->kind == ACRE_MEMORY_DEVICE
                ? 0
                : acre_fail(err, ACRE_EUNSUPPORTED, "the buffer is host memory");
 }
 
-static int go_direct(const struct transfer *transfer, char *how, struct acre_error *err) {
+static int go_direct(const struct storage_transfer *transfer, char *how, struct acre_error *err) {
     struct acre_context *context = transfer->stream->context;
     int r = acre_stream_sync(transfer->stream, ACRE_FOREVER, err);
     r = r == 0 ? context_enter(context, err) : r;
     if (r < 0) {
         return r;
     }
-    struct place_of place;
+    struct buffer_range range;
     r = buffer_resolve(context, transfer->buffer, transfer->offset, transfer->bytes, "buffer",
-                       &place, err);
-    r = r == 0 ? check_direct(context, &place, err) : r;
-    r = r == 0 ? context->table->transfer(context->place, transfer->file, transfer->file_offset,
-                                          place.region, place.offset + transfer->offset,
+                       &range, err);
+    r = r == 0 ? check_direct(context, &range, err) : r;
+    r = r == 0 ? context->table->transfer(context->seat, transfer->file, transfer->file_offset,
+                                          range.region, range.offset + transfer->offset,
                                           transfer->bytes, transfer->is_write, how, err)
                : r;
     context_leave(context, r);
@@ -64,14 +65,14 @@ static int go_direct(const struct transfer *transfer, char *how, struct acre_err
 
 /* --- staged ----------------------------------------------------------------------------------- */
 
-struct stage {
+struct storage_piece {
     struct acre_buffer pinned;
     uint8_t *host;
     struct acre_event done; /* of its copy; stream NULL: none under way */
     uint64_t at, bytes;     /* of the transfer */
 };
 
-static int file_read(int fd, const struct transfer *transfer, struct stage *stage,
+static int file_read(int fd, const struct storage_transfer *transfer, struct storage_piece *stage,
                      struct acre_error *err) {
     for (uint64_t done = 0; done < stage->bytes;) {
         ssize_t n = pread(fd, stage->host + done, stage->bytes - done,
@@ -80,7 +81,7 @@ static int file_read(int fd, const struct transfer *transfer, struct stage *stag
             return acre_fail_errno(err, errno, "%s", transfer->file);
         }
         if (n == 0) {
-            return acre_fail(err, ACRE_EIO, "%s: it ends at byte %" PRIu64, transfer->file,
+            return acre_fail(err, ACRE_EIO, "%s ends at byte %" PRIu64, transfer->file,
                              transfer->file_offset + stage->at + done);
         }
         done += n > 0 ? (uint64_t)n : 0;
@@ -88,8 +89,8 @@ static int file_read(int fd, const struct transfer *transfer, struct stage *stag
     return 0;
 }
 
-static int file_write(int fd, const struct transfer *transfer, const struct stage *stage,
-                      struct acre_error *err) {
+static int file_write(int fd, const struct storage_transfer *transfer,
+                      const struct storage_piece *stage, struct acre_error *err) {
     for (uint64_t done = 0; done < stage->bytes;) {
         ssize_t n = pwrite(fd, stage->host + done, stage->bytes - done,
                            (off_t)(transfer->file_offset + stage->at + done));
@@ -97,8 +98,8 @@ static int file_write(int fd, const struct transfer *transfer, const struct stag
             return acre_fail_errno(err, errno, "%s", transfer->file);
         }
         if (n == 0) {
-            return acre_fail(err, ACRE_EIO, "%s: it takes nothing from byte %" PRIu64 " on",
-                             transfer->file, transfer->file_offset + stage->at + done);
+            return acre_fail(err, ACRE_EIO, "%s: cannot write beyond byte %" PRIu64, transfer->file,
+                             transfer->file_offset + stage->at + done);
         }
         done += n > 0 ? (uint64_t)n : 0;
     }
@@ -106,8 +107,8 @@ static int file_write(int fd, const struct transfer *transfer, const struct stag
 }
 
 /* The copy of a stage is over; what it brought goes to the file. */
-static int finish_stage(int fd, const struct transfer *transfer, struct stage *stage,
-                        struct acre_error *err) {
+static int finish_stage(int fd, const struct storage_transfer *transfer,
+                        struct storage_piece *stage, struct acre_error *err) {
     if (stage->done.stream == NULL) {
         return 0;
     }
@@ -116,7 +117,7 @@ static int finish_stage(int fd, const struct transfer *transfer, struct stage *s
     return r == 0 && transfer->is_write ? file_write(fd, transfer, stage, err) : r;
 }
 
-static int begin_stage(int fd, const struct transfer *transfer, struct stage *stage,
+static int begin_stage(int fd, const struct storage_transfer *transfer, struct storage_piece *stage,
                        struct acre_error *err) {
     uint64_t at = transfer->offset + stage->at;
     int r = 0;
@@ -131,12 +132,12 @@ static int begin_stage(int fd, const struct transfer *transfer, struct stage *st
     return r == 0 ? acre_event_record(transfer->stream, &stage->done, err) : r;
 }
 
-static int run_stages(int fd, const struct transfer *transfer, struct stage *stages,
+static int run_stages(int fd, const struct storage_transfer *transfer, struct storage_piece *stages,
                       struct acre_error *err) {
     int r = 0;
     uint32_t turn = 0;
     for (uint64_t at = 0; at < transfer->bytes && r == 0; at += PIECE_BYTES, turn ^= 1) {
-        struct stage *stage = &stages[turn];
+        struct storage_piece *stage = &stages[turn];
         r = finish_stage(fd, transfer, stage, err);
         stage->at = at;
         stage->bytes = ACRE_MIN(transfer->bytes - at, (uint64_t)PIECE_BYTES);
@@ -150,26 +151,27 @@ static int run_stages(int fd, const struct transfer *transfer, struct stage *sta
     return r;
 }
 
-static int check_length(int fd, const struct transfer *transfer, struct acre_error *err) {
+static int check_length(int fd, const struct storage_transfer *transfer, struct acre_error *err) {
     struct stat status;
     if (fstat(fd, &status) < 0) {
         return acre_fail_errno(err, errno, "%s", transfer->file);
     }
     if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) {
-        return acre_fail(err, ACRE_EINVALID, "%s: a pipe; accepted: files with places",
+        return acre_fail(err, ACRE_EINVALID,
+                         "%s is a pipe or a socket; accepted: files and block devices",
                          transfer->file);
     }
     uint64_t end = transfer->file_offset + transfer->bytes; /* checked before: no overflow */
     if (S_ISREG(status.st_mode) && !transfer->is_write && (uint64_t)status.st_size < end) {
         return acre_fail(err, ACRE_EIO,
-                         "%s: %" PRIu64 " bytes long; bytes %" PRIu64 " to %" PRIu64
-                         " were asked for",
+                         "%s has %" PRIu64 " bytes; bytes %" PRIu64 " to %" PRIu64
+                         " were requested",
                          transfer->file, (uint64_t)status.st_size, transfer->file_offset, end);
     }
     return 0;
 }
 
-static int file_open(const struct transfer *transfer, int *ret_fd, bool *ret_is_new,
+static int file_open(const struct storage_transfer *transfer, int *ret_fd, bool *ret_is_new,
                      struct acre_error *err) {
     /* A pipe without another end would be waited for. */
     int flags = (transfer->is_write ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
@@ -189,9 +191,9 @@ static int file_open(const struct transfer *transfer, int *ret_fd, bool *ret_is_
     return 0;
 }
 
-static int go_staged(const struct transfer *transfer, int fd, struct acre_error *err) {
+static int go_staged(const struct storage_transfer *transfer, int fd, struct acre_error *err) {
     struct acre_context *context = transfer->stream->context;
-    struct stage stages[2] = {0};
+    struct storage_piece stages[2] = {0};
     int r = 0;
     uint64_t piece = ACRE_MIN(transfer->bytes, (uint64_t)PIECE_BYTES);
     for (size_t i = 0; i < ACRE_COUNT(stages) && r == 0; i++) {
@@ -210,15 +212,16 @@ static int go_staged(const struct transfer *transfer, int fd, struct acre_error 
 /* --- both ------------------------------------------------------------------------------------- */
 
 /* All that can be known before a file is made for nothing. */
-static int check(const struct transfer *transfer, enum acre_storage_path path,
+static int check(const struct storage_transfer *transfer, enum acre_storage_path path,
                  struct acre_error *err) {
     uint64_t end;
     if ((uint32_t)path > ACRE_STORAGE_STAGED) {
-        return acre_fail(err, ACRE_EINVALID, "path: %d; accepted: 0 to %d", (int)path,
+        return acre_fail(err, ACRE_EINVALID, "unknown path %d; accepted: 0 to %d", (int)path,
                          ACRE_STORAGE_STAGED);
     }
     if (transfer->stream->recording != NULL) {
-        return acre_fail(err, ACRE_ECONFLICT, "stream: it records a graph; end that first");
+        return acre_fail(err, ACRE_ECONFLICT,
+                         "stream: is recording a graph; end the recording first");
     }
     if (transfer->bytes == 0) {
         return acre_fail(err, ACRE_EINVALID, "bytes: 0; accepted: 1 or more");
@@ -226,23 +229,22 @@ static int check(const struct transfer *transfer, enum acre_storage_path path,
     if (__builtin_add_overflow(transfer->file_offset, transfer->bytes, &end) ||
         end > (uint64_t)INT64_MAX) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s: offset %" PRIu64 " + %" PRIu64 " bytes; "
-                         "accepted: below 2^63",
+                         "%s: offset %" PRIu64 " plus %" PRIu64 " bytes; accepted: less than 2^63",
                          transfer->file, transfer->file_offset, transfer->bytes);
     }
     struct acre_context *context = transfer->stream->context;
-    struct place_of place;
+    struct buffer_range range;
     int r = context_enter(context, err);
     if (r == 0) {
         r = buffer_resolve(context, transfer->buffer, transfer->offset, transfer->bytes, "buffer",
-                           &place, err);
-        r = r == 0 && path == ACRE_STORAGE_DIRECT ? check_direct(context, &place, err) : r;
+                           &range, err);
+        r = r == 0 && path == ACRE_STORAGE_DIRECT ? check_direct(context, &range, err) : r;
         context_pass(context);
     }
     return r;
 }
 
-static int run(const struct transfer *transfer, enum acre_storage_path path,
+static int run(const struct storage_transfer *transfer, enum acre_storage_path path,
                struct acre_storage_report *ret_report, struct acre_error *err) {
     struct acre_storage_report report = {.bytes = transfer->bytes};
     int fd = -1;
@@ -256,7 +258,7 @@ static int run(const struct transfer *transfer, enum acre_storage_path path,
     struct acre_error why = {0};
     report.path = ACRE_STORAGE_DIRECT;
     r = path == ACRE_STORAGE_STAGED
-            ? acre_fail(&why, ACRE_EUNSUPPORTED, "it was asked to be staged")
+            ? acre_fail(&why, ACRE_EUNSUPPORTED, "the caller asked for the staged path")
             : go_direct(transfer, report.how, &why);
     if (r == ACRE_EUNSUPPORTED && path != ACRE_STORAGE_DIRECT) {
         report.path = ACRE_STORAGE_STAGED;
@@ -287,12 +289,12 @@ int acre_storage_read(struct acre_stream *stream, const char *file, uint64_t fil
     if (r < 0) {
         return r;
     }
-    const struct transfer transfer = {.stream = stream,
-                                      .file = file,
-                                      .file_offset = file_offset,
-                                      .buffer = to,
-                                      .offset = to_offset,
-                                      .bytes = bytes};
+    const struct storage_transfer transfer = {.stream = stream,
+                                              .file = file,
+                                              .file_offset = file_offset,
+                                              .buffer = to,
+                                              .offset = to_offset,
+                                              .bytes = bytes};
     return run(&transfer, path, ret_report, err);
 }
 
@@ -304,12 +306,12 @@ int acre_storage_write(struct acre_stream *stream, const char *file, uint64_t fi
     if (r < 0) {
         return r;
     }
-    const struct transfer transfer = {.stream = stream,
-                                      .file = file,
-                                      .file_offset = file_offset,
-                                      .buffer = from,
-                                      .offset = from_offset,
-                                      .bytes = bytes,
-                                      .is_write = true};
+    const struct storage_transfer transfer = {.stream = stream,
+                                              .file = file,
+                                              .file_offset = file_offset,
+                                              .buffer = from,
+                                              .offset = from_offset,
+                                              .bytes = bytes,
+                                              .is_write = true};
     return run(&transfer, path, ret_report, err);
 }

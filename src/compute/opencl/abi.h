@@ -92,7 +92,7 @@ enum {
 
 struct opencl_api {
     struct acre_opencl_query query;
-#define X(required, result, field, symbol, arguments) result(*field) arguments;
+#define X(required, result, member, symbol, arguments) result(*member) arguments;
     OPENCL_SYMBOLS(X)
 #undef X
 };

@@ -1,28 +1,29 @@
-/* opencl.c - OpenCL through the ICD loader: devices, places, and what differs here.
+/* opencl.c - OpenCL through the ICD loader: devices, seats, and what differs here.
  *
- * Any driver of version 1.2 does, and PoCL makes every machine have one. A place is a context with
- * one device. Compared with what backend.h describes for GPUs of one vendor:
+ * Any driver of version 1.2 will do; PoCL provides one on every machine. A seat is a context with
+ * one device. Differences from what backend.h describes for GPUs of one vendor:
  *
- *   memory   Buffers are parts of regions. Where the device has shared virtual memory, device
- *            regions are that, and kernels take addresses. Elsewhere regions are buffer objects and
- *            a part is a sub-buffer, which may begin only at multiples of an alignment of the
- *            device (128 to 512 bytes): other offsets are refused as ACRE_EUNSUPPORTED.
- *            ACRE_OPENCL_MEMORY=buffers in the environment asks for the second way.
- *   host     PINNED memory is copied from and to where it is; whether pages are pinned for it is
- *            the driver's affair. Kernels reach MAPPED memory on CPUs (a buffer object over it) and
- *            with fine-grained system SVM; elsewhere the launch is refused, and the region serves
- *            for signal words, which the host writes.
- *   signals  A device writes no word for us: a marker's completion, called by the driver, does, and
- *            wakes who sleeps on it (stream.c). Completions also end waits and notify.
- *   memory() OpenCL tells no free memory: it is the device's less what this place has taken.
+ *   memory   Buffers are parts of regions. If the device has shared virtual memory, device regions
+ *            use it and kernels take addresses. Otherwise regions are buffer objects and a part is
+ *            a sub-buffer, which may start only at multiples of an alignment of the device (128 to
+ *            512 bytes): other offsets are refused as ACRE_EUNSUPPORTED.
+ *            ACRE_OPENCL_MEMORY=buffers in the environment selects buffer objects.
+ *   host     PINNED memory is copied in seat; whether its pages are pinned is up to the driver.
+ *            Kernels reach MAPPED memory on CPUs (a buffer object over it) and with fine-grained
+ *            system SVM; elsewhere the launch is refused, and the region only serves for signal
+ *            words, which the host writes.
+ *   signals  A device writes no word for us: a marker's completion callback does, and wakes
+ *            waiting threads (stream.c). Completions also end waits and notify.
+ *   memory() OpenCL does not report free memory: it is the device's size minus what this seat has
+ *            allocated.
  *   faults   A kernel that writes out of bounds on a CPU device ends the process: that is what
- *            runners are for. What a driver survives is remembered by the completion and told by
- *            check(); the words of streams that failed stay where they are.
- *   programs Bytes are the driver's, behind a checksum of ours: drivers trust what they load.
- *            PoCL specialises a kernel when it is first launched with a group size, so the first
- *            launch takes longer there.
+ *            runners are for. If the driver survives, the completion records the fault and check()
+ *            reports it; the words of failed streams stay where they are.
+ *   programs Bytes are the driver's, preceded by our checksum: drivers trust what they load. PoCL
+ *            specializes a kernel when it is first launched with a group size, so the first launch
+ *            takes longer there.
  *   absent   Graphs, rings, native kernels, file transfer, sharing of regions. */
-#include "compute/opencl/place.h"
+#include "compute/opencl/seat.h"
 #include "core/dl.h"
 #include "opencl/pocl.h"
 
@@ -43,12 +44,12 @@ struct opencl {
 static const char *const sonames[] = {"libOpenCL.so.1", NULL};
 
 static const struct acre_dl_symbol symbols[] = {
-#define X(is_required, result, field, symbol, arguments)                                           \
-    {.name = #symbol, .offset = offsetof(struct opencl, api.query.field), .required = is_required},
+#define X(is_required, result, member, symbol, arguments)                                          \
+    {.name = #symbol, .offset = offsetof(struct opencl, api.query.member), .required = is_required},
     OPENCL_QUERY_SYMBOLS(X)
 #undef X
-#define X(is_required, result, field, symbol, arguments)                                           \
-    {.name = #symbol, .offset = offsetof(struct opencl, api.field), .required = is_required},
+#define X(is_required, result, member, symbol, arguments)                                          \
+    {.name = #symbol, .offset = offsetof(struct opencl, api.member), .required = is_required},
         OPENCL_SYMBOLS(X)
 #undef X
 };
@@ -114,8 +115,8 @@ static void note_trouble(struct acre_buf *notes) {
         char shown[PATH_SHOWN];
         struct acre_error why = {0};
         acre_str_show(acre_str_from(path), shown, sizeof(shown));
-        acre_fail_errno(&why, trouble, "PoCL needs a directory it can write: %s", shown);
-        acre_buf_printf(notes, "%s; POCL_CACHE_DIR may name one", why.text);
+        acre_fail_errno(&why, trouble, "PoCL needs a writable directory: %s", shown);
+        acre_buf_printf(notes, "%s; set POCL_CACHE_DIR to one", why.text);
     }
 }
 
@@ -220,105 +221,105 @@ static void describe(void *self, uint32_t index, struct acre_compute_device *ret
     *ret_device = described;
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- seats --------------------------------------------------------------------------------- */
 
 static bool has_svm_functions(const struct opencl_api *api) {
     return api->svm_alloc != NULL && api->svm_free != NULL && api->svm_copy != NULL &&
            api->svm_fill != NULL && api->set_arg_svm != NULL;
 }
 
-static void ask_device(struct opencl_place *place) {
-    const struct opencl_api *api = place->api;
-    opencl_device device = place->device;
+static void ask_device(struct opencl_seat *seat) {
+    const struct opencl_api *api = seat->api;
+    opencl_device device = seat->device;
     const char *memory = getenv("ACRE_OPENCL_MEMORY");
     uint64_t svm = has_svm_functions(api) && (memory == NULL || strcmp(memory, "buffers") != 0)
                        ? number_of(api, device, OPENCL_DEVICE_SVM_CAPABILITIES)
                        : 0;
-    place->has_svm = (svm & OPENCL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
-    place->has_system_svm = place->has_svm && (svm & OPENCL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0;
-    place->is_cpu = (number_of(api, device, OPENCL_DEVICE_TYPE) & OPENCL_DEVICE_TYPE_CPU) != 0;
-    place->total_bytes = number_of(api, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
-    place->alloc_max_bytes = number_of(api, device, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    seat->has_svm = (svm & OPENCL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
+    seat->has_system_svm = seat->has_svm && (svm & OPENCL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0;
+    seat->is_cpu = (number_of(api, device, OPENCL_DEVICE_TYPE) & OPENCL_DEVICE_TYPE_CPU) != 0;
+    seat->total_bytes = number_of(api, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
+    seat->alloc_max_bytes = number_of(api, device, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);
     uint64_t align_bits = number_of(api, device, OPENCL_DEVICE_MEM_BASE_ADDR_ALIGN);
-    place->part_align_bytes = ACRE_MAX(narrow(align_bits / 8), 1U);
+    seat->part_align_bytes = ACRE_MAX(narrow(align_bits / 8), 1U);
 }
 
-static int place_open(void *self, uint32_t device, void **ret_place, struct acre_error *err) {
+static int seat_open(void *self, uint32_t device, void **ret_seat, struct acre_error *err) {
     struct opencl *cl = self;
     ACRE_ASSERT(device < cl->count);
-    struct opencl_place *place = calloc(1, sizeof(*place));
-    if (place == NULL) {
-        return acre_fail(err, ACRE_ENOMEM, "place");
+    struct opencl_seat *seat = calloc(1, sizeof(*seat));
+    if (seat == NULL) {
+        return acre_fail(err, ACRE_ENOMEM, "seat");
     }
-    place->api = &cl->api;
-    place->device = cl->devices[device].device;
+    seat->api = &cl->api;
+    seat->device = cl->devices[device].device;
     intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)cl->devices[device].platform, 0};
     int32_t code = OPENCL_SUCCESS;
-    place->context = cl->api.create_context(properties, 1, &place->device, NULL, NULL, &code);
+    seat->context = cl->api.create_context(properties, 1, &seat->device, NULL, NULL, &code);
     if (code != OPENCL_SUCCESS) {
-        free(place);
+        free(seat);
         return opencl_fail(err, code, "clCreateContext");
     }
-    ask_device(place);
-    place->cache_fd = opencl_cache_open(&cl->api.query, cl->devices[device].platform);
-    pthread_mutex_init(&place->lock, NULL);
-    pthread_cond_init(&place->quiet, NULL);
-    struct opencl_link *lists[] = {&place->due, &place->wanted, &place->streams, &place->regions,
-                                   &place->modules};
+    ask_device(seat);
+    seat->cache_fd = pocl_cache_open(&cl->api.query, cl->devices[device].platform);
+    pthread_mutex_init(&seat->lock, NULL);
+    pthread_cond_init(&seat->quiet, NULL);
+    struct opencl_link *lists[] = {&seat->due, &seat->wanted, &seat->streams, &seat->regions,
+                                   &seat->modules};
     for (size_t i = 0; i < ACRE_COUNT(lists); i++) {
         lists[i]->next = lists[i]->previous = lists[i];
     }
-    *ret_place = place;
+    *ret_seat = seat;
     return 0;
 }
 
-static void place_close(void *closed) {
-    struct opencl_place *place = closed;
-    opencl_completions_end(place);
-    while (place->streams.next != &place->streams) {
-        opencl_stream_destroy(place, (uintptr_t)place->streams.next);
+static void seat_close(void *closed) {
+    struct opencl_seat *seat = closed;
+    opencl_completions_end(seat);
+    while (seat->streams.next != &seat->streams) {
+        opencl_stream_destroy(seat, (uintptr_t)seat->streams.next);
     }
-    while (place->modules.next != &place->modules) {
-        opencl_unload(place, (uintptr_t)place->modules.next);
+    while (seat->modules.next != &seat->modules) {
+        opencl_unload(seat, (uintptr_t)seat->modules.next);
     }
-    while (place->regions.next != &place->regions) {
-        opencl_region_destroy(place, (uintptr_t)place->regions.next);
+    while (seat->regions.next != &seat->regions) {
+        opencl_region_destroy(seat, (uintptr_t)seat->regions.next);
     }
-    place->api->release_context(place->context);
-    if (place->cache_fd >= 0) {
-        close(place->cache_fd);
+    seat->api->release_context(seat->context);
+    if (seat->cache_fd >= 0) {
+        close(seat->cache_fd);
     }
-    pthread_cond_destroy(&place->quiet);
-    pthread_mutex_destroy(&place->lock);
-    free(place);
+    pthread_cond_destroy(&seat->quiet);
+    pthread_mutex_destroy(&seat->lock);
+    free(seat);
 }
 
-static void place_let_go(void *left) {
-    const struct opencl_place *place = left;
-    if (place->cache_fd >= 0) {
-        close(place->cache_fd);
+static void seat_let_go(void *left) {
+    const struct opencl_seat *seat = left;
+    if (seat->cache_fd >= 0) {
+        close(seat->cache_fd);
     }
 }
 
 static int check(void *checked, struct acre_error *err) {
-    struct opencl_place *place = checked;
-    pthread_mutex_lock(&place->lock);
-    int r = place->failed != 0 ? acre_fail(err, place->failed, "%s", place->failure) : 0;
-    pthread_mutex_unlock(&place->lock);
+    struct opencl_seat *seat = checked;
+    pthread_mutex_lock(&seat->lock);
+    int r = seat->failed != 0 ? acre_fail(err, seat->failed, "%s", seat->failure) : 0;
+    pthread_mutex_unlock(&seat->lock);
     return r;
 }
 
 static int memory(void *asked, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
     (void)err;
-    struct opencl_place *place = asked;
-    pthread_mutex_lock(&place->lock);
-    *ret_free = place->total_bytes - place->used_bytes;
-    pthread_mutex_unlock(&place->lock);
-    *ret_total = place->total_bytes;
+    struct opencl_seat *seat = asked;
+    pthread_mutex_lock(&seat->lock);
+    *ret_free = seat->total_bytes - seat->used_bytes;
+    pthread_mutex_unlock(&seat->lock);
+    *ret_total = seat->total_bytes;
     return 0;
 }
 
-const struct acre_backend acre_backend_opencl = {
+const struct backend backend_opencl = {
     .name = "opencl",
     .what = "OpenCL devices through libOpenCL",
     .language = ACRE_LANGUAGE_OPENCL,
@@ -328,9 +329,9 @@ const struct acre_backend acre_backend_opencl = {
     .close = close_runtime,
     .count = count_devices,
     .describe = describe,
-    .place_open = place_open,
-    .place_close = place_close,
-    .place_let_go = place_let_go,
+    .seat_open = seat_open,
+    .seat_close = seat_close,
+    .seat_let_go = seat_let_go,
     .check = check,
     .memory = memory,
     .region_create = opencl_region_create,

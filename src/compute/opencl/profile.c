@@ -1,9 +1,9 @@
 /* profile.c - how long the pieces of a stream's work took, by the driver's own clock.
  *
- * Whether a queue measures is decided when it is made. A stream that is to be measured gets a
- * second queue, and goes on there after what is in the first (and back). Each measured piece keeps
- * its event until it is asked for; past a limit further pieces are not kept. */
-#include "compute/opencl/place.h"
+ * Whether a queue measures is decided when it is created. A stream to be measured gets a second
+ * queue, and continues there after the work in the first (and back). Each measured piece keeps its
+ * event until it is collected; past a limit, further pieces are not kept. */
+#include "compute/opencl/seat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,13 +34,13 @@ static bool has_room(struct opencl_stream *stream) {
     return true;
 }
 
-void opencl_measured_keep(struct opencl_place *place, struct opencl_stream *stream,
+void opencl_measured_keep(struct opencl_seat *seat, struct opencl_stream *stream,
                           opencl_event event, const char *name, uint64_t bytes) {
     if (event == NULL) {
         return;
     }
     if (!has_room(stream)) {
-        place->api->release_event(event);
+        seat->api->release_event(event);
         return;
     }
     struct opencl_measured *kept = &stream->measured[stream->measured_count++];
@@ -48,17 +48,17 @@ void opencl_measured_keep(struct opencl_place *place, struct opencl_stream *stre
     snprintf(kept->name, sizeof(kept->name), "%s", name);
 }
 
-void opencl_measured_drop(struct opencl_place *place, struct opencl_stream *stream) {
+void opencl_measured_drop(struct opencl_seat *seat, struct opencl_stream *stream) {
     for (uint32_t i = 0; i < stream->measured_count; i++) {
-        place->api->release_event(stream->measured[i].event);
+        seat->api->release_event(stream->measured[i].event);
     }
     stream->measured_count = 0;
 }
 
 /* The other queue goes on after what this one holds. */
-static int32_t chain(struct opencl_place *place, opencl_queue from, opencl_queue to,
+static int32_t chain(struct opencl_seat *seat, opencl_queue from, opencl_queue to,
                      const char **ret_call) {
-    const struct opencl_api *api = place->api;
+    const struct opencl_api *api = seat->api;
     opencl_event event = NULL;
     *ret_call = "clEnqueueMarkerWithWaitList";
     int32_t code = api->marker(from, 0, NULL, &event);
@@ -76,22 +76,22 @@ static int32_t chain(struct opencl_place *place, opencl_queue from, opencl_queue
 }
 
 int opencl_profile(void *in, uint64_t on, bool is_on, struct acre_error *err) {
-    struct opencl_place *place = in;
+    struct opencl_seat *seat = in;
     struct opencl_stream *stream = (struct opencl_stream *)(uintptr_t)on;
     if (stream->is_measured == is_on) {
         return 0;
     }
     int32_t code = OPENCL_SUCCESS;
     if (stream->queues[1] == NULL) {
-        opencl_queue queue = place->api->create_queue(place->context, place->device,
-                                                      OPENCL_QUEUE_PROFILING_ENABLE, &code);
+        opencl_queue queue = seat->api->create_queue(seat->context, seat->device,
+                                                     OPENCL_QUEUE_PROFILING_ENABLE, &code);
         if (code != OPENCL_SUCCESS) {
             return opencl_fail(err, code, "clCreateCommandQueue");
         }
         stream->queues[1] = queue;
     }
     const char *call;
-    code = chain(place, stream->queues[stream->is_measured], stream->queues[is_on], &call);
+    code = chain(seat, stream->queues[stream->is_measured], stream->queues[is_on], &call);
     if (code != OPENCL_SUCCESS) {
         return opencl_fail(err, code, call);
     }
@@ -118,21 +118,21 @@ static double us_between(uint64_t begin_ns, uint64_t end_ns) {
 int opencl_timings(void *in, uint64_t on, struct acre_timing *ret_timings, uint32_t max,
                    uint32_t *ret_count, struct acre_error *err) {
     (void)err;
-    struct opencl_place *place = in;
+    struct opencl_seat *seat = in;
     struct opencl_stream *stream = (struct opencl_stream *)(uintptr_t)on;
     uint32_t told = 0;
     uint32_t used = 0;
     for (; used < stream->measured_count && told < max; used++) {
         const struct opencl_measured *measured = &stream->measured[used];
         uint64_t times_ns[3];
-        if (read_times(place->api, measured->event, times_ns)) { /* work that failed has none */
+        if (read_times(seat->api, measured->event, times_ns)) { /* work that failed has none */
             struct acre_timing *timing = &ret_timings[told++];
             *timing = (struct acre_timing){.bytes = measured->bytes,
                                            .queued_us = us_between(times_ns[0], times_ns[1]),
                                            .running_us = us_between(times_ns[1], times_ns[2])};
             memcpy(timing->name, measured->name, sizeof(timing->name));
         }
-        place->api->release_event(measured->event);
+        seat->api->release_event(measured->event);
     }
     stream->measured_count -= used;
     if (used > 0) {

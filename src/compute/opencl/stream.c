@@ -1,44 +1,44 @@
 /* stream.c - in-order queues, and the completions that signal, notify and end waits.
  *
- * A signal is a marker in the queue whose completion the driver calls back: that stores the
- * stream's word and wakes the sleepers. Drivers promise no order among callbacks, so a value is
- * stored only when it is above what was stored before, and what is remembered for that is ours: a
- * late completion of an early signal does not touch the word, which may be gone by then. For the
- * same reason a signal first fires the notices before it, if their own completions have not come:
- * who sees the word may close their eventfds.
+ * A signal is a marker in the queue. The driver calls its completion, which stores the stream's
+ * word and wakes waiting threads. Drivers promise no order among callbacks, so a value is stored
+ * only if it is above the last one, which we keep ourselves: a late completion of an early signal
+ * must not touch the word, which may be freed by then. For the same reason a signal first fires the
+ * notices before it whose own completions have not come: a caller that sees the word may close
+ * their eventfds.
  *
- * A wait for another stream's word is a barrier on the event of the first signal under way that
- * brings the word far enough: the device then orders the two by itself. If nobody has given such a
- * signal yet, the barrier is on a user event, which the completion of the signal sets. */
-#include "compute/opencl/place.h"
+ * A wait for another stream's word is a barrier on the event of the first pending signal that
+ * brings the word far enough: the device then orders the two by itself. If no such signal is queued
+ * yet, the barrier is on a user event, which the signal's completion sets. */
+#include "compute/opencl/seat.h"
 #include "core/futex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A signal (place->due) or notification (stream->notices) under way, or a wait for a signal to come
- * (place->wanted). */
+/* A signal (seat->due) or notification (stream->notices) under way, or a wait for a signal to come
+ * (seat->wanted). */
 struct completion {
     struct opencl_link link;
-    struct opencl_place *place;
+    struct opencl_seat *seat;
     struct opencl_stream *stream; /* NULL: a wait */
     _Atomic uint64_t *word;       /* NULL: only notifies */
     uint64_t value;
     uint64_t order; /* among those of its stream */
     int event_fd;   /* -1: none, or added to */
     opencl_event event;
-    uint32_t refs; /* of whoever uses `event`; under place->lock */
+    uint32_t refs; /* of whoever uses `event`; under seat->lock */
 };
 
 /* --- lives ---------------------------------------------------------------------------------- */
 
-static void completion_unref(struct opencl_place *place, struct completion *completion) {
-    pthread_mutex_lock(&place->lock);
+static void completion_unref(struct opencl_seat *seat, struct completion *completion) {
+    pthread_mutex_lock(&seat->lock);
     bool is_last = --completion->refs == 0;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     if (is_last) {
-        place->api->release_event(completion->event);
+        seat->api->release_event(completion->event);
         free(completion);
     }
 }
@@ -59,13 +59,13 @@ static _Atomic uint64_t *word_at(uint64_t handle, uint64_t offset) {
 
 int opencl_stream_create(void *in, uint64_t word_region, uint64_t word_offset, uint64_t *ret_stream,
                          struct acre_error *err) {
-    struct opencl_place *place = in;
+    struct opencl_seat *seat = in;
     struct opencl_stream *stream = calloc(1, sizeof(*stream));
     if (stream == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "stream");
     }
     int32_t code = OPENCL_SUCCESS;
-    stream->queues[0] = place->api->create_queue(place->context, place->device, 0, &code);
+    stream->queues[0] = seat->api->create_queue(seat->context, seat->device, 0, &code);
     if (code != OPENCL_SUCCESS) {
         free(stream);
         return opencl_fail(err, code, "clCreateCommandQueue");
@@ -73,42 +73,42 @@ int opencl_stream_create(void *in, uint64_t word_region, uint64_t word_offset, u
     stream->word = word_at(word_region, word_offset);
     stream->notices = (struct opencl_link){.next = &stream->notices, .previous = &stream->notices};
     stream->refs = 1;
-    pthread_mutex_lock(&place->lock);
-    stream->number = place->streams_made++;
-    opencl_link_add(&place->streams, &stream->link);
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_lock(&seat->lock);
+    stream->number = seat->streams_made++;
+    opencl_link_add(&seat->streams, &stream->link);
+    pthread_mutex_unlock(&seat->lock);
     *ret_stream = (uintptr_t)stream;
     return 0;
 }
 
 void opencl_stream_destroy(void *in, uint64_t handle) {
-    struct opencl_place *place = in;
+    struct opencl_seat *seat = in;
     struct opencl_stream *stream = (struct opencl_stream *)(uintptr_t)handle;
-    pthread_mutex_lock(&place->lock); /* first: what completions told under it is seen here then */
+    pthread_mutex_lock(&seat->lock); /* first: what completions told under it is seen here then */
     opencl_link_remove(&stream->link);
-    pthread_mutex_unlock(&place->lock);
-    opencl_measured_drop(place, stream);
+    pthread_mutex_unlock(&seat->lock);
+    opencl_measured_drop(seat, stream);
     free(stream->measured);
     if (stream->scratch != NULL) {
-        opencl_region_free(place, stream->scratch);
+        opencl_region_free(seat, stream->scratch);
     }
     for (size_t i = 0; i < ACRE_COUNT(stream->queues); i++) {
         if (stream->queues[i] != NULL) {
-            place->api->release_queue(stream->queues[i]);
+            seat->api->release_queue(stream->queues[i]);
         }
     }
-    pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&seat->lock);
     stream_unref(stream);
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
 }
 
 /* --- completions ---------------------------------------------------------------------------- */
 
 /* Lock held. The waits that a word at `value` ends, off their list and into `ended`. */
-static void take_wanted(struct opencl_place *place, const _Atomic uint64_t *word, uint64_t value,
+static void take_wanted(struct opencl_seat *seat, const _Atomic uint64_t *word, uint64_t value,
                         struct opencl_link *ended) {
     struct opencl_link *next;
-    for (struct opencl_link *link = place->wanted.next; link != &place->wanted; link = next) {
+    for (struct opencl_link *link = seat->wanted.next; link != &seat->wanted; link = next) {
         next = link->next;
         const struct completion *wait = (const struct completion *)link;
         if (wait->word == word && wait->value <= value) {
@@ -118,12 +118,12 @@ static void take_wanted(struct opencl_place *place, const _Atomic uint64_t *word
     }
 }
 
-static void end_waits(struct opencl_place *place, struct opencl_link *ended) {
+static void end_waits(struct opencl_seat *seat, struct opencl_link *ended) {
     while (ended->next != ended) {
         struct completion *wait = (struct completion *)ended->next;
         opencl_link_remove(&wait->link);
-        place->api->set_user_event(wait->event, OPENCL_COMPLETE);
-        completion_unref(place, wait);
+        seat->api->set_user_event(wait->event, OPENCL_COMPLETE);
+        completion_unref(seat, wait);
     }
 }
 
@@ -158,16 +158,16 @@ static bool store_word(struct completion *completion, struct opencl_link *ended)
     stream->reached = completion->value;
     /* Pairs with the load of whoever waits (stream_wait). */
     atomic_store_explicit(completion->word, completion->value, memory_order_release);
-    take_wanted(completion->place, completion->word, completion->value, ended);
+    take_wanted(completion->seat, completion->word, completion->value, ended);
     return true;
 }
 
 /* Lock held. The first failure is what check() tells. */
-static void remember(struct opencl_place *place, int32_t status) {
+static void remember(struct opencl_seat *seat, int32_t status) {
     char name[32];
-    if (place->failed == 0) {
-        place->failed = ACRE_EUNAVAILABLE;
-        snprintf(place->failure, sizeof(place->failure), "work of a stream ended with %s",
+    if (seat->failed == 0) {
+        seat->failed = ACRE_EUNAVAILABLE;
+        snprintf(seat->failure, sizeof(seat->failure), "work on a stream failed: %s",
                  opencl_error_name(status, name));
     }
 }
@@ -176,34 +176,34 @@ static void remember(struct opencl_place *place, int32_t status) {
 static void complete(opencl_event event, int32_t status, void *user) {
     (void)event;
     struct completion *completion = user;
-    struct opencl_place *place = completion->place;
+    struct opencl_seat *seat = completion->seat;
     struct opencl_link ended = {.next = &ended, .previous = &ended};
-    pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&seat->lock);
     opencl_link_remove(&completion->link);
     if (completion->event_fd >= 0) { /* after a failure too: who polls has to look */
         fire(completion);
     }
     bool is_stored = status >= 0 && store_word(completion, &ended);
     if (status < 0) {
-        remember(place, status);
+        remember(seat, status);
     }
     stream_unref(completion->stream);
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     if (is_stored) {
         acre_futex_wake(acre_futex_low_half(completion->word), ACRE_FUTEX_ALL, ACRE_FUTEX_SHARED);
     }
-    end_waits(place, &ended);
-    completion_unref(place, completion);
-    pthread_mutex_lock(&place->lock);
-    if (--place->completions_due == 0) {
-        pthread_cond_broadcast(&place->quiet);
+    end_waits(seat, &ended);
+    completion_unref(seat, completion);
+    pthread_mutex_lock(&seat->lock);
+    if (--seat->completions_due == 0) {
+        pthread_cond_broadcast(&seat->quiet);
     }
-    pthread_mutex_unlock(&place->lock); /* the last touch: the place may close now */
+    pthread_mutex_unlock(&seat->lock); /* the last touch: the seat may close now */
 }
 
-static int add_completion(struct opencl_place *place, struct opencl_stream *stream,
+static int add_completion(struct opencl_seat *seat, struct opencl_stream *stream,
                           struct completion from, struct acre_error *err) {
-    const struct opencl_api *api = place->api;
+    const struct opencl_api *api = seat->api;
     struct completion *completion = malloc(sizeof(*completion));
     if (completion == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "completion");
@@ -215,23 +215,23 @@ static int add_completion(struct opencl_place *place, struct opencl_stream *stre
         free(completion);
         return opencl_fail(err, code, "clEnqueueMarkerWithWaitList");
     }
-    completion->place = place;
+    completion->seat = seat;
     completion->stream = stream;
     completion->refs = 1;
-    pthread_mutex_lock(&place->lock);
-    opencl_link_add(completion->event_fd < 0 ? &place->due : &stream->notices, &completion->link);
+    pthread_mutex_lock(&seat->lock);
+    opencl_link_add(completion->event_fd < 0 ? &seat->due : &stream->notices, &completion->link);
     completion->order = stream->completions++;
-    place->completions_due++;
+    seat->completions_due++;
     stream->refs++;
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     code = api->on_event(completion->event, OPENCL_COMPLETE, complete, completion);
     if (code != OPENCL_SUCCESS) {
-        pthread_mutex_lock(&place->lock);
+        pthread_mutex_lock(&seat->lock);
         opencl_link_remove(&completion->link);
-        place->completions_due--;
+        seat->completions_due--;
         stream_unref(stream);
-        pthread_mutex_unlock(&place->lock);
-        completion_unref(place, completion);
+        pthread_mutex_unlock(&seat->lock);
+        completion_unref(seat, completion);
         return opencl_fail(err, code, "clSetEventCallback");
     }
     code = api->flush(queue);
@@ -249,36 +249,36 @@ int opencl_notify(void *in, uint64_t on, int event_fd, struct acre_error *err) {
     return add_completion(in, (struct opencl_stream *)(uintptr_t)on, notification, err);
 }
 
-void opencl_completions_end(struct opencl_place *place) {
+void opencl_completions_end(struct opencl_seat *seat) {
     struct opencl_link ended = {.next = &ended, .previous = &ended};
-    pthread_mutex_lock(&place->lock);
-    while (place->wanted.next != &place->wanted) {
-        struct opencl_link *link = place->wanted.next;
+    pthread_mutex_lock(&seat->lock);
+    while (seat->wanted.next != &seat->wanted) {
+        struct opencl_link *link = seat->wanted.next;
         opencl_link_remove(link);
         opencl_link_add(&ended, link);
     }
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     /* As if their signals had come: an event that fails would be the truth, but PoCL aborts. */
-    end_waits(place, &ended);
-    struct opencl_link *first = place->streams.next; /* nobody else uses the place any more */
-    for (struct opencl_link *link = first; link != &place->streams; link = link->next) {
+    end_waits(seat, &ended);
+    struct opencl_link *first = seat->streams.next; /* nobody else uses the seat any more */
+    for (struct opencl_link *link = first; link != &seat->streams; link = link->next) {
         struct opencl_stream *stream = (struct opencl_stream *)link;
-        place->api->finish(opencl_stream_queue(stream));
+        seat->api->finish(opencl_stream_queue(stream));
     }
-    pthread_mutex_lock(&place->lock);
-    while (place->completions_due > 0) {
-        pthread_cond_wait(&place->quiet, &place->lock);
+    pthread_mutex_lock(&seat->lock);
+    while (seat->completions_due > 0) {
+        pthread_cond_wait(&seat->quiet, &seat->lock);
     }
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
 }
 
 /* --- waits ---------------------------------------------------------------------------------- */
 
 /* Lock held. The first signal under way after which the word is at least `value`. */
-static struct completion *find_due(struct opencl_place *place, const _Atomic uint64_t *word,
+static struct completion *find_due(struct opencl_seat *seat, const _Atomic uint64_t *word,
                                    uint64_t value) {
     struct completion *first = NULL;
-    for (struct opencl_link *link = place->due.next; link != &place->due; link = link->next) {
+    for (struct opencl_link *link = seat->due.next; link != &seat->due; link = link->next) {
         struct completion *due = (struct completion *)link;
         if (due->word == word && due->value >= value &&
             (first == NULL || due->value < first->value)) {
@@ -288,39 +288,39 @@ static struct completion *find_due(struct opencl_place *place, const _Atomic uin
     return first;
 }
 
-enum found { FOUND_PAST, FOUND_DUE, FOUND_NOTHING };
+enum signal_found { FOUND_PAST, FOUND_DUE, FOUND_NOTHING };
 
 /* Whether to wait, and for which signal (with a reference to it). If there is none yet, `fresh`
  * (may be NULL) is put on the list of those wanted. */
-static enum found find(struct opencl_place *place, _Atomic uint64_t *word, uint64_t value,
-                       struct completion *fresh, struct completion **ret_due) {
-    enum found found = FOUND_PAST;
-    pthread_mutex_lock(&place->lock);
+static enum signal_found find(struct opencl_seat *seat, _Atomic uint64_t *word, uint64_t value,
+                              struct completion *fresh, struct completion **ret_due) {
+    enum signal_found found = FOUND_PAST;
+    pthread_mutex_lock(&seat->lock);
     if (atomic_load_explicit(word, memory_order_acquire) < value) {
-        struct completion *due = find_due(place, word, value);
+        struct completion *due = find_due(seat, word, value);
         found = due != NULL ? FOUND_DUE : FOUND_NOTHING;
         if (due != NULL) {
             due->refs++;
             *ret_due = due;
         } else if (fresh != NULL) {
             fresh->refs++;
-            opencl_link_add(&place->wanted, &fresh->link);
+            opencl_link_add(&seat->wanted, &fresh->link);
         }
     }
-    pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&seat->lock);
     return found;
 }
 
-static int make_wanted(struct opencl_place *place, _Atomic uint64_t *word, uint64_t value,
+static int make_wanted(struct opencl_seat *seat, _Atomic uint64_t *word, uint64_t value,
                        struct completion **ret_wanted, struct acre_error *err) {
     struct completion *wanted = calloc(1, sizeof(*wanted));
     if (wanted == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "wait");
     }
     int32_t code = OPENCL_SUCCESS;
-    *wanted = (struct completion){
-        .place = place, .word = word, .value = value, .event_fd = -1, .refs = 1};
-    wanted->event = place->api->create_user_event(place->context, &code);
+    *wanted =
+        (struct completion){.seat = seat, .word = word, .value = value, .event_fd = -1, .refs = 1};
+    wanted->event = seat->api->create_user_event(seat->context, &code);
     if (code != OPENCL_SUCCESS) {
         free(wanted);
         return opencl_fail(err, code, "clCreateUserEvent");
@@ -331,23 +331,23 @@ static int make_wanted(struct opencl_place *place, _Atomic uint64_t *word, uint6
 
 int opencl_wait(void *in, uint64_t on, uint64_t word_region, uint64_t word_offset, uint64_t value,
                 struct acre_error *err) {
-    struct opencl_place *place = in;
-    const struct opencl_api *api = place->api;
+    struct opencl_seat *seat = in;
+    const struct opencl_api *api = seat->api;
     _Atomic uint64_t *word = word_at(word_region, word_offset);
     struct completion *due = NULL;
-    enum found found = find(place, word, value, NULL, &due);
+    enum signal_found found = find(seat, word, value, NULL, &due);
     if (found == FOUND_NOTHING) {
         struct completion *fresh = NULL;
-        int r = make_wanted(place, word, value, &fresh, err);
+        int r = make_wanted(seat, word, value, &fresh, err);
         if (r < 0) {
             return r;
         }
-        found = find(place, word, value, fresh, &due);
+        found = find(seat, word, value, fresh, &due);
         if (found == FOUND_NOTHING) {
             due = fresh;
         } else {
             api->set_user_event(fresh->event, OPENCL_COMPLETE);
-            completion_unref(place, fresh);
+            completion_unref(seat, fresh);
         }
     }
     if (found == FOUND_PAST) {
@@ -355,6 +355,6 @@ int opencl_wait(void *in, uint64_t on, uint64_t word_region, uint64_t word_offse
     }
     opencl_queue queue = opencl_stream_queue((const struct opencl_stream *)(uintptr_t)on);
     int32_t code = api->barrier(queue, 1, &due->event, NULL);
-    completion_unref(place, due);
+    completion_unref(seat, due);
     return code == OPENCL_SUCCESS ? 0 : opencl_fail(err, code, "clEnqueueBarrierWithWaitList");
 }

@@ -1,5 +1,5 @@
-/* symbols.h - the functions of OpenCL that the back end calls. Private to it; see
- * abi.h. What is not required is there from version 2.0 on: shared virtual memory. */
+/* symbols.h - the functions of OpenCL that the back end calls. Private to it; see abi.h. Optional
+ * ones exist from version 2.0 on: shared virtual memory. */
 #ifndef ACRE_COMPUTE_OPENCL_SYMBOLS_H
 #define ACRE_COMPUTE_OPENCL_SYMBOLS_H
 
@@ -16,7 +16,7 @@ typedef struct _cl_event *opencl_event;
 #define OPENCL_WAITS uint32_t, const opencl_event *, opencl_event *
 
 #define OPENCL_SYMBOLS(X)                                                                        \
-    /* required, result, field, symbol, arguments */                                             \
+    /* required, result, member, symbol, arguments */                                            \
     X(true, opencl_context, create_context, clCreateContext,                                     \
       (const intptr_t *, uint32_t, const opencl_device *,                                        \
        void (*)(const char *, const void *, size_t, void *), void *, int32_t *))                 \

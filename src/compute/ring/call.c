@@ -1,11 +1,11 @@
 /* call.c - messages: posting and collecting, by any number of threads.
  *
- * A bounded queue of many producers after Vyukov: a slot's turn tells for which number it is free.
- * Producers take numbers by compare-and-swap of the tail, only when their slot is free, so a full
- * ring changes nothing. Slots come round in order but tickets are collected in any: an answer that
- * waits in the slot of the next message is moved aside, else a producer that posts some before it
- * collects could wait for itself. A vector's words are written before its tag: the device reads
- * vectors whole, and finds the tag only with its words. */
+ * A bounded multi-producer queue after Vyukov: a slot's turn shows which number it is free for.
+ * Producers take numbers by compare-and-swap of the tail, only if their slot is free, so a full
+ * ring changes nothing. Slots come round in order, but tickets are collected in any order: an
+ * answer still in the slot of the next message is moved aside, because a producer that posts
+ * several before it collects could otherwise wait for itself. A vector's words are written before
+ * its tag: the device reads whole vectors, and finds the tag only with its words. */
 #include "compute/ring/inner.h"
 
 #include "compute/context.h"
@@ -68,12 +68,12 @@ static int refuse(struct acre_ring *ring, enum ring_state state, struct acre_err
         return tell_failure(ring, err);
     }
     if (state == RING_STOPPED) {
-        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it is stopped", ring->handler);
+        return acre_fail(err, ACRE_ECONFLICT, "ring '%s' is stopped", ring->handler);
     }
     struct acre_error why = {0}; /* asked now: it says for how long */
     bool is_over = context_look(ring->context, &why) == 0;
     return acre_fail(err, ACRE_EUNAVAILABLE, "ring '%s': %s", ring->handler,
-                     is_over ? "it is starting again after a rest; call again" : why.text);
+                     is_over ? "restarting after a rest; try again" : why.text);
 }
 
 /* While the slot is its own. */
@@ -182,7 +182,7 @@ static int collect_moved(struct acre_ring *ring, uint64_t ticket, uint32_t *ret_
     pthread_mutex_unlock(&ring->moved_lock);
     if (index == ACRE_MAP_NONE) {
         return acre_fail(err, ACRE_ENOTFOUND,
-                         "ring '%s': ticket %" PRIu64 " was never given, or collected before",
+                         "ring '%s': no ticket %" PRIu64 ", or its answer was already collected",
                          ring->handler, ticket);
     }
     return kind == ROW_ANSWERED ? 0 : tell_loss(ring, kind == ROW_REFUSED, err);
@@ -201,9 +201,10 @@ static void write_message(struct acre_ring *ring, uint64_t number, const uint32_
 }
 
 static int refuse_full(const struct acre_ring *ring, struct acre_error *err) {
-    return acre_fail(err, ACRE_ETIMEOUT,
-                     "ring '%s': all %u slots are taken; collect answers, or give it more",
-                     ring->handler, ring->slots);
+    return acre_fail(
+        err, ACRE_ETIMEOUT,
+        "ring '%s': all %u slots are in use; collect answers, or create it with more slots",
+        ring->handler, ring->slots);
 }
 
 /* A ring whose rest is over comes back: the watcher looks now, and is waited for. The one call that
@@ -233,7 +234,7 @@ static int await_begin(struct acre_ring *ring, struct patience *patience, int ti
     return wait_a_little(ring, patience, timeout_ms)
                ? 0
                : acre_fail(err, ACRE_ETIMEOUT,
-                           "ring '%s': not back within %d ms after its context was lost",
+                           "ring '%s': did not restart within %d ms after its context was lost",
                            ring->handler, timeout_ms);
 }
 

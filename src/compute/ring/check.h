@@ -1,5 +1,4 @@
-/* check.h - whether a ring may be used here (process.h): looked at by every call, before all else.
- */
+/* check.h - whether a ring may be used here (process.h). Every call checks this first. */
 #ifndef ACRE_COMPUTE_RING_CHECK_H
 #define ACRE_COMPUTE_RING_CHECK_H
 

@@ -1,8 +1,8 @@
-/* inner.h - a ring, shared by its three files: ring.c (life), call.c (messages) and
- * serve.c (who answers: the resident kernel or the worker, and who watches them).
+/* inner.h - a ring, shared by its three files: ring.c (life), call.c (messages) and ring_serve.c
+ * (the resident kernel or the worker that answers, and the watcher).
  *
- * Messages have numbers, from `slots` on, so that no slot's first number is the zero that memory
- * begins with. Their low 32 bits are the tag of vectors. */
+ * Messages have numbers, starting at `slots`, so that no slot's first number is zero, the initial
+ * value of memory. Their low 32 bits are the tag of vectors. */
 #ifndef ACRE_COMPUTE_RING_INNER_H
 #define ACRE_COMPUTE_RING_INNER_H
 
@@ -125,7 +125,7 @@ static inline uint32_t ring_beats(const struct acre_ring *ring) {
 /* Free the slot of a message, answered or lost, that nobody will ask for. False: somebody will. */
 bool ring_release_abandoned(struct acre_ring *ring, uint64_t number);
 
-/* --- serve.c: rings_lock held ------------------------------------------------------------ */
+/* --- ring_serve.c: rings_lock held ------------------------------------------------------------ */
 
 /* Compile and load a handler and what is around it; rings_lock not needed. */
 int ring_build(struct acre_ring *ring, const struct acre_source *source,

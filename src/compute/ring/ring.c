@@ -1,6 +1,6 @@
-/* ring.c - the life of rings: made, started, stopped, given another handler, destroyed.
+/* ring.c - the life of rings: create, start, stop, reload, destroy.
  *
- * One lock for all rings of a context guards their lives; messages take no lock (call.c). */
+ * One lock for all rings of a context guards this; messages take no lock (call.c). */
 #include "compute/ring/inner.h"
 
 #include "compute/context.h"
@@ -15,10 +15,10 @@
 
 enum { SLOTS_MIN = 2, SLOTS_MAX = 65536, SLOTS = 1024, HANG_MS = 1000, STATE_BYTES = 16 };
 
-static int check_number(const char *field, uint32_t value, uint32_t min, uint32_t max,
+static int check_number(const char *option, uint32_t value, uint32_t min, uint32_t max,
                         struct acre_error *err) {
     if (value < min || value > max) {
-        return acre_fail(err, ACRE_EINVALID, "ring: %s: %u; accepted: %u to %u", field, value, min,
+        return acre_fail(err, ACRE_EINVALID, "ring: %s: %u; accepted: %u to %u", option, value, min,
                          max);
     }
     return 0;
@@ -35,7 +35,7 @@ static int check_options(struct acre_ring *ring, const struct acre_ring_options 
     if (!is_name) {
         char shown[64];
         return acre_fail(
-            err, ACRE_EINVALID, "ring: handler: '%s'; accepted: 1 to %zu letters, digits and _",
+            err, ACRE_EINVALID, "ring: handler: '%s'; accepted: 1 to %zu letters, digits or _",
             acre_str_show(acre_str_from(handler), shown, sizeof(shown)), sizeof(ring->handler) - 1);
     }
     memcpy(ring->handler, handler, length + 1);
@@ -104,7 +104,7 @@ static int make_stream(struct acre_ring *ring, struct acre_error *err) {
         ring->is_seen = true;
     } else {
         ring->is_seen = context->wakes;
-        snprintf(ring->reason, sizeof(ring->reason), "%s keeps no kernel resident",
+        snprintf(ring->reason, sizeof(ring->reason), "%s cannot keep a kernel resident",
                  device->backend);
     }
     ring->path = ACRE_RING_WORKER;
@@ -148,7 +148,8 @@ int acre_ring_create(struct acre_context *context, const struct acre_source *sou
         return r;
     }
     if (options == NULL) {
-        return acre_fail(err, ACRE_EINVALID, "options: NULL; accepted: words of messages at least");
+        return acre_fail(err, ACRE_EINVALID,
+                         "options: must not be NULL; set at least in_words and out_words");
     }
     struct acre_ring *ring = aligned_alloc(_Alignof(struct acre_ring), sizeof(*ring));
     if (ring == NULL) {
@@ -242,7 +243,7 @@ int acre_ring_stop(struct acre_ring *ring, struct acre_error *err) {
     }
     pthread_mutex_unlock(lock);
     if (!runs) {
-        return acre_fail(err, ACRE_ECONFLICT, "ring '%s': it does not run", ring->handler);
+        return acre_fail(err, ACRE_ECONFLICT, "ring '%s' is not running", ring->handler);
     }
     for (bool is_over = false; !is_over;) {
         /* The watcher moves the head over answers, and over what a loss or a hang takes away. */
@@ -260,14 +261,14 @@ int acre_ring_start(struct acre_ring *ring, struct acre_error *err) {
     if (r < 0) {
         return r;
     }
-    static const char *const states[] = {[RING_RUNNING] = "runs already",
-                                         [RING_RESTING] = "rests, and starts by itself",
-                                         [RING_FAILED] = "failed; make another"};
+    static const char *const states[] = {[RING_RUNNING] = "is already running",
+                                         [RING_RESTING] = "rests, and will restart by itself",
+                                         [RING_FAILED] = "has failed; create a new one"};
     pthread_mutex_lock(&ring->context->rings_lock);
     r = 0;
     enum ring_state state = atomic_load(&ring->state_now);
     if (state != RING_STOPPED) {
-        r = acre_fail(err, ACRE_ECONFLICT, "ring '%s': it %s", ring->handler, states[state]);
+        r = acre_fail(err, ACRE_ECONFLICT, "ring '%s' %s", ring->handler, states[state]);
     } else {
         uint64_t head = atomic_load(&ring->head);
         if (!ring->is_serving && head >= ring_tail(ring)) { /* what was lost is not handled now */

@@ -1,4 +1,4 @@
-/* ring.h - what the rest of the front must know of rings. */
+/* ring.h - what the rest of the front needs to know about rings. */
 #ifndef ACRE_COMPUTE_RING_RING_H
 #define ACRE_COMPUTE_RING_RING_H
 

@@ -1,14 +1,13 @@
 /* source.c - the kernels around a handler.
  *
- * A message is a row of 16-byte vectors: three words and its number. A vector is written and read
- * whole by either side, so a vector that carries the right number carries the right words, and no
- * fence is needed between the words and a flag. The lanes of a warp read one vector each.
+ * A message is a row of 16-byte vectors: three words and its number. Either side writes and reads
+ * whole vectors, so a vector with the right number has the right words, and no fence is needed
+ * between the words and a flag. The lanes of a warp read one vector each.
  *
- * acre_ring stays: it polls one message when it is idle (short reads have the shortest way), and
- * as many as its lanes can take at once after a hit, so that under load one crossing of the bus
- * brings up to 32 messages. It looks at the stop word in every 16th poll, in a lane that has
- * nothing else to do then, and between messages that take their time. Where it stopped it leaves
- * the number of its next message.
+ * acre_ring stays: it polls one message when it is idle (short reads are fastest), and as many as
+ * its lanes can take at once after a hit, so that under load one bus crossing brings up to 32
+ * messages. It checks the stop word in every 16th poll, in a lane that is otherwise idle, and
+ * between messages that take long. When it stops, it leaves the number of its next message.
  * acre_ring_batch handles what a worker found and ends; the worker writes the numbers. */
 #include "compute/ring/ring.h"
 

@@ -4,5 +4,5 @@
 
 int main(void) {
     acre_pocl_settle();
-    return acre_runner_run(acre_backends, ACRE_BACKEND_COUNT);
+    return runner_run(all_backends, ACRE_BACKEND_COUNT);
 }

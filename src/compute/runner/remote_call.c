@@ -1,8 +1,8 @@
-/* remote_call.c - the table of a place in a runner: calls that wait for an answer.
+/* remote_call.c - the table of a seat in a runner: calls that wait for an answer.
  *
- * A call takes a slot, writes numbers and bytes, and waits: a moment by looking, then asleep on the
- * slot's eventfd and the runner's pidfd. While it waits nobody else has the slot; when the runner
- * dies, everybody comes back with the reason. */
+ * A call takes a slot, writes numbers and bytes, and waits: it polls for a moment, then sleeps on
+ * the slot's eventfd and the runner's pidfd. No other call uses the slot meanwhile. If the runner
+ * dies, all calls return with the reason. */
 #include "compute/runner/remote_call.h"
 #include "core/futex.h"
 #include "core/spin.h"
@@ -20,7 +20,7 @@ enum {
     PAYLOAD_KEPT = 1 << 16, /* of the payload's pages: more is given back after a call */
 };
 
-struct call {
+struct remote_call {
     struct remote *remote;
     uint32_t index;
     struct wire_slot *slot;
@@ -63,10 +63,11 @@ void remote_drain(struct remote *remote) {
 }
 
 /* Takes a slot, if the runner is there and the payload fits. */
-static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struct call *ret_call,
-                 struct acre_error *err) {
+static int begin(struct remote *remote, uint32_t op, size_t payload_bytes,
+                 struct remote_call *ret_call, struct acre_error *err) {
     if (payload_bytes > WIRE_PAYLOAD_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "%zu bytes for a runner; accepted: at most %d",
+        return acre_fail(err, ACRE_ELIMIT,
+                         "a request of %zu bytes to the runner; accepted: at most %d",
                          payload_bytes, WIRE_PAYLOAD_MAX);
     }
     if (atomic_load(&remote->ended)) {
@@ -77,11 +78,12 @@ static int begin(struct remote *remote, uint32_t op, size_t payload_bytes, struc
         give_slot(remote, index);
         return remote_refuse(remote, err);
     }
-    *ret_call = (struct call){.remote = remote,
-                              .index = index,
-                              .slot = &remote->shared->slots[index],
-                              .payload = remote->shared->payload[index],
-                              .request = {.op = op, .payload_bytes = (uint32_t)payload_bytes}};
+    *ret_call =
+        (struct remote_call){.remote = remote,
+                             .index = index,
+                             .slot = &remote->shared->slots[index],
+                             .payload = remote->shared->payload[index],
+                             .request = {.op = op, .payload_bytes = (uint32_t)payload_bytes}};
     return 0;
 }
 
@@ -89,7 +91,7 @@ _Static_assert(offsetof(struct wire_shared, payload) % WIRE_PAGE == 0 &&
                    WIRE_PAYLOAD_MAX % WIRE_PAGE == 0,
                "madvise takes whole pages");
 
-static void finish(const struct call *call) {
+static void finish(const struct remote_call *call) {
     struct remote *remote = call->remote;
     uint32_t used = ACRE_MAX(call->request.payload_bytes, call->answer.payload_bytes);
     if (used > PAYLOAD_KEPT) {
@@ -98,7 +100,7 @@ static void finish(const struct call *call) {
     give_slot(remote, call->index);
 }
 
-static int await_answer(struct call *call, struct acre_error *err) {
+static int await_answer(struct remote_call *call, struct acre_error *err) {
     struct wire_slot *slot = call->slot;
     struct acre_spin spin = {0};
     while (atomic_load(&slot->state) != WIRE_SLOT_ANSWERED) {
@@ -119,12 +121,12 @@ static int await_answer(struct call *call, struct acre_error *err) {
 }
 
 /* Send the request, wait, and check the answer's form. The slot stays the call's. */
-static int ask(struct call *call, struct acre_error *err) {
+static int ask(struct remote_call *call, struct acre_error *err) {
     struct wire_slot *slot = call->slot;
     struct wire_shared *shared = call->remote->shared;
     call->request.after = atomic_load(&shared->head);
     slot->request = call->request;
-    atomic_store(&slot->state, WIRE_SLOT_ASKED); /* pairs with await_request, serve.c */
+    atomic_store(&slot->state, WIRE_SLOT_ASKED); /* pairs with await_request, runner_serve.c */
     if (atomic_load(&slot->runner_sleeps) != 0) {
         acre_futex_wake(&slot->state, 1, ACRE_FUTEX_SHARED);
     }
@@ -148,7 +150,7 @@ static int ask(struct call *call, struct acre_error *err) {
 /* A call with numbers alone; the answer's numbers in `ret_number` (NULL: none are). */
 static int ask_numbers(struct remote *remote, uint32_t op, const uint64_t *number, uint32_t count,
                        uint64_t *ret_number, struct acre_error *err) {
-    struct call call;
+    struct remote_call call;
     int r = begin(remote, op, 0, &call, err);
     if (r < 0) {
         return r;
@@ -162,16 +164,16 @@ static int ask_numbers(struct remote *remote, uint32_t op, const uint64_t *numbe
     return r;
 }
 
-static void tell(void *place, uint32_t op, uint64_t number) {
-    ask_numbers(place, op, &number, 1, NULL, NULL);
+static void tell(void *seat, uint32_t op, uint64_t number) {
+    ask_numbers(seat, op, &number, 1, NULL, NULL);
 }
 
 /* --- memory and streams --------------------------------------------------------------------- */
 
 /* With all slots taken, maybe behind work that never ends, it does not wait for one: the runner
  * looks by itself, and ends when nothing works. */
-int remote_check(void *place, struct acre_error *err) {
-    struct remote *remote = place;
+int remote_check(void *seat, struct acre_error *err) {
+    struct remote *remote = seat;
     uint64_t none = 0;
     int r = remote_look(remote, err);
     pthread_mutex_lock(&remote->slot_lock);
@@ -180,9 +182,9 @@ int remote_check(void *place, struct acre_error *err) {
     return r < 0 || is_busy ? r : ask_numbers(remote, WIRE_REQUEST_CHECK, &none, 0, NULL, err);
 }
 
-int remote_memory(void *place, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
+int remote_memory(void *seat, uint64_t *ret_free, uint64_t *ret_total, struct acre_error *err) {
     uint64_t number[WIRE_NUMBERS] = {0};
-    int r = ask_numbers(place, WIRE_REQUEST_MEMORY, number, 0, number, err);
+    int r = ask_numbers(seat, WIRE_REQUEST_MEMORY, number, 0, number, err);
     if (r == 0) {
         *ret_free = number[0];
         *ret_total = number[1];
@@ -190,25 +192,25 @@ int remote_memory(void *place, uint64_t *ret_free, uint64_t *ret_total, struct a
     return r;
 }
 
-int remote_region_create(void *place, enum acre_memory kind, uint64_t bytes, void *host,
-                         struct acre_region *ret_region, struct acre_error *err) {
+int remote_region_create(void *seat, enum acre_memory kind, uint64_t bytes, void *host,
+                         struct native_region *ret_region, struct acre_error *err) {
     uint64_t number[WIRE_NUMBERS] = {kind, bytes};
-    int r = kind == ACRE_MEMORY_DEVICE ? 0 : remote_find(place, host, bytes, &number[2], err);
-    r = r < 0 ? r : ask_numbers(place, WIRE_REQUEST_REGION_CREATE, number, 3, number, err);
+    int r = kind == ACRE_MEMORY_DEVICE ? 0 : remote_find(seat, host, bytes, &number[2], err);
+    r = r < 0 ? r : ask_numbers(seat, WIRE_REQUEST_REGION_CREATE, number, 3, number, err);
     if (r == 0) {
-        *ret_region = (struct acre_region){.handle = number[0], .address = number[1]};
+        *ret_region = (struct native_region){.handle = number[0], .address = number[1]};
     }
     return r;
 }
 
-void remote_region_destroy(void *place, uint64_t region) {
-    tell(place, WIRE_REQUEST_REGION_DESTROY, region);
+void remote_region_destroy(void *seat, uint64_t region) {
+    tell(seat, WIRE_REQUEST_REGION_DESTROY, region);
 }
 
-int remote_stream_create(void *place, uint64_t word_region, uint64_t word_offset,
+int remote_stream_create(void *seat, uint64_t word_region, uint64_t word_offset,
                          uint64_t *ret_stream, struct acre_error *err) {
     uint64_t number[WIRE_NUMBERS] = {word_region, word_offset};
-    int r = ask_numbers(place, WIRE_REQUEST_STREAM_CREATE, number, 2, number, err);
+    int r = ask_numbers(seat, WIRE_REQUEST_STREAM_CREATE, number, 2, number, err);
     if (r == 0 && number[0] >= WIRE_STREAMS_MAX) {
         r = acre_fail(err, ACRE_EINTERNAL, "the runner's answer is damaged");
     }
@@ -218,19 +220,19 @@ int remote_stream_create(void *place, uint64_t word_region, uint64_t word_offset
     return r;
 }
 
-void remote_stream_destroy(void *place, uint64_t stream) {
-    tell(place, WIRE_REQUEST_STREAM_DESTROY, remote_stream(stream));
+void remote_stream_destroy(void *seat, uint64_t stream) {
+    tell(seat, WIRE_REQUEST_STREAM_DESTROY, remote_stream(stream));
 }
 
-int remote_stream_own(void *place, uint64_t stream, struct acre_error *err) {
+int remote_stream_own(void *seat, uint64_t stream, struct acre_error *err) {
     uint64_t number[WIRE_NUMBERS] = {remote_stream(stream)};
-    return ask_numbers(place, WIRE_REQUEST_STREAM_OWN, number, 1, number, err);
+    return ask_numbers(seat, WIRE_REQUEST_STREAM_OWN, number, 1, number, err);
 }
 
-int remote_region_export(void *place, uint64_t region, uint8_t ret_ticket[64],
+int remote_region_export(void *seat, uint64_t region, uint8_t ret_ticket[64],
                          struct acre_error *err) {
-    struct call call;
-    int r = begin(place, WIRE_REQUEST_EXPORT, 0, &call, err);
+    struct remote_call call;
+    int r = begin(seat, WIRE_REQUEST_EXPORT, 0, &call, err);
     if (r < 0) {
         return r;
     }
@@ -243,32 +245,32 @@ int remote_region_export(void *place, uint64_t region, uint8_t ret_ticket[64],
     return r;
 }
 
-int remote_region_import(void *place, const uint8_t ticket[64], struct acre_region *ret_region,
+int remote_region_import(void *seat, const uint8_t ticket[64], struct native_region *ret_region,
                          struct acre_error *err) {
-    struct call call;
-    int r = begin(place, WIRE_REQUEST_IMPORT, 64, &call, err);
+    struct remote_call call;
+    int r = begin(seat, WIRE_REQUEST_IMPORT, 64, &call, err);
     if (r < 0) {
         return r;
     }
     memcpy(call.payload, ticket, 64);
     r = ask(&call, err);
     if (r == 0) {
-        *ret_region =
-            (struct acre_region){.handle = call.answer.number[0], .address = call.answer.number[1]};
+        *ret_region = (struct native_region){.handle = call.answer.number[0],
+                                             .address = call.answer.number[1]};
     }
     finish(&call);
     return r;
 }
 
-int remote_profile(void *place, uint64_t stream, bool on, struct acre_error *err) {
+int remote_profile(void *seat, uint64_t stream, bool on, struct acre_error *err) {
     const uint64_t number[] = {remote_stream(stream), on};
-    return ask_numbers(place, WIRE_REQUEST_PROFILE, number, 2, NULL, err);
+    return ask_numbers(seat, WIRE_REQUEST_PROFILE, number, 2, NULL, err);
 }
 
-int remote_timings(void *place, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
+int remote_timings(void *seat, uint64_t stream, struct acre_timing *ret_timings, uint32_t max,
                    uint32_t *ret_count, struct acre_error *err) {
-    struct call call;
-    int r = begin(place, WIRE_REQUEST_TIMINGS, 0, &call, err);
+    struct remote_call call;
+    int r = begin(seat, WIRE_REQUEST_TIMINGS, 0, &call, err);
     if (r < 0) {
         return r;
     }
@@ -299,7 +301,7 @@ static uint8_t *put(uint8_t *to, const void *bytes, size_t length) {
 }
 
 /* The binary, and the log, which comes compiled or not. */
-static int take_compiled(const struct call *call, bool is_compiled, struct acre_buf *binary,
+static int take_compiled(const struct remote_call *call, bool is_compiled, struct acre_buf *binary,
                          struct acre_buf *log, struct acre_error *err) {
     uint64_t binary_bytes = call->answer.number[0];
     uint64_t log_bytes = call->answer.number[1];
@@ -317,14 +319,14 @@ static int take_compiled(const struct call *call, bool is_compiled, struct acre_
                : acre_fail(err, r, "compiled code of %llu bytes", (unsigned long long)binary_bytes);
 }
 
-int remote_compile(void *place, const struct acre_native_source *source, struct acre_buf *binary,
+int remote_compile(void *seat, const struct native_source *source, struct acre_buf *binary,
                    struct acre_buf *log, struct acre_error *err) {
-    struct call call;
+    struct remote_call call;
     size_t bytes = source->length + 1 + strlen(source->options) + 1;
     for (uint32_t i = 0; i < source->kernel_count; i++) {
         bytes += strlen(source->kernels[i]) + 1;
     }
-    int r = begin(place, WIRE_REQUEST_COMPILE, bytes, &call, err);
+    int r = begin(seat, WIRE_REQUEST_COMPILE, bytes, &call, err);
     if (r < 0) {
         return r;
     }
@@ -340,10 +342,10 @@ int remote_compile(void *place, const struct acre_native_source *source, struct 
     return r < 0 ? r : taken;
 }
 
-int remote_load(void *place, const void *binary, size_t length, uint64_t *ret_module,
+int remote_load(void *seat, const void *binary, size_t length, uint64_t *ret_module,
                 struct acre_error *err) {
-    struct call call;
-    int r = begin(place, WIRE_REQUEST_LOAD, length, &call, err);
+    struct remote_call call;
+    int r = begin(seat, WIRE_REQUEST_LOAD, length, &call, err);
     if (r < 0) {
         return r;
     }
@@ -358,18 +360,18 @@ int remote_load(void *place, const void *binary, size_t length, uint64_t *ret_mo
     return r;
 }
 
-void remote_unload(void *place, uint64_t module) {
-    tell(place, WIRE_REQUEST_UNLOAD, module);
+void remote_unload(void *seat, uint64_t module) {
+    tell(seat, WIRE_REQUEST_UNLOAD, module);
 }
 
-int remote_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_kernel,
-                  struct acre_kernel_facts *ret_facts, struct acre_error *err) {
-    struct call call;
+int remote_kernel(void *seat, uint64_t module, const char *name, uint64_t *ret_kernel,
+                  struct kernel_facts *ret_facts, struct acre_error *err) {
+    struct remote_call call;
     size_t length = strlen(name);
     if (length >= WIRE_NAME_MAX) {
         return acre_fail(err, ACRE_ENOTFOUND, "a kernel's name of %zu bytes", length);
     }
-    int r = begin(place, WIRE_REQUEST_KERNEL, length + 1, &call, err);
+    int r = begin(seat, WIRE_REQUEST_KERNEL, length + 1, &call, err);
     if (r < 0) {
         return r;
     }
@@ -384,14 +386,14 @@ int remote_kernel(void *place, uint64_t module, const char *name, uint64_t *ret_
     return r;
 }
 
-int remote_graph_create(void *place, const struct acre_native_node *nodes, uint32_t count,
+int remote_graph_create(void *seat, const struct native_node *nodes, uint32_t count,
                         uint64_t *ret_graph, struct acre_error *err) {
-    struct call call;
+    struct remote_call call;
     if (count == 0 || count > WIRE_NODES_MAX) {
         return acre_fail(err, ACRE_ELIMIT, "a graph of %u nodes; accepted: 1 to %d", count,
                          WIRE_NODES_MAX);
     }
-    int r = begin(place, WIRE_REQUEST_GRAPH_CREATE, wire_nodes_bytes(nodes, count), &call, err);
+    int r = begin(seat, WIRE_REQUEST_GRAPH_CREATE, wire_nodes_bytes(nodes, count), &call, err);
     if (r < 0) {
         return r;
     }
@@ -405,11 +407,11 @@ int remote_graph_create(void *place, const struct acre_native_node *nodes, uint3
     return r;
 }
 
-int remote_graph_update(void *place, uint64_t graph, uint32_t node,
-                        const struct acre_native_launch *launch, struct acre_error *err) {
-    struct call call;
+int remote_graph_update(void *seat, uint64_t graph, uint32_t node,
+                        const struct native_launch *launch, struct acre_error *err) {
+    struct remote_call call;
     ACRE_ASSERT(launch->arg_count <= ACRE_ARGS_MAX && launch->extra_bytes <= ACRE_EXTRA_MAX);
-    int r = begin(place, WIRE_REQUEST_GRAPH_UPDATE, wire_launch_bytes(launch), &call, err);
+    int r = begin(seat, WIRE_REQUEST_GRAPH_UPDATE, wire_launch_bytes(launch), &call, err);
     if (r < 0) {
         return r;
     }
@@ -421,8 +423,8 @@ int remote_graph_update(void *place, uint64_t graph, uint32_t node,
     return r;
 }
 
-void remote_graph_destroy(void *place, uint64_t graph) {
-    tell(place, WIRE_REQUEST_GRAPH_DESTROY, graph);
+void remote_graph_destroy(void *seat, uint64_t graph) {
+    tell(seat, WIRE_REQUEST_GRAPH_DESTROY, graph);
 }
 
 /* --- files ---------------------------------------------------------------------------------- */
@@ -437,13 +439,13 @@ static int whole_path(const char *file, char path[PATH_MAX], struct acre_error *
     return length < PATH_MAX ? 0 : acre_fail_errno(err, ENAMETOOLONG, "%s", file);
 }
 
-int remote_transfer(void *place, const char *file, uint64_t file_offset, uint64_t region,
+int remote_transfer(void *seat, const char *file, uint64_t file_offset, uint64_t region,
                     uint64_t region_offset, uint64_t bytes, bool is_write, char *how,
                     struct acre_error *err) {
-    struct call call;
+    struct remote_call call;
     char path[PATH_MAX];
     int r = whole_path(file, path, err);
-    r = r < 0 ? r : begin(place, WIRE_REQUEST_TRANSFER, strlen(path) + 1, &call, err);
+    r = r < 0 ? r : begin(seat, WIRE_REQUEST_TRANSFER, strlen(path) + 1, &call, err);
     if (r < 0) {
         return r;
     }

@@ -1,12 +1,12 @@
-/* remote_life.c - a runner's process: started, watched, explained, ended, started again.
+/* remote_life.c - a runner's process: start, watch, explain, kill, restart.
  *
- * It is spawned with one descriptor, a socket, over which it gets the others. Its pidfd is opened
- * right after; that it is the right one is known when the greeting is answered, for then it was
- * alive all the time. Its death is noticed through the pidfd by whoever waits, and collected by
- * that pidfd alone: children of the program we are in are not our business, and where the program
- * collects ours (or ignores SIGCHLD), only the reason is lost.
+ * It is spawned with one descriptor, a socket, which carries the others. Its pidfd is opened right
+ * after the spawn; when the greeting is answered, the runner was alive all the time, so the pidfd
+ * is the right one. Waiting callers notice its death through the pidfd, and only that pidfd is
+ * reaped: other children of the program are not our business. If the program reaps ours (or ignores
+ * SIGCHLD), only the reason is lost.
  *
- * Shared memory, and what was mapped in it, outlives runners: a new one is given the same. */
+ * Shared memory, and what was mapped in it, outlives runners: a new one gets the same. */
 #include "compute/runner/remote_inner.h"
 #include "core/clock.h"
 
@@ -50,7 +50,7 @@ static bool take_near(char *path, const char *of, const char *name) {
 static bool take_of_library(char *path) {
     static const char *const names[] = {"acre-runner", ACRE_RUNNER_RELATIVE, "../bin/acre-runner"};
     Dl_info library;
-    if (dladdr((const void *)&acre_backend_remote, &library) == 0 || library.dli_fname == NULL) {
+    if (dladdr((const void *)&backend_remote, &library) == 0 || library.dli_fname == NULL) {
         return false;
     }
     for (size_t i = 0; i < ACRE_COUNT(names); i++) {
@@ -81,13 +81,13 @@ static int find_program(char path[PATH_MAX], struct acre_error *err) {
         return 0;
     }
     return acre_fail(err, ACRE_ENOTFOUND,
-                     "acre-runner: not next to '%s', not next to the library or in %s from there, "
-                     "not at %s; ACRE_RUNNER may name it",
+                     "acre-runner was not found next to '%s', next to the library, in %s relative "
+                     "to it, or at %s; set ACRE_RUNNER to its path",
                      self, ACRE_RUNNER_RELATIVE, path);
 }
 
 /* What a runner's environment has besides ours. A kernel that stays would hold up what is loaded
- * later, and streams that share a queue with it (gpu/place.h). Each queue costs: with 32 a context
+ * later, and streams that share a queue with it (gpu/seat.h). Each queue costs: with 32 a context
  * takes 0.4 s longer to make, and a trap is told after 3 to 8 s (docs/benchmarks/compute.md). */
 static const char *const runner_environment[] = {"CUDA_MODULE_LOADING=EAGER",
                                                  "CUDA_DEVICE_MAX_CONNECTIONS=10"};
@@ -175,14 +175,15 @@ static void explain(struct remote *remote, const siginfo_t *info) {
                  shared->end.text);
     } else if (info->si_pid == 0) {
         snprintf(remote->why, sizeof(remote->why),
-                 "the runner ended; how is not known, because this program collects its children");
+                 "the runner ended; the reason is unknown because this program reaps its child "
+                 "processes");
     } else if (info->si_code == CLD_EXITED) {
         snprintf(remote->why, sizeof(remote->why), "the runner exited with code %d",
                  info->si_status);
     } else {
-        snprintf(remote->why, sizeof(remote->why), "the runner was ended by signal %d (%s)%s",
+        snprintf(remote->why, sizeof(remote->why), "the runner was killed by signal %d (%s)%s",
                  info->si_status, strsignal(info->si_status),
-                 info->si_status == SIGKILL ? ", as by the kernel when memory has run out" : "");
+                 info->si_status == SIGKILL ? ", perhaps because memory ran out" : "");
     }
 }
 
@@ -260,8 +261,8 @@ static bool end(struct remote *remote, const char *why) {
     return is_gone;
 }
 
-void acre_remote_end(void *place, const char *why) {
-    struct remote *remote = place;
+void remote_end(void *seat, const char *why) {
+    struct remote *remote = seat;
     pthread_mutex_lock(&remote->lock);
     end(remote, why);
     pthread_mutex_unlock(&remote->lock);
@@ -278,8 +279,8 @@ static void close_fd(int *fd) {
 
 /* --- its beginning -------------------------------------------------------------------------- */
 
-static void set_table(struct acre_backend *table, uint64_t can) {
-    *table = acre_backend_remote;
+static void set_table(struct backend *table, uint64_t can) {
+    *table = backend_remote;
     table->stream_own = can & WIRE_CAN_OWN ? table->stream_own : NULL;
     table->wait = can & WIRE_CAN_WAIT ? table->wait : NULL;
     table->compile = can & WIRE_CAN_COMPILE ? table->compile : NULL;
@@ -339,9 +340,7 @@ static int greet(struct remote *remote, struct acre_error *err) {
         pthread_mutex_lock(&remote->lock);
         bool has_ended = collect(remote, BYE_LIMIT_MS);
         r = acre_fail(err, ACRE_EUNAVAILABLE, "the runner did not start: %s%s",
-                      has_ended ? remote->why
-                                : "what it says is not understood, so it is no "
-                                  "acre-runner of this version: ",
+                      has_ended ? remote->why : "it does not speak this version's protocol: ",
                       has_ended ? "" : remote->program);
         pthread_mutex_unlock(&remote->lock);
         return r;
@@ -361,10 +360,10 @@ static void clear_shared(struct remote *remote) {
     struct wire_shared *shared = remote->shared;
     madvise(shared, sizeof(*shared), MADV_REMOVE); /* all zero, and nothing held */
     shared->magic = WIRE_MAGIC;
-    pthread_mutex_lock(&remote->ring_lock);
+    pthread_mutex_lock(&remote->queue_lock);
     remote->head = remote->tail = 0;
     remote_forget_eventfds(remote);
-    pthread_mutex_unlock(&remote->ring_lock);
+    pthread_mutex_unlock(&remote->queue_lock);
 }
 
 static int start(struct remote *remote, struct acre_error *err) {
@@ -398,18 +397,18 @@ static int start(struct remote *remote, struct acre_error *err) {
     atomic_store(&remote->ended, false);
     int r = greet(remote, err);
     if (r < 0) {
-        acre_remote_end(remote, err != NULL ? err->text : "the runner did not start");
+        remote_end(remote, err != NULL ? err->text : "the runner did not start");
     }
     return r;
 }
 
-int acre_remote_restart(void *place, struct acre_error *err) {
-    struct remote *remote = place;
+int remote_restart(void *seat, struct acre_error *err) {
+    struct remote *remote = seat;
     pthread_mutex_lock(&remote->lock);
-    bool is_gone = end(remote, "the runner is started again");
+    bool is_gone = end(remote, "the runner is being restarted");
     pthread_mutex_unlock(&remote->lock);
     if (!is_gone) {
-        return acre_fail(err, ACRE_EUNAVAILABLE, "the runner before (process %d) does not end",
+        return acre_fail(err, ACRE_EUNAVAILABLE, "the previous runner (process %d) does not end",
                          (int)remote->pid);
     }
     remote_drain(remote); /* who waits looks at this pidfd, and at slots that are cleared now */
@@ -420,7 +419,7 @@ int acre_remote_restart(void *place, struct acre_error *err) {
     return start(remote, err);
 }
 
-/* --- the place ------------------------------------------------------------------------------ */
+/* --- the seat ------------------------------------------------------------------------------ */
 
 static int make_file(const char *name, off_t bytes, int seals, struct acre_error *err) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -457,8 +456,7 @@ static int make_shared(struct remote *remote, struct acre_error *err) {
     return 0;
 }
 
-int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
-                     struct acre_error *err) {
+int remote_open(const char *backend, uint32_t device, void **ret_seat, struct acre_error *err) {
     struct remote *remote = calloc(1, sizeof(*remote));
     if (remote == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "runner");
@@ -468,7 +466,7 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
     snprintf(remote->backend, sizeof(remote->backend), "%s", backend);
     remote->device = device;
     remote->end_limit_ms = END_LIMIT_MS;
-    pthread_mutex_init(&remote->ring_lock, NULL);
+    pthread_mutex_init(&remote->queue_lock, NULL);
     pthread_mutex_init(&remote->slot_lock, NULL);
     pthread_mutex_init(&remote->lock, NULL);
     pthread_cond_init(&remote->slot_freed, NULL);
@@ -480,7 +478,7 @@ int acre_remote_open(const char *backend, uint32_t device, void **ret_place,
         remote_close(remote);
         return r;
     }
-    *ret_place = remote;
+    *ret_seat = remote;
     return 0;
 }
 
@@ -505,8 +503,8 @@ static void close_all(struct remote *remote) {
     }
 }
 
-void remote_let_go(void *place) {
-    struct remote *remote = place;
+void remote_let_go(void *seat) {
+    struct remote *remote = seat;
     if (pthread_mutex_trylock(&remote->lock) != 0) {
         return; /* somebody was changing them */
     }
@@ -517,8 +515,8 @@ void remote_let_go(void *place) {
     close_all(remote);
 }
 
-void remote_close(void *place) {
-    struct remote *remote = place;
+void remote_close(void *seat) {
+    struct remote *remote = seat;
     pthread_mutex_lock(&remote->lock);
     if (!collect(remote, 0)) {
         say_bye(remote);
@@ -527,7 +525,7 @@ void remote_close(void *place) {
     pthread_mutex_unlock(&remote->lock);
     remote_forget_eventfds(remote);
     while (remote->maps != NULL) {
-        acre_remote_unmap(remote, remote->maps->host, remote->maps->bytes);
+        remote_unmap(remote, remote->maps->host, remote->maps->bytes);
     }
     if (remote->shared != NULL) {
         munmap(remote->shared, sizeof(*remote->shared));
@@ -536,18 +534,18 @@ void remote_close(void *place) {
     pthread_cond_destroy(&remote->slot_freed);
     pthread_mutex_destroy(&remote->lock);
     pthread_mutex_destroy(&remote->slot_lock);
-    pthread_mutex_destroy(&remote->ring_lock);
+    pthread_mutex_destroy(&remote->queue_lock);
     free(remote);
 }
 
-bool acre_remote_has_ended(void *place) {
-    return remote_look(place, NULL) < 0;
+bool remote_has_ended(void *seat) {
+    return remote_look(seat, NULL) < 0;
 }
 
-int acre_remote_pidfd(void *place) {
-    return ((struct remote *)place)->pidfd;
+int remote_pidfd(void *seat) {
+    return ((struct remote *)seat)->pidfd;
 }
 
-const struct acre_backend *acre_remote_table(void *place) {
-    return &((struct remote *)place)->table;
+const struct backend *remote_table(void *seat) {
+    return &((struct remote *)seat)->table;
 }

@@ -1,7 +1,7 @@
-/* remote_memory.c - host memory that a place shares with its runners, and the eventfds it sends.
+/* remote_memory.c - host memory that a seat shares with its runners, and the eventfds it sends.
  *
- * All maps are parts of one sparse file that only grows: a part is given out once, and its pages go
- * back to the kernel when it is unmapped. 2^62 bytes of offsets are not used up. */
+ * All mappings are parts of one sparse file that only grows: a part is used once, and its pages are
+ * freed when it is unmapped. 2^62 bytes of offsets never run out. */
 #include "compute/runner/remote_inner.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ static uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-int acre_remote_map(void *place, uint64_t bytes, void **ret_host, struct acre_error *err) {
-    struct remote *remote = place;
+int remote_map_host(void *seat, uint64_t bytes, void **ret_host, struct acre_error *err) {
+    struct remote *remote = seat;
     struct remote_map *map = calloc(1, sizeof(*map));
     if (map == NULL || bytes == 0 || bytes > UINT64_C(1) << 50) {
         free(map);
@@ -51,8 +51,8 @@ int acre_remote_map(void *place, uint64_t bytes, void **ret_host, struct acre_er
     return 0;
 }
 
-void acre_remote_unmap(void *place, void *host, uint64_t bytes) {
-    struct remote *remote = place;
+void remote_unmap(void *seat, void *host, uint64_t bytes) {
+    struct remote *remote = seat;
     pthread_mutex_lock(&remote->lock);
     struct remote_map **link = &remote->maps;
     while (*link != NULL && (*link)->host != host) {
@@ -81,9 +81,9 @@ int remote_find(struct remote *remote, const void *host, uint64_t bytes, uint64_
         }
     }
     pthread_mutex_unlock(&remote->lock);
-    return is_found ? 0
-                    : acre_fail(err, ACRE_EINVALID,
-                                "host memory that is not shared with the runner (acre_remote_map)");
+    return is_found
+               ? 0
+               : acre_fail(err, ACRE_EINVALID, "the host memory is not shared with the runner");
 }
 
 /* --- eventfds ------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ int remote_send_eventfd(struct remote *remote, int fd, uint64_t *ret_number,
         r = wire_send(remote->socket, &note, &fd, 1);
         if (r < 0) {
             return r == -EPIPE || r == -ECONNRESET
-                       ? acre_fail(err, ACRE_EUNAVAILABLE, "the runner is gone")
+                       ? acre_fail(err, ACRE_EUNAVAILABLE, "the runner has ended")
                        : acre_fail_errno(err, -r, "eventfd %d", fd);
         }
         remote->eventfds[fd] = ++remote->eventfd_number;

@@ -1,10 +1,10 @@
-/* runner.c - the life of a runner: started by a caller, ended with it.
+/* runner.c - the life of a runner: started by a caller, ends with it.
  *
- * The first thread does nothing but watch: the socket, and a pidfd of the parent (its socket may
- * have been inherited by children of its own, and PR_SET_PDEATHSIG is about the thread that made
- * us). Whatever takes time, opening the device first of all, is done by others, so that a runner
- * never outlives its parent by more than its own death takes. It dies in good order where nothing
- * is under way, for tools in the process, as compute-sanitizer, tell what they found at its end. */
+ * The first thread only watches: the socket, and a pidfd of the parent (the parent's children may
+ * have inherited the socket, and PR_SET_PDEATHSIG is about the thread that started us). Other
+ * threads do everything that takes time, opening the device first of all, so that a runner never
+ * outlives its parent by more than the time it takes to die. If nothing is in progress it exits
+ * normally, because tools in the process, such as compute-sanitizer, report their findings then. */
 #include "compute/runner/runner.h"
 
 #include "compute/runner/remote.h"
@@ -50,7 +50,7 @@ _Noreturn void runner_end(struct runner *runner, int code, const char *text) {
 
 void runner_look(struct runner *runner) {
     struct acre_error err = {0};
-    int r = runner->table->check(runner->place, &err);
+    int r = runner->table->check(runner->seat, &err);
     if (r < 0) {
         runner_end(runner, r, err.text);
     }
@@ -102,7 +102,7 @@ void runner_forget(struct runner *runner, uint64_t number) {
 
 /* --- beginning ------------------------------------------------------------------------------ */
 
-static uint64_t abilities(const struct acre_backend *table) {
+static uint64_t abilities(const struct backend *table) {
     return (table->wait != NULL ? WIRE_CAN_WAIT : 0) |
            (table->compile != NULL ? WIRE_CAN_COMPILE : 0) |
            (table->graph_create != NULL ? WIRE_CAN_GRAPH : 0) |
@@ -112,17 +112,17 @@ static uint64_t abilities(const struct acre_backend *table) {
            (table->stream_own != NULL ? WIRE_CAN_OWN : 0);
 }
 
-static int open_place(struct runner *runner, struct acre_error *err) {
+static int open_seat(struct runner *runner, struct acre_error *err) {
     int r = runner->table->open(&runner->self, err);
     if (r < 0) {
         return r;
     }
     uint32_t count = runner->table->count(runner->self);
     if (runner->device >= count) {
-        return acre_fail(err, ACRE_ENOTFOUND, "device %u of %s: there are %u", runner->device,
+        return acre_fail(err, ACRE_ENOTFOUND, "no device %u of %s; it has %u", runner->device,
                          runner->table->name, count);
     }
-    return runner->table->place_open(runner->self, runner->device, &runner->place, err);
+    return runner->table->seat_open(runner->self, runner->device, &runner->seat, err);
 }
 
 static int start_slots(struct runner *runner, struct acre_error *err) {
@@ -132,7 +132,7 @@ static int start_slots(struct runner *runner, struct acre_error *err) {
         int error = pthread_create(&runner->slots[i], NULL, runner_slot_main, slot);
         if (error != 0) {
             free(slot);
-            return acre_fail_errno(err, error, "thread of the runner");
+            return acre_fail_errno(err, error, "cannot start a thread of the runner");
         }
         runner->slot_count++;
     }
@@ -142,7 +142,7 @@ static int start_slots(struct runner *runner, struct acre_error *err) {
 static void *work(void *argument) {
     struct runner *runner = argument;
     struct wire_note ready = {.magic = WIRE_MAGIC, .kind = WIRE_NOTE_READY};
-    int r = open_place(runner, &ready.error);
+    int r = open_seat(runner, &ready.error);
     r = r == 0 ? start_slots(runner, &ready.error) : r;
     ready.error.code = r;
     ready.number = abilities(runner->table);
@@ -173,7 +173,7 @@ static int attach(struct runner *runner, const int fds[WIRE_FDS], uint32_t count
     return 0;
 }
 
-static int greet(struct runner *runner, const struct acre_backend *const *tables, size_t count,
+static int greet(struct runner *runner, const struct backend *const *tables, size_t count,
                  int *ret_parent) {
     struct wire_note hello;
     int fds[WIRE_FDS];
@@ -232,8 +232,8 @@ static void finish(struct runner *runner, bool is_alone) {
     } else if (is_alone) {
         _exit(0);
     }
-    if (runner->place != NULL) {
-        runner->table->place_close(runner->place);
+    if (runner->seat != NULL) {
+        runner->table->seat_close(runner->seat);
     }
     if (runner->self != NULL) {
         runner->table->close(runner->self);
@@ -267,7 +267,7 @@ static bool watch(struct runner *runner, int parent) {
     return true;
 }
 
-int acre_runner_run(const struct acre_backend *const *tables, size_t count) {
+int runner_run(const struct backend *const *tables, size_t count) {
     struct rlimit files;
     int parent;
     prctl(PR_SET_NAME, "acre-runner");

@@ -1,9 +1,9 @@
-/* runner.h - the other side of remote.h: a process with one place in it, that does as it is told.
+/* runner.h - the other side of remote.h: a process with one seat in it, which obeys its parent.
  *
- * Threads: the first watches socket and parent (runner.c); one reads the ring and gives work to the
- * back end (queue.c); one for each slot answers requests (serve.c). A runner ends
- * when its parent does, when it is told to, when nothing works any more in its place, and when it
- * reads what makes no sense; in the last two cases the reason is left in shared memory. */
+ * Threads: the first watches socket and parent (runner.c); one reads the queue and passes work to
+ * the back end (queue_reader.c); one for each slot answers requests (runner_serve.c). A runner ends
+ * when its parent does, when it is asked to, when its seat no longer works, and when it reads an
+ * invalid message; in the last two cases it leaves the reason in shared memory. */
 #ifndef ACRE_COMPUTE_RUNNER_RUNNER_H
 #define ACRE_COMPUTE_RUNNER_RUNNER_H
 
@@ -15,7 +15,7 @@
 
 enum {
     RUNNER_EXIT_TOLD = 3,         /* exit code: `end` says why */
-    RUNNER_CHECK_MS = 50,         /* how often the place is looked at while work is pending */
+    RUNNER_CHECK_MS = 50,         /* how often the seat is looked at while work is pending */
     RUNNER_CHECK_SILENT_MS = 1000 /* the same, when nobody has asked for a signal */
 };
 
@@ -36,9 +36,9 @@ struct runner_region { /* of host memory */
 };
 
 struct runner {
-    const struct acre_backend *table;
+    const struct backend *table;
     uint32_t device;
-    void *self, *place;
+    void *self, *seat;
     struct wire_shared *shared;
     int socket, host_fd, room_fd, answer_fds[WIRE_SLOTS];
     atomic_bool stops;
@@ -48,7 +48,7 @@ struct runner {
     pthread_t queue, slots[WIRE_SLOTS];
     bool has_queue;
     uint32_t slot_count;
-    uint64_t check_ns;         /* when the queue last looked at the place */
+    uint64_t check_ns;         /* when the queue last looked at the seat */
     pthread_mutex_t tail_lock; /* slots wait here for the queue to come to a position */
     pthread_cond_t tail_moved;
     atomic_uint tail_waiters;
@@ -66,7 +66,7 @@ struct runner {
 };
 
 /* What the executable is: the caller is on WIRE_SOCKET_FD. Returns the exit code. */
-int acre_runner_run(const struct acre_backend *const *tables, size_t count);
+int runner_run(const struct backend *const *tables, size_t count);
 
 /* For good, leaving the reason. */
 _Noreturn void runner_end(struct runner *runner, int code, const char *text);
@@ -80,7 +80,7 @@ void runner_forget(struct runner *runner, uint64_t number);
 void *runner_queue_main(void *runner);
 /* Nothing of its streams is under way. The queue may have ended. */
 bool runner_is_idle(struct runner *runner);
-/* One message of the ring at `tail`, with `head` above it: how many bytes it took. */
+/* One message of the queue at `tail`, with `head` above it: how many bytes it took. */
 uint32_t runner_take(struct runner *runner, uint64_t tail, uint64_t head);
 /* Wait until the queue has come to `position`. */
 void runner_queue_reach(struct runner *runner, uint64_t position);

@@ -1,4 +1,4 @@
-/* said.c - see said.h. Where a descriptor cannot be had, nothing is changed. */
+/* said.c - see said.h. If no descriptor is available, nothing changes. */
 #include "compute/runner/said.h"
 
 #include <fcntl.h>

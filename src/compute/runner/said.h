@@ -1,9 +1,9 @@
-/* said.h - what a driver writes to standard error while it compiles: it belongs into the log.
+/* said.h - what a driver writes to standard error while it compiles belongs in the log.
  *
- * PoCL prints there ("1 error generated."), which is the standard error of the program whose runner
- * this is. Only here, where the process is ours: descriptors are those of all threads. Between the
- * two, what other threads write there goes into the log too; the caller has a lock, so that there
- * is one at a time. */
+ * PoCL prints there ("1 error generated."), and the runner shares standard error with the program
+ * that started it. This is done only in a runner, where the process is ours: all threads share
+ * descriptors. Meanwhile whatever other threads write there goes into the log too; the caller holds
+ * a lock, so that only one capture is active at a time. */
 #ifndef ACRE_COMPUTE_RUNNER_SAID_H
 #define ACRE_COMPUTE_RUNNER_SAID_H
 

@@ -1,8 +1,8 @@
-/* wire.c - messages between a place and its runner: written, and read with suspicion.
+/* wire.c - messages between a seat and its runner: written, and read with suspicion.
  *
- * Structs travel as they are (both sides are one build, checked by WIRE_MAGIC), pointers as what
- * they point to, behind the struct. Readers are given a private copy, so that nothing changes
- * between a check and its use, and hand out pointers into it. */
+ * Structs travel as they are (both sides are one build, checked by WIRE_MAGIC), followed by the
+ * data their pointers point to. Readers get a private copy, so that nothing changes between a check
+ * and its use, and return pointers into it. */
 #include "compute/runner/wire.h"
 
 #include "compute/runner/wire_shared.h"
@@ -21,12 +21,12 @@ static size_t round_up(size_t bytes) {
 /* --- launches ------------------------------------------------------------------------------- */
 
 static size_t tail_bytes(uint32_t arg_count, uint32_t extra_bytes) {
-    return round_up(arg_count * sizeof(struct acre_native_arg) + extra_bytes);
+    return round_up(arg_count * sizeof(struct native_arg) + extra_bytes);
 }
 
 static void put_launch(struct wire_launch *to, uint8_t *behind,
-                       const struct acre_native_launch *launch) {
-    size_t args_bytes = launch->arg_count * sizeof(struct acre_native_arg);
+                       const struct native_launch *launch) {
+    size_t args_bytes = launch->arg_count * sizeof(struct native_arg);
     *to = (struct wire_launch){.kernel = launch->kernel,
                                .grid = launch->grid,
                                .arg_count = launch->arg_count,
@@ -39,14 +39,14 @@ static void put_launch(struct wire_launch *to, uint8_t *behind,
     }
 }
 
-static int check_arg(const struct acre_native_arg *arg, uint32_t extra_bytes, uint32_t index,
+static int check_arg(const struct native_arg *arg, uint32_t extra_bytes, uint32_t index,
                      struct acre_error *err) {
     if (arg->kind > ACRE_NATIVE_LOCAL) {
-        return acre_fail(err, ACRE_EINVALID, "argument %u: kind %u is none", index, arg->kind);
+        return acre_fail(err, ACRE_EINVALID, "argument %u: unknown kind %u", index, arg->kind);
     }
     if (arg->kind == ACRE_NATIVE_VALUE &&
         (arg->bytes > extra_bytes || arg->region > extra_bytes - arg->bytes)) {
-        return acre_fail(err, ACRE_EINVALID, "argument %u: its value is outside of the message",
+        return acre_fail(err, ACRE_EINVALID, "argument %u: its value is outside the message",
                          index);
     }
     return 0;
@@ -54,8 +54,7 @@ static int check_arg(const struct acre_native_arg *arg, uint32_t extra_bytes, ui
 
 /* `length` bytes are behind it; how many are its own, in `ret_used`. */
 static int get_launch(const struct wire_launch *from, const uint8_t *behind, size_t length,
-                      struct acre_native_launch *ret_launch, size_t *ret_used,
-                      struct acre_error *err) {
+                      struct native_launch *ret_launch, size_t *ret_used, struct acre_error *err) {
     if (from->arg_count > ACRE_ARGS_MAX || from->extra_bytes > ACRE_EXTRA_MAX) {
         return acre_fail(err, ACRE_EINVALID, "launch: %u arguments, %u bytes of values",
                          from->arg_count, from->extra_bytes);
@@ -66,22 +65,22 @@ static int get_launch(const struct wire_launch *from, const uint8_t *behind, siz
     }
     for (uint32_t i = 0; i < 3; i++) {
         if (from->grid.groups[i] == 0 || from->grid.group[i] == 0) {
-            return acre_fail(err, ACRE_EINVALID, "launch: a grid with nothing in it");
+            return acre_fail(err, ACRE_EINVALID, "launch: an empty grid");
         }
     }
-    const struct acre_native_arg *args = (const void *)behind;
+    const struct native_arg *args = (const void *)behind;
     for (uint32_t i = 0; i < from->arg_count; i++) {
         int r = check_arg(&args[i], from->extra_bytes, i, err);
         if (r < 0) {
             return r;
         }
     }
-    *ret_launch = (struct acre_native_launch){.kernel = from->kernel,
-                                              .grid = from->grid,
-                                              .args = args,
-                                              .arg_count = from->arg_count,
-                                              .extra_bytes = from->extra_bytes,
-                                              .extra = behind + from->arg_count * sizeof(*args)};
+    *ret_launch = (struct native_launch){.kernel = from->kernel,
+                                         .grid = from->grid,
+                                         .args = args,
+                                         .arg_count = from->arg_count,
+                                         .extra_bytes = from->extra_bytes,
+                                         .extra = behind + from->arg_count * sizeof(*args)};
     *ret_used = used;
     return 0;
 }
@@ -97,19 +96,19 @@ uint32_t wire_bytes(uint32_t op) {
     return op < WIRE_OPS ? bytes[op] : 0;
 }
 
-size_t wire_launch_bytes(const struct acre_native_launch *launch) {
+size_t wire_launch_bytes(const struct native_launch *launch) {
     return sizeof(struct wire_message) + tail_bytes(launch->arg_count, launch->extra_bytes);
 }
 
 void wire_put_launch(struct wire_message *message, uint32_t stream,
-                     const struct acre_native_launch *launch) {
+                     const struct native_launch *launch) {
     message->bytes = (uint32_t)wire_launch_bytes(launch);
     message->op = WIRE_LAUNCH;
     message->stream = stream;
     put_launch(&message->launch, (uint8_t *)(message + 1), launch);
 }
 
-int wire_check_message(const struct wire_message *message, struct acre_native_launch *ret_launch,
+int wire_check_message(const struct wire_message *message, struct native_launch *ret_launch,
                        struct acre_error *err) {
     uint32_t bytes = wire_bytes(message->op);
     if (bytes == 0 || message->bytes < bytes || message->stream >= WIRE_STREAMS_MAX) {
@@ -142,16 +141,16 @@ struct wire_node { /* behind it: a launch's arguments and values; numbers of nod
     uint32_t after_count;
     union {
         struct wire_launch launch;
-        struct acre_native_copy copy;
-        struct acre_native_fill fill;
+        struct native_copy copy;
+        struct native_fill fill;
     };
 };
 _Static_assert(sizeof(struct wire_node) % WIRE_ALIGN == 0, "what follows is aligned");
 
-size_t wire_nodes_bytes(const struct acre_native_node *nodes, uint32_t count) {
+size_t wire_nodes_bytes(const struct native_node *nodes, uint32_t count) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct acre_native_node *node = &nodes[i];
+        const struct native_node *node = &nodes[i];
         bytes += sizeof(struct wire_node) + round_up(node->after_count * sizeof(uint32_t));
         if (node->kind == ACRE_NODE_LAUNCH) {
             bytes += tail_bytes(node->launch.arg_count, node->launch.extra_bytes);
@@ -160,9 +159,9 @@ size_t wire_nodes_bytes(const struct acre_native_node *nodes, uint32_t count) {
     return bytes;
 }
 
-void wire_put_nodes(uint8_t *to, const struct acre_native_node *nodes, uint32_t count) {
+void wire_put_nodes(uint8_t *to, const struct native_node *nodes, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        const struct acre_native_node *node = &nodes[i];
+        const struct native_node *node = &nodes[i];
         struct wire_node *wire = (void *)to;
         *wire = (struct wire_node){.kind = node->kind, .after_count = node->after_count};
         to += sizeof(*wire);
@@ -183,12 +182,12 @@ void wire_put_nodes(uint8_t *to, const struct acre_native_node *nodes, uint32_t 
 
 /* The node number `index`; how many bytes it took, in `ret_used`. */
 static int get_node(const uint8_t *bytes, size_t length, uint32_t index,
-                    struct acre_native_node *ret_node, size_t *ret_used, struct acre_error *err) {
+                    struct native_node *ret_node, size_t *ret_used, struct acre_error *err) {
     const struct wire_node *wire = (const void *)bytes;
     if (length < sizeof(*wire) || wire->kind > ACRE_NODE_FILL || wire->after_count > index) {
         return acre_fail(err, ACRE_EINVALID, "node %u of a graph is damaged", index);
     }
-    struct acre_native_node node = {.kind = wire->kind, .after_count = wire->after_count};
+    struct native_node node = {.kind = wire->kind, .after_count = wire->after_count};
     size_t used = sizeof(*wire);
     if (wire->kind == ACRE_NODE_LAUNCH) {
         size_t tail;
@@ -219,11 +218,11 @@ static int get_node(const uint8_t *bytes, size_t length, uint32_t index,
 }
 
 int wire_get_nodes(const uint8_t *bytes, size_t length, uint32_t count,
-                   struct acre_native_node **ret_nodes, struct acre_error *err) {
+                   struct native_node **ret_nodes, struct acre_error *err) {
     if (count == 0 || count > WIRE_NODES_MAX || count > length / sizeof(struct wire_node)) {
         return acre_fail(err, ACRE_EINVALID, "a graph of %u nodes in %zu bytes", count, length);
     }
-    struct acre_native_node *nodes = calloc(count, sizeof(*nodes));
+    struct native_node *nodes = calloc(count, sizeof(*nodes));
     if (nodes == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "a graph of %u nodes", count);
     }
@@ -235,7 +234,7 @@ int wire_get_nodes(const uint8_t *bytes, size_t length, uint32_t count,
         at += used;
     }
     if (r == 0 && at != length) {
-        r = acre_fail(err, ACRE_EINVALID, "a graph with %zu bytes behind it", length - at);
+        r = acre_fail(err, ACRE_EINVALID, "a graph followed by %zu extra bytes", length - at);
     }
     if (r < 0) {
         free(nodes);
@@ -267,7 +266,7 @@ static bool is_texts(const uint8_t *payload, size_t length, uint64_t count) {
 
 static bool is_launch(const uint8_t *payload, uint32_t length) {
     const struct wire_message *message = (const void *)payload;
-    struct acre_native_launch launch;
+    struct native_launch launch;
     return length >= sizeof(*message) && message->bytes == length && message->op == WIRE_LAUNCH &&
            wire_check_message(message, &launch, NULL) == 0;
 }
@@ -353,14 +352,14 @@ void *wire_map(int fd, uint64_t offset, size_t bytes) {
     return at;
 }
 
-union control {
+union wire_control {
     char bytes[CMSG_SPACE(WIRE_FDS * sizeof(int))];
     struct cmsghdr align;
 };
 
 int wire_send(int socket, const struct wire_note *note, const int *fds, uint32_t count) {
     ACRE_ASSERT(count <= WIRE_FDS);
-    union control control = {0};
+    union wire_control control = {0};
     struct iovec part = {.iov_base = (void *)(uintptr_t)note, .iov_len = sizeof(*note)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (count > 0) {
@@ -381,7 +380,7 @@ int wire_send(int socket, const struct wire_note *note, const int *fds, uint32_t
 
 int wire_receive(int socket, struct wire_note *ret_note, int flags, int ret_fds[WIRE_FDS],
                  uint32_t *ret_count) {
-    union control control = {0};
+    union wire_control control = {0};
     struct wire_note note;
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
     struct msghdr message = {.msg_iov = &part,

@@ -1,13 +1,13 @@
-/* wire.h - what a place (remote.c) and its runner (runner.c) say to each other.
+/* wire.h - what a seat (remote.c) and its runner (runner.c) send each other.
  *
- * One block of shared memory has it all. Queued work goes into `ring`: messages of wire_message
- * and what belongs to them, each in one piece; WIRE_PAD fills what is left at the end. `head` is
- * where the next is written, `tail` where the next is read; both only grow. Everything else is a
- * request in one of a few slots, each served by a thread of its own, with up to WIRE_PAYLOAD_MAX
- * bytes beside it. Descriptors travel over a socket (wire_note).
+ * It is all in one block of shared memory. Queued work goes into `queue`: each wire_message and its
+ * data in one piece; WIRE_PAD fills the space left at the end. `head` is where the next is written,
+ * `tail` where the next is read; both only grow. Everything else is a request in one of a few
+ * slots, each served by its own thread, with up to WIRE_PAYLOAD_MAX bytes of payload. Descriptors
+ * travel over a socket (wire_note).
  *
- * Whoever reads takes a copy first and believes nothing in it: the functions here check all
- * lengths and counts. Any thread. */
+ * A reader takes a copy first and trusts nothing in it: the functions here check all lengths and
+ * counts. Any thread. */
 #ifndef ACRE_COMPUTE_RUNNER_WIRE_H
 #define ACRE_COMPUTE_RUNNER_WIRE_H
 
@@ -20,9 +20,9 @@
 
 enum {
     WIRE_ALIGN = 16,
-    WIRE_MESSAGE_MAX = 8192,   /* a launch with all it may have is 6208 */
-    WIRE_RING_BYTES = 1 << 18, /* some 1500 small launches: more than drivers take at once */
-    WIRE_SLOTS = 4,            /* slow calls (compile, transfer) at a time, before others wait */
+    WIRE_MESSAGE_MAX = 8192,    /* a launch with all it may have is 6208 */
+    WIRE_QUEUE_BYTES = 1 << 18, /* some 1500 small launches: more than drivers take at once */
+    WIRE_SLOTS = 4,             /* slow calls (compile, transfer) at a time, before others wait */
     WIRE_STREAMS_MAX = 4096,
     WIRE_NUMBERS = 5,
     WIRE_PAYLOAD_MAX = 1 << 28,
@@ -37,7 +37,7 @@ enum {
 /* --- queued work ---------------------------------------------------------------------------- */
 
 enum wire_op {
-    WIRE_PAD, /* nothing, to the end of the ring */
+    WIRE_PAD, /* nothing, to the end of the queue */
     WIRE_COPY,
     WIRE_FILL,
     WIRE_LAUNCH,
@@ -62,8 +62,8 @@ struct wire_message {
     union {
         uint64_t number[3]; /* SIGNAL: value; NOTIFY, FORGET: eventfd; GRAPH_LAUNCH: graph;
                                WAIT: region, offset, value */
-        struct acre_native_copy copy;
-        struct acre_native_fill fill;
+        struct native_copy copy;
+        struct native_fill fill;
         struct {
             struct wire_launch launch;
             uint64_t room; /* so that arguments and values start at multiples of 16 */
@@ -71,15 +71,15 @@ struct wire_message {
     };
 };
 _Static_assert(sizeof(struct wire_message) == 64, "a cache line");
-_Static_assert(sizeof(struct acre_native_arg) == 32, "as both sides read it");
+_Static_assert(sizeof(struct native_arg) == 32, "as both sides read it");
 _Static_assert(64 + 32 * ACRE_ARGS_MAX + ACRE_EXTRA_MAX <= WIRE_MESSAGE_MAX, "a launch fits");
 
 uint32_t wire_bytes(uint32_t op); /* of a message without what follows */
-size_t wire_launch_bytes(const struct acre_native_launch *launch); /* of a message */
+size_t wire_launch_bytes(const struct native_launch *launch); /* of a message */
 void wire_put_launch(struct wire_message *message, uint32_t stream,
-                     const struct acre_native_launch *launch);
+                     const struct native_launch *launch);
 /* `message` has its `bytes` bytes, whole and aligned. A launch points into it. */
-int wire_check_message(const struct wire_message *message, struct acre_native_launch *ret_launch,
+int wire_check_message(const struct wire_message *message, struct native_launch *ret_launch,
                        struct acre_error *err);
 
 /* --- requests ------------------------------------------------------------------------------- */
@@ -131,11 +131,11 @@ struct wire_answer {
 /* A request's numbers and payload as far as they can be wrong without knowing the device. */
 int wire_check_request(const struct wire_request *request, const uint8_t *payload,
                        struct acre_error *err);
-size_t wire_nodes_bytes(const struct acre_native_node *nodes, uint32_t count);
-void wire_put_nodes(uint8_t *to, const struct acre_native_node *nodes, uint32_t count);
+size_t wire_nodes_bytes(const struct native_node *nodes, uint32_t count);
+void wire_put_nodes(uint8_t *to, const struct native_node *nodes, uint32_t count);
 /* They point into `bytes`, which is aligned; free() them. */
 int wire_get_nodes(const uint8_t *bytes, size_t length, uint32_t count,
-                   struct acre_native_node **ret_nodes, struct acre_error *err);
+                   struct native_node **ret_nodes, struct acre_error *err);
 
 /* Of `fd` from `offset` on, large pages where it is large; MAP_FAILED and errno. */
 void *wire_map(int fd, uint64_t offset, size_t bytes);

@@ -1,8 +1,8 @@
-/* wire_shared.h - the block of memory that a place shares with its runner, and the notes on their
+/* wire_shared.h - the block of memory that a seat shares with its runner, and the notes on their
  * socket. See wire.h.
  *
- * Every pair of "I sleep" and "there is something" is written, then the other is read, all
- * sequentially consistent: one of the two sees the other. */
+ * In every pair of "I sleep" and "there is something", each side writes its own and then reads the
+ * other, all sequentially consistent: at least one of the two sees the other. */
 #ifndef ACRE_COMPUTE_RUNNER_WIRE_SHARED_H
 #define ACRE_COMPUTE_RUNNER_WIRE_SHARED_H
 
@@ -25,7 +25,7 @@ struct wire_slot {
 };
 
 /* The first failure of a stream's queued calls. The runner writes NONE -> TOLD, a caller
- * TOLD -> TAKEN -> NONE; work before `resume` (a position in the ring) is not done then. */
+ * TOLD -> TAKEN -> NONE; work before `resume` (a position in the queue) is not done then. */
 struct wire_failure {
     _Alignas(WIRE_LINE) _Atomic uint32_t state;
     _Atomic uint64_t resume;
@@ -42,7 +42,7 @@ struct wire_shared {
     _Alignas(WIRE_LINE) _Atomic uint32_t queue_sleeps; /* futex of the runner's queue */
     struct wire_slot slots[WIRE_SLOTS];
     struct wire_failure failures[WIRE_STREAMS_MAX];
-    _Alignas(WIRE_PAGE) uint8_t ring[WIRE_RING_BYTES];
+    _Alignas(WIRE_PAGE) uint8_t queue[WIRE_QUEUE_BYTES];
     _Alignas(WIRE_PAGE) uint8_t payload[WIRE_SLOTS][WIRE_PAYLOAD_MAX]; /* pages come when touched */
 };
 

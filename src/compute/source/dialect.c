@@ -1,18 +1,17 @@
-/* dialect.c - preludes, and the little that has to be changed in the text itself.
+/* dialect.c - preludes, and the few changes to the text itself.
  *
  * OpenCL C has the words of the dialect or functions for them. For CUDA and HIP the words are
  * macros and small functions, and three of them need a look at the text. `local` and `constant`
- * before an array say where it lies; before a pointer they say where it points to, which CUDA does
- * not want to hear. `global` it never does, and a macro of that name would break __global__, which
- * is a macro itself with that word in it. They are blanked out, byte for byte, so that lines and
- * columns stay.
+ * before an array say where it is; before a pointer they say where it points to, which CUDA does
+ * not accept. It never accepts `global`, and a macro of that name would break __global__, which is
+ * itself a macro that contains the word. These words are overwritten with blanks, byte for byte, so
+ * that lines and columns stay.
  *
- * Functions without a word before them are meant for the device: NVRTC has an option for that
- * (cuda_rtc.c), clang (HIPRTC) a pragma. Kernels get extern "C", so that they are found by the
- * names they have: in the dialect by the macro, in plain CUDA and HIP by putting it before their
- * declarations, whose places the signatures tell. Lowered names (nvrtcAddNameExpression) were the
- * other way; they would have to be kept beside each binary, on disk too, and differ for each back
- * end. */
+ * Functions without a keyword are meant for the device: NVRTC has an option for that (cuda_rtc.c),
+ * clang (HIPRTC) a pragma. Kernels get extern "C", so that they can be found by name: in the
+ * dialect by the macro, in plain CUDA and HIP by putting it before their declarations, whose
+ * positions the signatures give. The alternative, lowered names (nvrtcAddNameExpression), would
+ * have to be kept with each binary, on disk too, and differ between back ends. */
 #include "compute/source/dialect_text.h"
 
 #include "compute/backend.h"
@@ -152,7 +151,7 @@ static const struct dialect dialects[] = {
 static const char *const language_names[] = {"", "the portable dialect", "CUDA", "HIP", "OpenCL"};
 
 static const struct dialect *dialect_of(const char *backend) {
-    const struct acre_backend *table = acre_backend_find(acre_str_from(backend));
+    const struct backend *table = backend_find(acre_str_from(backend));
     for (size_t i = 0; i < ACRE_COUNT(dialects) && table != NULL; i++) {
         if (dialects[i].plain == table->language) {
             return &dialects[i];
@@ -180,7 +179,7 @@ void dialect_line(const char *name, uint32_t line, struct acre_buf *out) {
 }
 
 bool dialect_points(struct lexer lexer, bool *ret_is_const) {
-    struct token token;
+    struct source_token token;
     for (size_t i = 0; i < POINTER_TOKENS_MAX && lexer_next(&lexer, &token, NULL) == 0; i++) {
         *ret_is_const |= token_is(&token, "const");
         if (token_is(&token, "*")) {
@@ -197,8 +196,8 @@ bool dialect_points(struct lexer lexer, bool *ret_is_const) {
 }
 
 /* What a word is replaced by: as long as it is, or NULL to keep it. */
-static const char *replacement(const struct lexer *lexer, const struct token *token, bool was_const,
-                               bool is_parameter) {
+static const char *replacement(const struct lexer *lexer, const struct source_token *token,
+                               bool was_const, bool is_parameter) {
     bool is_const = was_const;
     if (token_is(token, "global")) {
         return "      ";
@@ -216,7 +215,7 @@ static const char *replacement(const struct lexer *lexer, const struct token *to
  * macros too, which is one call of itself deep. */
 static void write_cplusplus(struct acre_str text, bool is_macro, struct acre_buf *out) {
     struct lexer lexer = lexer_begin("", text);
-    struct token token = {.kind = TOKEN_END};
+    struct source_token token = {.kind = TOKEN_END};
     size_t written = 0;
     uint32_t parens = 0; /* in them an array is a parameter: `local float tile[18][18]` points */
     bool was_const = false;
@@ -251,36 +250,38 @@ static void write_portable(const struct dialect *dialect, const char *name, stru
     acre_buf_puts(out, dialect->after);
 }
 
-bool dialect_place(const struct signature *all, uint32_t count, size_t from,
-                   struct place *ret_place) {
-    struct place place = {.offset = SIZE_MAX};
+bool dialect_declaration(const struct signature *all, uint32_t count, size_t from,
+                         struct declaration *ret_declaration) {
+    struct declaration declaration = {.offset = SIZE_MAX};
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < all[i].places; k++) {
-            if (all[i].offsets[k] >= from && all[i].offsets[k] < place.offset) {
-                place = (struct place){&all[i], all[i].offsets[k], all[i].are_c[k],
-                                       all[i].have_bodies[k]};
+        for (uint32_t k = 0; k < all[i].declarations; k++) {
+            if (all[i].offsets[k] >= from && all[i].offsets[k] < declaration.offset) {
+                declaration = (struct declaration){&all[i], all[i].offsets[k], all[i].are_c[k],
+                                                   all[i].have_bodies[k]};
             }
         }
     }
-    *ret_place = place;
-    return place.kernel != NULL;
+    *ret_declaration = declaration;
+    return declaration.kernel != NULL;
 }
 
 /* The text of a back end's own language; with extern "C" for kernels that have none. */
 static void write_plain(const char *name, struct acre_str text, const struct signature *all,
                         uint32_t count, struct acre_buf *out) {
     size_t written = 0;
-    struct place place = {0};
+    struct declaration declaration = {0};
     dialect_line(name, 1, out);
-    for (size_t at = 0; dialect_place(all, count, at, &place); at = place.offset + 1) {
-        ACRE_ASSERT(place.offset >= written && place.offset <= text.length);
-        acre_buf_append(out, text.data + written, place.offset - written);
-        acre_buf_puts(out, place.is_c ? "" : "extern \"C\" ");
-        written = place.offset;
+    for (size_t at = 0; dialect_declaration(all, count, at, &declaration);
+         at = declaration.offset + 1) {
+        ACRE_ASSERT(declaration.offset >= written && declaration.offset <= text.length);
+        acre_buf_append(out, text.data + written, declaration.offset - written);
+        acre_buf_puts(out, declaration.is_c ? "" : "extern \"C\" ");
+        written = declaration.offset;
         struct lexer lexer =
             lexer_begin("", (struct acre_str){text.data + written, text.length - written});
-        struct token token;
-        if (!place.is_c && lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "extern")) {
+        struct source_token token;
+        if (!declaration.is_c && lexer_next(&lexer, &token, NULL) == 0 &&
+            token_is(&token, "extern")) {
             written += token.text.length; /* it says that already */
         }
     }
@@ -294,8 +295,8 @@ static int refuse_language(const char *backend, const char *name, enum acre_lang
     char shown[NAME_SHOWN];
     return acre_fail(
         err, ACRE_EUNSUPPORTED,
-        "%s is written in %s, which the back end %s would take; accepted by %s: the "
-        "portable dialect%s%s",
+        "%s is written in %s, which back end %s accepts; back end %s accepts the portable "
+        "dialect%s%s",
         acre_str_show(acre_str_from(name != NULL ? name : "kernel"), shown, sizeof(shown)),
         language_names[language], taker != NULL ? taker : "", backend,
         dialect != NULL ? " or " : "", dialect != NULL ? language_names[dialect->plain] : "");

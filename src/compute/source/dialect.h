@@ -2,12 +2,12 @@
  *
  * The portable dialect has the words of OpenCL C that C programmers expect and the others can map:
  *   kernel global local constant; uchar ushort uint ulong; global_id(d) local_id(d) group_id(d)
- *   global_size(d) local_size(d) group_count(d) (each a ulong, d is 0, 1 or 2, asked in the kernel
+ *   global_size(d) local_size(d) group_count(d) (each a ulong, d is 0, 1 or 2, called in the kernel
  *   itself); barrier(); atomic_add atomic_sub atomic_min atomic_max atomic_and atomic_or atomic_xor
  *   atomic_exchange atomic_compare (int, uint), atomic_add_float; as_uint as_float; popcount, clz;
  *   the float and double functions of C without suffix (sqrt, sin, fma ...), min, max, clamp.
  * Local arrays are declared in the kernel with a constant size. A prelude for each back end maps
- * these; `#line` keeps the compiler's line numbers those of the source. Pure. */
+ * these; `#line` makes the compiler's line numbers match the source. Pure. */
 #ifndef ACRE_COMPUTE_SOURCE_DIALECT_H
 #define ACRE_COMPUTE_SOURCE_DIALECT_H
 

@@ -1,14 +1,13 @@
-/* dialect_cpu.c - portable source made into C: the prelude, the source, and an entry a kernel.
+/* dialect_cpu.c - portable source made into C: the prelude, the source, and an entry per kernel.
  *
- * Kernels stay as they are written. Their names become macros while the source is read, which add
- * a parameter (the item) to the definition: the compiler's messages keep lines and columns. An
- * entry takes groups and runs their items:
- *   - in plain loops, x innermost, where no item waits for another. They are unordered by
- *     definition, which the loop says, and so the compiler vectorises it. Where the kernel cannot
- *     tell groups apart a row of groups is one long loop. The index is kept in 32 bits while that
- *     is enough, in the type that the kernel puts it in: conversions that could wrap would forbid
- *     vectors.
- *   - as fibers, where the kernel meets barriers (cpu/fiber.h). */
+ * Kernels stay as written. While the source is read, their names are macros that add a parameter
+ * (the item) to the definition: the compiler's messages keep lines and columns. An entry takes
+ * groups and runs their items:
+ *   - in plain loops, x innermost, if no item waits for another. Items are unordered by definition;
+ *     the loop says so, and the compiler vectorizes it. If the kernel cannot distinguish groups, a
+ *     row of groups is one long loop. The index stays in 32 bits while that is enough, in the type
+ *     that the kernel stores it in: conversions that could wrap would prevent vectorization.
+ *   - as fibers, if the kernel has barriers (cpu/fiber.h). */
 #include "compute/source/dialect_cpu.h"
 #include "compute/source/dialect_text.h"
 

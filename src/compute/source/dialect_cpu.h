@@ -1,4 +1,4 @@
-/* dialect_cpu.h - what dialect_cpu.c is made of. Pure. */
+/* dialect_cpu.h - the parts of dialect_cpu.c. Pure. */
 #ifndef ACRE_COMPUTE_SOURCE_DIALECT_CPU_H
 #define ACRE_COMPUTE_SOURCE_DIALECT_CPU_H
 

@@ -1,9 +1,9 @@
 /* dialect_cpu_prelude.c - the words of the portable dialect, in C.
  *
- * No header of the system is included: kernels may then use every name that C has not taken, and no
- * development package is needed. Functions of <math.h> are chosen by the type of their argument,
- * as the languages of GPUs do. A kernel gets one parameter more, acre_item, which tells which item
- * it is; loops over items with everything inlined are what the compiler vectorises. */
+ * No system header is included: so kernels may use every name that C has not taken, and no
+ * development package is needed. Functions of <math.h> are chosen by the type of their argument, as
+ * in GPU languages. A kernel gets one more parameter, acre_item, which says which item it is; the
+ * compiler vectorizes loops over items with everything inlined. */
 #include "compute/source/dialect_cpu.h"
 
 /* clang-format off */

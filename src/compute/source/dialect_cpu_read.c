@@ -1,10 +1,10 @@
-/* dialect_cpu_read.c - what kernels of a portable source do, by the words in them.
+/* dialect_cpu_read.c - what kernels of a portable source do, judged by the words in them.
  *
  * Functions and macros are units, with the words between their braces or on their line. A unit has
- * a trait when a word of it means so, or names a unit that has it; that is closed over with a
- * matrix of who names whom. It is not a parser and need not be: a word too many makes a kernel
- * slower, never wrong, and where something cannot be seen from here (an #include, more units than
- * the matrix has room for, a word made by the options) all kernels have all traits. */
+ * a trait if one of its words implies it, or names a unit that has it; a matrix of which unit names
+ * which gives the transitive closure. This is not a parser and need not be: a word too many makes a
+ * kernel slower, never wrong. If something cannot be seen from here (an #include, more units than
+ * the matrix has room for, a word made by the options), all kernels have all traits. */
 #include "compute/source/dialect_cpu.h"
 #include "compute/source/dialect_text.h"
 
@@ -13,13 +13,13 @@
 
 enum { UNITS_MAX = 512 };
 
-struct unit {
+struct text_unit {
     struct acre_str name;
     uint8_t traits;
 };
 
-struct units {
-    struct unit units[UNITS_MAX];
+struct text_units {
+    struct text_unit units[UNITS_MAX];
     uint32_t count;
     uint64_t names[UNITS_MAX][UNITS_MAX / 64]; /* [a] has b: a names b */
     uint8_t everywhere;                        /* traits of all */
@@ -45,7 +45,7 @@ static uint8_t traits_of(struct acre_str word) {
     return 0;
 }
 
-static uint32_t find_unit(const struct units *units, struct acre_str name) {
+static uint32_t find_unit(const struct text_units *units, struct acre_str name) {
     uint32_t i = 0;
     while (i < units->count && !acre_str_equal(units->units[i].name, name)) {
         i++;
@@ -53,14 +53,14 @@ static uint32_t find_unit(const struct units *units, struct acre_str name) {
     return i;
 }
 
-static uint32_t add_unit(struct units *units, struct acre_str name) {
+static uint32_t add_unit(struct text_units *units, struct acre_str name) {
     uint32_t index = find_unit(units, name); /* macros may be defined twice, under conditions */
     if (index == UNITS_MAX) {
         units->everywhere = CPU_ALL_TRAITS;
         return UNITS_MAX - 1;
     }
     if (index == units->count) {
-        units->units[units->count++] = (struct unit){.name = name};
+        units->units[units->count++] = (struct text_unit){.name = name};
     }
     return index;
 }
@@ -69,9 +69,9 @@ static uint32_t add_unit(struct units *units, struct acre_str name) {
 
 enum { OUTSIDE = UNITS_MAX };
 
-struct walk {
+struct text_walk {
     char *text;
-    struct units *units;
+    struct text_units *units;
     bool is_second; /* units are known: traits and names are noted */
     bool in_macro;
     uint32_t unit; /* that the words belong to; OUTSIDE */
@@ -81,8 +81,8 @@ struct walk {
     uint8_t index;                       /* type words in this statement */
 };
 
-static void note(struct walk *walk, uint32_t unit, uint8_t traits, struct acre_str word) {
-    struct units *units = walk->units;
+static void note(struct text_walk *walk, uint32_t unit, uint8_t traits, struct acre_str word) {
+    struct text_units *units = walk->units;
     units->units[unit].traits |= traits;
     uint32_t other = find_unit(units, word);
     if (other < units->count) {
@@ -90,7 +90,7 @@ static void note(struct walk *walk, uint32_t unit, uint8_t traits, struct acre_s
     }
 }
 
-static void take_word(struct walk *walk, const struct lexer *lexer, struct acre_str word) {
+static void take_word(struct text_walk *walk, const struct lexer *lexer, struct acre_str word) {
     uint8_t traits = traits_of(word);
     bool is_const = false;
     /* `local float *p` says what p points to; `local float a[9]` declares. */
@@ -111,7 +111,7 @@ static void take_word(struct walk *walk, const struct lexer *lexer, struct acre_
     }
 }
 
-static void open_brace(struct walk *walk) {
+static void open_brace(struct text_walk *walk) {
     if (walk->braces++ > 0 || walk->candidate.length == 0) {
         return;
     }
@@ -121,7 +121,7 @@ static void open_brace(struct walk *walk) {
     }
 }
 
-static void take_mark(struct walk *walk, char mark) {
+static void take_mark(struct text_walk *walk, char mark) {
     bool is_outside = walk->braces == 0;
     switch (mark) {
     case '(':
@@ -151,10 +151,10 @@ static void take_mark(struct walk *walk, char mark) {
     }
 }
 
-static void walk_tokens(struct walk *walk, struct lexer *lexer);
+static void walk_tokens(struct text_walk *walk, struct lexer *lexer);
 
 /* The line of a #define is a unit. Its marks do not count: braces of macros need not match. */
-static void take_directive(struct walk *walk, struct acre_str directive) {
+static void take_directive(struct text_walk *walk, struct acre_str directive) {
     struct acre_str rest;
     struct acre_str word = directive_word(directive, &rest);
     if (acre_str_is(word, "include")) {
@@ -162,21 +162,21 @@ static void take_directive(struct walk *walk, struct acre_str directive) {
     }
     struct lexer lexer = lexer_begin("", rest);
     lexer.in_line = true;
-    struct token name;
+    struct source_token name;
     if (acre_str_is(word, "define") && lexer_next(&lexer, &name, NULL) == 0 &&
         name.kind == TOKEN_WORD) {
-        struct walk inner = {.text = walk->text,
-                             .units = walk->units,
-                             .is_second = walk->is_second,
-                             .in_macro = true,
-                             .unit = add_unit(walk->units, name.text)};
+        struct text_walk inner = {.text = walk->text,
+                                  .units = walk->units,
+                                  .is_second = walk->is_second,
+                                  .in_macro = true,
+                                  .unit = add_unit(walk->units, name.text)};
         walk_tokens(&inner, &lexer);
     }
 }
 
 /* To the end, or to what the compiler will refuse. */
-static void walk_tokens(struct walk *walk, struct lexer *lexer) {
-    struct token token;
+static void walk_tokens(struct text_walk *walk, struct lexer *lexer) {
+    struct source_token token;
     while (lexer_next(lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         if (token.kind == TOKEN_WORD) {
             take_word(walk, lexer, token.text);
@@ -188,14 +188,14 @@ static void walk_tokens(struct walk *walk, struct lexer *lexer) {
     }
 }
 
-static void walk_once(char *text, size_t length, struct units *units, bool is_second) {
-    struct walk walk = {.text = text, .units = units, .is_second = is_second, .unit = OUTSIDE};
+static void walk_once(char *text, size_t length, struct text_units *units, bool is_second) {
+    struct text_walk walk = {.text = text, .units = units, .is_second = is_second, .unit = OUTSIDE};
     struct lexer lexer = lexer_begin("", (struct acre_str){text, length});
     walk_tokens(&walk, &lexer);
 }
 
 /* Warshall: who names whom over others. A unit that comes back to itself may do so for ever. */
-static void close_over(struct units *units) {
+static void close_over(struct text_units *units) {
     for (uint32_t k = 0; k < units->count; k++) {
         for (uint32_t i = 0; i < units->count; i++) {
             if ((units->names[i][k / 64] >> k % 64 & 1) == 0) {
@@ -208,7 +208,7 @@ static void close_over(struct units *units) {
     }
 }
 
-static uint8_t traits_over(const struct units *units, uint32_t unit) {
+static uint8_t traits_over(const struct text_units *units, uint32_t unit) {
     uint8_t traits = units->units[unit].traits | units->everywhere;
     for (uint32_t k = 0; k < units->count; k++) {
         if ((units->names[unit][k / 64] >> k % 64 & 1) != 0) {
@@ -222,7 +222,7 @@ static uint8_t traits_over(const struct units *units, uint32_t unit) {
 
 int cpu_source_read(char *text, size_t length, const char *options, const struct signature *all,
                     uint32_t count, uint8_t *ret_traits, struct acre_error *err) {
-    struct units *units = calloc(1, sizeof(*units));
+    struct text_units *units = calloc(1, sizeof(*units));
     if (units == NULL) {
         return acre_fail(err, ACRE_ENOMEM, "reading a source");
     }
@@ -230,7 +230,7 @@ int cpu_source_read(char *text, size_t length, const char *options, const struct
     walk_once(text, length, units, true);
     close_over(units);
     struct lexer lexer = lexer_begin("", acre_str_from(options));
-    struct token token;
+    struct source_token token;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         units->everywhere |= traits_of(token.text) != 0 ? CPU_ALL_TRAITS : 0;
     }

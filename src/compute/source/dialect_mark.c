@@ -1,12 +1,12 @@
-/* dialect_mark.c - what is written into a source in C beside its kernels, for the compiler to tell.
+/* dialect_mark.c - declarations added to a C source so that the compiler reveals its types.
  *
- * What the type of a value is only the compiler knows: macros end, names mean something else
- * further down, and an #if may be around it all. So before each kernel stand names for these types,
- * which mean the same at the end, where the CPU's entries use them.
+ * Only the compiler knows the type of a value: macros end, names change meaning further down, and
+ * everything may be inside an #if. So names for these types are put before each kernel, which still
+ * mean the same at the end, where the CPU's entries use them.
  *
- * OpenCL's drivers are not asked how long a value is, and some take any size. But all of them tell
- * with which group a kernel must be launched, which may be any constant: so at the end stand
- * kernels that do nothing, with the size in digits. A group of 6 x 6 x 6 no device refuses. */
+ * OpenCL drivers do not report the size of a value, and some accept any size. But all of them
+ * report the group size a kernel requires, which may be any constant: so empty kernels are put at
+ * the end, with the size in digits. No device refuses a group of 6 x 6 x 6. */
 #include "compute/source/dialect_text.h"
 
 #include <stdio.h>
@@ -33,20 +33,21 @@ void dialect_marked(const char *name, struct acre_str text, const struct signatu
                     uint32_t count, struct acre_buf *out) {
     size_t written = 0, column = 0;
     uint32_t line = 1;
-    struct place place = {0};
+    struct declaration declaration = {0};
     dialect_line(name, 1, out);
-    for (size_t at = 0; dialect_place(all, count, at, &place); at = place.offset + 1) {
-        if (!place.has_body) {
+    for (size_t at = 0; dialect_declaration(all, count, at, &declaration);
+         at = declaration.offset + 1) {
+        if (!declaration.has_body) {
             continue;
         }
-        acre_buf_append(out, text.data + written, place.offset - written);
-        for (; written < place.offset; written++) {
+        acre_buf_append(out, text.data + written, declaration.offset - written);
+        for (; written < declaration.offset; written++) {
             bool is_end = text.data[written] == '\n';
             line += is_end;
             column = is_end ? 0 : column + 1;
         }
         acre_buf_puts(out, "\n");
-        write_marks(place.kernel, out);
+        write_marks(declaration.kernel, out);
         dialect_line(name, line, out);
         /* Messages have the user's columns, within reason. */
         acre_buf_printf(out, "%*s", (int)ACRE_MIN(column, (size_t)COLUMN_MAX), "");

@@ -12,14 +12,14 @@ void dialect_line(const char *name, uint32_t line, struct acre_buf *out);
 bool dialect_points(struct lexer lexer, bool *ret_is_const);
 
 /* One declaration of a kernel. */
-struct place {
+struct declaration {
     const struct signature *kernel;
     size_t offset;
     bool is_c, has_body;
 };
 /* The first one at or behind `from`, of all kernels; false: there is none. */
-bool dialect_place(const struct signature *all, uint32_t count, size_t from,
-                   struct place *ret_place);
+bool dialect_declaration(const struct signature *all, uint32_t count, size_t from,
+                         struct declaration *ret_declaration);
 
 /* --- dialect_mark.c: for languages that are C ------------------------------------------------- */
 

@@ -1,8 +1,8 @@
-/* lexer.c - one pass over the bytes, no table of them: a token's first byte says what it is.
+/* lexer.c - one pass over the bytes, without tables: a token's first byte says what it is.
  *
- * What matters is what must not be mistaken for code: comments, strings (raw ones of C++ too),
- * characters, and preprocessor lines with their continuations. Bytes over 127 are letters, as
- * compilers have it; a backslash before a line's end is blank. */
+ * What matters is not to mistake other text for code: comments, strings (raw ones of C++ too),
+ * characters, and preprocessor lines with their continuations. Bytes over 127 are letters, as in
+ * compilers; a backslash at the end of a line is a blank. */
 #include "compute/source/lexer.h"
 
 #include <string.h>
@@ -78,8 +78,7 @@ static int skip_block_comment(struct lexer *lexer, struct acre_error *err) {
         }
         step(lexer);
     }
-    return acre_fail(err, ACRE_EINVALID, "%s:%u: the comment that begins here never ends",
-                     lexer->name, line);
+    return acre_fail(err, ACRE_EINVALID, "%s:%u: unterminated comment", lexer->name, line);
 }
 
 static void skip_line_comment(struct lexer *lexer) {
@@ -214,7 +213,7 @@ static struct acre_str since(const struct lexer *lexer, size_t start) {
     return (struct acre_str){lexer->text.data + start, lexer->at - start};
 }
 
-static void count_conditions(struct lexer *lexer, const struct token *token) {
+static void count_conditions(struct lexer *lexer, const struct source_token *token) {
     struct acre_str rest;
     enum branch branch = token->kind == TOKEN_DIRECTIVE
                              ? directive_branch(directive_word(token->text, &rest))
@@ -223,13 +222,13 @@ static void count_conditions(struct lexer *lexer, const struct token *token) {
     lexer->conditions -= branch == BRANCH_END && lexer->conditions > 0;
 }
 
-static int next(struct lexer *lexer, struct token *ret_token, struct acre_error *err) {
+static int next(struct lexer *lexer, struct source_token *ret_token, struct acre_error *err) {
     int r = skip_blanks(lexer, err);
     if (r < 0) {
         return r;
     }
     size_t start = lexer->at;
-    struct token token = {.kind = TOKEN_END, .line = lexer->line, .offset = (uint32_t)start};
+    struct source_token token = {.kind = TOKEN_END, .line = lexer->line, .offset = (uint32_t)start};
     char c = ahead(lexer, 0);
     bool ended = true;
     if (at_end(lexer)) {
@@ -258,8 +257,8 @@ static int next(struct lexer *lexer, struct token *ret_token, struct acre_error 
     }
     bool is_raw = token.kind == TOKEN_STRING && is_letter(c);
     if (!ended && (lexer->conditions == 0 || is_raw)) {
-        r = acre_fail(err, ACRE_EINVALID, "%s:%u: the %s that begins here never ends", lexer->name,
-                      token.line, c == '\'' ? "character" : "string");
+        r = acre_fail(err, ACRE_EINVALID, "%s:%u: unterminated %s", lexer->name, token.line,
+                      c == '\'' ? "character" : "string");
     }
     if (r == 0) {
         lexer->in_line = token.kind != TOKEN_DIRECTIVE || lexer->in_line;
@@ -270,7 +269,7 @@ static int next(struct lexer *lexer, struct token *ret_token, struct acre_error 
     return r;
 }
 
-int lexer_next(struct lexer *lexer, struct token *ret_token, struct acre_error *err) {
+int lexer_next(struct lexer *lexer, struct source_token *ret_token, struct acre_error *err) {
     struct lexer before = *lexer;
     int r = next(lexer, ret_token, err);
     if (r < 0) {
@@ -324,7 +323,7 @@ enum branch directive_branch(struct acre_str word) {
     return BRANCH_NONE;
 }
 
-bool token_is(const struct token *token, const char *text) {
+bool token_is(const struct source_token *token, const char *text) {
     return (token->kind == TOKEN_WORD || token->kind == TOKEN_MARK) &&
            acre_str_is(token->text, text);
 }

@@ -1,8 +1,8 @@
 /* lexer.h - the tokens of a kernel's source: C, CUDA, HIP and OpenCL alike.
  *
- * Comments and blanks are left out; a preprocessor line, with its continuations, is one token. A
- * lexer is a value: a copy is a place to come back to. Each byte is looked at a bounded number of
- * times. It expands no macro. Pure. */
+ * Comments and blanks are skipped; a preprocessor line, with its continuations, is one token. A
+ * lexer is a value: a copy is a position to return to. Each byte is read a bounded number of times.
+ * It expands no macro. Pure. */
 #ifndef ACRE_COMPUTE_SOURCE_LEXER_H
 #define ACRE_COMPUTE_SOURCE_LEXER_H
 
@@ -18,7 +18,7 @@ enum token_kind {
     TOKEN_DIRECTIVE,
 };
 
-struct token {
+struct source_token {
     enum token_kind kind;
     struct acre_str text;
     uint32_t line;   /* from 1 */
@@ -40,13 +40,13 @@ enum branch { BRANCH_NONE, BRANCH_IF, BRANCH_ELSE, BRANCH_END };
 struct lexer lexer_begin(const char *name, struct acre_str text);
 /* ACRE_EINVALID: a comment or a string that does not end. TOKEN_END for ever at the end. Under an
  * #if a quote may stand alone ("it's"): nobody may ever compile it. */
-int lexer_next(struct lexer *lexer, struct token *ret_token, struct acre_error *err);
+int lexer_next(struct lexer *lexer, struct source_token *ret_token, struct acre_error *err);
 /* After `#if 0`: go on behind the #else, #elif or #endif that ends it. True: it is the #endif. */
 bool lexer_skip_group(struct lexer *lexer);
 /* After an #else or #elif: go on behind the #endif. */
 void lexer_skip_branches(struct lexer *lexer);
 
-bool token_is(const struct token *token, const char *text); /* a word or a mark */
+bool token_is(const struct source_token *token, const char *text); /* a word or a mark */
 /* The first word after the '#' of a directive, and what follows it. */
 struct acre_str directive_word(struct acre_str directive, struct acre_str *ret_rest);
 enum branch directive_branch(struct acre_str word);

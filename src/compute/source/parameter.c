@@ -1,10 +1,10 @@
 /* parameter.c - the type and the name of one parameter.
  *
- * A parameter is read word by word, in any order of qualifiers: words that say nothing about the
- * size are passed over, the basic ones ("unsigned", "long") are collected as bits, and of the rest
- * the first is a type and the second the name. A type that is in no table is a struct of unknown
- * size: launches then take bytes of any length. */
-#include "compute/source/reader.h"
+ * A parameter is read word by word, with qualifiers in any order: words that do not affect the size
+ * are skipped, the basic ones ("unsigned", "long") are collected as bits, and of the rest the first
+ * is a type and the second the name. A type that is in no table is a struct of unknown size:
+ * launches then accept bytes of any length. */
+#include "compute/source/token_reader.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -198,7 +198,7 @@ static int name_basic(struct reader *reader, struct typing *typing, struct acre_
     bool has_sign = (typing->basic & (BASIC_SIGNED | BASIC_UNSIGNED)) != 0;
     if (!is_alone || (has_sign && !takes_sign) ||
         (typing->basic & (BASIC_SIGNED | BASIC_UNSIGNED)) == (BASIC_SIGNED | BASIC_UNSIGNED)) {
-        return reader_refuse(reader, err, "before '%s': there is no such type");
+        return reader_refuse(reader, err, "before '%s': no such type");
     }
     bool is_unsigned = (typing->basic & BASIC_UNSIGNED) != 0 || bits == BASIC_BOOL;
     parameter->kind = is_real       ? PARAMETER_FLOAT
@@ -267,12 +267,13 @@ static int take_word(struct reader *reader, struct acre_str word, struct typing 
     } else if (!is_free && is_in(word, objects, ACRE_COUNT(objects))) {
         return reader_refuse(reader, err,
                              "'%s': images, textures, samplers, pipes and queues are not "
-                             "supported; accepted: buffers and values");
+                             "supported; use buffers and values");
     } else if (!is_free && space != SPACE_NONE && !typing->has_name) {
         typing->space = space;
     } else if (bit != 0) {
         if (typing->is_named || typing->pointers > 0 || typing->has_name) {
-            return reader_refuse(reader, err, "'%s' after a type (is a word before it a macro?)");
+            return reader_refuse(reader, err,
+                                 "unexpected '%s' after a type (is a word before it a macro?)");
         }
         typing->longs += bit == BASIC_LONG;
         typing->basic |= bit;
@@ -284,8 +285,9 @@ static int take_word(struct reader *reader, struct acre_str word, struct typing 
         typing->has_name = *ret_is_name = true;
         acre_str_show(word, typing->parameter.name, sizeof(typing->parameter.name));
     } else {
-        return reader_refuse(reader, err,
-                             "'%s' after a parameter's name (is the word before it a macro?)");
+        return reader_refuse(
+            reader, err,
+            "unexpected '%s' after a parameter's name (is the word before it a macro?)");
     }
     return 0;
 }
@@ -297,7 +299,8 @@ static int take_words(struct reader *reader, struct acre_str word, uint32_t dept
     bool has_type = typing->is_named || typing->basic != 0;
     if (macro != NULL && macro->is_odd) {
         return reader_refuse(reader, err,
-                             "'%s' is a macro of more than a type; accepted: types and qualifiers");
+                             "the macro '%s' stands for more than a type; accepted among "
+                             "parameters: types and qualifiers");
     }
     if (macro != NULL && macro->is_unknown && !has_type) {
         name_unknown(typing);
@@ -312,16 +315,16 @@ static int take_words(struct reader *reader, struct acre_str word, uint32_t dept
         return r;
     }
     struct lexer lexer = lexer_begin("", macro->body);
-    struct token token;
+    struct source_token token;
     int r = 0;
     lexer.in_line = true;
     while (r == 0 && lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         if (++typing->expanded > MACRO_WORDS_MAX) {
-            r = reader_refuse(reader, err, "'%s' is a macro of too many words");
+            r = reader_refuse(reader, err, "the macro '%s' has too many words");
         } else if (token.kind == TOKEN_WORD) {
             r = take_words(reader, token.text, depth + 1, typing, ret_is_name, err);
         } else if (typing->has_name || (!typing->is_named && typing->basic == 0)) {
-            r = reader_refuse(reader, err, "'%s' is a macro with a '*' that is not behind a type");
+            r = reader_refuse(reader, err, "the macro '%s' has a '*' that does not follow a type");
         } else {
             typing->pointers++;
             add_type(&typing->parameter, token.text);
@@ -339,7 +342,7 @@ static int take_tag(struct reader *reader, struct typing *typing, struct acre_er
         return r;
     }
     if (reader->token.kind != TOKEN_WORD || typing->is_named || typing->basic != 0) {
-        return reader_refuse(reader, err, "'%s' in place of the name of a type");
+        return reader_refuse(reader, err, "expected the name of a type instead of '%s'");
     }
     typing->is_named = true;
     is_enum = is_enum && reader_is_c(reader->language); /* in C++ of any size */
@@ -364,12 +367,12 @@ static int skip_default(struct reader *reader, struct acre_error *err) {
 /* [[maybe_unused]] */
 static bool at_attribute(const struct reader *reader) {
     struct lexer lexer = reader->lexer;
-    struct token token;
+    struct source_token token;
     return lexer_next(&lexer, &token, NULL) == 0 && token_is(&token, "[");
 }
 
 static int take_mark(struct reader *reader, struct typing *typing, struct acre_error *err) {
-    const struct token *token = &reader->token;
+    const struct source_token *token = &reader->token;
     bool has_type = typing->is_named || typing->basic != 0;
     if (token_is(token, "*") && has_type && !typing->has_name) {
         typing->pointers++;
@@ -391,14 +394,13 @@ static int take_mark(struct reader *reader, struct typing *typing, struct acre_e
     } else if (token_is(token, "=") && has_type) {
         return skip_default(reader, err);
     } else if (token_is(token, "&")) {
-        return reader_refuse(reader, err,
-                             "a parameter by reference; accepted: pointers and values");
+        return reader_refuse(reader, err, "references are not supported; use a pointer or a value");
     } else if (token_is(token, "(")) {
-        return reader_refuse(reader, err,
-                             "'(' in a parameter: functions cannot be given to kernels (or a word "
-                             "before it is a macro)");
+        return reader_refuse(
+            reader, err,
+            "'(' in a parameter: kernels cannot take functions (or is a word before it a macro?)");
     } else {
-        return reader_refuse(reader, err, "'%s' in a parameter was not understood");
+        return reader_refuse(reader, err, "unexpected '%s' in a parameter");
     }
     add_type(&typing->parameter, token->text);
     return reader_advance(reader, err);
@@ -408,26 +410,26 @@ static int check_portable(const struct reader *reader, const struct typing *typi
                           struct acre_error *err) {
     if (typing->space == SPACE_LOCAL || typing->parameter.kind == PARAMETER_LOCAL) {
         return reader_refuse(reader, err,
-                             "before '%s': local memory as a parameter is not portable; accepted: "
-                             "an array declared 'local' in the kernel");
+                             "before '%s': a parameter in local memory is not portable; declare a "
+                             "'local' array in the kernel");
     }
     if (typing->pointers > 1) {
         return reader_refuse(reader, err, "before '%s': a pointer to a pointer is not portable");
     }
     if (typing->pointers == 1 && typing->space == SPACE_NONE) {
         return reader_refuse(reader, err,
-                             "before '%s': a pointer to nowhere; accepted: global or constant "
-                             "before its type");
+                             "before '%s': the pointer has no address space; put global or "
+                             "constant before its type");
     }
     if (typing->is_three) {
         return reader_refuse(reader, err,
                              "before '%s': vectors of three have 12 bytes on some devices and 16 "
-                             "on others; accepted: vectors of 2 or 4");
+                             "on others; use vectors of 2 or 4");
     }
     if (typing->pointers == 0 && ((typing->basic & BASIC_BOOL) != 0 || typing->is_size)) {
         return reader_refuse(reader, err,
-                             "before '%s': bool and size_t have no size all devices agree on; "
-                             "accepted: int, uint, long, ulong");
+                             "before '%s': the size of bool and size_t differs between devices; "
+                             "use int, uint, long or ulong");
     }
     return 0;
 }
@@ -453,14 +455,13 @@ static int finish_parameter(struct reader *reader, struct typing *typing, struct
     }
     parameter->is_const = false;
     if (strlen(parameter->type) + sizeof("...") + 1 >= sizeof(parameter->type)) {
-        return reader_refuse(reader, err,
-                             "before '%s': a type of too many characters; accepted: a typedef");
+        return reader_refuse(reader, err, "before '%s': the type is too long; use a typedef");
     }
     if ((typing->basic & BASIC_VOID) != 0) {
         return reader_refuse(reader, err, "before '%s': a parameter of type void");
     }
     if (typing->space == SPACE_LOCAL || typing->space == SPACE_CONSTANT) {
-        return reader_refuse(reader, err, "before '%s': local or constant, and no pointer");
+        return reader_refuse(reader, err, "before '%s': only pointers can be local or constant");
     }
     return 0;
 }
@@ -469,7 +470,7 @@ static int finish_parameter(struct reader *reader, struct typing *typing, struct
 static int read_words(struct reader *reader, struct typing *typing, struct acre_error *err) {
     int r = 0;
     while (r == 0) {
-        const struct token *token = &reader->token;
+        const struct source_token *token = &reader->token;
         if (token_is(token, ",") || token_is(token, ")") || token_is(token, ";") ||
             token->kind == TOKEN_END) {
             break;
@@ -486,7 +487,7 @@ static int read_words(struct reader *reader, struct typing *typing, struct acre_
         } else if (token->kind == TOKEN_MARK) {
             r = take_mark(reader, typing, err);
         } else {
-            r = reader_refuse(reader, err, "'%s' in place of a parameter");
+            r = reader_refuse(reader, err, "expected a parameter instead of '%s'");
         }
     }
     return r;
@@ -561,7 +562,7 @@ static int pass_over(struct reader *reader, const char *name, struct acre_error 
     int r = 0;
     while (r == 0 && reader->token.kind != TOKEN_END && !token_is(&reader->token, ";") &&
            !token_is(&reader->token, "}")) {
-        const struct token *token = &reader->token;
+        const struct source_token *token = &reader->token;
         if (token->kind == TOKEN_WORD) {
             acre_str_copy(parameter->name, sizeof(parameter->name), token->text);
         }

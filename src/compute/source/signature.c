@@ -1,14 +1,14 @@
 /* signature.c - kernels found among the declarations of a source, and their parameters.
  *
- * Declarations at file scope are walked one by one. Bodies, initialisers and what is in brackets
- * are skipped by counting; namespaces and extern "C" blocks are gone into; typedefs of numbers are
- * remembered. One that has the word of a kernel is read in earnest, and must be understood.
+ * Declarations at file scope are read one by one. Bodies, initializers and brackets are skipped by
+ * counting; namespaces and extern "C" blocks are entered; typedefs of numbers are remembered. A
+ * declaration with the word of a kernel is read in full, and must be understood.
  *
- * This reads declarations only, and no macros: what cannot be seen without a compiler (templates,
+ * This reads only declarations, and no macros: what cannot be seen without a compiler (templates,
  * kernels made by macros) is refused with its line rather than guessed. */
 #include "compute/source/signature.h"
 
-#include "compute/source/reader.h"
+#include "compute/source/token_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ enum acre_language language_of(struct acre_str text) {
                                          "get_group_id", "__constant"};
     bool is_opencl = false, is_cuda = false, is_hip = false;
     struct lexer lexer = lexer_begin("", text);
-    struct token token;
+    struct source_token token;
     while (lexer_next(&lexer, &token, NULL) == 0 && token.kind != TOKEN_END) {
         if (token.kind == TOKEN_DIRECTIVE) {
             is_hip |= memmem(token.text.data, token.text.length, "hip/hip_", 8) != NULL;
@@ -72,12 +72,12 @@ static int leave_parameters(struct reader *reader, struct acre_error *err) {
 
 static int read_parameters(struct reader *reader, struct signature *signature,
                            struct acre_error *err) {
-    struct token open = reader->token;
+    struct source_token open = reader->token;
     reader->in_parameters = true;
     int r = reader_advance(reader, err);
     if (r == 0 && token_is(&reader->token, "void")) {
         struct lexer lexer = reader->lexer;
-        struct token token = reader->token;
+        struct source_token token = reader->token;
         r = reader_advance(reader, err);
         if (r == 0 && !token_is(&reader->token, ")")) { /* void *p */
             reader->lexer = lexer;
@@ -115,13 +115,13 @@ static int read_parameters(struct reader *reader, struct signature *signature,
 }
 
 /* Up to the '(' of its parameters: attributes, words, `void`, the name. */
-static int read_head(struct reader *reader, struct prefix *prefix, struct token *ret_name,
+static int read_head(struct reader *reader, struct prefix *prefix, struct source_token *ret_name,
                      struct acre_error *err) {
     bool is_special = false; /* f<int> */
-    struct token name = {.kind = TOKEN_END};
+    struct source_token name = {.kind = TOKEN_END};
     int r = 0;
     while (r == 0 && !token_is(&reader->token, "(")) {
-        const struct token *token = &reader->token;
+        const struct source_token *token = &reader->token;
         if (reader_at_attribute(reader)) {
             r = reader_skip_attribute(reader, err);
             continue;
@@ -135,7 +135,7 @@ static int read_head(struct reader *reader, struct prefix *prefix, struct token 
         if (token->kind == TOKEN_STRING) {
             prefix->is_c = true; /* extern "C" behind the word */
         } else if (token->kind != TOKEN_WORD) {
-            return reader_refuse(reader, err, "'%s' in place of a kernel's name");
+            return reader_refuse(reader, err, "expected a kernel's name instead of '%s'");
         }
         name = *token;
         r = reader_advance(reader, err);
@@ -145,15 +145,16 @@ static int read_head(struct reader *reader, struct prefix *prefix, struct token 
     }
     reader->in = name.kind == TOKEN_WORD ? name.text : reader->in;
     if (prefix->is_template || is_special) {
-        return reader_refuse(reader, err,
-                             "is a template; accepted: one kernel for each type, which may call "
-                             "a template function");
+        return reader_refuse(
+            reader, err,
+            "is a template; write one kernel for each type (it may call a template function)");
     }
     if (prefix->is_static) {
-        return reader_refuse(reader, err, "is static, so nobody can find it; accepted: no static");
+        return reader_refuse(reader, err, "is static, so it cannot be found; remove static");
     }
     if (!prefix->returns_void || name.kind != TOKEN_WORD || token_is(&name, "void")) {
-        return reader_refuse(reader, err, "a kernel is 'void', then its name, then parameters");
+        return reader_refuse(reader, err,
+                             "expected 'void', the kernel's name, then its parameters");
     }
     *ret_name = name;
     return 0;
@@ -161,7 +162,7 @@ static int read_head(struct reader *reader, struct prefix *prefix, struct token 
 
 static int read_signature(struct reader *reader, struct prefix *prefix,
                           struct signature *ret_signature, struct acre_error *err) {
-    struct token name = {.kind = TOKEN_END};
+    struct source_token name = {.kind = TOKEN_END};
     int r = read_head(reader, prefix, &name, err);
     if (r < 0) {
         return r;
@@ -169,10 +170,10 @@ static int read_signature(struct reader *reader, struct prefix *prefix,
     struct signature signature = {.line = name.line,
                                   .offsets = {prefix->offset},
                                   .are_c = {prefix->is_c},
-                                  .places = 1,
+                                  .declarations = 1,
                                   .is_conditional = prefix->is_conditional};
     if (!acre_str_copy(signature.name, sizeof(signature.name), name.text)) {
-        return acre_fail(err, ACRE_ELIMIT, "%s:%u: a kernel's name has more than %d bytes",
+        return acre_fail(err, ACRE_ELIMIT, "%s:%u: a kernel's name is longer than %d bytes",
                          reader->lexer.name, name.line, SIGNATURE_NAME_MAX - 1);
     }
     struct parameter *parameters = calloc(SIGNATURE_PARAMETERS_MAX, sizeof(*parameters));
@@ -185,7 +186,8 @@ static int read_signature(struct reader *reader, struct prefix *prefix,
         r = reader_skip_attribute(reader, err);
     }
     if (r == 0 && token_is(&reader->token, "(")) {
-        r = reader_refuse(reader, err, "'%s' after the parameters: is the kernel's name a macro?");
+        r = reader_refuse(reader, err,
+                          "unexpected '%s' after the parameters; is the kernel's name a macro?");
     }
     if (r < 0) {
         free(parameters);
@@ -209,24 +211,25 @@ static bool is_same(const struct signature *a, const struct signature *b) {
 
 static bool has_a_body(const struct signature *kernel) {
     bool has = false;
-    for (uint32_t i = 0; i < kernel->places; i++) {
+    for (uint32_t i = 0; i < kernel->declarations; i++) {
         has |= kernel->have_bodies[i];
     }
     return has;
 }
 
-/* Another declaration of a kernel: a place more. */
-static int add_place(struct scan *scan, struct signature *kernel, const struct signature *again,
-                     struct acre_error *err) {
+/* Another declaration of a kernel. */
+static int add_declaration(struct scan *scan, struct signature *kernel,
+                           const struct signature *again, struct acre_error *err) {
     if (!is_same(kernel, again)) {
         return acre_fail(err, ACRE_EINVALID,
-                         "%s:%u: kernel '%s' has other parameters than in line %u; accepted: a "
-                         "name of its own for each",
+                         "%s:%u: kernel '%s' has other parameters than on line %u; give each "
+                         "kernel its own name",
                          scan->reader.lexer.name, again->line, again->name, kernel->line);
     }
-    if (kernel->places == SIGNATURE_PLACES_MAX) {
+    if (kernel->declarations == SIGNATURE_DECLARATIONS_MAX) {
         return acre_fail(err, ACRE_ELIMIT, "%s:%u: kernel '%s' is declared more than %d times",
-                         scan->reader.lexer.name, again->line, again->name, SIGNATURE_PLACES_MAX);
+                         scan->reader.lexer.name, again->line, again->name,
+                         SIGNATURE_DECLARATIONS_MAX);
     }
     bool has_body = has_a_body(kernel);
     if (has_body == again->have_bodies[0]) {
@@ -239,9 +242,9 @@ static int add_place(struct scan *scan, struct signature *kernel, const struct s
             kernel->parameters[i] = again->parameters[i];
         }
     }
-    kernel->offsets[kernel->places] = again->offsets[0];
-    kernel->have_bodies[kernel->places] = again->have_bodies[0];
-    kernel->are_c[kernel->places++] = again->are_c[0];
+    kernel->offsets[kernel->declarations] = again->offsets[0];
+    kernel->have_bodies[kernel->declarations] = again->have_bodies[0];
+    kernel->are_c[kernel->declarations++] = again->are_c[0];
     return 0;
 }
 
@@ -250,7 +253,7 @@ static int add_signature(struct scan *scan, struct signature *signature, struct 
     int r = 0;
     for (uint32_t i = 0; i < scan->count; i++) {
         if (strcmp(scan->all[i].name, signature->name) == 0) {
-            r = add_place(scan, &scan->all[i], signature, err);
+            r = add_declaration(scan, &scan->all[i], signature, err);
             free(signature->parameters);
             return r;
         }
@@ -277,7 +280,7 @@ static int add_signature(struct scan *scan, struct signature *signature, struct 
 static int read_kernel(struct scan *scan, struct prefix *prefix, struct acre_error *err) {
     struct reader *reader = &scan->reader;
     if (reader->is_strict && !prefix->is_first) {
-        return reader_refuse(reader, err, "'%s' is the first word of a kernel's declaration");
+        return reader_refuse(reader, err, "unexpected '%s' at the start of a kernel's declaration");
     }
     struct signature signature;
     int r = reader_advance(reader, err);
@@ -291,7 +294,7 @@ static int read_kernel(struct scan *scan, struct prefix *prefix, struct acre_err
     } else if (token_is(&reader->token, ";")) {
         r = reader_advance(reader, err);
     } else {
-        r = reader_refuse(reader, err, "'%s' after the parameters; accepted: '{'");
+        r = reader_refuse(reader, err, "expected '{' after the parameters, not '%s'");
     }
     reader->in = (struct acre_str){"", 0};
     if (r < 0) {
@@ -305,7 +308,7 @@ static int read_kernel(struct scan *scan, struct prefix *prefix, struct acre_err
 
 static int open_scope(struct scan *scan, bool is_c, struct acre_error *err) {
     if (scan->depth == NESTING_MAX) {
-        return acre_fail(err, ACRE_ELIMIT, "%s:%u: more than %d namespaces in one another",
+        return acre_fail(err, ACRE_ELIMIT, "%s:%u: namespaces nested more than %d deep",
                          scan->reader.lexer.name, scan->reader.token.line, NESTING_MAX);
     }
     scan->scopes_c[scan->depth++] = is_c;
@@ -333,8 +336,7 @@ static int read_scope(struct scan *scan, struct prefix *prefix, bool *ret_is_sco
 
 static int close_scope(struct scan *scan, struct acre_error *err) {
     if (scan->depth == 0) {
-        return reader_refuse(&scan->reader, err,
-                             "'%s' closes nothing (is its '{' under an #if of its own?)");
+        return reader_refuse(&scan->reader, err, "unmatched '%s' (is its '{' inside another #if?)");
     }
     scan->depth--;
     return reader_advance(&scan->reader, err);
@@ -362,7 +364,7 @@ static int read_declaration(struct scan *scan, struct acre_error *err) {
                             .is_c = scan->depth > 0 && scan->scopes_c[scan->depth - 1]};
     int r = 0;
     while (r == 0 && reader->token.kind != TOKEN_END) {
-        const struct token *token = &reader->token;
+        const struct source_token *token = &reader->token;
         bool is_scope = false;
         prefix.is_first = token->offset == prefix.offset;
         if (reader->after_branch && !prefix.is_first) {
@@ -412,7 +414,7 @@ static int read_declaration(struct scan *scan, struct acre_error *err) {
 static int check_text(const char *shown, struct acre_str text, struct acre_error *err) {
     return text.length <= SOURCE_MAX_BYTES
                ? 0
-               : acre_fail(err, ACRE_ELIMIT, "%s: has %zu bytes; accepted: at most %d", shown,
+               : acre_fail(err, ACRE_ELIMIT, "%s: %zu bytes; accepted: at most %d", shown,
                            text.length, SOURCE_MAX_BYTES);
 }
 
@@ -431,7 +433,7 @@ int signatures_read(const char *name, struct acre_str text, enum acre_language l
         r = read_declaration(scan, err);
     }
     if (r == 0 && scan->depth > 0) {
-        r = reader_refuse(&scan->reader, err, "%s, and a namespace or extern block is still open");
+        r = reader_refuse(&scan->reader, err, "%s inside a namespace or extern block");
     }
     if (r == 0) {
         *ret_all = scan->all;
@@ -463,7 +465,7 @@ int signature_read(struct acre_str text, struct signature *ret_signature, struct
         r = reader_advance(&reader, err);
     }
     if (r == 0 && reader.token.kind != TOKEN_END) {
-        r = reader_refuse(&reader, err, "'%s' after the signature");
+        r = reader_refuse(&reader, err, "unexpected '%s' after the signature");
     }
     if (r < 0) {
         free(signature.parameters);

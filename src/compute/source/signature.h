@@ -1,4 +1,4 @@
-/* signature.h - what a kernel's parameters are, read from its source.
+/* signature.h - a kernel's parameters, read from its source.
  *
  * Understands the portable dialect, CUDA, HIP and OpenCL: comments, preprocessor lines, strings,
  * attributes, qualifiers in any order, pointers, scalars under all their names, vectors (float4),
@@ -14,8 +14,8 @@
 enum {
     SIGNATURE_PARAMETERS_MAX = 64,
     SIGNATURE_NAME_MAX = 128,
-    SIGNATURE_PLACES_MAX = 16, /* declarations of one kernel */
-    SIGNATURES_MAX = 256,      /* kernels of one source */
+    SIGNATURE_DECLARATIONS_MAX = 16, /* declarations of one kernel */
+    SIGNATURES_MAX = 256,            /* kernels of one source */
     SOURCE_MAX_BYTES = 4 << 20,
 };
 
@@ -43,9 +43,9 @@ struct signature {
     uint32_t line; /* in the source, from 1 */
     /* Where its declaration begins there; and others of the same name (forward declarations, the
      * branches of an #if), in order. Whether each is extern "C" (CUDA, HIP), and has a body. */
-    uint32_t offsets[SIGNATURE_PLACES_MAX];
-    bool are_c[SIGNATURE_PLACES_MAX], have_bodies[SIGNATURE_PLACES_MAX];
-    uint32_t places;
+    uint32_t offsets[SIGNATURE_DECLARATIONS_MAX];
+    bool are_c[SIGNATURE_DECLARATIONS_MAX], have_bodies[SIGNATURE_DECLARATIONS_MAX];
+    uint32_t declarations;
     bool is_conditional; /* all bodies are under an #if: perhaps it is not there */
     uint32_t count;
     struct parameter *parameters;
