@@ -151,13 +151,15 @@ static int listen_tcp(struct acre_http *http, const char *text, struct acre_erro
     return add_listener(http, fd, false);
 }
 
+/* The socket file comes last: it appears only when everything listens, and a taken port leaves what
+ * is at its path alone. */
 int http_listen(struct acre_http *http, struct acre_error *err) {
     int r = 0;
-    if (http->options.unix_path != NULL) {
-        r = listen_unix(http, http->options.unix_path, err);
-    }
-    if (r == 0 && http->options.address != NULL) {
+    if (http->options.address != NULL) {
         r = listen_tcp(http, http->options.address, err);
+    }
+    if (r == 0 && http->options.unix_path != NULL) {
+        r = listen_unix(http, http->options.unix_path, err);
     }
     return r;
 }

@@ -39,6 +39,15 @@ static void a_unix_socket_knows_its_peer(void) {
     CHECK_EQ(stat(path, &status), -1); /* it tidied up */
 }
 
+/* A socket file without a listener, as a crash leaves it. */
+static void leave_stale_socket(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    acre_str_copy(address.sun_path, sizeof(address.sun_path), acre_str_from(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE_EQ(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+}
+
 static void a_live_socket_is_refused_and_a_stale_one_replaced(void) {
     char path[64];
     struct acre_error err = {0};
@@ -53,15 +62,11 @@ static void a_live_socket_is_refused_and_a_stale_one_replaced(void) {
     CHECK_EQ(http_client_status(&client), 200);
     http_client_close(&client);
     http_kit_stop(&kit);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    acre_str_copy(address.sun_path, sizeof(address.sun_path), acre_str_from(path));
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    REQUIRE_EQ(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    close(fd); /* left behind, as by a crash */
+    leave_stale_socket(path);
     struct http_kit again = {.options.unix_path = path};
     http_kit_start(&again);
     http_kit_stop(&again);
-    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
     CHECK_EQ(acre_http_start(&kit.options, &second, &err), ACRE_EEXISTS);
     CHECK_HAS(err.text, "not a socket");
@@ -190,6 +195,27 @@ static void a_port_in_use_is_an_error(void) {
     http_kit_stop(&kit);
 }
 
+/* A client that sees the socket may connect: it must not appear before the daemon can stay. */
+static void a_port_in_use_leaves_the_socket_path_alone(void) {
+    char path[64], address[64];
+    struct http_kit kit = {0};
+    http_kit_start(&kit);
+    leave_stale_socket(socket_path(path));
+    struct stat before, after;
+    REQUIRE_EQ(lstat(path, &before), 0);
+    snprintf(address, sizeof(address), "127.0.0.1:%u", kit.port);
+    struct acre_http_options options = {
+        .address = address, .unix_path = path, .handler = http_kit_handle};
+    struct acre_http *http = NULL;
+    REQUIRE_EQ(acre_loop_create(&options.loop, NULL), 0);
+    CHECK_EQ(acre_http_start(&options, &http, NULL), ACRE_EEXISTS);
+    REQUIRE_EQ(lstat(path, &after), 0);
+    CHECK_U64(after.st_ino, before.st_ino);
+    unlink(path);
+    acre_loop_destroy(options.loop);
+    http_kit_stop(&kit);
+}
+
 static void tls_serves_everything_that_plain_does(void) {
     signal(SIGPIPE, SIG_IGN); /* OpenSSL's client writes with write(2) */
     struct acre_buf certificate, key;
@@ -303,6 +329,7 @@ static const struct acre_test tests[] = {
     {"an_ipv6_peer_has_its_address", an_ipv6_peer_has_its_address, 0},
     {"addresses_are_checked", addresses_are_checked, 0},
     {"a_port_in_use_is_an_error", a_port_in_use_is_an_error, 0},
+    {"a_port_in_use_leaves_the_socket_path_alone", a_port_in_use_leaves_the_socket_path_alone, 0},
     {"tls_serves_everything_that_plain_does", tls_serves_everything_that_plain_does, 0},
     {"what_is_not_tls_is_hung_up_on", what_is_not_tls_is_hung_up_on, 0},
     {"bad_certificates_are_refused_by_name", bad_certificates_are_refused_by_name, 0},
