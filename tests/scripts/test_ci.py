@@ -9,7 +9,7 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
-SECTIONS = ("test", "sanitize", "sim", "crash", "test-long", "tidy", "fuzz", "tsan", "coverage")
+SECTIONS = ("test", "sanitize", "sim", "crash", "test-long", "tidy", "fuzz", "tsan")
 SUMMARY = "7 passed, 0 failed, 0 skipped"
 # FAILS fails; HANGS never ends.
 MAKE = """#!/bin/sh
