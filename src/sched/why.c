@@ -69,9 +69,10 @@ static void count(struct inquiry *inquiry, uint64_t asked, uint64_t available, c
     inquiry->why->unit = unit;
 }
 
+/* At least a second: by the time this is read, milliseconds have passed. */
 static char *show_after(const struct inquiry *inquiry, uint64_t at_ms, char text[SHOWN_MAX]) {
-    uint64_t now_ms = inquiry->now_ms;
-    return acre_format_span(at_ms > now_ms ? at_ms - now_ms : 0, text, SHOWN_MAX);
+    uint64_t now_ms = inquiry->now_ms, left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
+    return acre_format_span(ACRE_MAX(left_ms, UINT64_C(1000)), text, SHOWN_MAX);
 }
 
 static char *show_gpus(uint64_t milli, char text[SHOWN_MAX]) {

@@ -240,6 +240,8 @@ static void a_back_off_says_why_and_when_the_next_run_is(void) {
         }
         acre_sched_exited(kit.sched, job, 1, &rows[i].exit, kit.now_ms);
         CHECK_WHY(why(&kit, job), "begins-later", rows[i].says, "acre logs 1");
+        kit.now_ms += 39063; /* 937 ms left */
+        CHECK_HAS(why(&kit, job).text, "; the next try is in 1 s");
         sched_kit_finish(&kit);
     }
 }
