@@ -149,6 +149,10 @@ static int take_url(const char *text, bool insecure, struct server_address *serv
 
 static int take_named(const char *text, bool insecure, struct server_address *server,
                       struct acre_error *err) {
+    if (strncmp(text, "unix:/", 6) == 0) { /* unix:/PATH or unix:///PATH, as other programs do */
+        text += strlen("unix:");
+        text += strncmp(text, "///", 3) == 0 ? 2 : 0;
+    }
     bool is_path = text[0] == '/' || text[0] == '.' ||
                    (strchr(text, '/') != NULL && strstr(text, "://") == NULL);
     return is_path ? take_path(text, server, err) : take_url(text, insecure, server, err);

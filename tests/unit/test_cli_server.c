@@ -33,6 +33,8 @@ static void every_way_to_name_a_server(void) {
     } cases[] = {
         {"/run/x.sock", "/run/x.sock", "http://localhost"},
         {"./x.sock", "./x.sock", "http://localhost"},
+        {"unix:/run/x.sock", "/run/x.sock", "http://localhost"},
+        {"unix:///run/x.sock", "/run/x.sock", "http://localhost"},
         {"state/x.sock", "state/x.sock", "http://localhost"},
         {"http://127.0.0.1:1/", "", "http://127.0.0.1:1"},
         {"http://127.8.9.1", "", "http://127.8.9.1"},
