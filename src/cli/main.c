@@ -146,8 +146,9 @@ int cli_redraw(const struct term *term, const struct acre_buf *picture, uint32_t
 }
 
 static void list_commands(struct acre_buf *out) {
-    acre_buf_puts(out, "Acre shares a GPU cluster: by the job, by the fraction, by the grain.\n\n"
-                       "Usage: acre COMMAND [options]\n");
+    acre_buf_puts(out,
+                  "Acre shares a GPU cluster between people: by the job and by the fraction.\n\n"
+                  "Usage: acre COMMAND [options]\n");
     for (size_t i = 0; i < ACRE_COUNT(commands); i++) {
         for (size_t h = 0; h < ACRE_COUNT(headings); h++) {
             if (headings[h].first == commands[i]) {

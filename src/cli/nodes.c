@@ -137,7 +137,7 @@ static const struct acre_opt node_rows[] = {
 };
 
 static const struct acre_opt balance_rows[] = {
-    TEXT("node", 0, node, "NODE", NULL, "only the GPUs of this node (all)"),
+    TEXT("node", 0, node, "NODE", NULL, "only the GPUs of this node (default: all)"),
     {.name = "strategy", .letter = 's', .kind = ACRE_OPT_CHOICE, .offset = AT(strategy),
      .value = "NAME", .choices = "round-robin,least-loaded,weighted,adaptive,affinity-first",
      .help = "also choose a GPU for the next piece of work"},
