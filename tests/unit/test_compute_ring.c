@@ -277,6 +277,46 @@ static void rings_come_back_after_a_loss_in_a_rest(void) { /* GPU-6 */
     }
 }
 
+/* A message that was given and lost was not refused: what comes next may take its time on the way
+ * to the device (a new runner compiles and loads everything again). */
+static void a_slow_launch_after_a_loss_is_waited_for(void) { /* GPU-4 */
+    enum { HANG_MS = 300 };
+    const struct way way = {"cpu", ACRE_CONTEXT_ISOLATION_PROCESS};
+    struct bench both, *bench = &both;
+    REQUIRE(open_bench(bench, &way));
+    acre_ring_destroy(bench->ring);
+    struct acre_source source = {.text = source_text};
+    struct acre_ring_options options = {
+        .in_words = 1, .out_words = 1, .slots = 4, .hang_ms = HANG_MS};
+    OK(acre_ring_create(bench->context, &source, &options, &bench->ring, &bench->err));
+    struct acre_ring *ring = bench->ring;
+    uint32_t message = WAITS, answer = 0;
+    CHECK_EQ(acre_ring_call(ring, &message, &answer, 20000, &bench->err), ACRE_EUNAVAILABLE);
+    CHECK_HAS(bench->err.text, "took longer than 300 ms");
+    check_call(bench, 2);
+    /* The same again, and then a launch that does not get through for long: for that the worker
+     * needs the lock, and it has said that it is at a batch before. */
+    CHECK_EQ(acre_ring_call(ring, &message, &answer, 20000, &bench->err), ACRE_EUNAVAILABLE);
+    struct acre_ring_report report = {0};
+    for (int i = 0; i < 20000 && report.restarts < 2; i++) {
+        acre_test_rest();
+        acre_ring_report(ring, &report);
+    }
+    uint64_t ticket = 0;
+    message = 3;
+    pthread_mutex_lock(&bench->context->rings_lock);
+    int r = acre_ring_post(ring, &message, 20000, &ticket, &bench->err);
+    uint64_t begun_ns = acre_monotonic_ns();
+    while (acre_monotonic_ns() - begun_ns < UINT64_C(4000000) * HANG_MS) {
+        acre_test_rest();
+    }
+    pthread_mutex_unlock(&bench->context->rings_lock);
+    OK(r);
+    OK(acre_ring_collect(ring, ticket, &answer, 20000, &bench->err));
+    CHECK_U64(answer, 7);
+    close_bench(bench);
+}
+
 struct collector {
     struct bench *bench;
     uint64_t ticket;
@@ -450,5 +490,6 @@ static const struct acre_test tests[] = {
     {"rings_that_rest_can_be_stopped", rings_that_rest_can_be_stopped, 300},
     {"rings_wait_for_who_tries", rings_wait_for_who_tries, 300},
     {"rings_come_back_after_a_loss_in_a_rest", rings_come_back_after_a_loss_in_a_rest, 300},
+    {"a_slow_launch_after_a_loss_is_waited_for", a_slow_launch_after_a_loss_is_waited_for, 300},
 };
 ACRE_TEST_MAIN(tests)

@@ -186,6 +186,7 @@ void ring_begin_at(struct acre_ring *ring, uint64_t next) {
         uint64_t own = next + (i + ring->warps - next % ring->warps) % ring->warps;
         atomic_store(&ring->control[RING_NEXT + i], (uint32_t)own);
     }
+    atomic_store(&ring->is_refused, false);
     atomic_store(&ring->epoch, atomic_load(&ring->context->epoch));
 }
 
@@ -374,7 +375,7 @@ static int handle_batch(struct acre_ring *ring, uint64_t first, uint32_t count) 
     snprintf(ring->refusal, sizeof(ring->refusal), "%s", err.text);
     bool rests = !is_given && r == ACRE_EUNAVAILABLE && rest_if_refused(ring);
     pthread_mutex_unlock(&ring->context->rings_lock);
-    atomic_store(&ring->is_refused, !rests);
+    atomic_store(&ring->is_refused, !is_given && !rests); /* what was given and lost was not */
     return r;
 }
 
