@@ -67,20 +67,26 @@ static void add_reasons(struct session *session, const json_t *answer) {
     }
 }
 
+/* Nothing when there is nothing to say ("-"). */
+static void put_known(struct acre_buf *out, const char *before, const char *text) {
+    if (strcmp(text, "-") != 0) {
+        acre_buf_printf(out, "%s%s", before, text);
+    }
+}
+
 /* What there is to say about a job in this state, beyond the state. */
 static void put_remark(struct acre_buf *out, const json_t *job, const char *state) {
     char text[ACRE_SHOW_TEXT_MAX], shown[ACRE_SHOW_TEXT_MAX];
     bool undecided = strcmp(answer_string(job, "why.reason", "evaluating"), "evaluating") == 0;
     if (strcmp(state, "running") == 0) {
-        show_where(job, text, sizeof(text));
-        acre_buf_printf(out, strcmp(text, "-") != 0 ? " on %s" : "", text); /* it may be over */
+        put_known(out, " on ", show_where(job, text, sizeof(text))); /* it may be over */
     } else if (strcmp(state, "queued") == 0 && !undecided) {
         acre_str_show_text(acre_str_from(answer_string(job, "why.text", "-")), shown,
                            sizeof(shown));
         acre_buf_printf(out, ": %s", shown);
     } else if (strcmp(state, "failed") == 0 || strcmp(state, "completed") == 0) {
         show_exit(job, text, sizeof(text));
-        acre_buf_printf(out, strcmp(text, "-") != 0 ? ", exit %s" : "", text);
+        put_known(out, ", exit ", text);
     }
 }
 
